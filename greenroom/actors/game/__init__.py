@@ -1,0 +1,1 @@
+"""Games: keys, the game document, its rules for names."""

@@ -1,0 +1,86 @@
+"""What an actor is: a state with synchronous handlers. It never sees its mailbox or its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from greenroom.actors.kernel.message import Changed, Command, Event, Reply
+
+if TYPE_CHECKING:
+    from greenroom.actors.kernel.timers import ActorTimers
+
+Role = TypeVar("Role")
+Self_ = TypeVar("Self_")
+
+Handler = Callable[[Any, Any], Any]
+
+
+def handles(
+    command_type: type[Command[Any, Reply]],
+) -> Callable[
+    [Callable[[Self_, Any], Reply | Changed[Reply]]],
+    Callable[[Self_, Any], Reply | Changed[Reply]],
+]:
+    """Mark a method of an `Actor` as the handler of one command type.
+
+    The method is synchronous: it runs to completion, nothing interleaves. It returns the reply of
+    a pure read, or `Changed(reply, *events)`; it raises `Refused` before it has changed anything.
+    That its parameter is annotated with the same command type is checked when the class is made.
+    """
+
+    def mark(
+        method: Callable[[Self_, Any], Reply | Changed[Reply]],
+    ) -> Callable[[Self_, Any], Reply | Changed[Reply]]:
+        method.handled_command = command_type  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+class Actor(Generic[Role]):
+    """Base of all actors.
+
+    A subclass keeps its state in attributes, changes it only in `apply`, and decides in handlers.
+    When a handler or `apply` raises anything but `Refused`, the kernel throws the whole object
+    away and loads a new one from the database.
+    """
+
+    kind: ClassVar[str] = "actor"
+    handlers: ClassVar[Mapping[type[Command[Any, Any]], Handler]] = {}
+    timers: ActorTimers
+    """Commands to oneself, later; set by the kernel before `on_start`."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Collect the class's handlers and check their annotations."""
+        super().__init_subclass__(**kwargs)
+        found = dict(cls.handlers)
+        for name, method in vars(cls).items():
+            command_type = getattr(method, "handled_command", None)
+            if command_type is not None:
+                _check_annotation(cls, name, method, command_type)
+                found[command_type] = method
+        cls.handlers = found
+
+    def apply(self, event: Event) -> None:
+        """Change the state by one event. It may not refuse, and must not fail."""
+        raise NotImplementedError(f"{type(self).__name__} does not apply {type(event).__name__}")
+
+    def on_start(self) -> None:
+        """Run when the actor has come up (loaded, adopted or restarted), before any command."""
+
+    def on_stop(self) -> None:
+        """Run when the actor leaves memory: passivated, stopped, or thrown away by a crash."""
+
+
+def _check_annotation(
+    cls: type, name: str, method: Handler, command_type: type[Command[Any, Any]]
+) -> None:
+    """Refuse a handler whose parameter says another command than its decorator."""
+    annotations = [v for k, v in method.__annotations__.items() if k != "return"]
+    said = annotations[0] if annotations else None
+    said_name = said.rpartition(".")[2] if isinstance(said, str) else getattr(said, "__name__", "")
+    if said_name != command_type.__name__:
+        raise TypeError(
+            f"{cls.__name__}.{name} handles {command_type.__name__} but is annotated {said!r}"
+        )

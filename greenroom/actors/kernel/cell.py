@@ -1,0 +1,373 @@
+"""A cell is one actor's place in the server: its mailbox, its present incarnation, its turns.
+
+What the kernel promises, and where it is kept:
+
+1. One command at a time, to completion, in order. Handlers are synchronous, and `turn` is only
+   called by whoever found the mailbox empty or has just taken the command out of it.
+2. A caller cancelled before its command ran: it never runs (`_abort` takes it back). Cancelled
+   afterwards: the wait for durability is shielded, and the reply stands.
+3. A refusal leaves the state as it was. Anything else that is raised throws the incarnation away;
+   `host.restart` brings up the next from the database. Commands behind the crash are served by it.
+4. A reply leaves when the state that it saw is durable.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import msgspec
+import trio
+
+from greenroom.actors.kernel.actor import Actor
+from greenroom.actors.kernel.errors import (
+    ActorCrashed,
+    ActorStopped,
+    ActorUnavailable,
+    CommitUnsettled,
+    Refused,
+    StorageUnavailable,
+)
+from greenroom.actors.kernel.mailbox import Envelope, Mailbox
+from greenroom.actors.kernel.message import Changed, Command, Reply
+
+if TYPE_CHECKING:
+    from greenroom.actors.kernel.durability import Batch, Durability
+
+Role = TypeVar("Role")
+
+
+class CellState(enum.Enum):
+    """Where a cell is in its life."""
+
+    LOADING = "loading"
+    """No incarnation: being read from the database, at first or after a crash."""
+    UP = "up"
+    STOPPED = "stopped"
+    """Over: passivated, stopped, not found, or given up."""
+
+
+class ActorStatistics(msgspec.Struct, frozen=True):
+    """How one actor fares: the length of its mailbox, and counts since it came to memory."""
+
+    state: CellState
+    queued: int
+    handled: int
+    refused: int
+    crashed: int
+
+
+class CellHost(Protocol):
+    """What a cell needs of its supervisor."""
+
+    @property
+    def durability(self) -> Durability:
+        """Return who makes events durable."""
+        ...
+
+    @property
+    def mailbox_max(self) -> int:
+        """Return the bound of a cell's user lane."""
+        ...
+
+    @property
+    def ask_seconds_max(self) -> float:
+        """Return how long an ask may wait for its turn when the actor is not ready at once."""
+        ...
+
+    def schedule(self, cell: Cell[Any]) -> None:
+        """See to it that `cell.drain` is called soon, in a task of the supervisor."""
+        ...
+
+    def restart(self, cell: Cell[Any], error: Exception) -> None:
+        """Bring up the cell's next incarnation, or give it up."""
+        ...
+
+    def report(self, cell: Cell[Any], command: Command[Any, Any] | None, error: Exception) -> None:
+        """Log a crash."""
+        ...
+
+
+class Cell(Generic[Role]):
+    """One actor's place; it implements `Writer` for the committer."""
+
+    __slots__ = (
+        "_batch",
+        "_host",
+        "_mailbox",
+        "_stopped",
+        "actor",
+        "crashed",
+        "draining",
+        "generation",
+        "given_up",
+        "handled",
+        "key",
+        "kind",
+        "refused",
+        "timers",
+    )
+
+    def __init__(self, host: CellHost, kind: str, key: Any) -> None:
+        """Make a cell that is loading."""
+        self._host = host
+        self._mailbox: Mailbox | None = None
+        self._batch: Batch | None = None
+        self._stopped: trio.Event | None = None
+        self.kind = kind
+        self.key = key
+        self.actor: Actor[Role] | None = None
+        self.draining = False
+        self.generation = 0
+        self.given_up: ActorUnavailable | None = None
+        self.timers: dict[str, Any] | None = None
+        self.handled = 0
+        self.refused = 0
+        self.crashed = 0
+
+    # What the supervisor asks.
+
+    @property
+    def label(self) -> str:
+        """Return kind and key, for logs."""
+        return f"{self.kind}/{self.key}"
+
+    @property
+    def state(self) -> CellState:
+        """Return where the cell is in its life."""
+        if self.given_up is not None:
+            return CellState.STOPPED
+        return CellState.LOADING if self.actor is None else CellState.UP
+
+    @property
+    def queued(self) -> int:
+        """Return the length of the mailbox."""
+        return 0 if self._mailbox is None else len(self._mailbox)
+
+    @property
+    def in_flight(self) -> Batch | None:
+        """Return the batch of the last change that has not settled, None when all have."""
+        batch = self._batch
+        if batch is not None and batch.settled:
+            self._batch = batch = None
+        return batch
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nothing waits, nothing is undurable, and no timer runs."""
+        return not self.queued and not self.timers and self.in_flight is None
+
+    def statistics(self) -> ActorStatistics:
+        """Return the cell's counts."""
+        return ActorStatistics(self.state, self.queued, self.handled, self.refused, self.crashed)
+
+    def come_up(self, actor: Actor[Role]) -> None:
+        """Begin an incarnation; `on_start` has run. Serves what waited."""
+        self.actor = actor
+        if self.queued:
+            self._schedule()
+
+    def give_up(self, error: ActorUnavailable) -> None:
+        """End the cell: answer everybody queued, and everybody who comes later, with `error`."""
+        self.given_up = error
+        self.retire()
+        mailbox, self._mailbox = self._mailbox, None
+        while mailbox:
+            envelope = mailbox.take()
+            envelope.error = error
+            envelope.answer()
+        if self._stopped is not None:
+            self._stopped.set()
+
+    def retire(self) -> None:
+        """End the incarnation, if there is one: timers off, `on_stop` called."""
+        actor, self.actor, self.timers = self.actor, None, None
+        if actor is None:
+            return
+        try:
+            actor.on_stop()
+        except Exception as error:
+            self._host.report(self, None, error)
+
+    async def wait_stopped(self) -> ActorUnavailable:
+        """Wait until the cell is over; return why. Cancellation just ends the wait."""
+        if self.given_up is None:
+            if self._stopped is None:
+                self._stopped = trio.Event()
+            await self._stopped.wait()
+        assert self.given_up is not None
+        return self.given_up
+
+    # Asking and telling.
+
+    async def ask(self, command: Command[Role, Reply], seconds_max: float | None) -> Reply:
+        """Run one command and return its reply once durable; see `Ref.ask`."""
+        if self.actor is None or self._mailbox:
+            return await self._ask_queued(command, seconds_max)
+        changed = False
+        try:
+            result = self.turn(command)
+            if type(result) is Changed:
+                changed = True
+                result = result.reply
+        except Refused:
+            if self._batch is not None:
+                await self._settle(changed=False)
+            raise
+        if self._batch is not None:
+            await self._settle(changed)
+        return result  # type: ignore[no-any-return]
+
+    def tell(self, command: Command[Role, Any]) -> None:
+        """Queue one command; see `Ref.tell`."""
+        self._put(Envelope(command))
+
+    def tell_first(self, command: Command[Role, Any]) -> None:
+        """Queue one command before everything that users sent (timers)."""
+        if self.given_up is None:
+            self._box().put_system(Envelope(command))
+            self._schedule()
+
+    async def _ask_queued(
+        self, command: Command[Role, Reply], seconds_max: float | None
+    ) -> Reply:
+        """Wait in the mailbox for a turn that the supervisor's drain gives."""
+        envelope = Envelope(command, trio.lowlevel.current_task())
+        self._put(envelope)
+        seconds = self._host.ask_seconds_max if seconds_max is None else seconds_max
+
+        def abort(_: Any) -> trio.lowlevel.Abort:
+            assert self._mailbox is not None
+            self._mailbox.take_back(envelope)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        with trio.move_on_after(seconds) as scope:
+            await trio.lowlevel.wait_task_rescheduled(abort)
+        if scope.cancelled_caught:
+            raise StorageUnavailable(f"{self.label} was not ready within {seconds} s")
+        if envelope.error is None or isinstance(envelope.error, Refused):
+            await self._settle(envelope.changed)
+        if envelope.error is not None:
+            raise envelope.error
+        return envelope.reply  # type: ignore[no-any-return]
+
+    def _put(self, envelope: Envelope) -> None:
+        """Queue, or refuse when full or over."""
+        if self.given_up is not None:
+            raise self.given_up
+        self._box().put(envelope)
+        self._schedule()
+
+    def _box(self) -> Mailbox:
+        """Return the mailbox, made when first needed: an idle actor has none."""
+        if self._mailbox is None:
+            self._mailbox = Mailbox(self._host.mailbox_max)
+        return self._mailbox
+
+    def _schedule(self) -> None:
+        """Ask for a drain unless one is on its way or there is no incarnation to serve it."""
+        if not self.draining and self.actor is not None:
+            self.draining = True
+            self._host.schedule(self)
+
+    # Turns.
+
+    def turn(self, command: Command[Role, Any]) -> Any:
+        """Run one command to completion; return the reply, or the `Changed` that was carried out.
+
+        Raises:
+            Refused: the handler said no.
+            StorageUnavailable: it would have changed something while the gate is closed.
+            ActorCrashed: a bug; the incarnation is gone and the next is being brought up.
+        """
+        actor = self.actor
+        assert actor is not None
+        self.handled += 1
+        try:
+            result = actor.handlers[type(command)](actor, command)
+            if type(result) is Changed:
+                self._carry_out(actor, result)
+            return result
+        except Refused:
+            self.refused += 1
+            raise
+        except StorageUnavailable:
+            raise
+        except Exception as error:
+            self._crash(command, error)
+            raise ActorCrashed(f"{self.label} crashed") from error
+
+    def _carry_out(self, actor: Actor[Role], change: Changed[Any]) -> None:
+        """Apply the events, hand them to the committer, send what is to be told."""
+        events = change.events
+        if events:
+            durability = self._host.durability
+            if not durability.is_open:
+                raise StorageUnavailable("the database is away")
+            for event in events:
+                actor.apply(event)
+            self._batch = durability.submit(self, events)
+        for ref, command in change.tells:
+            try:
+                ref.tell(command)
+            except ActorUnavailable as error:
+                self._host.report(self, command, error)
+
+    async def drain(self, turns_max: int) -> None:
+        """Give waiting commands their turns, at most `turns_max`; then ask for another drain."""
+        self.draining = False
+        for _ in range(turns_max):
+            mailbox = self._mailbox
+            if self.actor is None or mailbox is None:
+                return
+            if not mailbox:
+                self._mailbox = None
+                return
+            self._serve(mailbox.take())
+        self._schedule()
+
+    def _serve(self, envelope: Envelope) -> None:
+        """Run one queued command and wake whoever asked."""
+        try:
+            result = self.turn(envelope.command)
+            envelope.changed = type(result) is Changed
+            envelope.reply = result.reply if type(result) is Changed else result
+        except Exception as error:
+            envelope.error = error
+        envelope.answer()
+
+    async def _settle(self, changed: bool) -> None:
+        """Wait until the state that a reply saw is durable.
+
+        A change that is not settled in time is `CommitUnsettled`: it may yet become durable. A
+        read is merely unavailable.
+        """
+        batch = self.in_flight
+        if batch is None:
+            return
+        try:
+            await batch.wait(self, self._host.durability.commit_seconds_max)
+        except CommitUnsettled as error:
+            if changed:
+                raise
+            raise StorageUnavailable(str(error)) from None
+
+    # Crashes.
+
+    def _crash(self, command: Command[Role, Any] | None, error: Exception) -> None:
+        """Throw the incarnation away and have the next one brought up."""
+        self.crashed += 1
+        self._host.report(self, command, error)
+        self.retire()
+        self._host.restart(self, error)
+
+    def reject(self, error: Exception) -> None:
+        """Be told that the database refused a row: everything since is void, back to the record."""
+        self.generation += 1
+        if self.given_up is None:
+            self._crash(None, error)
+
+
+def stopped(label: str) -> ActorStopped:
+    """Return the error for an actor that is not there."""
+    return ActorStopped(f"{label} is not there")

@@ -1,0 +1,32 @@
+"""The two clocks that actors see: calendar time for records, monotonic time for durations."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+import trio
+
+
+class Clock(Protocol):
+    """Where an actor gets its time from; tests give their own."""
+
+    def now(self) -> int:
+        """Return whole seconds since the Unix epoch, UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return seconds that never jump, for measuring how long ago something was."""
+        ...
+
+
+class SystemClock:
+    """The machine's calendar and trio's monotonic clock (which tests may autojump)."""
+
+    def now(self) -> int:
+        """Return whole seconds since the Unix epoch, UTC."""
+        return int(time.time())
+
+    def monotonic(self) -> float:
+        """Return trio's current time in seconds."""
+        return trio.current_time()

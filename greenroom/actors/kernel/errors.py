@@ -1,0 +1,57 @@
+"""What can go wrong between a caller and an actor.
+
+    ActorError
+    ├── Refused               an answer: the actor says no, its state is unchanged
+    └── ActorUnavailable      no answer could be given
+        ├── MailboxFull       overload: the command was not accepted
+        ├── StorageUnavailable  the database is away: the command was refused before it ran
+        ├── ActorStopped      nobody will answer: the actor is gone or does not exist
+        ├── CommitUnsettled   the command ran; whether it is durable is not known in time
+        └── ActorCrashed      the command hit a bug; the actor goes back to its last good state
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ActorError(Exception):
+    """Everything a caller of `ask` can meet besides the reply."""
+
+
+class Refused(ActorError):
+    """The actor says no. Subclasses carry the constant `text` that clients match whole."""
+
+    text: ClassVar[str] = ""
+
+    def __init__(self, text: str | None = None) -> None:
+        """Refuse with the class's constant text, or with one made for the occasion."""
+        super().__init__(self.text if text is None else text)
+
+
+class NotFound(Refused):
+    """A refusal because the thing named does not exist or is not the caller's to see."""
+
+
+class ActorUnavailable(ActorError):
+    """No answer could be given; the subclass says whether the command ran."""
+
+
+class MailboxFull(ActorUnavailable):
+    """The actor's mailbox is full; the command did not run."""
+
+
+class StorageUnavailable(ActorUnavailable):
+    """The database is away; the command did not run."""
+
+
+class ActorStopped(ActorUnavailable):
+    """The actor is gone, or there is none under this address; the command did not run."""
+
+
+class CommitUnsettled(ActorUnavailable):
+    """The command ran, but its change was not known to be durable in time."""
+
+
+class ActorCrashed(ActorUnavailable):
+    """The command met a bug or an unstorable change; the actor goes back to its last good state."""

@@ -1,0 +1,72 @@
+"""The commands that wait for one actor: two lanes, bounded, served in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import trio
+
+from greenroom.actors.kernel.errors import MailboxFull
+from greenroom.actors.kernel.message import Command
+
+
+class Envelope:
+    """One waiting command and, for an ask, the task that waits for its outcome."""
+
+    __slots__ = ("changed", "command", "error", "reply", "task")
+
+    def __init__(self, command: Command[Any, Any], task: trio.lowlevel.Task | None = None) -> None:
+        """Hold a command; `task` is None for a tell."""
+        self.command = command
+        self.task = task
+        self.reply: Any = None
+        self.error: BaseException | None = None
+        self.changed = False
+
+    def answer(self) -> None:
+        """Wake the asking task, if there is one; its outcome has been filled in."""
+        task = self.task
+        if task is not None:
+            self.task = None
+            trio.lowlevel.reschedule(task)
+
+
+class Mailbox:
+    """A system lane (timers, stop) before a bounded user lane. Full means refused: nothing waits
+    for room in a mailbox, because whoever would wait is better off knowing.
+    """
+
+    __slots__ = ("_system", "_user", "_user_max")
+
+    def __init__(self, user_max: int) -> None:
+        """Make an empty mailbox; `user_max` bounds the user lane."""
+        self._system: deque[Envelope] = deque()
+        self._user: deque[Envelope] = deque()
+        self._user_max = user_max
+
+    def __len__(self) -> int:
+        """Return how many commands wait in both lanes."""
+        return len(self._system) + len(self._user)
+
+    def put(self, envelope: Envelope) -> None:
+        """Queue behind everything else.
+
+        Raises:
+            MailboxFull: `user_max` commands wait already.
+        """
+        if len(self._user) >= self._user_max:
+            raise MailboxFull(f"{self._user_max} commands are waiting already")
+        self._user.append(envelope)
+
+    def put_system(self, envelope: Envelope) -> None:
+        """Queue before everything that users sent. Its senders bound themselves (keyed timers)."""
+        self._system.append(envelope)
+
+    def take(self) -> Envelope:
+        """Take the next command; the mailbox must not be empty."""
+        return self._system.popleft() if self._system else self._user.popleft()
+
+    def take_back(self, envelope: Envelope) -> None:
+        """Remove a command that has not run, because its caller was cancelled."""
+        self._user.remove(envelope)

@@ -1,0 +1,1 @@
+"""Players: accounts, documents, presence, bans."""

@@ -1,0 +1,1 @@
+"""One endpoint table, and the two servers that serve it."""

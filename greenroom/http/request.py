@@ -1,0 +1,34 @@
+"""One HTTP request and its answer as plain values: what both servers hand to the dispatcher."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+
+import msgspec
+
+
+class Request(msgspec.Struct, gc=False):
+    """A whole request, body included.
+
+    Header names are lower-case; a header given twice is joined with `, ` (and so a token given
+    twice matches nothing). `path` is percent-decoded, without the query; `query` is raw.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+    address: str
+    """The client's address, `trusted_proxies` already taken into account."""
+
+
+class Answer(msgspec.Struct):
+    """A response: either `body`, or `stream` for answers too long to hold."""
+
+    status: int
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+    """Besides Content-Length, Date and the CORS headers, which the server adds to every answer."""
+    stream: AsyncIterator[bytes] | None = None
+    content_type: str = "application/json; charset=utf-8"

@@ -1,0 +1,1 @@
+"""Postgres: the driver, the committer, the tables, the embedded server."""

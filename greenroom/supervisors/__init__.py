@@ -1,0 +1,1 @@
+"""Who starts, restarts and stops what, in OTP's vocabulary."""

@@ -1,0 +1,1 @@
+"""Realtime ports: WebSocket control channel and UDP fast lane."""
