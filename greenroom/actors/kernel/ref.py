@@ -1,0 +1,75 @@
+"""A reference is an actor's address: kind and key. Where he lives is the directory's business."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from greenroom.actors.kernel.message import Command, Reply
+
+if TYPE_CHECKING:
+    from greenroom.actors.kernel.cell import ActorStatistics, Cell
+    from greenroom.actors.kernel.directory import Cells
+    from greenroom.actors.kernel.errors import ActorUnavailable
+
+Role = TypeVar("Role")
+
+
+class Ref(Generic[Role]):
+    """The address of one actor. It stays valid while he crashes, restarts, sleeps and wakes."""
+
+    __slots__ = ("_cells", "key")
+
+    def __init__(self, cells: Cells[Role], key: Any) -> None:
+        """Point at `key` in the directory that holds `cells`."""
+        self._cells = cells
+        self.key = key
+
+    async def ask(self, command: Command[Role, Reply], *, seconds_max: float | None = None) -> Reply:
+        """Have the actor run a command; return its reply once the state it saw is durable.
+
+        An actor that is up with an empty mailbox runs it at once, in the caller's task and
+        without a checkpoint; one that is passive is loaded first.
+
+        Args:
+            command: what to do; its type names the reply.
+            seconds_max: how long to wait for the turn, by default the directory's bound. The wait
+                for durability has its own bound (`commit_seconds_max`).
+
+        Returns:
+            The reply that the command's type promises.
+
+        Raises:
+            Refused: the actor said no; its state is unchanged.
+            MailboxFull, StorageUnavailable: the command did not run; try later.
+            ActorStopped: there is no such actor, or he is gone.
+            CommitUnsettled: it ran, and whether it will be durable is not known yet.
+            ActorCrashed: the command met a bug; the actor is being restored.
+
+        Cancellation: a cancelled ask did not run. Once it has run, the wait until it is durable
+        is shielded, and the reply is returned.
+        """
+        return await self._cells.cell(self.key).ask(command, seconds_max)
+
+    def tell(self, command: Command[Role, Any]) -> None:
+        """Queue a command for the actor and go on; nobody hears what becomes of it.
+
+        Raises:
+            MailboxFull: too many commands wait for him already.
+            ActorStopped: he is gone for good.
+        """
+        self._cells.cell(self.key).tell(command)
+
+    async def wait_stopped(self) -> ActorUnavailable:
+        """Wait until the actor's present stay in memory ends; return why.
+
+        Cancellation ends the wait and changes nothing.
+        """
+        return await self._cells.cell(self.key).wait_stopped()
+
+    def statistics(self) -> ActorStatistics:
+        """Return the actor's counts since he came to memory."""
+        return self._cells.cell(self.key).statistics()
+
+    def __repr__(self) -> str:
+        """Return kind and key."""
+        return f"<Ref {self._cells.kind}/{self.key}>"

@@ -1,0 +1,84 @@
+"""Timers: commands to oneself, later, by name. They arrive through the mailbox like any other."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from greenroom.actors.kernel.message import Command
+
+if TYPE_CHECKING:
+    from greenroom.actors.kernel.cell import Cell
+
+_Entry = tuple[float, int]
+
+
+class TimerQueue:
+    """All timers of one supervisor in one heap, served by one task; an idle actor costs none.
+
+    A stopped or replaced timer stays in the heap until it is due (lazy deletion, the usual trade
+    of a binary heap), and is then found to be no longer its cell's and dropped.
+    """
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._heap: list[tuple[float, int, Cell[Any], str, Command[Any, Any]]] = []
+        self._count = 0
+        self._changed = trio.Event()
+
+    def add(self, cell: Cell[Any], name: str, due: float, command: Command[Any, Any]) -> _Entry:
+        """Queue a command for a cell at trio time `due`; the entry returned identifies it."""
+        self._count += 1
+        entry = (due, self._count)
+        heapq.heappush(self._heap, (due, self._count, cell, name, command))
+        if self._heap[0][1] == self._count:
+            self._changed.set()
+        return entry
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Deliver what is due, until cancelled; what is left then is never delivered."""
+        task_status.started()
+        while True:
+            self._changed = trio.Event()
+            due = self._heap[0][0] if self._heap else math.inf
+            with trio.move_on_at(due):
+                await self._changed.wait()
+            self._deliver(trio.current_time())
+
+    def _deliver(self, now: float) -> None:
+        """Tell every timer that is due at `now`."""
+        while self._heap and self._heap[0][0] <= now:
+            due, count, cell, name, command = heapq.heappop(self._heap)
+            if cell.timers is not None and cell.timers.get(name) == (due, count):
+                del cell.timers[name]
+                cell.tell_first(command)
+
+
+class ActorTimers:
+    """One actor's timers; a crash or a stop ends them, and `on_start` sets them anew."""
+
+    __slots__ = ("_cell", "_now", "_queue")
+
+    def __init__(
+        self, queue: TimerQueue, cell: Cell[Any], now: Callable[[], float] = trio.current_time
+    ) -> None:
+        """Serve one cell from a supervisor's queue."""
+        self._queue = queue
+        self._cell = cell
+        self._now = now
+
+    def start(self, name: str, seconds: float, command: Command[Any, Any]) -> None:
+        """Have `command` delivered to oneself in `seconds`; replaces the timer of that name."""
+        if self._cell.timers is None:
+            self._cell.timers = {}
+        due = self._now() + seconds
+        self._cell.timers[name] = self._queue.add(self._cell, name, due, command)
+
+    def stop(self, name: str) -> None:
+        """Forget the timer of that name, if there is one."""
+        if self._cell.timers:
+            self._cell.timers.pop(name, None)

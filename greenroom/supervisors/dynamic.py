@@ -1,0 +1,291 @@
+"""The dynamic supervisor: the active actors of one kind, loaded, served, restarted, passivated.
+
+It is also their directory. An actor has no task of its own: what waits in mailboxes is drained by
+one task here, loads and restarts run as tasks of the same nursery. Every actor has his own restart
+budget (OTP's intensity, per child): one who keeps crashing is given up for the rest of the window,
+his callers answered, and nobody else notices.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import trio
+
+from greenroom.actors.kernel.actor import Actor
+from greenroom.actors.kernel.cell import Cell, CellState
+from greenroom.actors.kernel.durability import Durability
+from greenroom.actors.kernel.errors import (
+    ActorCrashed,
+    ActorStopped,
+    MailboxFull,
+    StorageUnavailable,
+)
+from greenroom.actors.kernel.message import Command
+from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.kernel.timers import ActorTimers, TimerQueue
+from greenroom.supervisors.policy import RestartBudget
+from greenroom.supervisors.tree import TreeNode
+
+_logger = logging.getLogger(__name__)
+
+Role = TypeVar("Role")
+
+Loader = Callable[[Any], Awaitable["Actor[Role] | None"]]
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """The bounds of a dynamic supervisor, each with what happens beyond it."""
+
+    actors_max: int = 1_000_000
+    """Actors in memory; beyond: `MailboxFull` to whoever wants another (HTTP 429)."""
+    mailbox_max: int = 1_000
+    """Commands waiting for one actor; beyond: `MailboxFull`."""
+    ask_seconds_max: float = 10.0
+    """Waiting for a turn while the actor loads or restarts; beyond: `StorageUnavailable`."""
+    turns_per_drain: int = 64
+    """Turns of one actor before others are served."""
+    restarts_max: int = 5
+    """Restarts of one actor within `window_seconds`; beyond: given up until the window is over."""
+    window_seconds: float = 10.0
+    passivate_seconds_min: float = 30.0
+    """Idle time before passivation: longer than any load takes, so that a record read before an
+    actor's last change cannot be adopted after it has left memory."""
+
+
+class DynamicSupervisor(Generic[Role]):
+    """Directory and supervisor of all actors of one kind; implements `Directory` and `CellHost`."""
+
+    def __init__(
+        self,
+        kind: str,
+        load: Loader[Role],
+        durability: Durability,
+        bounds: Bounds | None = None,
+    ) -> None:
+        """Begin with nobody active.
+
+        Args:
+            kind: what the actors are, for labels and the tree.
+            load: reads one actor from the database; None when there is no such actor. It may
+                raise `StorageUnavailable`, and is then tried again.
+            durability: where events go.
+            bounds: see `Bounds`.
+        """
+        self.kind = kind
+        self.durability = durability
+        self.bounds = bounds or Bounds()
+        self.mailbox_max = self.bounds.mailbox_max
+        self.ask_seconds_max = self.bounds.ask_seconds_max
+        self.restarts = 0
+        self.given_up = 0
+        self._load = load
+        self._cells: dict[Any, Cell[Role]] = {}
+        self._ready: deque[Cell[Any]] = deque()
+        self._wake = trio.Event()
+        self._timers = TimerQueue()
+        self._budgets: dict[Any, RestartBudget] = {}
+        self._idle_since: dict[Any, tuple[int, float]] = {}
+        self._nursery: trio.Nursery | None = None
+
+    # The service.
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve mailboxes, timers, loads and restarts until cancelled.
+
+        When it ends, everybody queued is answered with `ActorStopped`.
+        """
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                await nursery.start(self._timers.run)
+                for cell in self._cells.values():
+                    if cell.state is CellState.LOADING:
+                        nursery.start_soon(self._bring_up, cell)
+                task_status.started()
+                await self._drain_forever()
+        finally:
+            self._nursery = None
+            for key in list(self._cells):
+                self.discard(key)
+
+    def branches(self) -> list[TreeNode]:
+        """Return one node that sums up all actors, and one for each in trouble (ten at most)."""
+        troubled = [c for c in self._cells.values() if c.crashed or c.queued][:10]
+        queued = sum(cell.queued for cell in self._cells.values())
+        return [
+            TreeNode(
+                name=f"{len(self._cells)} active",
+                state="running",
+                restarts=self.restarts,
+                mailbox=queued,
+                children=[
+                    TreeNode(c.label, c.state.value, restarts=c.crashed, mailbox=c.queued)
+                    for c in troubled
+                ],
+            )
+        ]
+
+    async def _drain_forever(self) -> None:
+        """Give actors with waiting commands their turns."""
+        while True:
+            self._wake = trio.Event()
+            while self._ready:
+                await self._ready.popleft().drain(self.bounds.turns_per_drain)
+                await trio.lowlevel.checkpoint()
+            await self._wake.wait()
+
+    # The directory.
+
+    def cell(self, key: Any) -> Cell[Role]:
+        """Return the actor's place, loading him when he is passive; see `Cells.cell`."""
+        cell = self._cells.get(key)
+        if cell is not None and (cell.given_up is None or not self._may_try_again(key)):
+            return cell
+        cell = self._new_cell(key)
+        if self._nursery is not None:
+            self._nursery.start_soon(self._bring_up, cell)
+        return cell
+
+    def active(self, key: Any) -> Ref[Role] | None:
+        """Return the address of an actor who is in memory, else None."""
+        return Ref(self, key) if key in self._cells else None
+
+    def ref(self, key: Any) -> Ref[Role]:
+        """Return an address; asking it loads a passive actor first."""
+        return Ref(self, key)
+
+    def adopt(self, key: Any, actor: Actor[Role]) -> Ref[Role]:
+        """Put in an actor whose state the caller has at hand; if one is present, he stays."""
+        if key not in self._cells:
+            self._start(self._new_cell(key), actor)
+        return Ref(self, key)
+
+    def passivate(self, key: Any) -> bool:
+        """Take an actor out of memory if he has long been idle; see `Directory.passivate`."""
+        cell = self._cells.get(key)
+        if cell is None:
+            return True
+        if not cell.is_idle or cell.state is not CellState.UP:
+            return False
+        now = trio.current_time()
+        handled, since = self._idle_since.get(key, (-1, now))
+        if handled != cell.handled:
+            self._idle_since[key] = (cell.handled, now)
+            return False
+        if now - since < self.bounds.passivate_seconds_min:
+            return False
+        self.discard(key)
+        return True
+
+    def discard(self, key: Any) -> None:
+        """Take an actor out of memory at once; whoever is queued gets `ActorStopped`."""
+        cell = self._cells.pop(key, None)
+        self._idle_since.pop(key, None)
+        self._budgets.pop(key, None)
+        if cell is not None and cell.given_up is None:
+            cell.give_up(ActorStopped(f"{cell.label} is not there"))
+
+    def keys(self) -> Iterator[Any]:
+        """Iterate over the keys of all active actors, as of now."""
+        return iter(list(self._cells))
+
+    def __len__(self) -> int:
+        """Return how many actors are active."""
+        return len(self._cells)
+
+    def _new_cell(self, key: Any) -> Cell[Role]:
+        """Make a place for an actor."""
+        if len(self._cells) >= self.bounds.actors_max:
+            raise MailboxFull(f"{self.bounds.actors_max} actors are in memory already")
+        cell: Cell[Role] = Cell(self, self.kind, key)
+        self._cells[key] = cell
+        return cell
+
+    # The host of cells.
+
+    def schedule(self, cell: Cell[Any]) -> None:
+        """Have a cell drained soon."""
+        self._ready.append(cell)
+        self._wake.set()
+
+    def restart(self, cell: Cell[Any], error: Exception) -> None:
+        """Bring up the next incarnation of a cell whose actor crashed, or give it up."""
+        self.restarts += 1
+        budget = self._budgets.get(cell.key)
+        if budget is None:
+            budget = RestartBudget(self.bounds.restarts_max, self.bounds.window_seconds)
+            self._budgets[cell.key] = budget
+        if not budget.spend(trio.current_time()):
+            self.given_up += 1
+            _logger.error("%s is given up: it keeps crashing", cell.label)
+            cell.give_up(ActorCrashed(f"{cell.label} keeps crashing"))
+        elif self._nursery is not None:
+            self._nursery.start_soon(self._bring_up, cell)
+
+    def report(self, cell: Cell[Any], command: Command[Any, Any] | None, error: Exception) -> None:
+        """Log a crash: the command's type, never its contents, which may hold secrets."""
+        what = "a change that the database refused" if command is None else type(command).__name__
+        _logger.error("%s crashed at %s", cell.label, what, exc_info=error)
+
+    def _may_try_again(self, key: Any) -> bool:
+        """Return whether an actor that was given up has rested for the whole window."""
+        budget = self._budgets.get(key)
+        if budget is None or budget.is_fresh(trio.current_time()):
+            self.discard(key)
+            return True
+        return False
+
+    # Loading.
+
+    async def _bring_up(self, cell: Cell[Role]) -> None:
+        """Load an actor into its cell, once everything that it wrote has settled."""
+        delay_seconds = 0.05
+        while cell.given_up is None and cell.actor is None:
+            if cell.in_flight is None:
+                try:
+                    await self._load_into(cell)
+                    return
+                except StorageUnavailable:
+                    pass
+                except Exception as error:
+                    self.report(cell, None, error)
+                    self._give_up_loading(cell)
+                    return
+            await trio.sleep(delay_seconds)
+            delay_seconds = min(delay_seconds * 2, 1.0)
+
+    async def _load_into(self, cell: Cell[Role]) -> None:
+        """Read the actor and start him; nobody there means the cell is over."""
+        actor = await self._load(cell.key)
+        if cell.given_up is not None:
+            return
+        if actor is None:
+            self._forget(cell, ActorStopped(f"{cell.label} is not there"))
+        else:
+            self._start(cell, actor)
+
+    def _give_up_loading(self, cell: Cell[Role]) -> None:
+        """End a cell whose actor could not be made from its record."""
+        self._forget(cell, ActorCrashed(f"{cell.label} cannot be loaded"))
+
+    def _forget(self, cell: Cell[Role], error: ActorStopped | ActorCrashed) -> None:
+        """End a cell that never came up, so that the next who asks tries anew."""
+        if self._cells.get(cell.key) is cell:
+            del self._cells[cell.key]
+        cell.give_up(error)
+
+    def _start(self, cell: Cell[Role], actor: Actor[Role]) -> None:
+        """Begin an incarnation."""
+        actor.timers = ActorTimers(self._timers, cell)
+        try:
+            actor.on_start()
+        except Exception as error:
+            self.report(cell, None, error)
+            self._forget(cell, ActorCrashed(f"{cell.label} cannot start"))
+            return
+        cell.come_up(actor)

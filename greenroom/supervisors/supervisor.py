@@ -1,0 +1,256 @@
+"""The static supervisor: a fixed list of services, started in order, stopped in reverse.
+
+The decisions are `policy.py`'s; this module only carries them out with trio. What OTP does with
+links and exit signals is done here with one cancel scope a child and a report when it exits, so
+that a crash of one child never cancels another by itself. Two differences, both trio's: there is
+no brutal kill (a task that shields itself cannot be ended, so `shutdown_seconds` bounds only how
+long that goes unreported), and cancelling the task that runs the supervisor is the order to stop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+import trio
+
+from greenroom.supervisors.policy import RestartBudget, Strategy, plan_exit
+from greenroom.supervisors.spec import ChildSpec
+from greenroom.supervisors.tree import TreeNode
+
+_logger = logging.getLogger(__name__)
+
+
+class RestartLimitExceeded(Exception):
+    """Children crashed more often than the supervisor bears; its own supervisor must decide."""
+
+
+class StartFailed(Exception):
+    """A child failed before it had started for the first time; its cause says why."""
+
+
+class _Exit(msgspec.Struct, frozen=True):
+    index: int
+    incarnation: int
+    error: Exception | None
+
+
+class _Child:
+    """One child and its present incarnation."""
+
+    def __init__(self, spec: ChildSpec) -> None:
+        """Not started yet."""
+        self.spec = spec
+        self.state = "stopped"
+        self.restarts = 0
+        self.incarnation = 0
+        self.scope = trio.CancelScope()
+        self.ended = trio.Event()
+
+
+class Supervisor:
+    """Starts services in order, restarts what crashes, stops them in reverse order."""
+
+    def __init__(
+        self,
+        name: str,
+        children: Sequence[ChildSpec],
+        *,
+        strategy: Strategy = Strategy.ONE_FOR_ONE,
+        restarts_max: int = 3,
+        window_seconds: float = 5.0,
+    ) -> None:
+        """Describe the tree; nothing runs before `run`.
+
+        Args:
+            name: how the supervisor is called in the tree and in logs.
+            children: in the order in which they start.
+            strategy: who is restarted together.
+            restarts_max: how many restarts within `window_seconds` are borne.
+            window_seconds: see `restarts_max`.
+        """
+        self.name = name
+        self.strategy = strategy
+        self._children = [_Child(spec) for spec in children]
+        self._budget = RestartBudget(restarts_max, window_seconds)
+        self._exits: deque[_Exit] = deque()
+        self._news = trio.Event()
+        self._stopping = False
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Start all children, then supervise until cancelled.
+
+        Raises:
+            StartFailed: a child failed at its first start; those before it have been stopped.
+            RestartLimitExceeded: the restart intensity was exceeded; all have been stopped.
+
+        Cancellation stops the children in reverse order and waits for each.
+        """
+        async with trio.open_nursery() as watcher:
+            watcher.start_soon(self._watch_cancellation)
+            with trio.CancelScope(shield=True):
+                async with trio.open_nursery() as nursery:
+                    try:
+                        await self._start_all(nursery)
+                        if not self._stopping:
+                            task_status.started()
+                            await self._supervise(nursery)
+                    finally:
+                        await self._stop(range(len(self._children) - 1, -1, -1))
+            watcher.cancel_scope.cancel()
+
+    def branches(self) -> list[TreeNode]:
+        """Return the children as tree nodes."""
+        return [_node(child) for child in self._children]
+
+    async def _watch_cancellation(self) -> None:
+        """Turn the cancellation of `run` into the order to stop."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._stopping = True
+            for child in self._children:
+                if child.state == "starting":
+                    child.scope.cancel()
+            self._news.set()
+
+    async def _start_all(self, nursery: trio.Nursery) -> None:
+        """Start every child in order; the first failure is everybody's."""
+        for index, child in enumerate(self._children):
+            if self._stopping:
+                return
+            try:
+                await self._start(nursery, index)
+            except Exception as error:
+                if self._stopping:
+                    return
+                raise StartFailed(f"{child.spec.name} did not start") from error
+
+    async def _supervise(self, nursery: trio.Nursery) -> None:
+        """Wait for exits and carry out what the policy says, until told to stop."""
+        while not self._stopping:
+            self._news = trio.Event()
+            if not self._exits:
+                await self._news.wait()
+            while self._exits and not self._stopping:
+                await self._handle(nursery, self._exits.popleft())
+
+    async def _handle(self, nursery: trio.Nursery, exit_: _Exit) -> None:
+        """Restart what an exit asks for, trying again while the budget lasts."""
+        child = self._children[exit_.index]
+        if exit_.incarnation != child.incarnation:
+            return  # an earlier life: it was stopped on purpose meanwhile
+        restarts = [c.spec.restart for c in self._children]
+        index, crashed = exit_.index, exit_.error is not None
+        while not self._stopping:
+            plan = plan_exit(self.strategy, restarts, index, crashed=crashed)
+            if plan.forget:
+                return
+            if not self._budget.spend(trio.current_time()):
+                raise RestartLimitExceeded(
+                    f"{self.name}: children crashed more than {self._budget.restarts_max} times "
+                    f"in {self._budget.window_seconds} s, lastly {self._children[index].spec.name}"
+                )
+            await self._stop(plan.stop)
+            failed = await self._start_again(nursery, plan.start)
+            if failed is None:
+                return
+            index, crashed = failed, True
+
+    async def _start_again(self, nursery: trio.Nursery, indices: Sequence[int]) -> int | None:
+        """Start children after a crash; return the first that failed to, None when all run."""
+        for index in indices:
+            child = self._children[index]
+            child.restarts += 1
+            try:
+                await self._start(nursery, index)
+            except Exception:
+                _logger.exception("%s/%s did not restart", self.name, child.spec.name)
+                return index
+        return None
+
+    async def _start(self, nursery: trio.Nursery, index: int) -> None:
+        """Start one child and wait until it says that it has started."""
+        child = self._children[index]
+        child.incarnation += 1
+        child.scope = trio.CancelScope()
+        child.ended = trio.Event()
+        child.state = "starting" if child.restarts == 0 else "restarting"
+        await nursery.start(self._run_child, index, child.incarnation)
+        child.state = "running"
+
+    async def _run_child(
+        self, index: int, incarnation: int, *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        """Run one incarnation of a child; report its exit instead of raising it.
+
+        Before it has started, an error goes to whoever starts it.
+        """
+        child = self._children[index]
+        started = _Started(task_status)
+        error: Exception | None = None
+        try:
+            with child.scope:
+                await child.spec.service.run(task_status=started)
+        except Exception as caught:
+            error = caught
+            if not started.said:
+                raise
+        finally:
+            child.state = "stopped"
+            child.ended.set()
+        if not started.said:
+            raise StartFailed(f"{child.spec.name} ended before it had started")
+        if child.scope.cancel_called and error is None:
+            return
+        if error is not None:
+            _logger.error("%s/%s crashed", self.name, child.spec.name, exc_info=error)
+        self._exits.append(_Exit(index, incarnation, error))
+        self._news.set()
+
+    async def _stop(self, indices: Sequence[int]) -> None:
+        """Stop children in the order given, waiting for each."""
+        for index in indices:
+            child = self._children[index]
+            if child.state == "stopped":
+                continue
+            child.incarnation += 1
+            child.scope.cancel()
+            with trio.move_on_after(child.spec.shutdown_seconds) as patience:
+                await child.ended.wait()
+            if patience.cancelled_caught:
+                _logger.error(
+                    "%s/%s has not stopped within %s s",
+                    self.name,
+                    child.spec.name,
+                    child.spec.shutdown_seconds,
+                )
+                await child.ended.wait()
+
+
+class _Started(trio.TaskStatus[object]):
+    """Passes `started()` on, once, and remembers that it was said."""
+
+    def __init__(self, outer: trio.TaskStatus[None]) -> None:
+        self._outer = outer
+        self.said = False
+
+    def started(self, value: object = None) -> None:
+        """Be told that the child has started."""
+        self.said = True
+        self._outer.started()
+
+
+def _node(child: _Child) -> TreeNode:
+    """Draw one child and what is below it."""
+    branches = getattr(child.spec.service, "branches", None)
+    below: list[TreeNode] = branches() if branches is not None else []
+    return TreeNode(
+        name=child.spec.name,
+        state=child.state,
+        restarts=child.restarts,
+        mailbox=sum(node.mailbox for node in below),
+        children=below,
+    )
