@@ -1,0 +1,39 @@
+"""Who calls: what a handler is given after the checks of `auth.py` have passed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from greenroom.actors.flows.world import World
+    from greenroom.actors.game.messages import GameRole
+    from greenroom.actors.kernel.ref import Ref
+    from greenroom.actors.player.messages import PlayerRole
+
+
+class Caller(msgspec.Struct, gc=False):
+    """Anybody: where the call came from, and the world it may act on."""
+
+    world: World
+    address: str
+    """The client's address, `trusted_proxies` already taken into account."""
+
+
+class GameCaller(Caller, gc=False):
+    """A client of one game: it knows the project key."""
+
+    game: Ref[GameRole]
+    game_id: int
+
+
+class PlayerCaller(GameCaller, gc=False):
+    """A player of the game, not banned; the call has been noted as his sign of life."""
+
+    player: Ref[PlayerRole]
+    player_id: int
+
+
+class AdminCaller(GameCaller, gc=False):
+    """The game's owner: he knows the admin key."""

@@ -1,0 +1,78 @@
+"""What request and reply structs are made of: field kinds, their markers, documents, timestamps.
+
+A request body is a struct of `Body` whose fields are `str`, `int`, `bool`, `float`, `Document`,
+`list[int]` or `list[str]`, each `| None = None` where optional:
+
+    class RenameBody(Body, kw_only=True):
+        new_name: Annotated[str, Missing("New name is required")]
+
+`bodies.py` says how JSON becomes such a struct, `engine.py` what `format=engine` does to a reply.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from functools import lru_cache
+
+import msgspec
+
+Document = msgspec.Raw
+"""A JSON object exactly as it was sent; in a body it is verified UTF-8, `bytes(document)` it is."""
+
+
+class Body(msgspec.Struct, kw_only=True, gc=False):
+    """Base of what a request's JSON object, or a query, is decoded into.
+
+    A field without a default must carry `Missing`. Subclasses say `kw_only=True` too, so that
+    fields may stand in the order in which they are checked.
+    """
+
+
+class Reply(msgspec.Struct, kw_only=True, gc=False):
+    """Base of every successful answer; subclasses say `kw_only=True`, which keeps `success` first.
+
+    Times are `str | None` made by `timestamp`, documents are `Document`; a field that may be left
+    out is `| msgspec.UnsetType = msgspec.UNSET`.
+    """
+
+    success: bool = True
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """Marks a required field, with the whole text of the 400 when it is absent, null or empty."""
+
+    text: str
+
+
+class KeepEmpty(msgspec.Struct, frozen=True):
+    """Marks a string field in which `""` is a value (everywhere else it counts as absent)."""
+
+
+class Streamed:
+    """A reply too long to hold: one array, sent page by page, and the count of its entries.
+
+    On the wire it is `{"success":true,"<field>":[…],"count":<n>}`. The reply type of the endpoint
+    describes the same shape; its entries are the structs that the pages hold.
+    """
+
+    __slots__ = ("field", "pages")
+
+    def __init__(self, field: str, pages: AsyncIterator[Sequence[msgspec.Struct]]) -> None:
+        """Name the array's field and give its pages; a page may be empty, an error cuts it off.
+
+        Errors while the first page is made are answered like any other; later ones abort the
+        connection, so that a cut list never looks whole.
+        """
+        self.field = field
+        self.pages = pages
+
+
+@lru_cache(maxsize=8192)
+def _format_time(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def timestamp(seconds: int | None) -> str | None:
+    """Return Unix seconds as `2026-03-13T14:01:49Z`, and None for None."""
+    return None if seconds is None else _format_time(seconds)

@@ -1,0 +1,96 @@
+"""The endpoint table's row: the single source for routing, checks, bodies, docs and metrics.
+
+Rows stand in `areas/<area>.py`; `endpoints.py` puts them together. A handler is an async function
+from (caller, input) to a reply; it knows no framework:
+
+    async def rename(caller: PlayerCaller, body: RenameBody) -> RenameReply: ...
+
+Its input is the endpoint's `body` struct, its `query` struct, or for `document_body` the `Document`
+itself; an endpoint with none of them has a handler that takes the caller alone.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import msgspec
+
+from greenroom.actors.kernel.errors import Refused
+from greenroom.http.fields import Body, Reply, Streamed
+
+Handler = Callable[..., Awaitable[Reply | Streamed]]
+
+
+class Auth(enum.Enum):
+    """Which tokens a call must carry, and so which caller its handler gets."""
+
+    KEY = "project key"
+    """`GameCaller`"""
+    PLAYER = "project key and player token"
+    """`PlayerCaller`"""
+    ADMIN = "project key and admin key"
+    """`AdminCaller`"""
+
+
+class TokenTexts(msgspec.Struct, frozen=True, kw_only=True):
+    """The 401 texts of one endpoint; a bad project key is `Invalid API token` everywhere."""
+
+    key_missing: str
+    token_missing: str = ""
+    """No player token, or no admin key."""
+    token_invalid: str = ""
+    token_foreign: str | None = None
+    """A good player token of another game; None says `token_invalid` there too."""
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One row: a method and a path, and everything the server knows about calls of it."""
+
+    method: Literal["GET", "POST", "PUT"]
+    path: str
+    """`/api/time.php`; a segment in braces, `{room_id}`, is an argument of the handler."""
+    auth: Auth
+    texts: TokenTexts
+    handler: Handler
+    reply: type[Reply]
+    summary: str
+    """One line for the docs, without a full stop."""
+    body: type[Body] | None = None
+    query: type[Body] | None = None
+    document_body: bool = False
+    """The whole body is the document (the two document updates)."""
+    refusals: tuple[type[Refused], ...] = ()
+    """What the handler may refuse with, for the docs."""
+    rate_class: str = "default"
+    """Key into `limits.ADDRESS_RATES`."""
+
+    def __post_init__(self) -> None:
+        """Refuse rows that could not work, when they are imported.
+
+        Raises:
+            TypeError: the row contradicts itself or its handler.
+        """
+        inputs = (self.body is not None) + (self.query is not None) + self.document_body
+        if inputs > 1:
+            raise TypeError(f"{self.path}: give one of body, query and document_body")
+        if self.method == "GET" and (self.body is not None or self.document_body):
+            raise TypeError(f"{self.path}: a GET has no body")
+        takes = len(inspect.signature(self.handler).parameters)
+        if takes != 1 + inputs + len(self.path_names):
+            raise TypeError(f"{self.path}: the handler takes {takes} arguments")
+        if self.reply.__struct_fields__[0] != "success":
+            raise TypeError(f"{self.reply.__name__} needs kw_only=True, so that success is first")
+
+    @property
+    def path_names(self) -> tuple[str, ...]:
+        """Return the names of the path's arguments, in order."""
+        segments = self.path.split("/")
+        return tuple(segment[1:-1] for segment in segments if segment.startswith("{"))
+
+    @property
+    def input(self) -> type[Any] | None:
+        """Return the struct the handler's input is decoded into, if it has one."""
+        return self.body if self.body is not None else self.query
