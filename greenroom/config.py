@@ -1,0 +1,346 @@
+"""Settings: one flat struct, and where its values come from. Knows no server.
+
+Defaults give way to the TOML file, the file to the environment, the environment to flags. The file is
+the one named by `--config` or `GREENROOM_CONFIG`, else `<data dir>/greenroom.toml` where there is
+one. Every setting `x` is the variable `GREENROOM_X`; secrets may stand in a file named by
+`GREENROOM_X_FILE`; `DATABASE_URL`, which many platforms set, is read where `GREENROOM_DATABASE_URL` is
+not given. An empty variable counts as not set. Names that no setting has are refused, and so is
+every value of the wrong kind, with the place it came from.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta
+
+PREFIX = "GREENROOM_"
+CONFIG_VARIABLE = "GREENROOM_CONFIG"
+SECRETS = frozenset({"database_url", "metrics_token"})
+CONFIG_FILE_NAME = "greenroom.toml"
+CONFIG_BYTES_MAX = 1 << 20
+"""More than any settings file needs; keeps a mistaken `--config` from filling memory."""
+
+_HOST_PATTERN = r"^[^\s/\[\]]+$"
+_PORT = "a port number from 0 to 65535; 0 takes a free one"
+_COUNT = "a whole number from 1 to 1000000"
+_SECONDS = "a number of seconds above 0, at most 86400"
+
+Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
+Host = Annotated[str, Meta(pattern=_HOST_PATTERN, description="a host name or an IP address")]
+Port = Annotated[int, Meta(ge=0, le=65535, description=_PORT)]
+PublicPort = Annotated[int, Meta(ge=1, le=65535, description="a port number from 1 to 65535")]
+Count = Annotated[int, Meta(ge=1, le=1_000_000, description=_COUNT)]
+Bytes = Annotated[
+    int, Meta(ge=1024, le=1 << 30, description="a number of bytes from 1024 to 1073741824")
+]
+Seconds = Annotated[float, Meta(gt=0, le=86_400, description=_SECONDS)]
+Factor = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0, at most 1000000000")]
+DatabaseUrl = Annotated[
+    str,
+    Meta(
+        pattern=r"^(postgres(ql)?://|\s*\w+\s*=)",
+        description="an address such as postgresql://user:password@host:5432/database",
+    ),
+]
+Networks = Annotated[
+    list[str], Meta(description="addresses or networks such as 10.0.0.0/8, separated by commas")
+]
+
+
+class ConfigError(Exception):
+    """A setting is unknown or wrong; the text names it, its place, and what was expected."""
+
+
+def default_data_dir() -> Path:
+    """Return where everything is kept when nobody says: `/var/lib/greenroom` for root.
+
+    Raises:
+        ConfigError: an ordinary user without a home directory.
+    """
+    if os.geteuid() == 0:
+        return Path("/var/lib/greenroom")
+    try:
+        return Path.home() / ".local" / "share" / "greenroom"
+    except RuntimeError:
+        raise ConfigError("there is no home directory to keep data in: give --data-dir") from None
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Every setting. Sizes in bytes, times in seconds; `None` means not given."""
+
+    data_dir: Path = msgspec.field(default_factory=default_data_dir)
+    """Where the database, the lock, the control socket and the first game's keys are."""
+    host: Host = "127.0.0.1"
+    """Where all three ports listen; `0.0.0.0` and `::` mean every address of the machine."""
+    port: Port = 8080
+    realtime_port: Port = 8081
+    udp_port: Port = 8082
+    database_url: DatabaseUrl | None = None
+    """A Postgres (14 or later) of one's own; without one the embedded Postgres is used."""
+    server: Literal["greenroom", "hypercorn"] = "greenroom"
+    """Which HTTP server answers; `hypercorn` is the slow reference."""
+    ready_file: Path | None = None
+    """Gets one line of JSON with the addresses once the server answers."""
+
+    public_host: Host | None = None
+    """The name clients reach the server by; without it, the Host name of each request."""
+    public_realtime_port: PublicPort | None = None
+    public_udp_port: PublicPort | None = None
+    trusted_proxies: Networks = msgspec.field(default_factory=list)
+    """Whose X-Forwarded-For is believed."""
+    tls_certificate_file: Path | None = None
+    tls_key_file: Path | None = None
+
+    rate_limit_factor: Factor = 1.0
+    """Multiplies every rate limit."""
+    body_bytes_max: Bytes = 1 << 20
+    header_bytes_max: Bytes = 32 << 10
+    request_seconds_max: Seconds = 30.0
+    """How long the head and the body of one request may take to arrive."""
+    idle_seconds_max: Seconds = 75.0
+    """How long a connection may lie idle between requests."""
+    connections_max: Count = 10_000
+    requests_in_flight_max: Count = 2_000
+
+    stale_seconds: Seconds = 120.0
+    """A player who gave no sign of life for so long is offline."""
+    sweep_seconds: Seconds = 5.0
+    """How often stale players are looked for."""
+    commit_seconds_max: Seconds = 10.0
+    """How long a caller waits for his change to be durable."""
+    storage_gate_seconds: Seconds = 2.0
+    """Changes are refused once the database has been away for so long."""
+    stop_seconds_max: Seconds = 30.0
+    """How long answers in flight may take when the server stops."""
+
+    metrics_token: Text | None = None
+    """Opens /metrics to other machines; without it only loopback may read them."""
+    log_format: Literal["auto", "text", "json"] = "auto"
+    """`auto` is text on a terminal and JSON everywhere else."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    def __repr__(self) -> str:
+        """Show every setting with its secrets masked, for a repr ends up in logs."""
+        return f"Settings({', '.join(f'{k}={v!r}' for k, v in masked(self).items())})"
+
+
+FIELDS: Mapping[str, msgspec.structs.FieldInfo] = {
+    field.name: field for field in msgspec.structs.fields(Settings)
+}
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings, where each came from, and the file that was read, if one was."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+    """Setting name → `--port`, `GREENROOM_PORT`, the file's path, or `default`."""
+    file: Path | None
+
+
+class _Value(msgspec.Struct, frozen=True):
+    """One raw value, what to call its place in errors, and whether it is text to be parsed."""
+
+    raw: object
+    source: str
+    directory: Path
+    is_text: bool
+
+
+def load(
+    flags: Mapping[str, str | None] | None = None,
+    *,
+    config: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Loaded:
+    """Gather the settings from everywhere.
+
+    Args:
+        flags: setting name → text as given on the command line; `None` means not given.
+        config: the TOML file to read, which must exist; by default `GREENROOM_CONFIG`, else
+            `greenroom.toml` in the data directory if there is one.
+        environ: the environment; the process's own by default.
+
+    Raises:
+        ConfigError: anything unknown or wrong, named with its place.
+    """
+    environ = os.environ if environ is None else environ
+    here = Path.cwd()
+    given = {
+        name: _Value(text, "--" + name.replace("_", "-"), here, True)
+        for name, text in (flags or {}).items()
+        if text is not None
+    }
+    values = _environment_values(environ, here) | given
+    explicit = config or environ.get(CONFIG_VARIABLE) or None
+    file = _absolute(explicit, here) if explicit else _found_file(values)
+    if file is not None:
+        values = _file_values(file) | values
+    decoded = {name: _decode(name, value) for name, value in values.items()}
+    settings = Settings(**decoded)
+    if file is not None and not explicit and settings.data_dir != file.parent:
+        raise ConfigError(
+            f"{file} is read because it lies in the data directory, yet it names another one, "
+            f"{settings.data_dir}: give --data-dir or --config instead"
+        )
+    _check_together(settings)
+    sources = {name: values[name].source if name in values else "default" for name in FIELDS}
+    return Loaded(settings=settings, sources=sources, file=file)
+
+
+def masked(settings: Settings) -> dict[str, Any]:
+    """Return the settings as plain values without any secret, in the order of their definition."""
+    shown: dict[str, Any] = {}
+    for name in FIELDS:
+        value = getattr(settings, name)
+        if name in SECRETS and value is not None:
+            value = mask_url(value) if name == "database_url" else "***"
+        shown[name] = str(value) if isinstance(value, Path) else value
+    return shown
+
+
+_URL_PASSWORD = re.compile(r"(://[^:/?#\s]*):[^\s]*@")
+_PARAMETER_PASSWORD = re.compile(
+    r"((?:ssl|oauth_client_)?(?:password|secret)\s*=\s*)('(?:[^'\\]|\\.)*'?|[^\s&]*)", re.IGNORECASE
+)
+
+
+def mask_url(url: str) -> str:
+    """Return a database address with every password in it replaced by `***`.
+
+    Greedy on purpose: an unescaped `@` or `/` inside a password hides too much, never too little.
+    """
+    return _PARAMETER_PASSWORD.sub(r"\1***", _URL_PASSWORD.sub(r"\1:***@", url))
+
+
+def _environment_values(environ: Mapping[str, str], here: Path) -> dict[str, _Value]:
+    values: dict[str, _Value] = {}
+    for variable, text in environ.items():
+        if not variable.startswith(PREFIX) or variable == CONFIG_VARIABLE or not text:
+            continue
+        name = variable.removeprefix(PREFIX).lower()
+        secret = name.removesuffix("_file")
+        if variable == PREFIX + name.upper() and name in FIELDS:
+            value = _Value(text, variable, here, True)
+        elif variable == PREFIX + name.upper() and name != secret and secret in SECRETS:
+            name, value = secret, _Value(_read_secret(variable, text), variable, here, True)
+        else:
+            known = [PREFIX + field.upper() for field in FIELDS]
+            raise ConfigError(_unknown(f"environment variable {variable}", variable, known))
+        if name in values:
+            raise ConfigError(f"both {values[name].source} and {variable} are set: keep one")
+        values[name] = value
+    if environ.get("DATABASE_URL") and "database_url" not in values:
+        values["database_url"] = _Value(environ["DATABASE_URL"], "DATABASE_URL", here, True)
+    return values
+
+
+def _read_secret(variable: str, path: str) -> str:
+    try:
+        text = Path(path).expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not readable as UTF-8 text"
+        raise ConfigError(f"{variable}: cannot read {path}: {reason}") from None
+    if not text:
+        raise ConfigError(f"{variable}: {path} is empty")
+    return text
+
+
+def _found_file(values: Mapping[str, _Value]) -> Path | None:
+    if "data_dir" in values:
+        data_dir: Path = _decode("data_dir", values["data_dir"])
+    else:
+        data_dir = default_data_dir()
+    file = data_dir / CONFIG_FILE_NAME
+    try:
+        return file if file.exists() else None
+    except OSError:
+        return None  # a directory that cannot be searched: taking the lock in it says so, better
+
+
+def _file_values(file: Path) -> dict[str, _Value]:
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(CONFIG_BYTES_MAX + 1)
+        if len(content) > CONFIG_BYTES_MAX:
+            raise ConfigError(f"{file} is no settings file: it is larger than 1 MiB")
+        table = tomllib.loads(content.decode())
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file} is not UTF-8 text") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}") from None
+    for name in table:
+        if name not in FIELDS:
+            raise ConfigError(_unknown(f"setting '{name}' in {file}", name, list(FIELDS)))
+    return {name: _Value(raw, str(file), file.parent, False) for name, raw in table.items()}
+
+
+def _unknown(what: str, name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"unknown {what}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _decode(name: str, value: _Value) -> Any:
+    raw = value.raw
+    annotation = FIELDS[name].type
+    if name == "trusted_proxies" and value.is_text:
+        raw = [part.strip() for part in str(raw).split(",") if part.strip()]
+    try:
+        decoded = msgspec.convert(
+            raw,
+            annotation,
+            strict=not value.is_text,
+            dec_hook=lambda _, path: _absolute(path, value.directory),
+        )
+        if isinstance(decoded, str) and "\0" in decoded:
+            raise ValueError("NUL")
+        if name == "trusted_proxies":
+            for network in decoded:
+                ipaddress.ip_network(network, strict=False)
+    except (msgspec.ValidationError, ValueError, TypeError, RuntimeError):
+        got = "" if name in SECRETS else f", not {_shortened(value.raw)}"
+        raise ConfigError(f"{name} ({value.source}): expected {expectation(name)}{got}") from None
+    return decoded
+
+
+def _shortened(raw: object) -> str:
+    text = repr(raw)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _absolute(path: object, directory: Path) -> Path:
+    if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
+        raise ValueError("not a path")
+    return directory / Path(path).expanduser()
+
+
+def expectation(name: str) -> str:
+    """Return in words what a setting's value must be: `a port number from 0 to 65535`."""
+    annotation = FIELDS[name].type
+    alternatives = [annotation, *get_args(annotation)]
+    for alternative in alternatives:
+        for meta in getattr(alternative, "__metadata__", ()):
+            if isinstance(meta, Meta) and meta.description:
+                return meta.description
+    if Path in alternatives:
+        return "a path"
+    return "one of " + ", ".join(str(choice) for choice in get_args(annotation))
+
+
+def _check_together(settings: Settings) -> None:
+    if settings.port == settings.realtime_port != 0:
+        raise ConfigError(f"port and realtime_port are both {settings.port}: they must differ")
+    if (settings.tls_certificate_file is None) != (settings.tls_key_file is None):
+        missing = "key" if settings.tls_key_file is None else "certificate"
+        raise ConfigError(f"TLS needs both files: tls_{missing}_file is not given")

@@ -1,0 +1,118 @@
+"""The data directory: made when missing, and held by one process at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from greenroom.control.errors import DataDirError, DataDirInUse
+
+LOCK_FILE_NAME = "lock"
+
+Purpose = Literal["server", "command"]
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Who holds a data directory, as written into its lock file."""
+
+    pid: int
+    host: str
+    purpose: Purpose
+
+
+@contextmanager
+def hold_data_dir(data_dir: Path, purpose: Purpose = "server") -> Iterator[None]:
+    """Hold the data directory, made with mode 0700 when missing, for the length of a `with` block.
+
+    The lock is the kernel's: it goes with the process, however that ends, and is not inherited by
+    children. The file stays; who holds it is written inside.
+
+    Args:
+        data_dir: the directory; its parents are made too.
+        purpose: `server`, or `command` for a command line that works without a server.
+
+    Raises:
+        DataDirInUse: somebody else holds it; the text says who.
+        DataDirError: it cannot be made or written to.
+    """
+    descriptor = _open_lock(data_dir)
+    try:
+        _lock(descriptor, data_dir)
+        holder = Holder(pid=os.getpid(), host=socket.gethostname(), purpose=purpose)
+        _write(descriptor, msgspec.json.encode(holder) + b"\n", data_dir)
+        yield
+        os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def holder_of(data_dir: Path) -> Holder | None:
+    """Return who last wrote himself into the lock file, `None` when nobody is in it."""
+    try:
+        return msgspec.json.decode((data_dir / LOCK_FILE_NAME).read_bytes(), type=Holder)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _open_lock(data_dir: Path) -> int:
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise DataDirError(
+            f"The data directory {data_dir} is not a directory: choose another with --data-dir."
+        ) from None
+    except OSError as error:
+        raise DataDirError(
+            f"Cannot make the data directory {data_dir} ({error.strerror}): "
+            "choose another with --data-dir, or make it writable."
+        ) from None
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        return os.open(data_dir / LOCK_FILE_NAME, flags, 0o600)
+    except OSError as error:
+        raise _unwritable(data_dir, error) from None
+
+
+def _lock(descriptor: int, data_dir: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise DataDirInUse(_in_use(data_dir, holder_of(data_dir))) from None
+    except OSError as error:
+        raise DataDirError(
+            f"Cannot lock {data_dir / LOCK_FILE_NAME} ({error.strerror}): "
+            "the data directory must lie on a file system with locks."
+        ) from None
+
+
+def _write(descriptor: int, content: bytes, data_dir: Path) -> None:
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, content, 0)
+    except OSError as error:
+        raise _unwritable(data_dir, error) from None
+
+
+def _in_use(data_dir: Path, holder: Holder | None) -> str:
+    if holder is None:
+        return f"The data directory {data_dir} is in use by another greenroom process."
+    if holder.purpose == "command":
+        return f"A greenroom command (pid {holder.pid}) is at work in {data_dir}: wait for it."
+    return (
+        f"A greenroom server (pid {holder.pid} on {holder.host}) already uses the data directory "
+        f"{data_dir}: stop it, or choose another with --data-dir."
+    )
+
+
+def _unwritable(data_dir: Path, error: OSError) -> DataDirError:
+    return DataDirError(
+        f"Cannot write to the data directory {data_dir} ({error.strerror}): "
+        "choose another with --data-dir, or make it writable."
+    )

@@ -1,0 +1,97 @@
+"""What a server says once it serves: its addresses, its process, its first game."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from greenroom.config import Settings
+from greenroom.control.errors import ControlError
+from greenroom.control.files import write_whole
+
+
+class FirstGame(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of the game that the first start makes, as kept in `<data dir>/first-game.json`."""
+
+    game_id: int
+    name: str
+    owner: str
+    api_token: str
+    api_private_token: str
+
+    def __repr__(self) -> str:
+        """Show no keys, for a repr ends up in logs."""
+        return f"FirstGame(game_id={self.game_id})"
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True):
+    """The addresses of a server that answers, and its first game where there is one."""
+
+    http: str
+    realtime: str
+    udp_port: int
+    pid: int
+    first_game: FirstGame | None = None
+    """Only at the start that made it: later ones read the file."""
+    first_game_file: Path | None = None
+
+    def line(self) -> bytes:
+        """Return the one line of JSON that goes into the ready file; no key is in it."""
+        addresses = {
+            "http": self.http,
+            "realtime": self.realtime,
+            "udp_port": self.udp_port,
+            "pid": self.pid,
+        }
+        return msgspec.json.encode(addresses) + b"\n"
+
+
+def ready(settings: Settings, *, port: int, realtime_port: int, udp_port: int) -> Ready:
+    """Return the addresses by which this machine reaches the server.
+
+    Args:
+        settings: for the host, and whether TLS is on.
+        port: the port that HTTP was bound to, never 0; likewise the other two.
+        realtime_port: see `port`.
+        udp_port: see `port`.
+    """
+    secure = "s" if settings.tls_certificate_file is not None else ""
+    host = local_host(settings.host)
+    return Ready(
+        http=f"http{secure}://{host}:{port}",
+        realtime=f"ws{secure}://{host}:{realtime_port}",
+        udp_port=udp_port,
+        pid=os.getpid(),
+    )
+
+
+def local_host(host: str) -> str:
+    """Return, as it stands in an address, a host that reaches what listens on `host`."""
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"[{reachable}]" if ":" in reachable else reachable
+
+
+def write_ready_file(path: Path, ready: Ready) -> None:
+    """Write the ready file, atomically.
+
+    Raises:
+        ControlError: it cannot be written.
+    """
+    try:
+        write_whole(path, ready.line(), mode=0o644)
+    except OSError as error:
+        raise ControlError(f"Cannot write the ready file {path}: {error.strerror}.") from None
+
+
+def remove_ready_file(path: Path) -> None:
+    """Remove the ready file, an old one that a killed server left behind included.
+
+    Raises:
+        ControlError: something is there that cannot be removed.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise ControlError(f"Cannot remove the ready file {path}: {error.strerror}.") from None

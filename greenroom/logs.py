@@ -1,0 +1,175 @@
+"""Logging: readable lines on a terminal, JSON everywhere else, and never a secret in either.
+
+Nobody should hand a token or a password to a logger. Should it happen all the same, the formatters here
+are the last line of defence: whatever looks like one of our tokens, or like the password in an
+address, is replaced before a line is written. A record is one line (of bounded length) in JSON; as
+text, its own line and indented ones below it: text from outside cannot forge a record.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import Any, Literal, TextIO
+
+import msgspec
+
+Format = Literal["auto", "text", "json"]
+
+TEXT_CHARACTERS_MAX = 8 * 1024
+"""Of one message or one field; what is longer was never meant to be read."""
+TRACEBACK_CHARACTERS_MAX = 24 * 1024
+FIELDS_MAX = 32
+
+_REDACTED = "[redacted]"
+_TOKEN = re.compile(r"gr_(api|adm|plr)_[0-9A-Za-z]+")
+_URL_PASSWORD = re.compile(r"(://[^\s:/@]{0,256}):[^\s@]{1,512}@")
+_PARAMETER = re.compile(
+    r"((?:password|secret)[\"']?\s{0,4}[=:]\s{0,4})"
+    r"(?:'[^'\n]{0,512}'|\"[^\"\n]{0,512}\"|[^\s&,;)'\"]{1,512})",
+    re.IGNORECASE,
+)
+_SECRET_FIELD = re.compile(r"token|password|secret|private_key|authorization|cookie", re.IGNORECASE)
+_CONTROL = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+
+_STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+}
+
+
+def configure(
+    log_format: Format = "auto", log_level: str = "info", stream: TextIO | None = None
+) -> None:
+    """Send every logger of the process to one stream; replaces what was configured before.
+
+    Args:
+        log_format: `text`, `json`, or `auto`: text when the stream is a terminal.
+        log_level: the least severity that is written: debug, info, warning or error.
+        stream: where to; standard error by default.
+    """
+    stream = sys.stderr if stream is None else stream
+    as_text = log_format == "text" or (log_format == "auto" and stream.isatty())
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(TextFormatter() if as_text else JsonFormatter())
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(log_level.upper())
+    logging.raiseExceptions = False  # a full disk behind stderr must not print records raw
+    logging.captureWarnings(True)
+
+
+def redact(text: str) -> str:
+    """Replace whatever looks like one of our tokens or like a password in an address."""
+    text = _TOKEN.sub(rf"gr_\1_{_REDACTED}", text)
+    text = _URL_PASSWORD.sub(rf"\1:{_REDACTED}@", text)
+    return _PARAMETER.sub(rf"\1{_REDACTED}", text)
+
+
+class TextFormatter(logging.Formatter):
+    """`12:00:01.234 warning greenroom.app: message key=value`, a traceback indented below."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line, or as one line and the indented lines of its traceback."""
+        clock = datetime.fromtimestamp(record.created).strftime("%H:%M:%S.%f")[:-3]
+        fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
+        line = f"{_message(record)}{fields}"
+        head = f"{clock} {record.levelname.lower():<7} {record.name}: {_escaped(line)}"
+        trace = _traceback(record)
+        below = [f"    {_escaped(part)}" for part in trace.splitlines()] if trace else []
+        return "\n".join([head, *below])
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, the record's extra fields, exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line of JSON."""
+        time = datetime.fromtimestamp(record.created, UTC)
+        entry: dict[str, Any] = {
+            "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": _message(record),
+        }
+        for key, value in _fields(record).items():
+            entry.setdefault(key, value)
+        trace = _traceback(record)
+        if trace:
+            error = record.exc_info[1] if record.exc_info else None
+            entry["exception"] = {"type": type(error).__name__, "traceback": trace}
+        line = msgspec.json.encode(entry).decode()
+        return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        text = record.getMessage()
+    except Exception:  # wrong % arguments are a bug, but not worth losing the line for
+        text = f"{record.msg} (with arguments that do not fit)"
+    return _safe(text)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    """Return what the caller gave as `extra`, made harmless."""
+    names = [name for name in vars(record) if name not in _STANDARD_ATTRIBUTES]
+    fields: dict[str, Any] = {}
+    for name in names[:FIELDS_MAX]:
+        value = vars(record)[name]
+        if _SECRET_FIELD.search(name):
+            value = _REDACTED
+        elif not _is_plain(value):
+            value = _safe(_text_of(value))
+        fields[_safe(name)] = value
+    return fields
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, int):
+        return abs(value) < 1 << 63  # JSON encoders refuse what does not fit 64 bits
+    return value is None or isinstance(value, float)
+
+
+def _text_of(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return f"<{type(value).__name__} that cannot be shown>"
+
+
+def _traceback(record: logging.LogRecord) -> str:
+    parts: list[str] = []
+    if record.exc_info and record.exc_info[1] is not None:
+        parts.extend(traceback.format_exception(record.exc_info[1], limit=-50))
+    if record.stack_info:
+        parts.append(record.stack_info)
+    return _safe("".join(parts), TRACEBACK_CHARACTERS_MAX)
+
+
+def _safe(text: str, characters_max: int = TEXT_CHARACTERS_MAX) -> str:
+    """Redact, shorten, and make encodable. Of what is too long, head and tail stay."""
+    if len(text) > 4 * characters_max:  # bounds the work of the patterns on hostile text
+        text = _without_middle(text, 2 * characters_max)
+    text = redact(text)
+    if len(text) > characters_max:
+        text = _without_middle(text, characters_max)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _without_middle(text: str, characters_max: int) -> str:
+    """Cut the middle out; the tail starts after white space, never inside a secret's last part."""
+    half = characters_max // 2
+    tail = re.sub(r"^\S+", "", text[-half:])
+    return f"{text[:half]} … ({len(text) - half - len(tail)} characters left out) …{tail}"
+
+
+def _escaped(line: str) -> str:
+    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], line)
