@@ -77,7 +77,7 @@ class Supervisor:
         self._budget = RestartBudget(restarts_max, window_seconds)
         self._exits: deque[_Exit] = deque()
         self._news = trio.Event()
-        self._stopping = False
+        self._stop_ordered = False
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Start all children, then supervise until cancelled.
@@ -94,7 +94,7 @@ class Supervisor:
                 async with trio.open_nursery() as nursery:
                     try:
                         await self._start_all(nursery)
-                        if not self._stopping:
+                        if not self._is_stopping():
                             task_status.started()
                             await self._supervise(nursery)
                     finally:
@@ -105,12 +105,16 @@ class Supervisor:
         """Return the children as tree nodes."""
         return [_node(child) for child in self._children]
 
+    def _is_stopping(self) -> bool:
+        """Return whether the order to stop was given; it can come during any await."""
+        return self._stop_ordered
+
     async def _watch_cancellation(self) -> None:
         """Turn the cancellation of `run` into the order to stop."""
         try:
             await trio.sleep_forever()
         finally:
-            self._stopping = True
+            self._stop_ordered = True
             for child in self._children:
                 if child.state == "starting":
                     child.scope.cancel()
@@ -119,22 +123,22 @@ class Supervisor:
     async def _start_all(self, nursery: trio.Nursery) -> None:
         """Start every child in order; the first failure is everybody's."""
         for index, child in enumerate(self._children):
-            if self._stopping:
+            if self._is_stopping():
                 return
             try:
                 await self._start(nursery, index)
             except Exception as error:
-                if self._stopping:
+                if self._is_stopping():
                     return
                 raise StartFailed(f"{child.spec.name} did not start") from error
 
     async def _supervise(self, nursery: trio.Nursery) -> None:
         """Wait for exits and carry out what the policy says, until told to stop."""
-        while not self._stopping:
+        while not self._is_stopping():
             self._news = trio.Event()
             if not self._exits:
                 await self._news.wait()
-            while self._exits and not self._stopping:
+            while self._exits and not self._is_stopping():
                 await self._handle(nursery, self._exits.popleft())
 
     async def _handle(self, nursery: trio.Nursery, exit_: _Exit) -> None:
@@ -144,7 +148,7 @@ class Supervisor:
             return  # an earlier life: it was stopped on purpose meanwhile
         restarts = [c.spec.restart for c in self._children]
         index, crashed = exit_.index, exit_.error is not None
-        while not self._stopping:
+        while not self._is_stopping():
             plan = plan_exit(self.strategy, restarts, index, crashed=crashed)
             if plan.forget:
                 return

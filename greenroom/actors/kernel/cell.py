@@ -228,9 +228,7 @@ class Cell(Generic[Role]):
             self._box().put_system(Envelope(command))
             self._schedule()
 
-    async def _ask_queued(
-        self, command: Command[Role, Reply], seconds_max: float | None
-    ) -> Reply:
+    async def _ask_queued(self, command: Command[Role, Reply], seconds_max: float | None) -> Reply:
         """Wait in the mailbox for a turn that the supervisor's drain gives."""
         envelope = Envelope(command, trio.lowlevel.current_task())
         self._put(envelope)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import trio
+from trio.lowlevel import Abort, Task
 
 from greenroom.actors.kernel.errors import ActorCrashed, ActorUnavailable, CommitUnsettled
 from greenroom.actors.kernel.message import Event
@@ -14,8 +17,8 @@ from greenroom.actors.kernel.message import Event
 class Writer(Protocol):
     """An actor's side of a commit: who wrote, and how he learns that his row was refused.
 
-    `generation` counts the writer's crashes. A change is queued with the generation it was made
-    in; a committer fails, unwritten, every queued change of an older generation.
+    `generation` counts how often he was thrown back to his record. A change is queued with the
+    generation it was made in; a committer fails, unwritten, every queued change of an older one.
     """
 
     @property
@@ -34,50 +37,95 @@ class Writer(Protocol):
 
 
 class Batch:
-    """All changes that become durable in one transaction, and the callers that wait for it."""
+    """All changes that become durable in one transaction, and the callers that wait for it.
 
-    __slots__ = ("_error", "_event", "_rejected", "settled")
+    A cancel scope for each of hundreds of waiters would cost more than all else that they do. So
+    one of them keeps the time while the others are parked; should his run out, the next takes over.
+    """
+
+    __slots__ = (
+        "_error",
+        "_keeper",
+        "_keeper_deadline",
+        "_parked",
+        "_rejected",
+        "_timed",
+        "settled",
+    )
 
     def __init__(self) -> None:
         """Start open: unsettled, nobody waiting."""
         self.settled = False
         self._error: ActorUnavailable | None = None
-        self._rejected: set[int] = set()
-        self._event: trio.Event | None = None
+        self._rejected: set[int] | None = None
+        self._keeper: Task | None = None
+        self._keeper_deadline = math.inf
+        self._parked: deque[Task] = deque()
+        self._timed: set[Task] = set()
 
     def reject(self, writer: Writer) -> None:
         """Mark one writer's changes in this batch as refused by the database; call before settle."""
+        if self._rejected is None:
+            self._rejected = set()
         self._rejected.add(id(writer))
 
     def settle(self, error: ActorUnavailable | None = None) -> None:
         """Say that the batch is durable, or, with an error, that it never will be. Wakes all."""
         self.settled = True
         self._error = error
-        if self._event is not None:
-            self._event.set()
+        for task in (*self._timed, *self._parked):
+            trio.lowlevel.reschedule(task)
+        self._timed.clear()
+        self._parked.clear()
 
     async def wait(self, writer: Writer, seconds_max: float) -> None:
         """Wait, shielded from cancellation, until this writer's changes are settled.
 
         Args:
             writer: whose changes the caller depends on.
-            seconds_max: how long to wait at most.
+            seconds_max: how long to wait at most; the same for all who wait for a batch, or
+                those with less patience may find it stretched to that of others.
 
         Raises:
             ActorCrashed: the database refused this writer's rows.
             CommitUnsettled: not settled within `seconds_max`, or given up for good.
         """
         if not self.settled:
-            if self._event is None:
-                self._event = trio.Event()
-            with trio.move_on_after(seconds_max, shield=True):
-                await self._event.wait()
+            await self._wait(trio.current_time() + seconds_max)
         if not self.settled:
             raise CommitUnsettled("the change was not durable in time")
         if self._error is not None:
-            raise self._error
-        if id(writer) in self._rejected:
+            raise type(self._error)(*self._error.args)
+        if self._rejected is not None and id(writer) in self._rejected:
             raise ActorCrashed("the database refused the change")
+
+    async def _wait(self, deadline: float) -> None:
+        """Return when settled, or when it is later than `deadline`."""
+        task = trio.lowlevel.current_task()
+        if self._keeper is not None and self._keeper_deadline <= deadline:
+            self._parked.append(task)
+            await trio.lowlevel.wait_task_rescheduled(_keep_waiting)
+            if self.settled:
+                return
+        if self._keeper is None:
+            self._keeper, self._keeper_deadline = task, deadline
+        self._timed.add(task)
+
+        def run_out(_: Any) -> Abort:
+            self._timed.remove(task)
+            return Abort.SUCCEEDED
+
+        with trio.CancelScope(deadline=deadline, shield=True):
+            await trio.lowlevel.wait_task_rescheduled(run_out)
+        if self._keeper is task:
+            self._keeper = None
+            if self._parked:
+                trio.lowlevel.reschedule(self._parked.popleft())
+
+
+def _keep_waiting(_: Any) -> Abort:
+    """Leave a parked task parked: its wait is shielded, and somebody else keeps the time."""
+    return Abort.FAILED
 
 
 class Durability(Protocol):

@@ -1,13 +1,13 @@
 """What can go wrong between a caller and an actor.
 
-    ActorError
-    ├── Refused               an answer: the actor says no, its state is unchanged
-    └── ActorUnavailable      no answer could be given
-        ├── MailboxFull       overload: the command was not accepted
-        ├── StorageUnavailable  the database is away: the command was refused before it ran
-        ├── ActorStopped      nobody will answer: the actor is gone or does not exist
-        ├── CommitUnsettled   the command ran; whether it is durable is not known in time
-        └── ActorCrashed      the command hit a bug; the actor goes back to its last good state
+ActorError
+├── Refused               an answer: the actor says no, its state is unchanged
+└── ActorUnavailable      no answer could be given
+    ├── MailboxFull       overload: the command was not accepted
+    ├── StorageUnavailable  the database is away: the command was refused before it ran
+    ├── ActorStopped      nobody will answer: the actor is gone or does not exist
+    ├── CommitUnsettled   the command ran; whether it is durable is not known in time
+    └── ActorCrashed      the command hit a bug; the actor goes back to its last good state
 """
 
 from __future__ import annotations

@@ -24,7 +24,9 @@ class Ref(Generic[Role]):
         self._cells = cells
         self.key = key
 
-    async def ask(self, command: Command[Role, Reply], *, seconds_max: float | None = None) -> Reply:
+    async def ask(
+        self, command: Command[Role, Reply], *, seconds_max: float | None = None
+    ) -> Reply:
         """Have the actor run a command; return its reply once the state it saw is durable.
 
         An actor that is up with an empty mailbox runs it at once, in the caller's task and

@@ -1,0 +1,29 @@
+"""Counters under a dynamic supervisor, for kernel tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+from kernel_kit import CounterRole, HandCommitter
+
+from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
+
+
+@pytest.fixture
+def committer() -> HandCommitter:
+    """A committer that commits at once until told otherwise."""
+    return HandCommitter()
+
+
+@pytest.fixture
+async def counters(
+    committer: HandCommitter, nursery: trio.Nursery
+) -> AsyncIterator[DynamicSupervisor[CounterRole]]:
+    """A running supervisor of counters; tests name `autojump_clock` themselves, as pytest-trio wants."""
+    supervisor: DynamicSupervisor[CounterRole] = DynamicSupervisor(
+        "counter", committer.load, committer, Bounds(mailbox_max=4, restarts_max=3)
+    )
+    await nursery.start(supervisor.run)
+    yield supervisor

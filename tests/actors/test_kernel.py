@@ -1,0 +1,603 @@
+"""The kernel's promises, one test each, under a clock that jumps."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+from kernel_kit import (
+    AWAY,
+    Add,
+    Counter,
+    CounterRole,
+    Forward,
+    HandCommitter,
+    Negative,
+    Read,
+    Remind,
+    StopReminding,
+)
+
+from greenroom.actors.kernel.actor import Actor, handles
+from greenroom.actors.kernel.cell import CellState
+from greenroom.actors.kernel.errors import (
+    ActorCrashed,
+    ActorStopped,
+    CommitUnsettled,
+    MailboxFull,
+    StorageUnavailable,
+)
+from greenroom.supervisors.dynamic import DynamicSupervisor
+
+Counters = DynamicSupervisor[CounterRole]
+Jump = trio.testing.MockClock
+
+
+async def settle_down() -> None:
+    """Let every other task run as far as it can."""
+    await trio.testing.wait_all_tasks_blocked()
+
+
+# Asking and telling
+
+
+async def test_an_ask_answers_with_the_reply(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    assert await counters.ref(1).ask(Add(5)) == 5
+    assert await counters.ref(1).ask(Read()) == 5
+
+
+async def test_a_passive_actor_is_loaded_once_however_many_ask(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    committer.records["counter/1"] = 40
+    answers: list[int] = []
+
+    async def ask() -> None:
+        answers.append(await counters.ref(1).ask(Add(1)))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(ask)
+    assert sorted(answers) == [41, 42, 43, 44]
+    assert committer.loads == ["counter/1"]
+
+
+async def test_an_ask_of_an_idle_actor_runs_at_once_without_a_task_switch(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    await counters.ref(1).ask(Read())
+    coroutine = counters.ref(1).ask(Add(5))
+    with pytest.raises(StopIteration) as stopped:
+        coroutine.send(None)
+    assert stopped.value.value == 5
+
+
+async def test_a_tell_returns_before_its_command_runs_and_an_ask_queues_behind_it(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    ref.tell(Add(1))
+    assert ref.statistics().queued == 1
+    assert await ref.ask(Add(10)) == 11
+
+
+async def test_commands_run_in_the_order_in_which_they_were_told(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    log: list[str] = []
+
+    class Logger(Counter):
+        @handles(Add)
+        def add(self, command: Add) -> int:
+            log.append(str(command.amount))
+            return 0
+
+    ref = counters.adopt(1, Logger(0))
+    for amount in range(3):
+        ref.tell(Add(amount))
+    await ref.ask(Read())
+    assert log == ["0", "1", "2"]
+
+
+async def test_an_actor_that_does_not_exist_answers_everybody_with_stopped(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    with pytest.raises(ActorStopped):
+        await counters.ref(-1).ask(Read())
+    assert len(counters) == 0
+
+
+async def test_a_full_mailbox_refuses_and_runs_nothing_of_what_it_refused(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    for _ in range(4):
+        ref.tell(Add(1))
+    with pytest.raises(MailboxFull):
+        ref.tell(Add(100))
+    with pytest.raises(MailboxFull):
+        await ref.ask(Add(100))
+    await trio.sleep(2)
+    assert await ref.ask(Read()) == 4
+
+
+async def test_what_an_actor_tells_another_is_sent_after_its_own_change(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    await counters.ref(1).ask(Forward(counters.ref(2), 7))
+    assert await counters.ref(2).ask(Read()) == 7
+
+
+async def test_an_ask_may_be_given_its_own_patience(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    with pytest.raises(StorageUnavailable):
+        await counters.ref(1).ask(Add(1), seconds_max=0.5)
+    assert await counters.ref(1).ask(Read()) == 0
+
+
+def test_a_handler_annotated_with_another_command_is_refused_when_the_class_is_made() -> None:
+    with pytest.raises(TypeError, match="handles Add but is annotated"):
+
+        class Wrong(Actor[CounterRole]):
+            @handles(Add)
+            def add(self, command: Read) -> int:
+                return 0
+
+
+# Refusal and crash
+
+
+async def test_a_refusal_is_an_answer_and_changes_nothing(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Add(5))
+    with pytest.raises(Negative, match="amounts are positive"):
+        await ref.ask(Add(-1))
+    assert await ref.ask(Read()) == 5
+    assert ref.statistics().refused == 1
+
+
+@pytest.mark.parametrize("poison", [13, 31])
+async def test_a_crash_answers_its_caller_alone_and_the_actor_returns_to_its_last_good_state(
+    counters: Counters,
+    poison: int,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Add(5))
+    with pytest.raises(ActorCrashed):
+        await ref.ask(Add(poison))
+    assert await ref.ask(Add(1)) == 6
+
+
+async def test_the_mailbox_outlives_the_crash_and_the_queued_are_served(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Add(5))
+    ref.tell(Add(13))
+    ref.tell(Add(2))
+    assert await ref.ask(Read()) == 7
+
+
+async def test_changes_in_flight_at_a_crash_are_settled_before_the_restart_reads(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.automatic = False
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ref.ask, Add(5))
+        await settle_down()
+        with pytest.raises(ActorCrashed):
+            await ref.ask(Add(13))
+        await trio.sleep(5)
+        assert ref.statistics().state is CellState.LOADING
+        committer.commit()
+    assert await ref.ask(Read()) == 5
+
+
+async def test_an_actor_that_keeps_crashing_is_given_up_and_everybody_queued_is_answered(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    for _ in range(4):
+        with pytest.raises(ActorCrashed):
+            await ref.ask(Add(13))
+    with pytest.raises(ActorCrashed, match="keeps crashing"):
+        await ref.ask(Read())
+    assert await counters.ref(2).ask(Add(1)) == 1, "a neighbour notices nothing"
+    await trio.sleep(11)
+    assert await ref.ask(Read()) == 0, "after the window he is tried again"
+
+
+async def test_a_record_that_cannot_be_loaded_crashes_its_callers_and_nobody_hangs(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    committer.load_error = ValueError("a broken record")
+    with pytest.raises(ActorCrashed):
+        await counters.ref(1).ask(Read())
+    committer.load_error = None
+    assert await counters.ref(1).ask(Read()) == 0
+
+
+# Durability
+
+
+async def test_the_reply_to_a_change_leaves_when_the_change_is_durable(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.automatic = False
+    answers: list[int] = []
+
+    async def add() -> None:
+        answers.append(await ref.ask(Add(5)))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(add)
+        await settle_down()
+        assert answers == []
+        committer.commit()
+    assert answers == [5]
+
+
+async def test_the_actor_goes_on_while_its_change_is_being_committed(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.automatic = False
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(ref.ask, Add(1))
+        await settle_down()
+        assert ref.statistics().handled == 4
+        committer.commit()
+
+
+async def test_a_read_and_a_refusal_that_saw_an_undurable_state_wait_for_it(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.automatic = False
+    seen: list[object] = []
+
+    async def read() -> None:
+        seen.append(await ref.ask(Read()))
+
+    async def refused() -> None:
+        with pytest.raises(Negative):
+            await ref.ask(Add(-1))
+        seen.append("refused")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ref.ask, Add(5))
+        await settle_down()
+        nursery.start_soon(read)
+        nursery.start_soon(refused)
+        await settle_down()
+        assert seen == []
+        committer.commit()
+    assert sorted(map(str, seen)) == ["5", "refused"]
+
+
+async def test_a_change_not_durable_in_time_is_unsettled_and_a_read_of_it_unavailable(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.automatic = False
+    with pytest.raises(CommitUnsettled):
+        await ref.ask(Add(5))
+    with pytest.raises(StorageUnavailable):
+        await ref.ask(Read())
+    committer.commit()
+    assert await ref.ask(Read()) == 5, "it was committed later, all the same"
+
+
+async def test_with_the_gate_closed_a_change_is_refused_before_it_runs_and_reads_go_on(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Add(5))
+    committer.is_open = False
+    with pytest.raises(StorageUnavailable):
+        await ref.ask(Add(1))
+    assert await ref.ask(Read()) == 5
+    committer.is_open = True
+    assert await ref.ask(Add(1)) == 6
+
+
+async def test_a_row_refused_by_the_database_takes_its_writer_back_and_nobody_else(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    first, second = counters.ref(1), counters.ref(2)
+    await first.ask(Add(1))
+    await second.ask(Add(1))
+    committer.automatic = False
+    outcomes: list[str] = []
+
+    async def add(key: int, amount: int) -> None:
+        try:
+            await counters.ref(key).ask(Add(amount))
+            outcomes.append(f"{key} added {amount}")
+        except ActorCrashed:
+            outcomes.append(f"{key} lost {amount}")
+
+    async with trio.open_nursery() as nursery:
+        for key, amount in [(1, 2), (1, 3), (2, 4)]:
+            nursery.start_soon(add, key, amount)
+            await settle_down()
+        committer.reject_first()
+        committer.commit()
+    assert sorted(outcomes) == ["1 lost 2", "1 lost 3", "2 added 4"]
+    assert await first.ask(Read()) == 1
+    assert await second.ask(Read()) == 5
+
+
+async def test_while_the_database_is_away_loading_is_tried_again_and_callers_hear_in_time(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    committer.load_error = AWAY
+    with pytest.raises(StorageUnavailable):
+        await counters.ref(1).ask(Read())
+    committer.load_error = None
+    assert await counters.ref(1).ask(Read()) == 0
+
+
+# Cancellation
+
+
+async def test_a_command_still_queued_when_its_caller_is_cancelled_does_not_run(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    with trio.move_on_after(0.5) as scope:
+        await ref.ask(Add(5))
+    assert scope.cancelled_caught
+    assert await ref.ask(Read()) == 0
+
+
+async def test_a_command_that_ran_is_waited_for_even_when_its_caller_is_cancelled(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.automatic = False
+    answers: list[int] = []
+
+    async def add() -> None:
+        with trio.move_on_after(1) as scope:
+            answers.append(await ref.ask(Add(5)))
+        assert not scope.cancelled_caught
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(add)
+        await trio.sleep(3)
+        committer.commit()
+    assert answers == [5]
+
+
+async def test_a_queued_command_that_ran_is_waited_for_too(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    committer.automatic = False
+    answers: list[int] = []
+
+    async def add() -> None:
+        with trio.move_on_after(2):
+            answers.append(await counters.ref(1).ask(Add(5)))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(add)
+        await trio.sleep(4)
+        committer.commit()
+    assert answers == [5]
+
+
+# Timers
+
+
+async def test_a_timer_is_a_command_to_oneself(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Remind("once", 30, 5))
+    await trio.sleep(29)
+    assert await ref.ask(Read()) == 0
+    await trio.sleep(2)
+    assert await ref.ask(Read()) == 5
+
+
+async def test_a_timer_is_replaced_by_name_and_can_be_stopped(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Remind("a", 30, 1))
+    await ref.ask(Remind("a", 10, 10))
+    await ref.ask(Remind("b", 10, 100))
+    await ref.ask(StopReminding("b"))
+    await trio.sleep(60)
+    assert await ref.ask(Read()) == 10
+
+
+async def test_a_crash_ends_the_timers_of_that_life(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Remind("a", 30, 1))
+    with pytest.raises(ActorCrashed):
+        await ref.ask(Add(13))
+    await trio.sleep(60)
+    assert await ref.ask(Read()) == 0
+
+
+async def test_timers_go_before_what_users_sent(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    log: list[int] = []
+
+    class Logger(Counter):
+        @handles(Add)
+        def add(self, command: Add) -> int:
+            log.append(command.amount)
+            return 0
+
+    ref = counters.adopt(1, Logger(0))
+    ref.tell(Add(1))
+    counters.cell(1).tell_first(Add(2))
+    await ref.ask(Read())
+    assert log == [2, 1]
+
+
+# Passivation and stop
+
+
+async def test_an_actor_is_passivated_only_when_it_has_been_idle_long_enough(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Add(5))
+    assert not counters.passivate(1), "the first look only notes the time"
+    await trio.sleep(31)
+    await ref.ask(Read())
+    assert not counters.passivate(1), "it has worked since"
+    await trio.sleep(31)
+    assert counters.passivate(1)
+    assert len(counters) == 0
+    assert await ref.ask(Read()) == 5, "the address wakes it again"
+    assert committer.loads == ["counter/1", "counter/1"]
+
+
+async def test_an_actor_with_a_timer_or_a_change_in_flight_is_not_passivated(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    await counters.ref(1).ask(Remind("a", 1000, 1))
+    await counters.ref(2).ask(Read())
+    committer.automatic = False
+    async with trio.open_nursery() as nursery:
+        committer.commit_seconds_max = 1000
+        nursery.start_soon(counters.ref(2).ask, Add(1))
+        await settle_down()
+        for key in (1, 2):
+            assert not counters.passivate(key)
+        await trio.sleep(100)
+        for key in (1, 2):
+            assert not counters.passivate(key)
+        committer.commit()
+
+
+async def test_a_discarded_actor_answers_everybody_queued_and_runs_its_stop_hook(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    log: list[str] = []
+    ref = counters.adopt(1, Counter(3, log))
+    errors: list[str] = []
+
+    async def wait_stopped() -> None:
+        errors.append(type(await ref.wait_stopped()).__name__)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait_stopped)
+        await settle_down()
+        counters.discard(1)
+    assert log == ["start 3", "stop 3"]
+    assert errors == ["ActorStopped"]
+
+
+async def test_adopting_an_actor_that_is_present_keeps_the_one_that_is(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    await counters.ref(1).ask(Add(5))
+    assert await counters.adopt(1, Counter(99)).ask(Read()) == 5
+
+
+async def test_when_the_supervisor_stops_everybody_queued_is_answered(
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    supervisor: Counters = DynamicSupervisor("counter", committer.load, committer)
+    errors: list[str] = []
+
+    async def ask() -> None:
+        try:
+            await supervisor.ref(1).ask(Read())
+        except ActorStopped:
+            errors.append("stopped")
+
+    async with trio.open_nursery() as outer:
+        async with trio.open_nursery() as inner:
+            await inner.start(supervisor.run)
+            outer.start_soon(ask)
+            await settle_down()
+            inner.cancel_scope.cancel()
+    assert errors == ["stopped"]
+
+
+async def test_statistics_count_turns_refusals_and_crashes(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Add(1))
+    with pytest.raises(Negative):
+        await ref.ask(Add(-1))
+    with pytest.raises(ActorCrashed):
+        await ref.ask(Add(13))
+    statistics = ref.statistics()
+    assert (statistics.handled, statistics.refused, statistics.crashed) == (3, 1, 1)
