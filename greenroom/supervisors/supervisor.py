@@ -88,18 +88,17 @@ class Supervisor:
 
         Cancellation stops the children in reverse order and waits for each.
         """
+        self._stop_ordered = False
+        self._exits.clear()
+        self._budget = RestartBudget(self._budget.restarts_max, self._budget.window_seconds)
         async with trio.open_nursery() as watcher:
             watcher.start_soon(self._watch_cancellation)
             with trio.CancelScope(shield=True):
                 async with trio.open_nursery() as nursery:
-                    try:
-                        await self._start_all(nursery)
-                        if not self._is_stopping():
-                            task_status.started()
-                            await self._supervise(nursery)
-                    finally:
-                        await self._stop(range(len(self._children) - 1, -1, -1))
+                    failure = await self._live(nursery, task_status)
             watcher.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
 
     def branches(self) -> list[TreeNode]:
         """Return the children as tree nodes."""
@@ -119,6 +118,21 @@ class Supervisor:
                 if child.state == "starting":
                     child.scope.cancel()
             self._news.set()
+
+    async def _live(
+        self, nursery: trio.Nursery, task_status: trio.TaskStatus[None]
+    ) -> StartFailed | RestartLimitExceeded | None:
+        """Start, supervise and stop the children; return why, if it was not by order."""
+        try:
+            await self._start_all(nursery)
+            if not self._is_stopping():
+                task_status.started()
+                await self._supervise(nursery)
+        except (StartFailed, RestartLimitExceeded) as failure:
+            return failure
+        finally:
+            await self._stop(range(len(self._children) - 1, -1, -1))
+        return None
 
     async def _start_all(self, nursery: trio.Nursery) -> None:
         """Start every child in order; the first failure is everybody's."""
