@@ -1,0 +1,271 @@
+"""Owners, games and players as they stand in the database: what flows ask of it.
+
+Reads go over the loaders. The few writes are an operator's, not an actor's; each is a transaction
+that first holds the shard under our epoch: nothing is written once another server has begun.
+"""
+
+# ruff: noqa: S608 (SQL is put together from constants of this package only)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from greenroom.actors.game.messages import Game, Owner, Plan
+from greenroom.actors.kernel.errors import Refused, StorageUnavailable
+from greenroom.actors.player.messages import Ban, Player
+from greenroom.persistence.arrays import int8, text
+from greenroom.persistence.driver import BYTEA, INT8, TEXT, Query, Row, Statement
+from greenroom.persistence.errors import QueryFailed
+from greenroom.persistence.ids import IdBlocks
+from greenroom.persistence.lease import SHARD, Lease, is_fence
+from greenroom.persistence.loaders import Loaders
+
+PLAYER_ID_BLOCK = 1000
+"""As the sequence `player_ids` steps."""
+_DELETE_PLAYERS = 500
+"""Players deleted in one transaction: the committer waits meanwhile."""
+
+
+def _seconds(column: str) -> str:
+    """Return SQL for a timestamp as whole Unix seconds."""
+    return f"extract(epoch FROM {column})::bigint"
+
+
+def _player_columns(document: str) -> str:
+    """Return the columns that `_player` reads, in its order."""
+    return f"""
+        p.player_id, p.game_id, p.player_name, p.player_tag, p.token_hash, {document}, p.is_online,
+        {_seconds("p.last_login")}, {_seconds("p.last_heartbeat")}, {_seconds("p.last_logout")},
+        {_seconds("p.created_at")}, {_seconds("p.updated_at")},
+        b.ban_id, b.ban_duration, b.ban_reason,
+        {_seconds("b.banned_at")}, {_seconds("b.banned_until")}
+    """
+
+
+_PLAYERS = """
+    FROM players AS p LEFT JOIN bans AS b ON b.player_id = p.player_id AND b.ended_at IS NULL
+"""
+_SELECT_PLAYER = f"SELECT {_player_columns('p.player_data')} {_PLAYERS}"
+_NO_DOCUMENT = "'{}'::json"
+_SELECT_GAME = f"""
+    SELECT g.game_id, g.owner_id, o.name, o.plan, g.name, g.api_key_hash, g.private_key_hash,
+        g.tag_key, g.data, {_seconds("g.created_at")}, {_seconds("g.updated_at")}
+    FROM games AS g JOIN owners AS o ON o.owner_id = g.owner_id
+"""
+_SELECT_OWNER = f"SELECT owner_id, name, plan, {_seconds('created_at')} FROM owners"
+
+_PLAYER = Statement(f"{_SELECT_PLAYER} WHERE p.player_id = $1", INT8)
+_PLAYER_BY_TOKEN = Statement(f"{_SELECT_PLAYER} WHERE p.token_hash = $1", BYTEA)
+_ONLINE_PLAYERS = Statement(
+    f"{_SELECT_PLAYER} WHERE p.is_online AND p.player_id > $1 ORDER BY p.player_id LIMIT $2",
+    INT8,
+    INT8,
+)
+_PLAYERS_PAGE = Statement(
+    f"SELECT {_player_columns(_NO_DOCUMENT)} {_PLAYERS}"
+    " WHERE p.game_id = $1 AND p.player_id > $2 ORDER BY p.player_id LIMIT $3",
+    INT8,
+    INT8,
+    INT8,
+)
+_GAME = Statement(f"{_SELECT_GAME} WHERE g.game_id = $1", INT8)
+_GAME_BY_API_KEY = Statement(f"{_SELECT_GAME} WHERE g.api_key_hash = $1", BYTEA)
+_GAMES = Statement(f"{_SELECT_GAME} ORDER BY g.game_id")
+_OWNERS = Statement(f"{_SELECT_OWNER} ORDER BY owner_id")
+_OWNER_BY_NAME = Statement(f"{_SELECT_OWNER} WHERE name = $1", TEXT)
+_NEXT_PLAYER_ID = Statement("SELECT nextval('player_ids')")
+_NEXT_GAME_ID = Statement("SELECT nextval('game_ids')")
+
+_HOLD = Statement(f"SELECT hold_shard({SHARD}, $1)", INT8)
+_CREATE_OWNER = Statement(
+    "INSERT INTO owners (owner_id, name, plan, created_at)"
+    " VALUES (nextval('owner_ids'), $1, $2, date_trunc('second', now()))"
+    f" RETURNING owner_id, name, plan, {_seconds('created_at')}",
+    TEXT,
+    TEXT,
+)
+_SET_PLAN = Statement("UPDATE owners SET plan = $2 WHERE owner_id = $1 RETURNING 1", INT8, TEXT)
+_FIRST_PLAYERS = (
+    "player_id IN (SELECT player_id FROM players WHERE game_id = $1"
+    f" ORDER BY player_id LIMIT {_DELETE_PLAYERS})"
+)
+_DELETE_BANS = Statement(f"DELETE FROM bans WHERE {_FIRST_PLAYERS}", INT8)
+_DELETE_SOME_PLAYERS = Statement(f"DELETE FROM players WHERE {_FIRST_PLAYERS} RETURNING 1", INT8)
+_DELETE_GAME = Statement("DELETE FROM games WHERE game_id = $1", INT8)
+
+
+class DatabaseAccounts:
+    """Implements the flows' `Accounts`; see there for what each method promises."""
+
+    def __init__(self, loaders: Loaders, lease: Lease) -> None:
+        """Read over `loaders`; write under the epoch of `lease`."""
+        self._loaders = loaders
+        self._lease = lease
+        self._player_ids = IdBlocks(lambda: self._next(_NEXT_PLAYER_ID), PLAYER_ID_BLOCK)
+
+    async def player(self, player_id: int) -> Player | None:
+        """Return a player's whole record, with the ban that is in force."""
+        rows = await self._rows(_PLAYER, int8(player_id))
+        return _player(rows[0]) if rows else None
+
+    async def player_by_token(self, token_hash: bytes) -> Player | None:
+        """Return the player whose token has this hash."""
+        rows = await self._rows(_PLAYER_BY_TOKEN, token_hash)
+        return _player(rows[0]) if rows else None
+
+    async def game(self, game_id: int) -> Game | None:
+        """Return a game's whole record."""
+        rows = await self._rows(_GAME, int8(game_id))
+        return _game(rows[0]) if rows else None
+
+    async def game_by_api_key(self, key_hash: bytes) -> Game | None:
+        """Return the game whose project key has this hash."""
+        rows = await self._rows(_GAME_BY_API_KEY, key_hash)
+        return _game(rows[0]) if rows else None
+
+    async def next_player_id(self) -> int:
+        """Return an id that no player had yet, as a rule without asking the database."""
+        return await self._player_ids.take()
+
+    async def next_game_id(self) -> int:
+        """Return an id that no game had yet."""
+        return await self._next(_NEXT_GAME_ID)
+
+    async def online_players(self, after_id: int, limit: int) -> list[Player]:
+        """Return players of all games who are online, by id, from the first after `after_id`."""
+        rows = await self._rows(_ONLINE_PLAYERS, int8(after_id), int8(limit))
+        return [_player(row) for row in rows]
+
+    async def players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
+        """Return a game's players by id, from the first after `after_id`; documents as `{}`."""
+        rows = await self._rows(_PLAYERS_PAGE, int8(game_id), int8(after_id), int8(limit))
+        return [_player(row) for row in rows]
+
+    async def games(self) -> list[Game]:
+        """Return all games, by id."""
+        return [_game(row) for row in await self._rows(_GAMES)]
+
+    async def owners(self) -> list[Owner]:
+        """Return all owners, by id."""
+        return [_owner(row) for row in await self._rows(_OWNERS)]
+
+    async def owner_by_name(self, name: str) -> Owner | None:
+        """Return the owner of this name."""
+        rows = await self._rows(_OWNER_BY_NAME, text(name))
+        return _owner(rows[0]) if rows else None
+
+    async def create_owner(self, name: str, plan: Plan) -> Owner:
+        """Add an owner.
+
+        Raises:
+            Refused: there is one of this name.
+            StorageUnavailable: the database is away, or another server has taken over.
+        """
+        try:
+            (row,) = await self._write(_CREATE_OWNER, text(name), text(plan))
+        except QueryFailed as error:
+            if error.sqlstate == "23505":
+                raise Refused(f"There is already an owner named {name}") from None
+            raise
+        return _owner(row)
+
+    async def set_plan(self, owner_id: int, plan: Plan) -> None:
+        """Give an owner another plan.
+
+        Raises:
+            Refused: there is no such owner.
+            StorageUnavailable: the database is away, or another server has taken over.
+        """
+        if not await self._write(_SET_PLAN, int8(owner_id), text(plan)):
+            raise Refused(f"There is no owner with the id {owner_id}")
+
+    async def delete_game(
+        self, game_id: int, progress: Callable[[int], None] | None = None
+    ) -> None:
+        """Delete a game and all that belongs to it, some players at a time.
+
+        Args:
+            game_id: which; its actor must be stopped, so that nobody registers meanwhile.
+            progress: called with the number of players deleted so far.
+
+        Raises:
+            StorageUnavailable: the database is away, or another server has taken over; what is
+                deleted by then stays so, and the call can be repeated.
+        """
+        which, deleted = int8(game_id), 0
+        while True:
+            bans = Query(_DELETE_BANS, (which,))
+            rows = await self._write(_DELETE_SOME_PLAYERS, which, before=bans)
+            deleted += len(rows)
+            if progress is not None:
+                progress(deleted)
+            if len(rows) < _DELETE_PLAYERS:
+                break
+        await self._write(_DELETE_GAME, which)
+
+    async def _rows(self, statement: Statement, *parameters: bytes | None) -> list[Row]:
+        """Read."""
+        (rows,) = await self._loaders.fetch(Query(statement, parameters))
+        return rows
+
+    async def _next(self, statement: Statement) -> int:
+        """Draw from a sequence."""
+        ((first,),) = await self._rows(statement)
+        return cast("int", first)
+
+    async def _write(
+        self, statement: Statement, *parameters: bytes | None, before: Query | None = None
+    ) -> list[Row]:
+        """Write under the fence; return what the statement returns."""
+        hold = Query(_HOLD, (int8(self._lease.epoch),))
+        queries = [hold, Query(statement, parameters)]
+        if before is not None:
+            queries.insert(1, before)
+        try:
+            return (await self._loaders.write(*queries))[-1]
+        except QueryFailed as error:
+            if is_fence(error):
+                raise StorageUnavailable("another server has taken over the database") from None
+            raise
+
+
+def _player(row: Row) -> Player:
+    """Return the record of a row of `_player_columns`."""
+    return Player(
+        player_id=row[0],
+        game_id=row[1],
+        player_name=row[2],
+        player_tag=row[3],
+        token_hash=row[4],
+        player_data=row[5],
+        is_online=row[6],
+        last_login=row[7],
+        last_heartbeat=row[8],
+        last_logout=row[9],
+        created_at=row[10],
+        updated_at=row[11],
+        ban=None if row[12] is None else Ban(*row[12:]),
+    )
+
+
+def _game(row: Row) -> Game:
+    """Return the record of a row of `_SELECT_GAME`."""
+    return Game(
+        game_id=row[0],
+        owner_id=row[1],
+        owner_name=row[2],
+        plan=row[3],
+        name=row[4],
+        api_key_hash=row[5],
+        private_key_hash=row[6],
+        tag_key=row[7],
+        data=row[8],
+        created_at=row[9],
+        updated_at=row[10],
+    )
+
+
+def _owner(row: Row) -> Owner:
+    """Return the record of a row of `_SELECT_OWNER`."""
+    return Owner(owner_id=row[0], name=row[1], plan=row[2], created_at=row[3])

@@ -1,0 +1,453 @@
+"""Group commit: everything that waits becomes durable in one transaction, in the order given.
+
+One FIFO, one connection, one transaction at a time; while one is under way the next gathers. Each
+transaction is one round trip: the fence, which also counts it, then one statement for each kind of
+event (see `staging`). What can go wrong, and what is done:
+
+- Postgres is away, restarts, is full, times out: the same transaction again, until it passes. An
+  outcome that is not known is looked up by its sequence after reconnecting, never repeated blindly.
+- A row is refused: the transaction is halved until the row stands alone; its writer is told, what
+  he queued since fails with it unwritten, and nobody else notices.
+- The fence refuses: another server has taken over. Everything queued fails and `run` raises.
+
+Bounds: rows and bytes queued shut the gate when reached. Changes that nobody waits for (presence)
+wait apart, one a row, ride along in small numbers once nothing else is left, and are forgotten
+beyond their bound.
+"""
+
+
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import trio
+
+from greenroom.actors.kernel.durability import Batch, Writer
+from greenroom.actors.kernel.errors import CommitUnsettled
+from greenroom.actors.kernel.message import Event
+from greenroom.persistence.arrays import ENCODING_ERRORS, int8
+from greenroom.persistence.driver import INT8, Query, Statement
+from greenroom.persistence.errors import ConnectionLost, DatabaseError, QueryFailed, StorageFenced
+from greenroom.persistence.lease import SHARD, Lease, is_fence, is_passing
+from greenroom.persistence.settings import StorageSettings
+from greenroom.persistence.staging import plan
+from greenroom.persistence.statements import TARGETS
+
+logger = logging.getLogger(__name__)
+
+_ADVANCE = Statement(f"SELECT advance_shard({SHARD}, $1, $2)", INT8, INT8)
+_BACKOFF_SECONDS_MIN, _BACKOFF_SECONDS_MAX = 0.05, 1.0
+
+
+class CommitterStatistics(msgspec.Struct, frozen=True):
+    """How the committer fares; counts since it was made."""
+
+    queued_rows: int
+    """Events that wait to become durable."""
+    queued_bytes: int
+    background_rows: int
+    """Events nobody waits for that have not been written yet."""
+    committed: int
+    """Events made durable."""
+    refused: int
+    """Changes that the database refused."""
+    batches: int
+    """Transactions committed."""
+    last_batch_milliseconds: float
+    is_open: bool
+    reconnects: int
+
+
+class Entry(NamedTuple):
+    """What one turn of one actor has changed: all of it becomes durable, or none."""
+
+    writer: Writer
+    generation: int
+    events: Sequence[Event]
+
+
+class QueuedBatch(Batch):
+    """A batch with what is to be written in it."""
+
+    __slots__ = ("bytes", "entries", "rows")
+
+    def __init__(self) -> None:
+        """Start empty."""
+        super().__init__()
+        self.entries: list[Entry] = []
+        self.rows = 0
+        self.bytes = 0
+
+
+class _RowRefusedError(Exception):
+    """The transaction holds a row that the database will never take."""
+
+
+_DURABLE_ALREADY = Batch()
+_DURABLE_ALREADY.settle()
+
+
+class Committer:
+    """Implements the kernel's `Durability` on a lease."""
+
+    def __init__(self, settings: StorageSettings) -> None:
+        """Make a committer whose gate is shut until it runs."""
+        self._settings = settings
+        self._queue: deque[QueuedBatch] = deque()
+        self._background: dict[tuple[int, Any], Entry] = {}
+        self._running = False
+        self._stopping = False
+        self._idle: trio.CancelScope | None = None
+        self._busy_since: float | None = None
+        self._backoff_seconds = 0.0
+        self._rows = 0
+        self._bytes = 0
+        self._committed = 0
+        self._refused = 0
+        self._batches = 0
+        self._last_batch_seconds = 0.0
+        self._reconnects = 0
+
+    # The kernel's side.
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether changes are taken now: running, not overfull, the database answering."""
+        if not self._running or self._rows >= self._settings.queue_rows_max:
+            return False
+        if self._bytes >= self._settings.queue_bytes_max:
+            return False
+        since = self._busy_since
+        return since is None or trio.current_time() - since < self._settings.gate_seconds
+
+    @property
+    def commit_seconds_max(self) -> float:
+        """Return how long a caller waits for its change to settle, in seconds."""
+        return self._settings.commit_seconds_max
+
+    def submit(self, writer: Writer, events: Sequence[Event]) -> Batch:
+        """Queue one turn's events behind everything submitted before; never blocks.
+
+        Events that are all not `durable` are put aside for the background; the batch returned for
+        them is settled already.
+        """
+        if not self._running:
+            batch = Batch()
+            batch.settle(CommitUnsettled("the server is stopping"))
+            return batch
+        entry = Entry(writer, writer.generation, events)
+        if any(event.durable for event in events):
+            batch = self._enqueue(entry)
+        else:
+            for event in events:
+                self._put_aside(Entry(writer, entry.generation, (event,)), event)
+            batch = _DURABLE_ALREADY
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+        return batch
+
+    def statistics(self) -> CommitterStatistics:
+        """Return how the committer fares."""
+        return CommitterStatistics(
+            queued_rows=self._rows,
+            queued_bytes=self._bytes,
+            background_rows=len(self._background),
+            committed=self._committed,
+            refused=self._refused,
+            batches=self._batches,
+            last_batch_milliseconds=self._last_batch_seconds * 1000,
+            is_open=self.is_open,
+            reconnects=self._reconnects,
+        )
+
+    # Queueing.
+
+    def _enqueue(self, entry: Entry) -> QueuedBatch:
+        """Put an entry into the last batch, or a new one when that is full."""
+        weight = 0
+        for event in entry.events:
+            target = TARGETS[type(event)]
+            weight += target.bytes_of(event)
+            if self._background:
+                self._overtake(target.table, target.key_of(event))
+        rows = len(entry.events)
+        batch = self._open_batch()
+        batch.entries.append(entry)
+        batch.rows += rows
+        batch.bytes += weight
+        self._rows += rows
+        self._bytes += weight
+        return batch
+
+    def _open_batch(self) -> QueuedBatch:
+        """Return the batch that new entries go into."""
+        if self._queue:
+            batch = self._queue[-1]
+            if (
+                batch.rows < self._settings.transaction_rows_max
+                and batch.bytes < self._settings.transaction_bytes_max
+            ):
+                return batch
+        batch = QueuedBatch()
+        self._queue.append(batch)
+        return batch
+
+    def _overtake(self, table: int, key: Any) -> None:
+        """Queue what was put aside for a row now: something newer of that row is about to be."""
+        entry = self._background.pop((table, key), None)
+        if entry is not None:
+            self._enqueue(entry)
+
+    def _put_aside(self, entry: Entry, event: Event) -> None:
+        """Keep the latest background event of a row."""
+        target = TARGETS[type(event)]
+        key = target.key_of(event)
+        aside = self._background.get((target.table, key))
+        if aside is not None and not (target.overwrites and type(aside.events[0]) is type(event)):
+            self._overtake(target.table, key)
+        elif aside is None and len(self._background) >= self._settings.background_rows_max:
+            return
+        self._background[target.table, key] = entry
+
+    def _take(self) -> QueuedBatch | None:
+        """Take the next batch off the queue. Background rides along when nothing else is left."""
+        batch = self._queue.popleft() if self._queue else None
+        if self._background and not self._queue:
+            batch = batch or QueuedBatch()
+            for row in list(self._background)[: self._settings.background_rows_per_transaction]:
+                batch.entries.append(self._background.pop(row))
+        return batch
+
+    # Running.
+
+    async def run(
+        self, lease: Lease, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Commit what is submitted until cancelled; then what is queued, within a bounded time.
+
+        Args:
+            lease: an open lease; reopened here whenever its connection is lost.
+            task_status: told once changes are taken.
+
+        Raises:
+            StorageFenced: another server has taken over; nothing more was written.
+        """
+        self._running, self._stopping, self._busy_since = True, False, None
+        scope = trio.CancelScope(shield=True)
+        fenced: list[StorageFenced] = []
+        try:
+            async with trio.open_nursery() as nursery:
+
+                async def work() -> None:
+                    try:
+                        await self._work(lease, scope)
+                    except StorageFenced as error:  # by itself, not in a group
+                        fenced.append(error)
+                        nursery.cancel_scope.cancel()
+
+                nursery.start_soon(work)
+                task_status.started()
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    self._stop(scope)
+        finally:
+            self._give_up(CommitUnsettled("the server stopped before the change was durable"))
+        raise fenced[0]
+
+    def _stop(self, scope: trio.CancelScope) -> None:
+        """Let the worker finish what is queued, until the time for that is up."""
+        self._stopping = True
+        scope.deadline = trio.current_time() + self._settings.drain_seconds_max
+        if self._idle is not None:
+            self._idle.cancel()
+
+    async def _work(self, lease: Lease, scope: trio.CancelScope) -> None:
+        """Commit batch after batch; ends when told to stop and nothing is left."""
+        with scope:
+            while True:
+                batch = self._take()
+                if batch is not None:
+                    try:
+                        await self._settle(lease, batch)
+                    finally:
+                        if not batch.settled:
+                            self._queue.appendleft(batch)  # for `_give_up`
+                    # those who have just been answered may have more for the next batch
+                    await trio.lowlevel.cancel_shielded_checkpoint()
+                elif self._stopping:
+                    return
+                else:
+                    await self._rest(lease)
+
+    async def _rest(self, lease: Lease) -> None:
+        """Wait for something to do, watching over the connection meanwhile."""
+        connection = lease.connection
+        if connection is None:
+            await self._reopen(lease)
+            if lease.connection is not None:
+                self._well()
+            return
+        with trio.CancelScope() as self._idle:
+            await connection.wait_readable()
+            try:
+                connection.check()
+            except ConnectionLost as error:
+                self._trouble(error)
+        self._idle = None
+
+    async def _settle(self, lease: Lease, batch: QueuedBatch) -> None:
+        """Make a batch durable, but for the entries that the database refuses."""
+        started = trio.current_time()
+        parts = [batch.entries]
+        while parts:
+            part = self._of_this_life(parts.pop(), batch)
+            if not part:
+                continue
+            try:
+                await self._commit(lease, part)
+            except _RowRefusedError as refusal:
+                if len(part) == 1:
+                    self._refuse(part[0], batch, refusal)
+                else:
+                    middle = len(part) // 2
+                    parts += [part[middle:], part[:middle]]
+        self._last_batch_seconds = trio.current_time() - started
+        self._release(batch)
+        batch.settle()
+
+    def _of_this_life(self, entries: list[Entry], batch: QueuedBatch) -> list[Entry]:
+        """Return the entries whose writers have not been thrown back since they were queued."""
+        living = [entry for entry in entries if entry.generation == entry.writer.generation]
+        if len(living) < len(entries):
+            for writer, generation, _ in entries:
+                if generation != writer.generation:
+                    batch.reject(writer)
+        return living
+
+    def _refuse(self, entry: Entry, batch: QueuedBatch, refusal: _RowRefusedError) -> None:
+        """Tell a writer that one of his changes can never be stored."""
+        writer = entry.writer
+        self._refused += 1
+        logger.error("the database refused a change of %s: %s", writer.label, refusal)
+        batch.reject(writer)
+        _throw_back(writer, refusal)
+
+    def _release(self, batch: QueuedBatch) -> None:
+        """Take a settled batch off the books."""
+        self._rows -= batch.rows
+        self._bytes -= batch.bytes
+        batch.entries = []
+
+    # One transaction.
+
+    async def _commit(self, lease: Lease, entries: list[Entry]) -> None:
+        """Write entries in one transaction, however long that takes.
+
+        Raises:
+            _RowRefusedError: nothing was written, because of one row at least.
+            StorageFenced: nothing was written, because we are no longer the writer.
+        """
+        if self._busy_since is None:
+            self._busy_since = trio.current_time()
+        queries = _queries(entries)
+        ours = Query(_ADVANCE, (int8(lease.epoch), int8(lease.sequence + 1)))
+        while not await self._try(lease, ours, queries):
+            pass
+        lease.sequence += 1
+        self._well()
+        self._batches += 1
+        self._committed += sum(len(entry.events) for entry in entries)
+
+    async def _try(self, lease: Lease, ours: Query, queries: list[Query]) -> bool:
+        """Try a transaction once; return whether it is durable now."""
+        connection = lease.connection
+        if connection is None:
+            return await self._reopen(lease)
+        try:
+            await connection.run(ours, *queries, seconds_max=self._settings.query_seconds_max)
+        except QueryFailed as error:
+            if is_fence(error):
+                raise StorageFenced("Another server has taken over this database") from None
+            if not is_passing(error):
+                raise _RowRefusedError(str(error)) from None
+            await self._pause(error)
+            return False
+        except ConnectionLost as error:
+            self._trouble(error)
+            return False
+        return True
+
+    async def _reopen(self, lease: Lease) -> bool:
+        """Try to get the connection back; return whether the unanswered commit had happened."""
+        try:
+            happened = await lease.reopen()
+        except StorageFenced:
+            raise
+        except DatabaseError as error:
+            await self._pause(error)
+            return False
+        self._reconnects += 1
+        return happened
+
+    async def _pause(self, error: DatabaseError) -> None:
+        """Wait before the next try, longer each time."""
+        self._trouble(error)
+        self._backoff_seconds = min(
+            max(self._backoff_seconds * 2, _BACKOFF_SECONDS_MIN), _BACKOFF_SECONDS_MAX
+        )
+        await trio.sleep(self._backoff_seconds)
+
+    def _trouble(self, error: DatabaseError) -> None:
+        """Note that the database is away; said once, not at every try."""
+        if self._busy_since is None:
+            self._busy_since = trio.current_time()
+        if not self._backoff_seconds:
+            self._backoff_seconds = _BACKOFF_SECONDS_MIN
+            logger.warning("the database does not answer, trying until it does: %s", error)
+
+    def _well(self) -> None:
+        """Note that the database answers."""
+        self._busy_since = None
+        if self._backoff_seconds:
+            self._backoff_seconds = 0.0
+            logger.info("the database answers again")
+
+    def _give_up(self, error: CommitUnsettled) -> None:
+        """Fail everything queued; writers are thrown back, for their changes will never be."""
+        self._running = False
+        self._background.clear()
+        while self._queue:
+            batch = self._queue.popleft()
+            entries = batch.entries
+            self._release(batch)
+            batch.settle(error)
+            for entry in entries:
+                if entry.generation == entry.writer.generation:
+                    _throw_back(entry.writer, error)
+
+
+def _queries(entries: list[Entry]) -> list[Query]:
+    """Return the statements that write entries, in order."""
+    try:
+        return [
+            query
+            for kind, events in plan(event for entry in entries for event in entry.events)
+            for query in TARGETS[kind].queries(events)
+        ]
+    except ENCODING_ERRORS as error:
+        raise _RowRefusedError(f"{type(error).__name__}: a value fits no column") from None
+
+
+def _throw_back(writer: Writer, error: Exception) -> None:
+    """Tell a writer that what he changed is void; his own faults are not the committer's end."""
+    try:
+        writer.reject(error)
+    except Exception:
+        logger.exception("%s could not be thrown back", writer.label)

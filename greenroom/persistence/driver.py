@@ -1,0 +1,368 @@
+"""A Postgres connection on trio: psycopg's libpq wrapper, waited on by trio itself.
+
+psycopg 3 writes its protocol as generators that yield "wait until readable / writable"; here trio
+does the waiting. There is no cursor, no adaptation and no pool: parameters and results are binary,
+every call is one pipeline and so one round trip, and statements are prepared when first used.
+
+A connection belongs to one task at a time. A call that is cut off, by its time limit, by
+cancellation or by anything else, closes the connection: what the server did is then unknown, and a
+connection with half an answer in it is never used again.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import psycopg
+import trio
+from psycopg import generators, pq
+from psycopg.abc import PQGen
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq.abc import PGconn, PGresult
+from psycopg.waiting import Ready, Wait
+
+from greenroom.persistence.errors import ConnectionLost, QueryFailed, StorageError
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+BOOL, BYTEA, INT8, INT2, INT4, TEXT, JSON, FLOAT8 = 16, 17, 20, 21, 23, 25, 114, 701
+"""Type oids that parameters and results may have; `void` results are dropped."""
+VOID = 2278
+
+_DEFAULTS = {
+    "client_encoding": "UTF8",
+    "connect_timeout": "0",  # ours is in trio
+    "application_name": "greenroom",
+    "gssencmode": "disable",  # its library may block
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+}
+
+_unpack_int2 = struct.Struct("!h").unpack
+_unpack_int4 = struct.Struct("!i").unpack
+_unpack_int8 = struct.Struct("!q").unpack
+_unpack_float8 = struct.Struct("!d").unpack
+
+_DECODERS: dict[int, Callable[[bytes], Any]] = {
+    BOOL: lambda data: data == b"\x01",
+    BYTEA: bytes,
+    JSON: bytes,
+    INT2: lambda data: _unpack_int2(data)[0],
+    INT4: lambda data: _unpack_int4(data)[0],
+    INT8: lambda data: _unpack_int8(data)[0],
+    FLOAT8: lambda data: _unpack_float8(data)[0],
+    TEXT: lambda data: bytes(data).decode(),
+    VOID: lambda _: None,
+}
+
+
+class Statement:
+    """A parametrized statement: SQL with `$1`…, and the type oid of each parameter."""
+
+    __slots__ = ("formats", "oids", "sql")
+
+    def __init__(self, sql: str, *oids: int) -> None:
+        """Take the SQL and the parameters' types; no statement is built from data, ever."""
+        self.sql = sql.encode()
+        self.oids = oids
+        self.formats = (pq.Format.BINARY,) * len(oids)
+
+
+class Query(NamedTuple):
+    """A statement with its parameters in Postgres's binary form."""
+
+    statement: Statement
+    parameters: Sequence[bytes | None] = ()
+
+
+class Connection:
+    """One connection to Postgres. See the module for what a cut-off call does to it."""
+
+    def __init__(self, pgconn: PGconn) -> None:
+        """Take over a connected, non-blocking libpq connection; use `connect` instead."""
+        self._pgconn = pgconn
+        self._names: dict[Statement, bytes] = {}
+        self._busy = False
+        self._closed = False
+
+    @classmethod
+    async def connect(cls, conninfo: str, *, seconds_max: float) -> Connection:
+        """Connect to the first address that answers.
+
+        Args:
+            conninfo: a URL or a `key=value` string, as libpq takes them.
+            seconds_max: the limit for all addresses together. Host names are looked up by trio.
+
+        Raises:
+            ConnectionLost: nobody answered, or the server refused; the text is libpq's own.
+            StorageError: `conninfo` cannot be understood.
+        """
+        last: Exception | None = None
+        with trio.move_on_after(seconds_max):
+            for attempt in await _attempts(conninfo):
+                try:
+                    return cls(await _connect(attempt))
+                except psycopg.Error as error:
+                    last = error
+        if last is not None:
+            raise ConnectionLost(_first_line(str(last)))
+        raise ConnectionLost(f"no answer within {seconds_max:g} s")
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether the connection can no longer be used."""
+        return self._closed
+
+    @property
+    def backend_pid(self) -> int:
+        """Return the process id of the server's side."""
+        return self._pgconn.backend_pid
+
+    @property
+    def server_version(self) -> int:
+        """Return the version as libpq gives it: 150018 is 15.18."""
+        return self._pgconn.server_version
+
+    def parameter(self, name: str) -> str:
+        """Return a parameter that the server reported, `server_encoding` for one."""
+        return (self._pgconn.parameter_status(name.encode()) or b"").decode()
+
+    def close(self) -> None:
+        """Close at once; Postgres rolls back whatever was open. Harmless when closed already."""
+        if not self._closed:
+            self._closed = True
+            self._pgconn.finish()
+
+    async def run(self, *queries: Query, seconds_max: float) -> list[list[Row]]:
+        """Send all queries in one pipeline; return the rows of each.
+
+        Without a `BEGIN` among them the queries are one transaction of their own. After a failure
+        the rest is skipped and everything is rolled back, explicit transactions included.
+
+        Args:
+            queries: what to run, in order.
+            seconds_max: the limit for all of it. Reaching it closes the connection, and so does
+                being cancelled: callers that need the outcome shield this call.
+
+        Raises:
+            QueryFailed: Postgres refused one of them; none of them has happened.
+            ConnectionLost: the connection broke or took too long; the outcome is unknown.
+        """
+        return await self._guarded(self._pipeline(queries), seconds_max)
+
+    async def script(self, sql: str, *, seconds_max: float) -> None:
+        """Run SQL without parameters, many statements at will; one transaction if it has no own.
+
+        Raises and limits are those of `run`.
+        """
+        await self._guarded(self._simple(sql), seconds_max)
+
+    async def wait_readable(self) -> None:
+        """Wait until the idle server says something unasked: as a rule, that it is gone."""
+        await trio.lowlevel.wait_readable(self._pgconn.socket)
+
+    def check(self) -> None:
+        """Take in what an idle server has said.
+
+        Raises:
+            ConnectionLost: the server has closed the connection; it is closed here too.
+        """
+        try:
+            self._pgconn.consume_input()
+            while self._pgconn.notifies():
+                pass
+        except psycopg.Error as error:
+            self.close()
+            raise ConnectionLost(_first_line(str(error))) from None
+
+    async def _guarded(self, generator: PQGen[T], seconds_max: float) -> T:
+        """Drive a generator to its end within the limit, or close the connection."""
+        if self._closed:
+            raise ConnectionLost("the connection is closed")
+        assert not self._busy, "a connection belongs to one task at a time"
+        self._busy = True
+        finished = False
+        try:
+            with trio.move_on_after(seconds_max):
+                result = await _drive(generator, self._pgconn.socket)
+                finished = True
+                return result
+            raise ConnectionLost(f"no answer within {seconds_max:g} s")
+        except QueryFailed:
+            finished = True
+            raise
+        except psycopg.Error as error:
+            raise ConnectionLost(_first_line(str(error))) from None
+        finally:
+            self._busy = False
+            if not finished:
+                self.close()
+
+    def _pipeline(self, queries: Sequence[Query]) -> PQGen[list[list[Row]]]:
+        """Send everything, then read everything up to the sync."""
+        pgconn = self._pgconn
+        pgconn.enter_pipeline_mode()
+        sent: list[Statement | None] = []
+        for statement, parameters in queries:
+            name = self._names.get(statement)
+            if name is None:
+                name = self._names[statement] = b"s%d" % len(self._names)
+                pgconn.send_prepare(name, statement.sql, statement.oids)
+                sent.append(statement)
+            pgconn.send_query_prepared(name, parameters, statement.formats, pq.Format.BINARY)
+            sent.append(None)
+        pgconn.pipeline_sync()
+        yield from generators.send(pgconn)
+        rows: list[list[Row]] = []
+        failure: QueryFailed | None = None
+        for preparing in sent:
+            result = (yield from generators.fetch_many(pgconn))[-1]
+            failed = result.status in _FAILED
+            if preparing is not None:
+                if failed:
+                    del self._names[preparing]
+            elif not failed:
+                rows.append(_decode(result))
+            if result.status == pq.ExecStatus.FATAL_ERROR:
+                failure = failure or _failure(result)
+        while True:  # an error at the sync itself comes before it
+            result = (yield from generators.fetch_many(pgconn))[-1]
+            if result.status == pq.ExecStatus.PIPELINE_SYNC:
+                break
+            failure = failure or _failure(result)
+        pgconn.exit_pipeline_mode()
+        if failure is not None:
+            yield from self._roll_back()
+            raise failure
+        return rows
+
+    def _simple(self, sql: str) -> PQGen[None]:
+        """Run SQL by the simple protocol."""
+        self._pgconn.send_query(sql.encode())
+        results = yield from generators.execute(self._pgconn)
+        for result in results:
+            if result.status == pq.ExecStatus.FATAL_ERROR:
+                yield from self._roll_back()
+                raise _failure(result)
+
+    def _roll_back(self) -> PQGen[None]:
+        """End a transaction that a failure has left open."""
+        if self._pgconn.transaction_status != pq.TransactionStatus.IDLE:
+            self._pgconn.send_query(b"ROLLBACK")
+            yield from generators.execute(self._pgconn)
+
+
+_FAILED = frozenset({pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED})
+
+
+async def _drive(generator: PQGen[T], fd: int) -> T:
+    """Run a protocol generator, waiting on trio whenever it has to wait."""
+    try:
+        wait = next(generator)
+        while True:
+            wait = generator.send(await _ready(fd, wait))
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+async def _ready(fd: int, wait: Wait) -> Ready:
+    """Wait until the socket is readable, writable, or one of both."""
+    if wait == Wait.R:
+        await trio.lowlevel.wait_readable(fd)
+        return Ready.R
+    if wait == Wait.W:
+        await trio.lowlevel.wait_writable(fd)
+        return Ready.W
+    ready = Ready.NONE
+    async with trio.open_nursery() as nursery:
+
+        async def wait_one(wait_for: Callable[[int], Any], which: Ready) -> None:
+            nonlocal ready
+            await wait_for(fd)
+            ready = Ready(ready | which)
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(wait_one, trio.lowlevel.wait_readable, Ready.R)
+        nursery.start_soon(wait_one, trio.lowlevel.wait_writable, Ready.W)
+    return ready
+
+
+async def _connect(conninfo: str) -> PGconn:
+    """Connect to one address; the socket may change until it stands."""
+    generator = generators.connect(conninfo)
+    try:
+        fd, wait = next(generator)
+        while True:
+            fd, wait = generator.send(await _ready(fd, wait))
+    except StopIteration as done:
+        pgconn: PGconn = done.value
+        pgconn.notice_handler = None
+        return pgconn
+
+
+async def _attempts(conninfo: str) -> list[str]:
+    """Return one conninfo an address to try, host names looked up: libpq would block for it."""
+    try:
+        given = {name: str(value) for name, value in conninfo_to_dict(conninfo).items()}
+    except psycopg.Error:  # its text may quote the password
+        raise StorageError(
+            "The database URL cannot be understood; write it as"
+            " postgresql://user:password@host:5432/database"
+        ) from None
+    parameters = _DEFAULTS | given
+    hosts = (parameters.get("host") or os.environ.get("PGHOST", "")).split(",")
+    if parameters.get("hostaddr") or hosts == [""]:
+        return [make_conninfo("", **parameters)]
+    ports = (parameters.get("port") or os.environ.get("PGPORT", "") or "5432").split(",")
+    if len(ports) == 1:
+        ports *= len(hosts)
+    attempts: list[str] = []
+    failure = ""
+    for host, port in zip(hosts, ports, strict=False):
+        one = parameters | {"host": host, "port": port or "5432"}
+        if host.startswith("/") or not host:
+            attempts.append(make_conninfo("", **one))
+            continue
+        try:
+            found = await trio.socket.getaddrinfo(host, port or None, type=socket.SOCK_STREAM)
+        except OSError as error:
+            failure = f"the host name {host} is not known: {error.strerror or error}"
+            continue
+        addresses = dict.fromkeys(str(entry[4][0]) for entry in found)
+        attempts.extend(make_conninfo("", **one, hostaddr=address) for address in addresses)
+    if not attempts:
+        raise ConnectionLost(failure)
+    return attempts
+
+
+def _decode(result: PGresult) -> list[Row]:
+    """Return the rows of a binary result as Python values."""
+    columns = range(result.nfields)
+    decoders = [_DECODERS[result.ftype(column)] for column in columns]
+    get = result.get_value
+    return [
+        tuple(
+            None if (value := get(row, column)) is None else decoders[column](value)
+            for column in columns
+        )
+        for row in range(result.ntuples)
+    ]
+
+
+def _failure(result: PGresult) -> QueryFailed:
+    """Return the error of a failed result: code and primary message, nothing of the data."""
+    sqlstate = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
+    message = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"").decode()
+    return QueryFailed(sqlstate, message or _first_line(result.get_error_message()))
+
+
+def _first_line(text: str) -> str:
+    """Return a message without the lines that libpq adds for people at a terminal."""
+    return " ".join(text.split("\n", 1)[0].split())

@@ -1,0 +1,48 @@
+"""What can go wrong between Greenroom and its database.
+
+    DatabaseError
+    ├── QueryFailed           Postgres answered with an error; the connection lives on
+    ├── ConnectionLost        no answer, a broken socket, or a time limit; the outcome is unknown
+    └── StorageError          one sentence for the operator; the server cannot go on
+        ├── StorageHeld       another process has the lock of this database
+        ├── StorageFenced     a newer server has taken over; this one must stop
+        └── MigrationError    the schema and the code do not fit together
+
+No text holds a password, a token or a row's content: of Postgres's errors only the primary message
+is kept, never the detail.
+"""
+
+from __future__ import annotations
+
+
+class DatabaseError(Exception):
+    """Everything that the database can do to us."""
+
+
+class QueryFailed(DatabaseError):
+    """Postgres refused a statement; the transaction that it was in is rolled back."""
+
+    def __init__(self, sqlstate: str, message: str) -> None:
+        """Keep Postgres's five-character code beside its primary message."""
+        super().__init__(f"{message} (SQLSTATE {sqlstate})")
+        self.sqlstate = sqlstate
+
+
+class ConnectionLost(DatabaseError):
+    """The connection is gone and closed; what was under way may or may not have happened."""
+
+
+class StorageError(DatabaseError):
+    """The database cannot be used; the text is one sentence that says what to do."""
+
+
+class StorageHeld(StorageError):
+    """Another process writes to this database; only one may."""
+
+
+class StorageFenced(StorageError):
+    """A newer server has raised the epoch: nothing of ours may be written any more."""
+
+
+class MigrationError(StorageError):
+    """The database's schema is newer than the code, or an applied migration was edited."""

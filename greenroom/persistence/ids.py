@@ -1,0 +1,45 @@
+"""Ids drawn from a sequence by the block, so that a new account needs no round trip of its own."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from greenroom.actors.kernel.errors import StorageUnavailable
+
+
+class IdBlocks:
+    """Hands out ids; draws the next block while some of the last are left."""
+
+    def __init__(self, draw: Callable[[], Awaitable[int]], block_size: int) -> None:
+        """Take what draws the first id of a fresh block of `block_size`."""
+        self._draw = draw
+        self._block_size = block_size
+        self._left_min = block_size // 4
+        self._ids: deque[int] = deque()
+        self._lock = trio.Lock()
+
+    async def take(self) -> int:
+        """Return an id that was never handed out before. Cancellation loses an id at most.
+
+        Raises:
+            StorageUnavailable: none are left and the database is away.
+        """
+        if len(self._ids) <= self._left_min and not self._lock.locked():
+            try:
+                await self._refill(self._left_min)
+            except StorageUnavailable:
+                if not self._ids:
+                    raise
+        while not self._ids:
+            await self._refill(0)
+        return self._ids.popleft()
+
+    async def _refill(self, left_max: int) -> None:
+        """Draw a block, unless somebody else has meanwhile."""
+        async with self._lock:
+            if len(self._ids) <= left_max:
+                first = await self._draw()
+                self._ids.extend(range(first, first + self._block_size))

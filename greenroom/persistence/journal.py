@@ -1,0 +1,218 @@
+"""The store that event-sourced actors come back from: the last snapshot, and the entries since.
+
+Entries are written by the committer (`JournalEntry`); snapshots here, in the background, by
+whoever keeps dirty actors. A snapshot replaces an older one only: of a lower epoch, or of the same
+epoch and a lower version; what was refused is said. Recovery reads after the epoch was raised, so
+that nobody can write behind its back.
+"""
+
+# ruff: noqa: S608 (SQL is put together from constants of this package only)
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from greenroom.actors.kernel.journal import JournalEntry
+from greenroom.persistence.arrays import (
+    BYTEA_COLUMN,
+    INT8_COLUMN,
+    TEXT_COLUMN,
+    int8,
+    text,
+)
+from greenroom.persistence.driver import INT8, TEXT, Query, Statement
+from greenroom.persistence.lease import SHARD, Lease
+from greenroom.persistence.loaders import Loaders
+
+SNAPSHOTS_PER_TRANSACTION = 300
+"""More stall everybody else."""
+
+_HOLD = Statement(f"SELECT hold_shard({SHARD}, $1)", INT8)
+_SNAPSHOT_COLUMNS = {
+    "kind": TEXT_COLUMN,
+    "key": TEXT_COLUMN,
+    "version": INT8_COLUMN,
+    "kept_from": INT8_COLUMN,
+    "format": INT8_COLUMN,
+    "payload": BYTEA_COLUMN,
+}
+_SAVE = Statement(
+    f"""
+    INSERT INTO snapshots AS s
+        (kind, key, shard, epoch, version, kept_from, format, payload, updated_at)
+    SELECT e.kind, e.key, {SHARD}, $7, e.version, e.kept_from, e.format, e.payload, now()
+    FROM unnest($1, $2, $3, $4, $5, $6) AS e(kind, key, version, kept_from, format, payload)
+    ON CONFLICT (kind, key) DO UPDATE SET
+        epoch = excluded.epoch, version = excluded.version, kept_from = excluded.kept_from,
+        format = excluded.format, payload = excluded.payload, updated_at = excluded.updated_at
+    WHERE s.epoch < excluded.epoch OR (s.epoch = excluded.epoch AND s.version < excluded.version)
+    RETURNING kind, key
+    """,
+    *(column.array_oid for column in _SNAPSHOT_COLUMNS.values()),
+    INT8,
+)
+_LOAD_SNAPSHOTS = Statement(
+    "SELECT key, version, kept_from, format, payload FROM snapshots"
+    " WHERE kind = $1 AND key > $2 ORDER BY key LIMIT $3",
+    TEXT,
+    TEXT,
+    INT8,
+)
+_LOAD_ENTRIES = Statement(
+    "SELECT j.key, j.sequence, j.format, j.payload, extract(epoch FROM j.recorded_at)::bigint"
+    " FROM journal AS j LEFT JOIN snapshots AS s ON s.kind = j.kind AND s.key = j.key"
+    " WHERE j.kind = $1 AND j.sequence > coalesce(s.version, 0) AND (j.key, j.sequence) > ($2, $3)"
+    " ORDER BY j.key, j.sequence LIMIT $4",
+    TEXT,
+    TEXT,
+    INT8,
+    INT8,
+)
+_HISTORY = Statement(
+    "SELECT key, sequence, format, payload, extract(epoch FROM recorded_at)::bigint FROM journal"
+    " WHERE kind = $1 AND key = $2 AND sequence > $3 ORDER BY sequence LIMIT $4",
+    TEXT,
+    TEXT,
+    INT8,
+    INT8,
+)
+_CUT = Statement(
+    """
+    DELETE FROM journal WHERE (kind, key, sequence) IN (
+        SELECT j.kind, j.key, j.sequence FROM journal AS j
+        LEFT JOIN snapshots AS s ON s.kind = j.kind AND s.key = j.key
+        WHERE j.recorded_at < to_timestamp($1) AND j.sequence <= s.version
+            AND j.sequence < s.kept_from
+        ORDER BY j.recorded_at LIMIT $2
+    ) RETURNING 1
+    """,
+    INT8,
+    INT8,
+)
+_FORGET_SNAPSHOT = Statement("DELETE FROM snapshots WHERE kind = $1 AND key = $2", TEXT, TEXT)
+_FORGET_ENTRIES = Statement("DELETE FROM journal WHERE kind = $1 AND key = $2", TEXT, TEXT)
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """An actor's whole state, encoded.
+
+    `version` is the sequence of the last journal entry in it; `kept_from` that of the oldest entry
+    that the actor still needs from the journal (a room's kept updates), `version + 1` for none.
+    """
+
+    kind: str
+    key: str
+    version: int
+    kept_from: int
+    format: int
+    payload: bytes
+
+
+class Recovered(msgspec.Struct):
+    """What one actor comes back from. `entries` are those after the snapshot, in order."""
+
+    snapshot: Snapshot | None = None
+    entries: list[JournalEntry] = []
+
+
+class JournalStore:
+    """Snapshots and journal of the shard that the lease holds."""
+
+    def __init__(self, loaders: Loaders, lease: Lease) -> None:
+        """Read and write over `loaders`, under the epoch of `lease`."""
+        self._loaders = loaders
+        self._lease = lease
+
+    async def save(self, snapshots: Sequence[Snapshot]) -> set[tuple[str, str]]:
+        """Write snapshots, at most one of each actor; return (kind, key) of those refused as old.
+
+        Raises:
+            StorageUnavailable: the database is away; some may have been written.
+            QueryFailed: Postgres refused, the fence included.
+        """
+        refused = {(snapshot.kind, snapshot.key) for snapshot in snapshots}
+        for start in range(0, len(snapshots), SNAPSHOTS_PER_TRANSACTION):
+            some = snapshots[start : start + SNAPSHOTS_PER_TRANSACTION]
+            columns = [
+                column.encode([getattr(snapshot, name) for snapshot in some])
+                for name, column in _SNAPSHOT_COLUMNS.items()
+            ]
+            save = Query(_SAVE, (*columns, int8(self._lease.epoch)))
+            refused.difference_update((await self._write(save))[-1])
+        return refused
+
+    async def load(self, kind: str, *, page: int = 1_000) -> dict[str, Recovered]:
+        """Return what every actor of a kind comes back from, by key.
+
+        Args:
+            kind: `room`, `lobby`, ….
+            page: rows read in one query.
+
+        Raises:
+            StorageUnavailable: the database is away.
+        """
+        found: defaultdict[str, Recovered] = defaultdict(Recovered)
+        key = ""
+        while True:
+            query = Query(_LOAD_SNAPSHOTS, (text(kind), text(key), int8(page)))
+            (rows,) = await self._loaders.fetch(query)
+            for key, version, kept_from, format_, payload in rows:
+                found[key].snapshot = Snapshot(
+                    kind=kind,
+                    key=key,
+                    version=version,
+                    kept_from=kept_from,
+                    format=format_,
+                    payload=payload,
+                )
+            if len(rows) < page:
+                break
+        key, sequence = "", 0
+        while True:
+            query = Query(_LOAD_ENTRIES, (text(kind), text(key), int8(sequence), int8(page)))
+            (rows,) = await self._loaders.fetch(query)
+            for row in rows:
+                key, sequence = row[:2]
+                found[key].entries.append(JournalEntry(kind, *row))
+            if len(rows) < page:
+                return dict(found)
+
+    async def history(self, kind: str, key: str, after: int, limit: int) -> list[JournalEntry]:
+        """Return entries of one actor that are still kept, from the first after `after`.
+
+        Raises:
+            StorageUnavailable: the database is away.
+        """
+        query = Query(_HISTORY, (text(kind), text(key), int8(after), int8(limit)))
+        (rows,) = await self._loaders.fetch(query)
+        return [JournalEntry(kind, *row) for row in rows]
+
+    async def cut(self, before: int, *, limit: int = 1_000) -> int:
+        """Delete entries that are older than `before` (Unix seconds) and no longer needed.
+
+        An entry is needed until a snapshot holds it, and while a snapshot says that the actor keeps
+        it. Returns how many were deleted, at most `limit`: repeat while it is that many.
+
+        Raises:
+            StorageUnavailable: the database is away.
+            QueryFailed: Postgres refused, the fence included.
+        """
+        return len((await self._write(Query(_CUT, (int8(before), int8(limit)))))[-1])
+
+    async def forget(self, kind: str, key: str) -> None:
+        """Delete everything of an actor that has ended.
+
+        Raises:
+            StorageUnavailable: the database is away.
+            QueryFailed: Postgres refused, the fence included.
+        """
+        which = (text(kind), text(key))
+        await self._write(Query(_FORGET_SNAPSHOT, which), Query(_FORGET_ENTRIES, which))
+
+    async def _write(self, *queries: Query) -> list[list[tuple[object, ...]]]:
+        """Write in one transaction that holds the shard under our epoch."""
+        hold = Query(_HOLD, (int8(self._lease.epoch),))
+        return await self._loaders.write(hold, *queries)

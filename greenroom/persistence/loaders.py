@@ -1,0 +1,137 @@
+"""A few connections that read: bounded in number, in waiting, and in time.
+
+Whoever is cancelled while he waits for a connection just leaves. Once a query runs it is shielded,
+under its own limit, so that a hasty caller does not cost the connection.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import trio
+
+from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.persistence.driver import Connection, Query, Row
+from greenroom.persistence.errors import ConnectionLost, DatabaseError, QueryFailed
+from greenroom.persistence.lease import is_passing
+from greenroom.persistence.settings import StorageSettings
+
+logger = logging.getLogger(__name__)
+
+READER_SESSION = """
+SET jit = off;
+SET plan_cache_mode = force_generic_plan;
+SET enable_seqscan = off;
+SET synchronous_commit = on;
+SET lock_timeout = '2s';
+SET statement_timeout = '{milliseconds}ms';
+SET idle_in_transaction_session_timeout = '10s';
+"""
+"""Plans are made when tables may still be empty, and kept: they must not scan. The server gives up
+on a query when we do."""
+
+
+class Loaders:
+    """The pool. Connections are opened when needed and kept."""
+
+    def __init__(self, conninfo: str, settings: StorageSettings) -> None:
+        """Prepare; nothing is opened yet."""
+        self._conninfo = conninfo
+        self._settings = settings
+        self._free = trio.Semaphore(settings.loader_connections)
+        self._idle: list[Connection] = []
+        self._waiting = 0
+
+    async def fetch(self, *queries: Query) -> list[list[Row]]:
+        """Run queries that only read, in one round trip; return the rows of each.
+
+        A connection that turns out to be dead is replaced, and the queries are sent again.
+
+        Raises:
+            StorageUnavailable: the database is away or overrun; within twice `load_seconds_max`
+                and `connect_seconds_max`.
+        """
+        try:
+            return await self._with_connection(queries, tries=2)
+        except DatabaseError as error:
+            logger.warning("the database could not be read: %s", error)
+            raise StorageUnavailable("the database is away") from error
+
+    async def write(self, *queries: Query) -> list[list[Row]]:
+        """Run queries that write, as one transaction, once.
+
+        Raises:
+            StorageUnavailable: the database is away. If it went away in mid-commit, the change
+                may have been made.
+            QueryFailed: Postgres refused, and will again; nothing was changed.
+        """
+        try:
+            return await self._with_connection(queries, tries=1)
+        except QueryFailed as error:
+            if is_passing(error):
+                raise StorageUnavailable("the database is away") from error
+            raise
+        except DatabaseError as error:
+            raise StorageUnavailable("the database is away") from error
+
+    def close(self) -> None:
+        """Close the connections that lie idle."""
+        while self._idle:
+            self._idle.pop().close()
+
+    async def _with_connection(self, queries: tuple[Query, ...], tries: int) -> list[list[Row]]:
+        """Wait for a connection's being free, then run, shielded."""
+        if self._free.value == 0 and self._waiting >= self._settings.loader_waiters_max:
+            raise StorageUnavailable("too many reads wait for the database")
+        self._waiting += 1
+        try:
+            with trio.move_on_after(self._settings.load_seconds_max) as scope:
+                await self._free.acquire()
+        finally:
+            self._waiting -= 1
+        if scope.cancelled_caught:
+            raise StorageUnavailable("the database is too slow")
+        with trio.CancelScope(shield=True):
+            try:
+                return await self._run(queries, tries)
+            finally:
+                self._free.release()
+        raise AssertionError("nothing cancels a shielded scope")
+
+    async def _run(self, queries: tuple[Query, ...], tries: int) -> list[list[Row]]:
+        """Run on an idle connection or a new one; a lost one costs a try."""
+        while True:
+            tries -= 1
+            connection = await self._connection()
+            try:
+                return await connection.run(*queries, seconds_max=self._settings.load_seconds_max)
+            except ConnectionLost:
+                self.close()
+                if not tries:
+                    raise
+            finally:
+                if not connection.is_closed:
+                    self._idle.append(connection)
+
+    async def _connection(self) -> Connection:
+        """Return a connection that has not been closed, as far as one can see."""
+        while self._idle:
+            connection = self._idle.pop()
+            try:
+                connection.check()
+            except ConnectionLost:
+                continue
+            return connection
+        connection = await Connection.connect(
+            self._conninfo, seconds_max=self._settings.connect_seconds_max
+        )
+        milliseconds = int(self._settings.load_seconds_max * 1000)
+        try:
+            await connection.script(
+                READER_SESSION.format(milliseconds=milliseconds),
+                seconds_max=self._settings.load_seconds_max,
+            )
+        except BaseException:
+            connection.close()
+            raise
+        return connection

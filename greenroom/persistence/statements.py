@@ -1,0 +1,261 @@
+"""Which rows an event writes: one entry an event type, one statement for a whole batch of them.
+
+Each mirrors `apply` of the owning actor: a column that `apply` changes is written here, and no
+other. Values travel as arrays, one a column, and are joined to the table by `unnest`.
+"""
+
+# ruff: noqa: S608 (SQL is put together from constants of this package only)
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+from greenroom.actors.game.messages import GameCreated, GameDocumentReplaced, GameKeysRotated
+from greenroom.actors.kernel.journal import JournalEntry
+from greenroom.actors.kernel.message import Event
+from greenroom.actors.player.messages import (
+    PlayerBanned,
+    PlayerDocumentReplaced,
+    PlayerLoggedIn,
+    PlayerLoggedOut,
+    PlayerPresenceSaved,
+    PlayerRegistered,
+    PlayerRenamed,
+    PlayerTokenRotated,
+    PlayerUnbanned,
+)
+from greenroom.persistence.arrays import (
+    BOOL_COLUMN,
+    BYTEA_COLUMN,
+    INT8_COLUMN,
+    JSON_COLUMN,
+    TEXT_COLUMN,
+    ColumnType,
+)
+from greenroom.persistence.driver import Query, Statement
+
+ROW_BYTES = 200
+"""What a queued event is taken to weigh besides its document."""
+
+
+class Table(enum.IntEnum):
+    """The tables that events write, in the order in which a stage writes them: parents first."""
+
+    GAMES = 1
+    PLAYERS = 2
+    BANS = 3
+    JOURNAL = 4
+
+
+class Target:
+    """How events of one type become rows."""
+
+    __slots__ = ("_columns", "_statements", "document", "key_of", "overwrites", "table")
+
+    def __init__(
+        self,
+        table: Table,
+        key: str | tuple[str, ...],
+        columns: dict[str, ColumnType],
+        *statements: str,
+        overwrites: bool = False,
+        document: str | None = None,
+    ) -> None:
+        """Describe a type of event.
+
+        Args:
+            table: what it writes.
+            key: the field, or fields, that identify the row; events of one row keep their order.
+            columns: the event's fields that travel, in order, `$1`….
+            statements: run one after another with the same parameters; `{rows}` in them stands
+                for the batch, as a table `e` with the columns named as above.
+            overwrites: whether only the last of several such events of one row matters.
+            document: the field that makes the event heavy.
+        """
+        self.table = table
+        self.key_of: Callable[[Any], Any] = attrgetter(*([key] if isinstance(key, str) else key))
+        self.overwrites = overwrites
+        self.document: Callable[[Any], bytes] | None = attrgetter(document) if document else None
+        self._columns = [(attrgetter(name), column.encode) for name, column in columns.items()]
+        places = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
+        rows = f"unnest({places}) AS e({', '.join(columns)})"
+        oids = [column.array_oid for column in columns.values()]
+        self._statements = [Statement(sql.format(rows=rows), *oids) for sql in statements]
+
+    def bytes_of(self, event: Event) -> int:
+        """Return roughly what an event weighs in the queue."""
+        return ROW_BYTES if self.document is None else ROW_BYTES + len(self.document(event))
+
+    def queries(self, events: Sequence[Event]) -> list[Query]:
+        """Return the queries that write events of this type, each of another row.
+
+        Raises:
+            One of `arrays.ENCODING_ERRORS` for a value that its column cannot hold.
+        """
+        parameters = [
+            encode([value_of(event) for event in events]) for value_of, encode in self._columns
+        ]
+        return [Query(statement, parameters) for statement in self._statements]
+
+
+def _player_update(changes: str, columns: dict[str, ColumnType], **options: Any) -> Target:
+    """Return the target of an event that changes columns of a player's row."""
+    return Target(
+        Table.PLAYERS,
+        "player_id",
+        {"player_id": INT8_COLUMN} | columns,
+        f"UPDATE players AS p SET {changes} FROM {{rows}} WHERE p.player_id = e.player_id",
+        overwrites=True,
+        **options,
+    )
+
+
+def _game_update(changes: str, columns: dict[str, ColumnType], **options: Any) -> Target:
+    """Return the target of an event that changes columns of a game's row."""
+    return Target(
+        Table.GAMES,
+        "game_id",
+        {"game_id": INT8_COLUMN} | columns,
+        f"UPDATE games AS g SET {changes} FROM {{rows}} WHERE g.game_id = e.game_id",
+        overwrites=True,
+        **options,
+    )
+
+
+_END_BANS = """
+UPDATE bans AS b SET ended_at = to_timestamp(e.{when}) FROM {{rows}}
+WHERE b.player_id = e.player_id AND b.ended_at IS NULL
+"""
+
+TARGETS: dict[type[Event], Target] = {
+    GameCreated: Target(
+        Table.GAMES,
+        "game_id",
+        {
+            "game_id": INT8_COLUMN,
+            "owner_id": INT8_COLUMN,
+            "name": TEXT_COLUMN,
+            "api_key_hash": BYTEA_COLUMN,
+            "private_key_hash": BYTEA_COLUMN,
+            "tag_key": BYTEA_COLUMN,
+            "created_at": INT8_COLUMN,
+        },
+        """
+        INSERT INTO games (game_id, owner_id, name, api_key_hash, private_key_hash, tag_key, data,
+            created_at, updated_at)
+        SELECT e.game_id, e.owner_id, e.name, e.api_key_hash, e.private_key_hash, e.tag_key,
+            '{{}}', to_timestamp(e.created_at), to_timestamp(e.created_at)
+        FROM {rows}
+        """,
+    ),
+    GameDocumentReplaced: _game_update(
+        "data = e.data, updated_at = to_timestamp(e.updated_at)",
+        {"data": JSON_COLUMN, "updated_at": INT8_COLUMN},
+        document="data",
+    ),
+    GameKeysRotated: _game_update(
+        "api_key_hash = e.api_key_hash, private_key_hash = e.private_key_hash,"
+        " updated_at = to_timestamp(e.updated_at)",
+        {
+            "api_key_hash": BYTEA_COLUMN,
+            "private_key_hash": BYTEA_COLUMN,
+            "updated_at": INT8_COLUMN,
+        },
+    ),
+    PlayerRegistered: Target(
+        Table.PLAYERS,
+        "player_id",
+        {
+            "player_id": INT8_COLUMN,
+            "game_id": INT8_COLUMN,
+            "player_name": TEXT_COLUMN,
+            "player_tag": TEXT_COLUMN,
+            "token_hash": BYTEA_COLUMN,
+            "player_data": JSON_COLUMN,
+            "created_at": INT8_COLUMN,
+        },
+        """
+        INSERT INTO players (player_id, game_id, player_name, player_tag, token_hash, player_data,
+            is_online, last_heartbeat, created_at, updated_at)
+        SELECT e.player_id, e.game_id, e.player_name, e.player_tag, e.token_hash, e.player_data,
+            true, to_timestamp(e.created_at), to_timestamp(e.created_at),
+            to_timestamp(e.created_at)
+        FROM {rows}
+        """,
+        document="player_data",
+    ),
+    PlayerRenamed: _player_update(
+        "player_name = e.player_name, updated_at = to_timestamp(e.updated_at)",
+        {"player_name": TEXT_COLUMN, "updated_at": INT8_COLUMN},
+    ),
+    PlayerTokenRotated: _player_update(
+        "token_hash = e.token_hash, updated_at = to_timestamp(e.updated_at)",
+        {"token_hash": BYTEA_COLUMN, "updated_at": INT8_COLUMN},
+    ),
+    PlayerLoggedIn: _player_update(
+        "is_online = true, last_login = to_timestamp(e.last_login)", {"last_login": INT8_COLUMN}
+    ),
+    PlayerLoggedOut: _player_update(
+        "is_online = false, last_logout = to_timestamp(e.last_logout)",
+        {"last_logout": INT8_COLUMN},
+    ),
+    PlayerDocumentReplaced: _player_update(
+        "player_data = e.player_data, updated_at = to_timestamp(e.updated_at)",
+        {"player_data": JSON_COLUMN, "updated_at": INT8_COLUMN},
+        document="player_data",
+    ),
+    PlayerPresenceSaved: _player_update(
+        "is_online = e.is_online, last_heartbeat = to_timestamp(e.last_heartbeat)",
+        {"is_online": BOOL_COLUMN, "last_heartbeat": INT8_COLUMN},
+    ),
+    PlayerBanned: Target(
+        Table.BANS,
+        "player_id",
+        {
+            "player_id": INT8_COLUMN,
+            "game_id": INT8_COLUMN,
+            "ban_id": TEXT_COLUMN,
+            "ban_duration": TEXT_COLUMN,
+            "ban_reason": TEXT_COLUMN,
+            "banned_at": INT8_COLUMN,
+            "banned_until": INT8_COLUMN,
+        },
+        _END_BANS.format(when="banned_at"),
+        """
+        INSERT INTO bans (ban_id, player_id, game_id, ban_duration, ban_reason, banned_at,
+            banned_until)
+        SELECT e.ban_id, e.player_id, e.game_id, e.ban_duration, e.ban_reason,
+            to_timestamp(e.banned_at), to_timestamp(e.banned_until)
+        FROM {rows}
+        """,
+    ),
+    PlayerUnbanned: Target(
+        Table.BANS,
+        "player_id",
+        {"player_id": INT8_COLUMN, "ended_at": INT8_COLUMN},
+        _END_BANS.format(when="ended_at"),
+    ),
+    JournalEntry: Target(
+        Table.JOURNAL,
+        ("kind", "key", "sequence"),
+        {
+            "kind": TEXT_COLUMN,
+            "key": TEXT_COLUMN,
+            "sequence": INT8_COLUMN,
+            "format": INT8_COLUMN,
+            "payload": BYTEA_COLUMN,
+            "recorded_at": INT8_COLUMN,
+        },
+        # the epoch is the one that the fence of this transaction has just checked
+        """
+        INSERT INTO journal (kind, key, sequence, shard, epoch, format, payload, recorded_at)
+        SELECT e.kind, e.key, e.sequence, s.shard, s.epoch, e.format, e.payload,
+            to_timestamp(e.recorded_at)
+        FROM {rows} CROSS JOIN shards AS s WHERE s.shard = 0
+        """,
+        document="payload",
+    ),
+}

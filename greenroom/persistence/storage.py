@@ -1,0 +1,137 @@
+"""Storage as one service: connect, migrate, take the lease, then commit until told to stop.
+
+Storage
+├── lease       the right to write, and the connection that has it
+├── committer   the kernel's `Durability`
+├── accounts    the flows' `Accounts`      ┐ over a few connections
+└── journal     snapshots and entries      ┘ that read
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import trio
+
+from greenroom.persistence import migrations
+from greenroom.persistence.accounts import DatabaseAccounts
+from greenroom.persistence.committer import Committer, CommitterStatistics
+from greenroom.persistence.driver import Connection
+from greenroom.persistence.errors import ConnectionLost, DatabaseError, QueryFailed, StorageError
+from greenroom.persistence.journal import JournalStore
+from greenroom.persistence.lease import Lease, is_passing, unreachable
+from greenroom.persistence.loaders import Loaders
+from greenroom.persistence.migrations import MigrationState
+from greenroom.persistence.settings import StorageSettings
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_RETRY_SECONDS = 0.25
+
+
+class Storage:
+    """The database as the rest of the server sees it. One per server; may be run again."""
+
+    def __init__(self, conninfo: str, settings: StorageSettings | None = None) -> None:
+        """Prepare; nothing is opened before `run`.
+
+        Args:
+            conninfo: a URL or `key=value` string, as libpq takes them.
+            settings: how patient to be; the defaults if not given.
+        """
+        self._settings = settings or StorageSettings()
+        self._lease = Lease(conninfo, self._settings)
+        self._loaders = Loaders(conninfo, self._settings)
+        self.committer = Committer(self._settings)
+        self.accounts = DatabaseAccounts(self._loaders, self._lease)
+        self.journal = JournalStore(self._loaders, self._lease)
+
+    @property
+    def epoch(self) -> int:
+        """Return the epoch that this server writes under, 0 before it has one."""
+        return self._lease.epoch
+
+    def statistics(self) -> CommitterStatistics:
+        """Return how the committer fares; `is_open` says whether changes are taken."""
+        return self.committer.statistics()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Start, report started once changes are taken, and serve until cancelled.
+
+        On cancellation what is queued is committed, for `drain_seconds_max` at most. A database
+        that goes away meanwhile is waited for; nobody else need do anything about it.
+
+        Raises:
+            StorageHeld: another process holds the database.
+            MigrationError: code and schema do not fit together, or Postgres is too old.
+            StorageFenced: another server has taken over; this one must stop.
+            StorageError: the database cannot be reached or refuses us; one sentence says why.
+        """
+        await _patiently(self._lease.open, self._settings.start_seconds_max)
+        try:
+            logger.info("storage is open under epoch %d", self._lease.epoch)
+            await self.committer.run(self._lease, task_status=task_status)
+        finally:
+            self._lease.close()
+            self._loaders.close()
+
+
+async def migrate_database(conninfo: str, settings: StorageSettings | None = None) -> list[str]:
+    """Bring a database's schema up to date, under the lock that a server would hold.
+
+    Returns the names of the migrations applied. Raises as `Storage.run`.
+    """
+    settings = settings or StorageSettings()
+    lease = Lease(conninfo, settings)
+    return await _patiently(lease.migrate, settings.start_seconds_max)
+
+
+async def database_status(
+    conninfo: str, settings: StorageSettings | None = None
+) -> list[MigrationState]:
+    """Return every migration and whether it is applied; needs no lock. Raises as `Storage.run`."""
+    settings = settings or StorageSettings()
+
+    async def look() -> list[MigrationState]:
+        connection = await Connection.connect(conninfo, seconds_max=settings.connect_seconds_max)
+        try:
+            migrations.check_server(connection)
+            return await migrations.status(connection)
+        finally:
+            connection.close()
+
+    return await _patiently(look, settings.start_seconds_max)
+
+
+async def _patiently(attempt: Callable[[], Awaitable[T]], seconds_max: float) -> T:
+    """Try until it works or cannot; a database that starts beside us may need a moment.
+
+    Raises:
+        StorageError: it cannot, or the time is up.
+    """
+    deadline = trio.current_time() + seconds_max
+    while True:
+        try:
+            return await attempt()
+        except StorageError:
+            raise
+        except (ConnectionLost, QueryFailed) as error:
+            refusal = unreachable(error) if isinstance(error, ConnectionLost) else None
+            if refusal is not None:
+                raise refusal from error
+            if isinstance(error, QueryFailed) and not is_passing(error):
+                raise StorageError(f"The database refused to be set up: {error}") from error
+            if trio.current_time() >= deadline:
+                raise StorageError(_away_text(error)) from error
+        await trio.sleep(_RETRY_SECONDS)
+
+
+def _away_text(error: DatabaseError) -> str:
+    """Return the sentence for a database that did not answer in time."""
+    if isinstance(error, QueryFailed):
+        return f"The database refused to be set up: {error}"
+    return f"The database cannot be reached: {error}; check that it runs, and the database URL"

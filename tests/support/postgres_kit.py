@@ -1,0 +1,143 @@
+"""A real Postgres that tests may kill, and the writers that commit to it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from greenroom.actors.player.messages import PlayerRegistered
+from greenroom.persistence.driver import Connection, Query, Row, Statement
+from greenroom.persistence.embedded_account import choose_account
+from greenroom.persistence.embedded_binaries import find_binaries
+
+
+class PostgresProcess:
+    """A Postgres of its own in a temporary directory: unix socket and TCP on loopback."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._account = choose_account(None)
+        self._binaries = find_binaries(self._account)
+        self._data = directory / "data"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = directory / "log"
+        if self._account.is_other:
+            os.chown(directory, self._account.uid, self._account.gid)
+        initdb = self._account.run(
+            self._binaries.program("initdb"),
+            *("-D", str(self._data), "-U", "greenroom", "-E", "UTF8"),
+            *("--locale", "C", "--auth", "trust", "--no-sync"),
+        )
+        assert initdb.returncode == 0, initdb.stderr
+
+    def conninfo(self, database: str) -> str:
+        return f"host={self.directory} user=greenroom dbname={database}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        command = [self._binaries.program("postgres"), "-D", str(self._data)]
+        options = ["listen_addresses=", f"unix_socket_directories={self.directory}", "fsync=off"]
+        command += [word for option in options for word in ("-c", option)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, **self._account.popen_options()
+            )
+        for _ in range(600):
+            try:
+                psycopg.connect(self.conninfo("postgres")).close()
+            except psycopg.OperationalError:
+                assert self._process.poll() is None, self._log.read_text()
+                time.sleep(0.05)
+            else:
+                return
+        raise AssertionError(self._log.read_text())
+
+    def kill(self) -> None:
+        """SIGKILL to the postmaster and all its children: what a power cut looks like."""
+        assert self._process is not None
+        self.signal_backends(signal.SIGSTOP)  # so that none is left to write on
+        self.signal_backends(signal.SIGKILL)
+        self._process.wait()
+        (self._data / "postmaster.pid").unlink(missing_ok=True)
+
+    def signal_backends(self, number: signal.Signals) -> None:
+        """Send a signal to every process of this Postgres; SIGSTOP makes a black hole of it."""
+        for pid in (self.pid, *_children(self.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def recover(self) -> None:
+        """Be up again, whatever a test has done."""
+        if self._process is not None and self._process.poll() is None:
+            self.signal_backends(signal.SIGCONT)
+        else:
+            self.start()
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait()
+
+    def create_database(self, name: str) -> str:
+        with psycopg.connect(self.conninfo("postgres"), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"'.encode())
+        return self.conninfo(name)
+
+    @classmethod
+    def make(cls) -> PostgresProcess:
+        return cls(Path(tempfile.mkdtemp(prefix="greenroom-test-")))
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that a postmaster has forked."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+class FakeWriter:
+    """An actor's side of a commit, by hand."""
+
+    def __init__(self, label: str = "player/1") -> None:
+        self.label = label
+        self.generation = 0
+        self.errors: list[Exception] = []
+
+    def reject(self, error: Exception) -> None:
+        self.generation += 1
+        self.errors.append(error)
+
+
+def registered(player_id: int, **changes: Any) -> PlayerRegistered:
+    """A player of game 1 (see the fixture `game`)."""
+    fields: dict[str, Any] = {
+        "player_id": player_id,
+        "game_id": 1,
+        "player_name": f"Player {player_id}",
+        "player_tag": f"TAG{player_id:05}",
+        "token_hash": b"token %d" % player_id,
+        "player_data": b'{"level":1}',
+        "created_at": 1_700_000_000,
+    }
+    return PlayerRegistered(**(fields | changes))
+
+
+async def select(connection: Connection, sql: str) -> list[Row]:
+    """Run one SELECT."""
+    (rows,) = await connection.run(Query(Statement(sql)), seconds_max=10)
+    return rows
