@@ -1,0 +1,296 @@
+"""The server put together: what runs, under whom, in which order.
+
+    greenroom                    rest for one
+    ├── postgres                 the embedded database, if no other is configured
+    └── server                   rest for one; built anew, on a new epoch, whenever it restarts
+        ├── storage              lease, committer, readers
+        ├── games                dynamic: the active games
+        ├── players              dynamic: the active players
+        ├── presence             restores who was online; then stale players, signs of life
+        ├── first game           once; made at the first start
+        ├── control              the socket of the command line
+        ├── realtime, udp        their ports
+        └── http                 the API
+
+Started from top to bottom, stopped from bottom to top: nobody is served before everything is there,
+and what was taken is committed before the database stops.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import trio
+
+from greenroom.actors.flows.sweep import restore_online, sweep_for_ever
+from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
+from greenroom.actors.game.index import GameIndex
+from greenroom.actors.kernel.clock import SystemClock
+from greenroom.actors.player.index import PlayerIndex
+from greenroom.config import Settings
+from greenroom.control import socket as control_socket
+from greenroom.control.datadir import Purpose, hold_data_dir
+from greenroom.control.first_game import ensure_first_game, first_game_file
+from greenroom.control.office import Office
+from greenroom.control.protocol import socket_path
+from greenroom.control.ready import FirstGame, Ready, ready
+from greenroom.fronts import Fronts
+from greenroom.persistence.embedded import STOP_SECONDS_MAX, EmbeddedPostgres
+from greenroom.persistence.settings import StorageSettings
+from greenroom.persistence.storage import Storage
+from greenroom.supervisors.dynamic import DynamicSupervisor
+from greenroom.supervisors.policy import Restart, Strategy
+from greenroom.supervisors.spec import ChildSpec
+from greenroom.supervisors.supervisor import Supervisor
+from greenroom.supervisors.tree import TreeNode
+
+_logger = logging.getLogger(__name__)
+
+GC_THRESHOLDS = (50_000, 20, 50)
+"""Rarer collections than Python's default: requests make few cycles, and a full collection stops
+everybody. What is there after the start is frozen, so that collections need not look at it."""
+
+
+async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> None:
+    """Run the whole server until SIGTERM or SIGINT, then stop it in order.
+
+    Args:
+        settings: everything configurable.
+        announce: called once, when requests are answered.
+
+    Raises:
+        ControlError, ConfigError, ListenError, StorageError: the server cannot start; one clear
+            sentence says why. They may lie below a `StartFailed`.
+        RestartLimitExceeded: something kept crashing; all has been stopped.
+
+    Cancellation stops the server in order, too.
+    """
+    with hold_data_dir(settings.data_dir, "server"):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(_watch_signals, nursery.cancel_scope)
+            fronts = await Fronts.bind(settings)
+            try:
+                server = _Server(settings, fronts)
+                await nursery.start(_Root(settings, server).run)
+                announce(server.ready())
+                gc.collect()
+                gc.freeze()
+                gc.set_threshold(*GC_THRESHOLDS)
+                await trio.sleep_forever()
+            finally:
+                fronts.close()
+
+
+@asynccontextmanager
+async def open_office(settings: Settings, purpose: Purpose = "command") -> AsyncIterator[Office]:
+    """Open the database as a server would, without listening, for one command.
+
+    Raises:
+        ControlError, StorageError: it cannot be opened, or a server has it; as `serve`.
+
+    Cancellation stops what was started, in order.
+    """
+    with hold_data_dir(settings.data_dir, purpose):
+        async with trio.open_nursery() as nursery:
+            server = _Server(settings, None)
+            await nursery.start(_Root(settings, server).run)
+            yield server.office()
+            nursery.cancel_scope.cancel()
+
+
+async def _watch_signals(
+    scope: trio.CancelScope, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Stop in order at the first SIGTERM or SIGINT; later ones change nothing."""
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
+        async for number in signals:
+            if not scope.cancel_called:
+                _logger.info("stopping at %s", signal.Signals(number).name)
+                scope.cancel()
+
+
+class _Root:
+    """The root supervisor: the database, then the server on it."""
+
+    def __init__(self, settings: Settings, server: _Server) -> None:
+        children = [ChildSpec("server", server, shutdown_seconds=settings.stop_seconds_max)]
+        if settings.database_url is None:
+            postgres = _Postgres(settings, server)
+            children.insert(0, ChildSpec("postgres", postgres, shutdown_seconds=STOP_SECONDS_MAX))
+        self._supervisor = Supervisor(
+            "greenroom",
+            children,
+            strategy=Strategy.REST_FOR_ONE,
+            restarts_max=5,
+            window_seconds=60.0,
+        )
+        server.root = self.node
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run the tree."""
+        await self._supervisor.run(task_status=task_status)
+
+    def node(self) -> TreeNode:
+        """Draw the whole tree."""
+        children = self._supervisor.branches()
+        queued = sum(child.mailbox for child in children)
+        return TreeNode("greenroom", "running", mailbox=queued, children=children)
+
+
+class _Postgres:
+    """The embedded Postgres; tells the server where it listens."""
+
+    def __init__(self, settings: Settings, server: _Server) -> None:
+        self._postgres = EmbeddedPostgres(settings.data_dir)
+        self._server = server
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Run it; started once it takes connections."""
+        server = self._server
+
+        class Told(trio.TaskStatus[str]):
+            def started(self, value: str | None = None) -> None:
+                assert value is not None
+                server.conninfo = value
+                task_status.started()
+
+        await self._postgres.run(task_status=Told())
+
+
+class _Server:
+    """Everything above the database, as one service that is built anew at every start."""
+
+    def __init__(self, settings: Settings, fronts: Fronts | None) -> None:
+        self.conninfo = settings.database_url or ""
+        self.root: Callable[[], TreeNode] = lambda: TreeNode("greenroom", "stopped")
+        self._settings = settings
+        self._fronts = fronts
+        self._parts: _Parts | None = None
+        self._first_game: FirstGame | None = None
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Build the parts and supervise them."""
+        parts = self._parts = _Parts(self._settings, self.conninfo)
+        supervisor = Supervisor(
+            "server",
+            self._children(parts),
+            strategy=Strategy.REST_FOR_ONE,
+            restarts_max=10,
+            window_seconds=60.0,
+        )
+        self.branches = supervisor.branches
+        await supervisor.run(task_status=task_status)
+
+    def branches(self) -> list[TreeNode]:
+        """Return the parts as tree nodes; none before the first start."""
+        return []
+
+    def office(self) -> Office:
+        """Return what operations work with."""
+        assert self._parts is not None
+        return Office(
+            world=self._parts.world,
+            conninfo=self.conninfo,
+            tree=lambda: self.root(),
+            settings=self._settings,
+        )
+
+    def ready(self) -> Ready:
+        """Return the addresses, and the first game if this start has made it."""
+        fronts = self._fronts
+        assert fronts is not None
+        addresses = ready(
+            self._settings,
+            port=fronts.http_port,
+            realtime_port=fronts.realtime_port,
+            udp_port=fronts.udp_port,
+        )
+        kept = first_game_file(self._settings.data_dir)
+        return msgspec.structs.replace(
+            addresses,
+            first_game=self._first_game,
+            first_game_file=kept if kept.exists() else None,
+        )
+
+    def _children(self, parts: _Parts) -> list[ChildSpec]:
+        """Return the parts in starting order; a command needs the first three alone."""
+        stop_seconds = self._settings.stop_seconds_max
+        children = [
+            ChildSpec("storage", parts.storage, shutdown_seconds=stop_seconds),
+            ChildSpec("games", parts.games),
+            ChildSpec("players", parts.players),
+        ]
+        if self._fronts is None:
+            return children
+        office = self.office()
+        return [
+            *children,
+            ChildSpec("presence", _Task(parts.keep_presence)),
+            ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
+            ChildSpec("control", _Task(control_socket.run, office, socket_path(self._settings.data_dir))),
+            *self._fronts.children(self._settings, parts.world, parts.storage, self.root),
+        ]
+
+    async def _make_first_game(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Make the first game if there is none, remember that this start did, and end."""
+        assert self._parts is not None
+        made = await ensure_first_game(self._parts.world, self._settings.data_dir)
+        self._first_game = made or self._first_game
+        task_status.started()
+
+
+class _Parts:
+    """Storage, the actors on it, and the world that flows see."""
+
+    def __init__(self, settings: Settings, conninfo: str) -> None:
+        clock = SystemClock()
+        self.storage = Storage(
+            conninfo,
+            StorageSettings(
+                commit_seconds_max=settings.commit_seconds_max,
+                gate_seconds=settings.storage_gate_seconds,
+            ),
+        )
+        accounts, committer = self.storage.accounts, self.storage.committer
+        player_index, game_index = PlayerIndex(), GameIndex()
+        self.players = DynamicSupervisor(
+            "player", player_loader(accounts, player_index, clock), committer
+        )
+        self.games = DynamicSupervisor("game", game_loader(accounts, game_index, clock), committer)
+        self.world = World(
+            clock=clock,
+            accounts=accounts,
+            players=self.players,
+            games=self.games,
+            player_index=player_index,
+            game_index=game_index,
+            settings=WorldSettings(
+                stale_seconds=settings.stale_seconds, sweep_seconds=settings.sweep_seconds
+            ),
+        )
+
+    async def keep_presence(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Bring back who was online, then sweep for ever."""
+        restored = await restore_online(self.world)
+        if restored:
+            _logger.info("restored %d online players", restored)
+        await sweep_for_ever(self.world, task_status=task_status)
+
+
+class _Task:
+    """An async function as a service."""
+
+    def __init__(self, function: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+        self._function = function
+        self._arguments = arguments
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Call it."""
+        await self._function(*self._arguments, task_status=task_status)
