@@ -1,4 +1,4 @@
-"""What games are asked, what they answer, what happens to them."""
+"""What games are asked, what they answer, what happens to them, and how they refuse."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ from typing import Literal
 
 import msgspec
 
-from greenroom.actors.kernel.message import Event
+from greenroom.actors.kernel.errors import NotFound, Refused
+from greenroom.actors.kernel.message import Command, Event
 
 Plan = Literal["unlimited", "free", "standard", "pro"]
 
 
 class GameRole:
     """Marks commands that games take."""
+
+
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """Who pays for games; `created_at` in Unix seconds."""
+
+    owner_id: int
+    name: str
+    plan: Plan
+    created_at: int
 
 
 class Game(msgspec.Struct, kw_only=True):
@@ -30,6 +40,9 @@ class Game(msgspec.Struct, kw_only=True):
     data: bytes
     created_at: int
     updated_at: int
+
+
+# Events. Fields are the new values of the columns they change.
 
 
 class GameCreated(Event, frozen=True):
@@ -59,3 +72,123 @@ class GameKeysRotated(Event, frozen=True):
     api_key_hash: bytes
     private_key_hash: bytes
     updated_at: int
+
+
+# Replies.
+
+
+class GameDocument(msgspec.Struct, frozen=True):
+    """The game document, a JSON object's bytes."""
+
+    game_id: int
+    data: bytes
+
+
+class GameView(msgspec.Struct, frozen=True, kw_only=True):
+    """What operators see of a game: no key, not even hashed. Times in Unix seconds."""
+
+    game_id: int
+    owner_id: int
+    owner_name: str
+    plan: Plan
+    name: str
+    data: bytes
+    created_at: int
+    updated_at: int
+
+
+# Commands.
+
+
+class CreateGame(Command[GameRole, None], frozen=True):
+    """Come into being. Only ever the first command to an actor without a record."""
+
+    game_id: int
+    owner: Owner
+    name: str
+    api_key_hash: bytes
+    private_key_hash: bytes
+    tag_key: bytes
+
+
+class AuthenticateKey(Command[GameRole, None], frozen=True):
+    """Check a project key. Refused: InvalidProjectKey."""
+
+    api_key_hash: bytes
+
+
+class AuthenticateAdmin(Command[GameRole, None], frozen=True):
+    """Check an admin key. Refused: InvalidAdminKey."""
+
+    private_key_hash: bytes
+
+
+class ReadGameDocument(Command[GameRole, GameDocument], frozen=True):
+    """Read the game document."""
+
+
+class ReplaceGameDocument(Command[GameRole, int], frozen=True):
+    """Store a JSON object, verbatim; answers `updated_at` (Unix seconds)."""
+
+    data: bytes
+
+
+class CheckPlayerName(Command[GameRole, str], frozen=True):
+    """Hold a name against the game's rules; answers it trimmed. Refused: NameRefused."""
+
+    player_name: str
+
+
+class MakePlayerTag(Command[GameRole, str], frozen=True):
+    """Answer the public tag of a player of this game, without its `#`."""
+
+    player_id: int
+
+
+class RotateGameKeys(Command[GameRole, None], frozen=True):
+    """Let only new keys open the game."""
+
+    api_key_hash: bytes
+    private_key_hash: bytes
+
+
+class SetPlan(Command[GameRole, None], frozen=True):
+    """Take note of the plan that the owner has now; games of other owners do nothing."""
+
+    owner_id: int
+    plan: Plan
+
+
+class CloseGame(Command[GameRole, None], frozen=True):
+    """Refuse every further command, for the game is being deleted (which is the caller's part)."""
+
+
+class DescribeGame(Command[GameRole, GameView], frozen=True):
+    """Read the record."""
+
+
+# Refusals. The texts are matched whole by clients.
+
+
+class GameNotFound(NotFound):
+    """No such game, or it is being deleted."""
+
+    text = "Game not found"
+
+
+class InvalidProjectKey(Refused):
+    """Nobody's project key, or one that was rotated away."""
+
+    text = "Invalid API token"
+
+
+class InvalidAdminKey(Refused):
+    """Not this game's admin key; the endpoint's own text is what clients see."""
+
+    text = "Invalid API credentials"
+
+
+class GameNameRefused(Refused):
+    """A name that no game may have."""
+
+    text = "Game name must be 1 to 100 characters, without control characters"

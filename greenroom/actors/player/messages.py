@@ -33,6 +33,7 @@ class Player(msgspec.Struct, kw_only=True):
     game_id: int
     player_name: str
     player_tag: str
+    """Eight characters, without the `#` that answers show."""
     token_hash: bytes
     player_data: bytes
     is_online: bool
@@ -48,7 +49,7 @@ class Player(msgspec.Struct, kw_only=True):
 
 
 class PlayerRegistered(Event, frozen=True):
-    """A new account. He is online from the start; both his clocks begin at `created_at`."""
+    """A new account. He is online from the start; his last heartbeat is `created_at`."""
 
     player_id: int
     game_id: int
@@ -125,7 +126,125 @@ class PlayerPresenceSaved(Event, frozen=True):
     last_heartbeat: int | None
 
 
-# Commands and replies: the domain module fills these in.
+# Replies.
+
+
+class PlayerView(msgspec.Struct, frozen=True, kw_only=True):
+    """What a player's record shows; times in Unix seconds, `player_tag` without its `#`."""
+
+    player_id: int
+    game_id: int
+    player_name: str
+    player_tag: str
+    player_data: bytes
+    is_online: bool
+    last_login: int | None
+    last_heartbeat: int | None
+    last_logout: int | None
+    created_at: int
+    updated_at: int
+
+
+class PlayerDocument(msgspec.Struct, frozen=True):
+    """A player's document, with the name that its reader shows beside it."""
+
+    player_name: str
+    player_data: bytes
+
+
+# Commands.
+
+
+class RegisterPlayer(Command[PlayerRole, None], frozen=True):
+    """Come into being. Only ever the first command to an actor without a record."""
+
+    player_id: int
+    game_id: int
+    player_name: str
+    player_tag: str
+    token_hash: bytes
+    player_data: bytes
+
+
+class Authenticate(Command[PlayerRole, None], frozen=True):
+    """Check a token; a good one is a sign of life.
+
+    Refused: InvalidPlayerToken, PlayerOfAnotherGame, PlayerIsBanned.
+    """
+
+    game_id: int
+    token_hash: bytes
+
+
+class LogIn(Command[PlayerRole, PlayerView], frozen=True):
+    """Log in; the reply's `last_login` is the one before this."""
+
+
+class Heartbeat(Command[PlayerRole, int], frozen=True):
+    """Say that he is there; answers when he was last heard of (Unix seconds): now."""
+
+
+class LogOut(Command[PlayerRole, int], frozen=True):
+    """Go offline; answers `last_logout` (Unix seconds)."""
+
+
+class Rename(Command[PlayerRole, None], frozen=True):
+    """Go by another name, which the game has checked."""
+
+    player_name: str
+
+
+class RotateToken(Command[PlayerRole, None], frozen=True):
+    """Replace the token that hashes to `old_hash`.
+
+    Refused: InvalidPlayerToken if it is not his token any more, so that of two rotations with one
+    token only the first succeeds.
+    """
+
+    old_hash: bytes
+    new_hash: bytes
+
+
+class ReadPlayerDocument(Command[PlayerRole, PlayerDocument], frozen=True):
+    """Read the document."""
+
+
+class ReplacePlayerDocument(Command[PlayerRole, int], frozen=True):
+    """Store a JSON object, verbatim; answers `updated_at` (Unix seconds)."""
+
+    player_data: bytes
+
+
+class DescribePlayer(Command[PlayerRole, PlayerView], frozen=True):
+    """Read the record."""
+
+
+class BanPlayer(Command[PlayerRole, Ban], frozen=True):
+    """Ban him; an older ban ends. Refused: PlayerNotFound if he is not of this game."""
+
+    game_id: int
+    ban_id: str
+    ban_duration: BanDuration
+    ban_reason: str | None
+
+
+class UnbanPlayer(Command[PlayerRole, int], frozen=True):
+    """End his ban; answers how many ended. Refused: PlayerNotFound if he is not of this game."""
+
+    game_id: int
+
+
+class LeaveIfStale(Command[PlayerRole, bool], frozen=True):
+    """Go offline unless heard of within `stale_seconds`; answers whether he went."""
+
+    stale_seconds: float
+
+
+class SavePresence(Command[PlayerRole, None], frozen=True):
+    """Have the times of the last signs of life written some time soon."""
+
+
+# Refusals. The texts are matched whole by clients.
 
 
 class PlayerNotFound(NotFound):
@@ -134,5 +253,22 @@ class PlayerNotFound(NotFound):
     text = "Player not found or does not belong to this game"
 
 
-class PlayerBannedRefusal(Refused):
-    """Placeholder of the 403; carries the ban."""
+class InvalidPlayerToken(Refused):
+    """Nobody's token, or one that was rotated away; the endpoint's own text is what clients see."""
+
+    text = "Invalid player token"
+
+
+class PlayerOfAnotherGame(InvalidPlayerToken):
+    """A good token, of a player of another game."""
+
+    text = "Player does not belong to this game"
+
+
+class PlayerIsBanned(Refused):
+    """The token is good, and its player is banned (403)."""
+
+    def __init__(self, ban: Ban, text: str) -> None:
+        """Carry the ban, and the sentence about it as of now."""
+        super().__init__(text)
+        self.ban = ban

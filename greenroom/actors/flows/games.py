@@ -1,0 +1,132 @@
+"""What operators do to games: create, rotate keys, change the owner's plan, delete."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import msgspec
+
+from greenroom.actors.flows.world import World
+from greenroom.actors.game.actor import GameActor
+from greenroom.actors.game.messages import (
+    CloseGame,
+    CreateGame,
+    GameNotFound,
+    Owner,
+    Plan,
+    RotateGameKeys,
+    SetPlan,
+)
+from greenroom.actors.game.tags import TAG_KEY_BYTES
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
+from greenroom.actors.player.tokens import (
+    ADMIN_KEY,
+    PROJECT_KEY,
+    TOKEN_RANDOM_BYTES,
+    hash_token,
+    make_token,
+)
+
+
+class GameKeys(msgspec.Struct, frozen=True):
+    """The two keys of a game. They are nowhere else: only their hashes are kept."""
+
+    api_token: str
+    api_private_token: str
+
+
+def make_game_keys() -> GameKeys:
+    """Return a new pair of keys, which open nothing yet."""
+    return GameKeys(
+        make_token(PROJECT_KEY, os.urandom(TOKEN_RANDOM_BYTES)),
+        make_token(ADMIN_KEY, os.urandom(TOKEN_RANDOM_BYTES)),
+    )
+
+
+async def create_game(world: World, owner: Owner, name: str, keys: GameKeys) -> int:
+    """Create a game, durably; return its id.
+
+    Raises:
+        GameNameRefused: no name for a game.
+        ActorUnavailable: there is no such game, or (CommitUnsettled) maybe there is.
+
+    Cancellation: there is no such game; once there is, its id is returned.
+    """
+    game_id = await world.accounts.next_game_id()
+    actor = GameActor(None, world.game_index, world.clock)
+    game = world.games.adopt(game_id, actor)
+    command = CreateGame(
+        game_id=game_id,
+        owner=owner,
+        name=name,
+        api_key_hash=hash_token(keys.api_token),
+        private_key_hash=hash_token(keys.api_private_token),
+        tag_key=os.urandom(TAG_KEY_BYTES),
+    )
+    try:
+        await game.ask(command)
+    finally:
+        if not actor.is_created:
+            world.games.discard(game_id)
+    return game_id
+
+
+async def rotate_game_keys(world: World, game_id: int, keys: GameKeys) -> None:
+    """Let only these keys open a game.
+
+    Raises:
+        GameNotFound: there is no such game.
+        ActorUnavailable: the old keys may still be good.
+
+    Cancellation: nothing has changed; once it has, this returns.
+    """
+    command = RotateGameKeys(hash_token(keys.api_token), hash_token(keys.api_private_token))
+    try:
+        await world.games.ref(game_id).ask(command)
+    except ActorStopped:
+        raise GameNotFound from None
+
+
+async def set_plan(world: World, owner_id: int, plan: Plan) -> None:
+    """Give an owner another plan; his active games hear of it.
+
+    Raises:
+        StorageUnavailable: the plan may not have changed.
+    """
+    await world.accounts.set_plan(owner_id, plan)
+    for game_id in list(world.games.keys()):
+        game = world.games.active(game_id)
+        if game is None:
+            continue
+        try:
+            game.tell(SetPlan(owner_id, plan))
+        except ActorUnavailable:
+            world.games.discard(game_id)  # so that it is loaded with the new plan
+
+
+async def delete_game(
+    world: World, game_id: int, progress: Callable[[int], None] | None = None
+) -> None:
+    """Close a game, then delete it with all its players. Its keys are good for nothing at once.
+
+    Players of it who are in memory find no rows any more, go stale and leave.
+
+    Args:
+        world: where.
+        game_id: which.
+        progress: called with the number of players deleted so far.
+
+    Raises:
+        GameNotFound: there is no such game.
+        ActorUnavailable: the game may be there still, or be deleted in part; delete it again.
+
+    Cancellation: the same.
+    """
+    try:
+        await world.games.ref(game_id).ask(CloseGame())
+        await world.accounts.delete_game(game_id, progress)
+    except ActorStopped:
+        raise GameNotFound from None
+    finally:
+        world.games.discard(game_id)

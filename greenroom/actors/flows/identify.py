@@ -1,0 +1,128 @@
+"""Who is calling: from tokens to actors.
+
+The indexes of active players and games make this quick, the database finds the passive ones, and
+the actor himself has the last word: a token that was rotated away a moment ago may still be in the
+database, and a record that was read while its player came to memory by another way is dropped
+(`Directory.adopt` keeps the one who is present). So none of the races between looking up, loading
+and rotating can let an old token in or bring an old record back.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from greenroom.actors.flows.world import World
+from greenroom.actors.game.messages import (
+    AuthenticateAdmin,
+    AuthenticateKey,
+    GameNotFound,
+    GameRole,
+    InvalidAdminKey,
+    InvalidProjectKey,
+)
+from greenroom.actors.kernel.errors import ActorStopped
+from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.player.actor import PlayerActor
+from greenroom.actors.player.messages import (
+    Authenticate,
+    InvalidPlayerToken,
+    PlayerNotFound,
+    PlayerOfAnotherGame,
+    PlayerRole,
+)
+from greenroom.actors.player.tokens import checksum_ok, hash_token
+
+
+class GameIdentity(msgspec.Struct, frozen=True, gc=False):
+    """The game that a project key opens."""
+
+    game: Ref[GameRole]
+    game_id: int
+
+
+class PlayerIdentity(msgspec.Struct, frozen=True, gc=False):
+    """The player that a token opens, and the token's hash (rotation replaces just that one)."""
+
+    player: Ref[PlayerRole]
+    player_id: int
+    token_hash: bytes
+
+
+async def identify_game(world: World, api_token: str) -> GameIdentity | None:
+    """Return the game that this project key opens, None when it opens none.
+
+    Raises:
+        ActorUnavailable: it could not be found out.
+
+    Cancellation: nothing has changed.
+    """
+    key_hash = hash_token(api_token)
+    game_id = world.game_index.find(key_hash)
+    if game_id is not None:  # kept by the games themselves, so it needs no asking
+        return GameIdentity(world.games.ref(game_id), game_id)
+    if not checksum_ok(api_token):
+        return None
+    found = await world.accounts.game_by_api_key(key_hash)
+    if found is None:
+        return None
+    game = world.games.ref(found.game_id)
+    try:
+        await game.ask(AuthenticateKey(key_hash))
+    except (InvalidProjectKey, GameNotFound, ActorStopped):
+        return None
+    return GameIdentity(game, found.game_id)
+
+
+async def identify_admin(world: World, game: GameIdentity, private_token: str) -> bool:  # noqa: ARG001
+    """Return whether this is the game's admin key.
+
+    Raises:
+        ActorUnavailable: it could not be found out.
+
+    Cancellation: nothing has changed.
+    """
+    if not checksum_ok(private_token):
+        return False
+    try:
+        await game.game.ask(AuthenticateAdmin(hash_token(private_token)))
+    except (InvalidAdminKey, GameNotFound, ActorStopped):
+        return False
+    return True
+
+
+async def identify_player(world: World, game: GameIdentity, player_token: str) -> PlayerIdentity:
+    """Return the player whose token this is, and take the call as his sign of life.
+
+    Raises:
+        InvalidPlayerToken: nobody's token, or not any more.
+        PlayerOfAnotherGame: a good token (and so an InvalidPlayerToken too), of another game.
+        PlayerIsBanned: a good token, of a banned player.
+        ActorUnavailable: it could not be found out.
+
+    Cancellation: nothing has changed.
+    """
+    token_hash = hash_token(player_token)
+    player_id = world.player_index.find(token_hash)
+    if player_id is None:
+        player_id = await _wake_player(world, game, player_token, token_hash)
+    player = world.players.ref(player_id)
+    try:
+        await player.ask(Authenticate(game.game_id, token_hash))
+    except (PlayerNotFound, ActorStopped):
+        raise InvalidPlayerToken from None
+    return PlayerIdentity(player, player_id, token_hash)
+
+
+async def _wake_player(
+    world: World, game: GameIdentity, player_token: str, token_hash: bytes
+) -> int:
+    """Bring the passive player with this token to memory; return his id."""
+    if not checksum_ok(player_token):
+        raise InvalidPlayerToken
+    found = await world.accounts.player_by_token(token_hash)
+    if found is None:
+        raise InvalidPlayerToken
+    if found.game_id != game.game_id:
+        raise PlayerOfAnotherGame
+    world.players.adopt(found.player_id, PlayerActor(found, world.player_index, world.clock))
+    return found.player_id

@@ -1,0 +1,57 @@
+"""Bans, by whoever runs the game, of players active or not."""
+
+from __future__ import annotations
+
+import os
+
+from greenroom.actors.flows.world import ID_MAX, World
+from greenroom.actors.kernel.errors import ActorStopped
+from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.player.messages import (
+    Ban,
+    BanDuration,
+    BanPlayer,
+    PlayerNotFound,
+    PlayerRole,
+    UnbanPlayer,
+)
+
+
+async def ban_player(
+    world: World, game_id: int, player_id: int, duration: BanDuration, reason: str | None
+) -> Ban:
+    """Ban a player of this game from now on; an older ban of his ends.
+
+    Raises:
+        PlayerNotFound: there is no such player in this game.
+        ActorUnavailable: he may not have been banned.
+
+    Cancellation: he has not been banned; once he has, the ban is returned.
+    """
+    command = BanPlayer(game_id, os.urandom(16).hex(), duration, reason)
+    try:
+        return await _player(world, player_id).ask(command)
+    except ActorStopped:
+        raise PlayerNotFound from None
+
+
+async def unban_player(world: World, game_id: int, player_id: int) -> int:
+    """End the bans of a player of this game; return how many held.
+
+    Raises:
+        PlayerNotFound: there is no such player in this game.
+        ActorUnavailable: his ban may not have ended.
+
+    Cancellation: nothing has changed; once it has, the result is returned.
+    """
+    try:
+        return await _player(world, player_id).ask(UnbanPlayer(game_id))
+    except ActorStopped:
+        raise PlayerNotFound from None
+
+
+def _player(world: World, player_id: int) -> Ref[PlayerRole]:
+    """Return the address of whoever has this id, refusing ids that nobody can have."""
+    if not 1 <= player_id <= ID_MAX:
+        raise PlayerNotFound
+    return world.players.ref(player_id)

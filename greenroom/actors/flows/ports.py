@@ -1,0 +1,80 @@
+"""What flows need of a database. `persistence.accounts` implements it; tests may give their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from greenroom.actors.game.messages import Game, Owner, Plan
+from greenroom.actors.player.messages import Player
+
+
+class Accounts(Protocol):
+    """Owners, games and players as they stand in the database.
+
+    Every method raises `StorageUnavailable` when the database does not answer in bounded time, and
+    may be cancelled: reads then did nothing, and a write is either done whole or not at all.
+    """
+
+    async def player(self, player_id: int) -> Player | None:
+        """Return a player's whole record, with the ban that is in force."""
+        ...
+
+    async def player_by_token(self, token_hash: bytes) -> Player | None:
+        """Return the player whose token has this hash."""
+        ...
+
+    async def game(self, game_id: int) -> Game | None:
+        """Return a game's whole record."""
+        ...
+
+    async def game_by_api_key(self, key_hash: bytes) -> Game | None:
+        """Return the game whose project key has this hash."""
+        ...
+
+    async def next_player_id(self) -> int:
+        """Return an id that no player had yet; one that is not used is lost, without harm."""
+        ...
+
+    async def next_game_id(self) -> int:
+        """Return an id that no game had yet."""
+        ...
+
+    async def online_players(self, after_id: int, limit: int) -> list[Player]:
+        """Return players of all games who are online, by id, from the first after `after_id`."""
+        ...
+
+    async def players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
+        """Return a game's players by id, from the first after `after_id`; documents as `{}`."""
+        ...
+
+    async def games(self) -> list[Game]:
+        """Return all games, by id."""
+        ...
+
+    async def owners(self) -> list[Owner]:
+        """Return all owners, by id."""
+        ...
+
+    async def owner_by_name(self, name: str) -> Owner | None:
+        """Return the owner of this name."""
+        ...
+
+    async def create_owner(self, name: str, plan: Plan) -> Owner:
+        """Add an owner; the write is refused when another server has taken over."""
+        ...
+
+    async def set_plan(self, owner_id: int, plan: Plan) -> None:
+        """Give an owner another plan; the write is refused when another server has taken over."""
+        ...
+
+    async def delete_game(
+        self, game_id: int, progress: Callable[[int], None] | None = None
+    ) -> None:
+        """Delete a game and all that belongs to it, in batches.
+
+        Args:
+            game_id: which.
+            progress: called with the number of players deleted so far.
+        """
+        ...

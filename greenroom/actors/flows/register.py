@@ -1,0 +1,90 @@
+"""From a name to an account: register, rename, rotate."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from greenroom.actors.flows.world import World
+from greenroom.actors.game.messages import CheckPlayerName, GameRole, MakePlayerTag
+from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.player.actor import PlayerActor
+from greenroom.actors.player.messages import PlayerRole, RegisterPlayer, Rename, RotateToken
+from greenroom.actors.player.tokens import (
+    PLAYER_TOKEN,
+    TOKEN_RANDOM_BYTES,
+    hash_token,
+    make_token,
+)
+
+
+class NewPlayer(msgspec.Struct, frozen=True):
+    """An account just opened. The token is nowhere else: only its hash is kept."""
+
+    player_id: int
+    player_name: str
+    player_tag: str
+    token: str
+
+
+async def register_player(
+    world: World, game: Ref[GameRole], game_id: int, player_name: str, player_data: bytes
+) -> NewPlayer:
+    """Open an account, durably, and leave its player online.
+
+    Args:
+        world: where.
+        game: the game he is to play.
+        game_id: its id.
+        player_name: as he typed it; it is trimmed and held against the game's rules.
+        player_data: his document, a JSON object's bytes.
+
+    Raises:
+        NameRefused: the name is against a rule.
+        ActorUnavailable: the account was not opened, or (CommitUnsettled) maybe was: its token
+            is known to nobody then.
+
+    Cancellation: no account was opened; once it has been, the result is returned.
+    """
+    name = await game.ask(CheckPlayerName(player_name))
+    player_id = await world.accounts.next_player_id()
+    tag = await game.ask(MakePlayerTag(player_id))
+    token = make_token(PLAYER_TOKEN, os.urandom(TOKEN_RANDOM_BYTES))
+    actor = PlayerActor(None, world.player_index, world.clock)
+    player = world.players.adopt(player_id, actor)
+    command = RegisterPlayer(player_id, game_id, name, tag, hash_token(token), player_data)
+    try:
+        await player.ask(command)
+    finally:
+        if not actor.is_registered:
+            world.players.discard(player_id)
+    return NewPlayer(player_id, name, tag, token)
+
+
+async def rename_player(game: Ref[GameRole], player: Ref[PlayerRole], new_name: str) -> str:
+    """Give a player another name; return it trimmed.
+
+    Raises:
+        NameRefused: the name is against one of the game's rules.
+        ActorUnavailable: the name may not have changed.
+
+    Cancellation: the name has not changed; once it has, the result is returned.
+    """
+    name = await game.ask(CheckPlayerName(new_name))
+    await player.ask(Rename(name))
+    return name
+
+
+async def rotate_token(player: Ref[PlayerRole], old_hash: bytes) -> str:
+    """Replace the token that hashes to `old_hash`; return the new one.
+
+    Raises:
+        InvalidPlayerToken: the old one was replaced meanwhile.
+        ActorUnavailable: the token may not have changed.
+
+    Cancellation: the token has not changed; once it has, the result is returned.
+    """
+    token = make_token(PLAYER_TOKEN, os.urandom(TOKEN_RANDOM_BYTES))
+    await player.ask(RotateToken(old_hash, hash_token(token)))
+    return token

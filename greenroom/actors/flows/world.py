@@ -1,0 +1,71 @@
+"""The world that flows act in: the directories of actors, what is known about all, the database."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from greenroom.actors.flows.ports import Accounts
+from greenroom.actors.game.actor import GameActor
+from greenroom.actors.game.index import GameIndex
+from greenroom.actors.game.messages import GameRole
+from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.directory import Directory
+from greenroom.actors.player.actor import PlayerActor
+from greenroom.actors.player.index import PlayerIndex
+from greenroom.actors.player.messages import PlayerRole
+
+ID_MAX = 2**63 - 1
+"""The largest id that a database can hold; a larger one is nobody's."""
+
+
+class WorldSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The few settings that flows go by."""
+
+    stale_seconds: float = 120.0
+    """A player not heard of for so long goes offline."""
+    sweep_seconds: float = 5.0
+    """How often stale players are looked for."""
+    presence_seconds: float = 10.0
+    """How often the times of the last signs of life are written."""
+
+
+class World(msgspec.Struct, kw_only=True):
+    """Everything that flows, operations and HTTP handlers reach; built once, by `app`."""
+
+    clock: Clock
+    accounts: Accounts
+    players: Directory[PlayerRole]
+    games: Directory[GameRole]
+    player_index: PlayerIndex
+    game_index: GameIndex
+    settings: WorldSettings
+
+
+def player_loader(
+    accounts: Accounts, index: PlayerIndex, clock: Clock
+) -> Callable[[int], Awaitable[PlayerActor | None]]:
+    """Return what brings a passive player to memory; it answers None for a player who is not."""
+
+    async def load(player_id: int) -> PlayerActor | None:
+        if not 1 <= player_id <= ID_MAX:
+            return None
+        player = await accounts.player(player_id)
+        return None if player is None else PlayerActor(player, index, clock)
+
+    return load
+
+
+def game_loader(
+    accounts: Accounts, index: GameIndex, clock: Clock
+) -> Callable[[int], Awaitable[GameActor | None]]:
+    """Return what brings a passive game to memory; it answers None for a game that is not."""
+
+    async def load(game_id: int) -> GameActor | None:
+        if not 1 <= game_id <= ID_MAX:
+            return None
+        game = await accounts.game(game_id)
+        return None if game is None else GameActor(game, index, clock)
+
+    return load

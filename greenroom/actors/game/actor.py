@@ -1,0 +1,172 @@
+"""A game as an actor: keys, document, and the rules for names that stand in the document."""
+
+from __future__ import annotations
+
+import logging
+
+from greenroom.actors.game import rules, tags
+from greenroom.actors.game.index import GameIndex
+from greenroom.actors.game.messages import (
+    AuthenticateAdmin,
+    AuthenticateKey,
+    CheckPlayerName,
+    CloseGame,
+    CreateGame,
+    DescribeGame,
+    Game,
+    GameCreated,
+    GameDocument,
+    GameDocumentReplaced,
+    GameKeysRotated,
+    GameNotFound,
+    GameRole,
+    GameView,
+    MakePlayerTag,
+    Owner,
+    ReadGameDocument,
+    ReplaceGameDocument,
+    RotateGameKeys,
+    SetPlan,
+)
+from greenroom.actors.kernel.actor import Actor, handles
+from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.message import Changed, Event
+from greenroom.actors.text.names import FREE, NameRules, check_player_name, read_name_rules
+
+_log = logging.getLogger(__name__)
+
+
+class GameActor(Actor[GameRole]):
+    """One game, from the first call with its key."""
+
+    kind = "game"
+
+    def __init__(self, game: Game | None, index: GameIndex, clock: Clock) -> None:
+        """Hold a record, or none yet: then the first command must be `CreateGame`."""
+        self._record = game
+        self._owner: Owner | None = None
+        self._index = index
+        self._clock = clock
+        self._closed = False
+        self._name_rules: NameRules = FREE
+
+    @property
+    def is_created(self) -> bool:
+        """Return whether there is a record."""
+        return self._record is not None
+
+    @property
+    def _game(self) -> Game:
+        """Return the record.
+
+        Raises:
+            GameNotFound: there is none yet, or none any more.
+        """
+        if self._record is None or self._closed:
+            raise GameNotFound
+        return self._record
+
+    def on_start(self) -> None:
+        """Enter the index, read the rules for names."""
+        if self._record is not None:
+            self._enter(self._record)
+
+    def on_stop(self) -> None:
+        """Leave the index."""
+        if self._record is not None:
+            self._index.shut(self._record.api_key_hash)
+
+    def apply(self, event: Event) -> None:
+        """Change the record by one event, and what is derived from it."""
+        if isinstance(event, GameCreated):
+            assert self._owner is not None
+            self._record = rules.created(event, self._owner.name, self._owner.plan)
+            self._enter(self._record)
+            return
+        game = self._game
+        if isinstance(event, GameKeysRotated):
+            self._index.shut(game.api_key_hash)
+            self._index.opens(event.api_key_hash, game.game_id)
+        rules.apply(game, event)
+        if isinstance(event, GameDocumentReplaced):
+            self._read_name_rules(game)
+
+    def _enter(self, game: Game) -> None:
+        self._index.opens(game.api_key_hash, game.game_id)
+        self._read_name_rules(game)
+
+    def _read_name_rules(self, game: Game) -> None:
+        """Cache the document's rules; what is malformed is ignored, and its owner can read why."""
+        self._name_rules, problems = read_name_rules(game.data, "name_rules")
+        for problem in problems:
+            _log.warning("game %d: %s; ignored", game.game_id, problem)
+
+    @handles(CreateGame)
+    def create(self, command: CreateGame) -> Changed[None]:
+        """Come into being."""
+        if self._record is not None:
+            raise RuntimeError(f"game {command.game_id} exists already")
+        event = rules.decide_create(command, self._clock.now())
+        self._owner = command.owner
+        return Changed(None, event)
+
+    @handles(AuthenticateKey)
+    def authenticate_key(self, command: AuthenticateKey) -> None:
+        """Check a project key."""
+        rules.check_project_key(self._game, command.api_key_hash)
+
+    @handles(AuthenticateAdmin)
+    def authenticate_admin(self, command: AuthenticateAdmin) -> None:
+        """Check an admin key."""
+        rules.check_admin_key(self._game, command.private_key_hash)
+
+    @handles(ReadGameDocument)
+    def read_document(self, command: ReadGameDocument) -> GameDocument:
+        """Show the document."""
+        game = self._game
+        return GameDocument(game.game_id, game.data)
+
+    @handles(ReplaceGameDocument)
+    def replace_document(self, command: ReplaceGameDocument) -> Changed[int]:
+        """Store another document."""
+        now = self._clock.now()
+        return Changed(now, GameDocumentReplaced(self._game.game_id, command.data, now))
+
+    @handles(CheckPlayerName)
+    def check_player_name(self, command: CheckPlayerName) -> str:
+        """Hold a name against the rules."""
+        _ = self._game  # refuses when there is none
+        return check_player_name(command.player_name, self._name_rules)
+
+    @handles(MakePlayerTag)
+    def make_player_tag(self, command: MakePlayerTag) -> str:
+        """Spell a player's public tag."""
+        return tags.make_tag(self._game.tag_key, command.player_id)
+
+    @handles(RotateGameKeys)
+    def rotate_keys(self, command: RotateGameKeys) -> Changed[None]:
+        """Let only new keys open the game."""
+        event = GameKeysRotated(
+            game_id=self._game.game_id,
+            api_key_hash=command.api_key_hash,
+            private_key_hash=command.private_key_hash,
+            updated_at=self._clock.now(),
+        )
+        return Changed(None, event)
+
+    @handles(SetPlan)
+    def set_plan(self, command: SetPlan) -> None:
+        """Note the owner's plan (it is the owner's row that holds it)."""
+        if self._game.owner_id == command.owner_id:
+            self._game.plan = command.plan
+
+    @handles(CloseGame)
+    def close(self, command: CloseGame) -> None:
+        """Refuse everything from now on."""
+        self._index.shut(self._game.api_key_hash)
+        self._closed = True
+
+    @handles(DescribeGame)
+    def describe(self, command: DescribeGame) -> GameView:
+        """Show the record."""
+        return rules.view(self._game)

@@ -1,0 +1,25 @@
+"""Active games by project key. Game actors keep it; it is derived, never the truth."""
+
+from __future__ import annotations
+
+
+class GameIndex:
+    """Which active game a project key opens."""
+
+    __slots__ = ("_by_key",)
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._by_key: dict[bytes, int] = {}
+
+    def find(self, api_key_hash: bytes) -> int | None:
+        """Return the id of the active game that this key opens, else None."""
+        return self._by_key.get(api_key_hash)
+
+    def opens(self, api_key_hash: bytes, game_id: int) -> None:
+        """Note that a key opens an active game."""
+        self._by_key[api_key_hash] = game_id
+
+    def shut(self, api_key_hash: bytes) -> None:
+        """Forget a key: rotated away, or its game is closed or no longer active."""
+        self._by_key.pop(api_key_hash, None)

@@ -1,0 +1,112 @@
+"""What a game decides, and how its record changes. Pure: no clock, no randomness, no database.
+
+state          command               events                  refused
+(no record)    CreateGame            GameCreated             name
+any            ReplaceGameDocument   GameDocumentReplaced
+any            RotateGameKeys        GameKeysRotated
+"""
+
+from __future__ import annotations
+
+import hmac
+
+from greenroom.actors.game.messages import (
+    CreateGame,
+    Game,
+    GameCreated,
+    GameDocumentReplaced,
+    GameKeysRotated,
+    GameNameRefused,
+    GameView,
+    InvalidAdminKey,
+    InvalidProjectKey,
+    Plan,
+)
+from greenroom.actors.kernel.message import Event
+
+GAME_NAME_CHARACTERS_MAX = 100
+
+
+def check_project_key(game: Game, api_key_hash: bytes) -> None:
+    """Let the bearer of the project key pass.
+
+    Raises:
+        InvalidProjectKey: it is not the game's key (any more).
+    """
+    if not hmac.compare_digest(game.api_key_hash, api_key_hash):
+        raise InvalidProjectKey
+
+
+def check_admin_key(game: Game, private_key_hash: bytes) -> None:
+    """Let the bearer of the admin key pass.
+
+    Raises:
+        InvalidAdminKey: it is not the game's admin key (any more).
+    """
+    if not hmac.compare_digest(game.private_key_hash, private_key_hash):
+        raise InvalidAdminKey
+
+
+def decide_create(command: CreateGame, now: int) -> GameCreated:
+    """Open a game.
+
+    Raises:
+        GameNameRefused: nothing, too long, or with characters that cannot be seen.
+    """
+    name = command.name
+    if not name.strip() or len(name) > GAME_NAME_CHARACTERS_MAX or not name.isprintable():
+        raise GameNameRefused
+    return GameCreated(
+        game_id=command.game_id,
+        owner_id=command.owner.owner_id,
+        name=name,
+        api_key_hash=command.api_key_hash,
+        private_key_hash=command.private_key_hash,
+        tag_key=command.tag_key,
+        created_at=now,
+    )
+
+
+def created(event: GameCreated, owner_name: str, plan: Plan) -> Game:
+    """Return the record that a new game starts with."""
+    return Game(
+        game_id=event.game_id,
+        owner_id=event.owner_id,
+        owner_name=owner_name,
+        plan=plan,
+        name=event.name,
+        api_key_hash=event.api_key_hash,
+        private_key_hash=event.private_key_hash,
+        tag_key=event.tag_key,
+        data=b"{}",
+        created_at=event.created_at,
+        updated_at=event.created_at,
+    )
+
+
+def view(game: Game) -> GameView:
+    """Return what operators see of the record."""
+    return GameView(
+        game_id=game.game_id,
+        owner_id=game.owner_id,
+        owner_name=game.owner_name,
+        plan=game.plan,
+        name=game.name,
+        data=game.data,
+        created_at=game.created_at,
+        updated_at=game.updated_at,
+    )
+
+
+def apply(game: Game, event: Event) -> None:
+    """Change the record by one event that has happened; cannot fail."""
+    match event:
+        case GameDocumentReplaced():
+            game.data = event.data
+            game.updated_at = event.updated_at
+        case GameKeysRotated():
+            game.api_key_hash = event.api_key_hash
+            game.private_key_hash = event.private_key_hash
+            game.updated_at = event.updated_at
+        case _:
+            raise TypeError(f"a game cannot apply {type(event).__name__}")

@@ -1,0 +1,200 @@
+"""A player as an actor: his record, changed by `rules`, and the index of all players in step."""
+
+from __future__ import annotations
+
+from greenroom.actors.kernel.actor import Actor, handles
+from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.message import Changed, Event
+from greenroom.actors.player import rules
+from greenroom.actors.player.index import PlayerIndex
+from greenroom.actors.player.messages import (
+    Authenticate,
+    Ban,
+    BanPlayer,
+    DescribePlayer,
+    Heartbeat,
+    LeaveIfStale,
+    LogIn,
+    LogOut,
+    Player,
+    PlayerDocument,
+    PlayerDocumentReplaced,
+    PlayerLoggedIn,
+    PlayerLoggedOut,
+    PlayerNotFound,
+    PlayerPresenceSaved,
+    PlayerRegistered,
+    PlayerRenamed,
+    PlayerRole,
+    PlayerTokenRotated,
+    PlayerView,
+    ReadPlayerDocument,
+    RegisterPlayer,
+    Rename,
+    ReplacePlayerDocument,
+    RotateToken,
+    SavePresence,
+    UnbanPlayer,
+)
+
+
+class PlayerActor(Actor[PlayerRole]):
+    """One player.
+
+    Presence (online, last heartbeat) is soft: it changes without events, and is written in the
+    background. All else changes by events alone.
+    """
+
+    kind = "player"
+
+    def __init__(self, player: Player | None, index: PlayerIndex, clock: Clock) -> None:
+        """Hold a record, or none yet: then the first command must be `RegisterPlayer`."""
+        self._record = player
+        self._index = index
+        self._clock = clock
+
+    @property
+    def is_registered(self) -> bool:
+        """Return whether there is a record."""
+        return self._record is not None
+
+    @property
+    def _player(self) -> Player:
+        """Return the record.
+
+        Raises:
+            PlayerNotFound: there is none yet.
+        """
+        if self._record is None:
+            raise PlayerNotFound
+        return self._record
+
+    def on_start(self) -> None:
+        """Enter the index; if online, the time until he is stale begins anew."""
+        if self._record is not None:
+            self._enter(self._record)
+
+    def on_stop(self) -> None:
+        """Leave the index."""
+        if self._record is not None:
+            self._index.shut(self._record.token_hash)
+            self._index.forget(self._record.player_id)
+
+    def apply(self, event: Event) -> None:
+        """Change the record by one event, and the index with it."""
+        if isinstance(event, PlayerRegistered):
+            self._record = rules.registered(event)
+            self._enter(self._record)
+            return
+        player = self._player
+        if isinstance(event, PlayerTokenRotated):
+            self._index.shut(player.token_hash)
+            self._index.opens(event.token_hash, player.player_id)
+        rules.apply(player, event)
+        if isinstance(event, PlayerLoggedIn):
+            self._index.seen(player.player_id, self._clock.monotonic())
+        elif isinstance(event, PlayerLoggedOut):
+            self._index.left(player.player_id)
+
+    def _enter(self, player: Player) -> None:
+        self._index.opens(player.token_hash, player.player_id)
+        if player.is_online:
+            self._index.seen(player.player_id, self._clock.monotonic())
+        else:
+            self._index.left(player.player_id)
+
+    @handles(RegisterPlayer)
+    def register(self, command: RegisterPlayer) -> Changed[None]:
+        """Come into being."""
+        if self._record is not None:
+            raise RuntimeError(f"player {command.player_id} exists already")
+        return Changed(None, rules.decide_register(command, self._clock.now()))
+
+    @handles(Authenticate)
+    def authenticate(self, command: Authenticate) -> None:
+        """Check a token, and take a good one as a sign of life."""
+        player, now = self._player, self._clock.now()
+        rules.check_token(player, command.game_id, command.token_hash, now)
+        rules.seen(player, now)
+        self._index.seen(player.player_id, self._clock.monotonic())
+
+    @handles(LogIn)
+    def log_in(self, command: LogIn) -> Changed[PlayerView]:
+        """Log in; the reply shows the login before."""
+        player, now = self._player, self._clock.now()
+        rules.seen(player, now)
+        return Changed(rules.view(player), PlayerLoggedIn(player.player_id, now))
+
+    @handles(Heartbeat)
+    def heartbeat(self, command: Heartbeat) -> int:
+        """Take a sign of life."""
+        player, now = self._player, self._clock.now()
+        rules.seen(player, now)
+        self._index.seen(player.player_id, self._clock.monotonic())
+        return now
+
+    @handles(LogOut)
+    def log_out(self, command: LogOut) -> Changed[int]:
+        """Go offline."""
+        now = self._clock.now()
+        return Changed(now, PlayerLoggedOut(self._player.player_id, now))
+
+    @handles(LeaveIfStale)
+    def leave_if_stale(self, command: LeaveIfStale) -> Changed[bool]:
+        """Go offline if not heard of for too long."""
+        player = self._player
+        last_seen = self._index.last_seen(player.player_id)
+        silent_seconds = 0.0 if last_seen is None else self._clock.monotonic() - last_seen
+        now = self._clock.now()
+        events = rules.decide_leave_if_stale(player, silent_seconds, command.stale_seconds, now)
+        return Changed(bool(events), *events)
+
+    @handles(SavePresence)
+    def save_presence(self, command: SavePresence) -> Changed[None]:
+        """Have the last sign of life written."""
+        player = self._player
+        saved = PlayerPresenceSaved(player.player_id, player.is_online, player.last_heartbeat)
+        return Changed(None, saved)
+
+    @handles(Rename)
+    def rename(self, command: Rename) -> Changed[None]:
+        """Go by another name."""
+        event = PlayerRenamed(self._player.player_id, command.player_name, self._clock.now())
+        return Changed(None, event)
+
+    @handles(RotateToken)
+    def rotate_token(self, command: RotateToken) -> Changed[None]:
+        """Let only the new token open the account."""
+        now = self._clock.now()
+        event = rules.decide_rotate(self._player, command.old_hash, command.new_hash, now)
+        return Changed(None, event)
+
+    @handles(ReadPlayerDocument)
+    def read_document(self, command: ReadPlayerDocument) -> PlayerDocument:
+        """Show the document."""
+        player = self._player
+        return PlayerDocument(player.player_name, player.player_data)
+
+    @handles(ReplacePlayerDocument)
+    def replace_document(self, command: ReplacePlayerDocument) -> Changed[int]:
+        """Store another document."""
+        now = self._clock.now()
+        event = PlayerDocumentReplaced(self._player.player_id, command.player_data, now)
+        return Changed(now, event)
+
+    @handles(DescribePlayer)
+    def describe(self, command: DescribePlayer) -> PlayerView:
+        """Show the record."""
+        return rules.view(self._player)
+
+    @handles(BanPlayer)
+    def ban(self, command: BanPlayer) -> Changed[Ban]:
+        """Be banned."""
+        event = rules.decide_ban(self._player, command, self._clock.now())
+        return Changed(rules.ban_of(event), event)
+
+    @handles(UnbanPlayer)
+    def unban(self, command: UnbanPlayer) -> Changed[int]:
+        """Be pardoned."""
+        events = rules.decide_unban(self._player, command.game_id, self._clock.now())
+        return Changed(len(events), *events)

@@ -1,0 +1,81 @@
+"""What is known about all active players together: by token, and who was heard of how long ago.
+
+Player actors keep it as they start, stop and change; it is derived, never the truth: a token found
+here is still put to its player (`Authenticate`), and a token not found here may still be
+in the database.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+
+class PlayerIndex:
+    """Active players by token hash, the online ones in the order of their last sign of life."""
+
+    __slots__ = ("_by_token", "_offline", "_online", "_unsaved")
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._by_token: dict[bytes, int] = {}
+        self._online: OrderedDict[int, float] = OrderedDict()
+        self._offline: dict[int, None] = {}
+        self._unsaved: dict[int, None] = {}
+
+    def find(self, token_hash: bytes) -> int | None:
+        """Return the id of the active player with this token, else None."""
+        return self._by_token.get(token_hash)
+
+    def opens(self, token_hash: bytes, player_id: int) -> None:
+        """Note that a token is an active player's."""
+        self._by_token[token_hash] = player_id
+
+    def shut(self, token_hash: bytes) -> None:
+        """Forget a token: rotated away, or its player is no longer active."""
+        self._by_token.pop(token_hash, None)
+
+    def seen(self, player_id: int, monotonic: float) -> None:
+        """Note a sign of life of an online player, in the seconds of the monotonic clock."""
+        self._online[player_id] = monotonic
+        self._online.move_to_end(player_id)
+        self._unsaved[player_id] = None
+        self._offline.pop(player_id, None)
+
+    def left(self, player_id: int) -> None:
+        """Note that an active player is offline."""
+        self._online.pop(player_id, None)
+        self._unsaved.pop(player_id, None)
+        self._offline[player_id] = None
+
+    def forget(self, player_id: int) -> None:
+        """Forget a player who is no longer active."""
+        self._online.pop(player_id, None)
+        self._unsaved.pop(player_id, None)
+        self._offline.pop(player_id, None)
+
+    def last_seen(self, player_id: int) -> float | None:
+        """Return the monotonic seconds of an online player's last sign of life, else None."""
+        return self._online.get(player_id)
+
+    def silent_since(self, monotonic: float) -> list[int]:
+        """Return the online players last heard of at `monotonic` or before, longest ago first."""
+        silent = []
+        for player_id, last_seen in self._online.items():
+            if last_seen > monotonic:
+                break
+            silent.append(player_id)
+        return silent
+
+    def offline(self) -> list[int]:
+        """Return the players that are active but offline."""
+        return list(self._offline)
+
+    def take_unsaved(self) -> list[int]:
+        """Return the players seen since this was last called and online still."""
+        unsaved, self._unsaved = self._unsaved, {}
+        return list(unsaved)
+
+    @property
+    def online_count(self) -> int:
+        """Return how many players are online."""
+        return len(self._online)

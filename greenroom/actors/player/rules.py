@@ -1,0 +1,215 @@
+"""What a player may do and what comes of it. Pure: no clock, no randomness, no ids, no database.
+
+Every `decide_*` function looks at the record and either refuses or returns the events that the
+command comes to; it changes nothing. `apply` changes the record by one event and cannot fail.
+
+    state            command               events                    refused
+    (no record)      RegisterPlayer        PlayerRegistered
+    any              LogIn                 PlayerLoggedIn
+    any              LogOut                PlayerLoggedOut
+    online, stale    LeaveIfStale          PlayerLoggedOut
+    any              Rename                PlayerRenamed
+    any              RotateToken           PlayerTokenRotated        token no longer his
+    any              ReplacePlayerDocument PlayerDocumentReplaced
+    any              BanPlayer             PlayerBanned              of another game
+    banned           UnbanPlayer           PlayerUnbanned            of another game
+
+Whoever is banned gets no further than `check_token`. Presence (online, last heartbeat) also
+follows the signs of life that `check_token` lets pass; those are no events (`seen`).
+"""
+
+from __future__ import annotations
+
+import hmac
+
+from greenroom.actors.kernel.message import Event
+from greenroom.actors.player.bans import ban_in_force, ban_text, banned_until
+from greenroom.actors.player.messages import (
+    Ban,
+    BanPlayer,
+    InvalidPlayerToken,
+    Player,
+    PlayerBanned,
+    PlayerDocumentReplaced,
+    PlayerIsBanned,
+    PlayerLoggedIn,
+    PlayerLoggedOut,
+    PlayerNotFound,
+    PlayerOfAnotherGame,
+    PlayerPresenceSaved,
+    PlayerRegistered,
+    PlayerRenamed,
+    PlayerTokenRotated,
+    PlayerUnbanned,
+    PlayerView,
+    RegisterPlayer,
+)
+
+
+def check_token(player: Player, game_id: int, token_hash: bytes, now: int) -> None:
+    """Let the bearer of the player's token pass, unless the player is banned.
+
+    Raises:
+        InvalidPlayerToken: it is not the player's token (any more).
+        PlayerOfAnotherGame: it is, but he plays another game.
+        PlayerIsBanned: he is banned at `now`.
+    """
+    if not hmac.compare_digest(player.token_hash, token_hash):
+        raise InvalidPlayerToken
+    if player.game_id != game_id:
+        raise PlayerOfAnotherGame
+    if player.ban is not None:
+        ban = ban_in_force(player.ban, now)
+        if ban is not None:
+            raise PlayerIsBanned(ban, ban_text(ban, now))
+
+
+def seen(player: Player, now: int) -> None:
+    """Take a sign of life: he is online, and was heard of `now`."""
+    player.is_online = True
+    player.last_heartbeat = now
+
+
+def view(player: Player) -> PlayerView:
+    """Return what the record shows."""
+    return PlayerView(
+        player_id=player.player_id,
+        game_id=player.game_id,
+        player_name=player.player_name,
+        player_tag=player.player_tag,
+        player_data=player.player_data,
+        is_online=player.is_online,
+        last_login=player.last_login,
+        last_heartbeat=player.last_heartbeat,
+        last_logout=player.last_logout,
+        created_at=player.created_at,
+        updated_at=player.updated_at,
+    )
+
+
+def decide_register(command: RegisterPlayer, now: int) -> PlayerRegistered:
+    """Open the account."""
+    return PlayerRegistered(
+        player_id=command.player_id,
+        game_id=command.game_id,
+        player_name=command.player_name,
+        player_tag=command.player_tag,
+        token_hash=command.token_hash,
+        player_data=command.player_data,
+        created_at=now,
+    )
+
+
+def decide_rotate(player: Player, old_hash: bytes, new_hash: bytes, now: int) -> PlayerTokenRotated:
+    """Replace the token.
+
+    Raises:
+        InvalidPlayerToken: `old_hash` is no longer the hash of the player's token.
+    """
+    if not hmac.compare_digest(player.token_hash, old_hash):
+        raise InvalidPlayerToken
+    return PlayerTokenRotated(player.player_id, new_hash, now)
+
+
+def decide_leave_if_stale(
+    player: Player, silent_seconds: float, stale_seconds: float, now: int
+) -> tuple[Event, ...]:
+    """Put a player offline who was silent for `stale_seconds` or longer; else do nothing."""
+    if not player.is_online or silent_seconds < stale_seconds:
+        return ()
+    return (
+        PlayerPresenceSaved(
+            player.player_id, is_online=False, last_heartbeat=player.last_heartbeat
+        ),
+        PlayerLoggedOut(player.player_id, now),
+    )
+
+
+def decide_ban(player: Player, command: BanPlayer, now: int) -> PlayerBanned:
+    """Ban the player from `now` on.
+
+    Raises:
+        PlayerNotFound: he plays another game than the one that bans.
+    """
+    if player.game_id != command.game_id:
+        raise PlayerNotFound
+    return PlayerBanned(
+        player_id=player.player_id,
+        game_id=player.game_id,
+        ban_id=command.ban_id,
+        ban_duration=command.ban_duration,
+        ban_reason=command.ban_reason,
+        banned_at=now,
+        banned_until=banned_until(command.ban_duration, now),
+    )
+
+
+def decide_unban(player: Player, game_id: int, now: int) -> tuple[Event, ...]:
+    """End the ban that holds at `now`, if there is one.
+
+    Raises:
+        PlayerNotFound: he plays another game than the one that pardons.
+    """
+    if player.game_id != game_id:
+        raise PlayerNotFound
+    if ban_in_force(player.ban, now) is None:
+        return ()
+    return (PlayerUnbanned(player.player_id, now),)
+
+
+def ban_of(event: PlayerBanned) -> Ban:
+    """Return the ban that an event established."""
+    return Ban(
+        ban_id=event.ban_id,
+        ban_duration=event.ban_duration,
+        ban_reason=event.ban_reason,
+        banned_at=event.banned_at,
+        banned_until=event.banned_until,
+    )
+
+
+def registered(event: PlayerRegistered) -> Player:
+    """Return the record that a new account starts with."""
+    return Player(
+        player_id=event.player_id,
+        game_id=event.game_id,
+        player_name=event.player_name,
+        player_tag=event.player_tag,
+        token_hash=event.token_hash,
+        player_data=event.player_data,
+        is_online=True,
+        last_login=None,
+        last_heartbeat=event.created_at,
+        last_logout=None,
+        created_at=event.created_at,
+        updated_at=event.created_at,
+    )
+
+
+def apply(player: Player, event: Event) -> None:
+    """Change the record by one event that has happened; cannot fail."""
+    match event:
+        case PlayerDocumentReplaced():
+            player.player_data = event.player_data
+            player.updated_at = event.updated_at
+        case PlayerPresenceSaved():
+            player.is_online = event.is_online
+            player.last_heartbeat = event.last_heartbeat
+        case PlayerLoggedIn():
+            player.is_online = True
+            player.last_login = event.last_login
+        case PlayerLoggedOut():
+            player.is_online = False
+            player.last_logout = event.last_logout
+        case PlayerRenamed():
+            player.player_name = event.player_name
+            player.updated_at = event.updated_at
+        case PlayerTokenRotated():
+            player.token_hash = event.token_hash
+            player.updated_at = event.updated_at
+        case PlayerBanned():
+            player.ban = ban_of(event)
+        case PlayerUnbanned():
+            player.ban = None
+        case _:
+            raise TypeError(f"a player cannot apply {type(event).__name__}")

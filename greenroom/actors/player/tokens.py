@@ -1,0 +1,65 @@
+"""Tokens and keys: how they are made, told from junk, and kept (as a hash).
+
+    gr_plr_ + 33 base62 digits of 192 random bits + 6 base62 digits of a CRC32 of all before
+
+The checksum refuses typing errors and junk before the database is asked; it is no secret. Only
+SHA-256 hashes are stored: a token has far too many bits to be guessed from its hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import string
+import zlib
+from typing import Final
+
+PROJECT_KEY: Final = "gr_api_"
+ADMIN_KEY: Final = "gr_adm_"
+PLAYER_TOKEN: Final = "gr_plr_"  # noqa: S105 - what every player token begins with
+
+TOKEN_RANDOM_BYTES: Final = 24
+
+_BASE62: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
+_SECRET_DIGITS: Final = 33  # the first power of 62 above 2**192
+_CHECKSUM_DIGITS: Final = 6  # likewise above 2**32
+
+
+def make_token(prefix: str, random_bytes: bytes) -> str:
+    """Return a token of this kind.
+
+    Args:
+        prefix: PROJECT_KEY, ADMIN_KEY or PLAYER_TOKEN.
+        random_bytes: TOKEN_RANDOM_BYTES from a cryptographic source.
+
+    Raises:
+        ValueError: too few or too many random bytes.
+    """
+    if len(random_bytes) != TOKEN_RANDOM_BYTES:
+        raise ValueError(f"a token takes {TOKEN_RANDOM_BYTES} random bytes")
+    body = prefix + _base62(int.from_bytes(random_bytes, "big"), _SECRET_DIGITS)
+    return body + _checksum(body)
+
+
+def checksum_ok(token: str) -> bool:
+    """Return whether a token was made here (or by somebody who knows how), and not mistyped."""
+    if len(token) <= _CHECKSUM_DIGITS or not token.isascii():
+        return False
+    return token[-_CHECKSUM_DIGITS:] == _checksum(token[:-_CHECKSUM_DIGITS])
+
+
+def hash_token(token: str) -> bytes:
+    """Return what is stored of a token; any text has a hash."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _checksum(body: str) -> str:
+    return _base62(zlib.crc32(body.encode("ascii")), _CHECKSUM_DIGITS)
+
+
+def _base62(number: int, digits: int) -> str:
+    """Return a number in base 62, padded to `digits`."""
+    out = []
+    for _ in range(digits):
+        number, digit = divmod(number, 62)
+        out.append(_BASE62[digit])
+    return "".join(reversed(out))

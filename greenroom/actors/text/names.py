@@ -1,0 +1,175 @@
+"""Names of players: the rules every game has, and those that its owner wrote into its document.
+
+    "name_rules": {"scripts": ["Latin", "Han"], "case": "lower", "digits": true, "spaces": false}
+
+The case is any, lower or upper. Each of the four may be left out and then allows everything. One
+that is malformed is ignored and reported, so that a typing error of the owner's locks nobody out.
+
+Always refused: control and bidirectional characters, and those that take no room (zero-width
+spaces and joiners, fillers, tags), because two names could then look alike, or rewrite the line
+that they stand in. Where scripts are restricted, characters that NFKC replaces by others
+(full-width letters, mathematical alphabets, ligatures) are refused too: they are look-alikes that
+belong to every script.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final, Literal, get_args
+
+import msgspec
+import regex
+
+from greenroom.actors.kernel.errors import Refused
+
+NAME_CHARACTERS_MIN: Final = 2
+NAME_CHARACTERS_MAX: Final = 50
+SCRIPTS_MAX: Final = 32
+"""More scripts in one rule than this are malformed: the pattern made of them is bounded."""
+
+Case = Literal["any", "lower", "upper"]
+
+
+class NameRules(msgspec.Struct, frozen=True):
+    """What a game allows in names; the defaults allow everything."""
+
+    scripts: tuple[str, ...] = ()
+    """Unicode names of scripts; empty allows all."""
+    case: Case = "any"
+    digits: bool = True
+    spaces: bool = True
+
+
+FREE: Final = NameRules()
+
+_CONTROL: Final = regex.compile(r"[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]")
+_BIDIRECTIONAL: Final = regex.compile(r"\p{Bidi_Control}")
+# Variation selector 16 behind a pictograph makes it colourful: that much is seen.
+_ZERO_WIDTH: Final = regex.compile(
+    r"(?<!\p{Extended_Pictographic})\uFE0F|[\p{Default_Ignorable_Code_Point}--\uFE0F]|\u2800",
+    regex.VERSION1,
+)
+_SCRIPT_NAME: Final = regex.compile(r"[A-Za-z][A-Za-z_ ]{1,39}")
+
+
+class NameRefused(Refused):
+    """A name that is too short, too long or against a rule; the text says which."""
+
+
+def check_player_name(name: str, rules: NameRules) -> str:
+    """Return the name, trimmed, if it keeps all rules.
+
+    Raises:
+        NameRefused: with the text for the player.
+    """
+    trimmed = name.strip()
+    if not NAME_CHARACTERS_MIN <= len(trimmed) <= NAME_CHARACTERS_MAX:
+        raise NameRefused("Player name must be between 2 and 50 characters")
+    broken = broken_rule(trimmed, rules)
+    if broken is not None:
+        raise NameRefused(f"Player name {broken}")
+    return trimmed
+
+
+def broken_rule(text: str, rules: NameRules) -> str | None:
+    """Return what the first broken rule asks for (`must be lower case`), None if all are kept."""
+    if _CONTROL.search(text):
+        return "must not contain control characters"
+    if _BIDIRECTIONAL.search(text):
+        return "must not contain bidirectional characters"
+    if _ZERO_WIDTH.search(text):
+        return "must not contain zero-width characters"
+    if rules.scripts:
+        if not _allowed_script(rules.scripts).fullmatch(text):
+            return f"must use only these scripts: {', '.join(rules.scripts)}"
+        if unicodedata.normalize("NFKC", text) != unicodedata.normalize("NFC", text):
+            return "must not contain look-alikes of other characters"
+    if rules.case == "lower" and any(char.isupper() or char.istitle() for char in text):
+        return "must be lower case"
+    if rules.case == "upper" and any(char.islower() or char.istitle() for char in text):
+        return "must be upper case"
+    if not rules.digits and any(char.isdigit() for char in text):
+        return "must not contain digits"
+    if not rules.spaces and any(char.isspace() for char in text):
+        return "must not contain spaces"
+    return None
+
+
+def read_name_rules(document: bytes, field: str) -> tuple[NameRules, list[str]]:
+    """Read the rules that stand in a game document.
+
+    Args:
+        document: the game document, a JSON object's bytes.
+        field: where the rules stand in it, `name_rules` or `room_title_rules`.
+
+    Returns:
+        The rules, and what was wrong with those that had to be ignored.
+    """
+    try:
+        written = msgspec.json.decode(document, type=dict[str, msgspec.Raw]).get(field)
+        if written is None:
+            return FREE, []
+        values = msgspec.json.decode(written)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return FREE, [f"{field} cannot be read"]
+    if values is None:
+        return FREE, []
+    if not isinstance(values, dict):
+        return FREE, [f"{field} is not an object"]
+    problems: list[str] = []
+    found: dict[str, object] = {}
+    for name, value in values.items():
+        if name in NameRules.__struct_fields__ and value is not None:
+            try:
+                found[name] = _READERS[name](value)
+            except ValueError as error:
+                problems.append(f"{field}.{name} {error}")
+    return msgspec.convert(found, NameRules), problems
+
+
+def _read_scripts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) > SCRIPTS_MAX:
+        raise ValueError(f"is not an array of at most {SCRIPTS_MAX} script names")
+    for script in value:
+        if not isinstance(script, str) or not _is_script(script):
+            raise ValueError(f"names no Unicode script: {script!r:.60}")
+    return tuple(value)
+
+
+def _read_case(value: object) -> str:
+    if not isinstance(value, str) or value not in get_args(Case):
+        raise ValueError("is none of any, lower, upper")
+    return value
+
+
+def _read_flag(value: object) -> bool:
+    if value is True or value is False:
+        return value
+    raise ValueError("is not a boolean")
+
+
+_READERS: Final = {
+    "scripts": _read_scripts,
+    "case": _read_case,
+    "digits": _read_flag,
+    "spaces": _read_flag,
+}
+
+
+def _is_script(name: str) -> bool:
+    """Return whether Unicode has a script of this name."""
+    if _SCRIPT_NAME.fullmatch(name) is None:
+        return False
+    try:
+        regex.compile(rf"\p{{Script_Extensions={name}}}")
+    except regex.error:
+        return False
+    return True
+
+
+def _allowed_script(scripts: tuple[str, ...]) -> regex.Pattern[str]:
+    """Return the pattern (which `regex` caches) of text in these scripts and what all share."""
+    classes = "".join(
+        rf"\p{{Script_Extensions={name}}}" for name in ("Common", "Inherited", *scripts)
+    )
+    return regex.compile(f"[{classes}]*")
