@@ -1,10 +1,10 @@
 """Settings: one flat struct, and where its values come from. Knows no server.
 
-Defaults give way to the TOML file, the file to the environment, the environment to flags. The file is
-the one named by `--config` or `GREENROOM_CONFIG`, else `<data dir>/greenroom.toml` where there is
-one. Every setting `x` is the variable `GREENROOM_X`; secrets may stand in a file named by
-`GREENROOM_X_FILE`; `DATABASE_URL`, which many platforms set, is read where `GREENROOM_DATABASE_URL` is
-not given. An empty variable counts as not set. Names that no setting has are refused, and so is
+Defaults give way to the TOML file, the file to the environment, the environment to flags. The file
+is the one named by `--config` or `GREENROOM_CONFIG`, else `<data dir>/greenroom.toml` where that
+is there. Every setting `x` is the variable `GREENROOM_X`; secrets may stand in a file named by
+`GREENROOM_X_FILE`; `DATABASE_URL`, which many platforms set, is read where `GREENROOM_DATABASE_URL`
+is not given. An empty variable counts as not set. Names that no setting has are refused, and so is
 every value of the wrong kind, with the place it came from.
 """
 

@@ -1,7 +1,7 @@
 """Logging: readable lines on a terminal, JSON everywhere else, and never a secret in either.
 
-Nobody should hand a token or a password to a logger. Should it happen all the same, the formatters here
-are the last line of defence: whatever looks like one of our tokens, or like the password in an
+Nobody should hand a token or a password to a logger. Should it happen all the same, the formatters
+here are the last line of defence: whatever looks like one of our tokens, or like the password in an
 address, is replaced before a line is written. A record is one line (of bounded length) in JSON; as
 text, its own line and indented ones below it: text from outside cannot forge a record.
 """
@@ -54,9 +54,9 @@ def configure(
         log_level: the least severity that is written: debug, info, warning or error.
         stream: where to; standard error by default.
     """
-    stream = sys.stderr if stream is None else stream
-    as_text = log_format == "text" or (log_format == "auto" and stream.isatty())
-    handler = logging.StreamHandler(stream)
+    target = stream or sys.stderr
+    as_text = log_format == "text" or (log_format == "auto" and target.isatty())
+    handler = logging.StreamHandler(target)
     handler.setFormatter(TextFormatter() if as_text else JsonFormatter())
     root = logging.getLogger()
     for old in root.handlers[:]:
@@ -79,7 +79,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line, or as one line and the indented lines of its traceback."""
-        clock = datetime.fromtimestamp(record.created).strftime("%H:%M:%S.%f")[:-3]
+        clock = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S.%f")[:-3]
         fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
         line = f"{_message(record)}{fields}"
         head = f"{clock} {record.levelname.lower():<7} {record.name}: {_escaped(line)}"
@@ -89,7 +89,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, the record's extra fields, exception."""
+    """One JSON object a line: time, level, logger, message, extra fields, exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON."""
@@ -113,7 +113,7 @@ class JsonFormatter(logging.Formatter):
 def _message(record: logging.LogRecord) -> str:
     try:
         text = record.getMessage()
-    except Exception:  # wrong % arguments are a bug, but not worth losing the line for
+    except Exception:  # noqa: BLE001 (wrong % arguments are a bug, but not worth losing the line for)
         text = f"{record.msg} (with arguments that do not fit)"
     return _safe(text)
 
@@ -141,7 +141,7 @@ def _is_plain(value: object) -> bool:
 def _text_of(value: object) -> str:
     try:
         return str(value)
-    except Exception:
+    except Exception:  # noqa: BLE001 (logging must not fail because a __str__ does)
         return f"<{type(value).__name__} that cannot be shown>"
 
 

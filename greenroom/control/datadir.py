@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -28,7 +28,7 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def hold_data_dir(data_dir: Path, purpose: Purpose = "server") -> Iterator[None]:
+def hold_data_dir(data_dir: Path, purpose: Purpose = "server") -> Generator[None]:
     """Hold the data directory, made with mode 0700 when missing, for the length of a `with` block.
 
     The lock is the kernel's: it goes with the process, however that ends, and is not inherited by

@@ -8,7 +8,7 @@ class ControlError(Exception):
 
 
 class OperationRefused(ControlError):
-    """The operation cannot be done as asked (no such game, a name that is taken); nothing changed."""
+    """It cannot be done as asked (no such game, a name that is taken); nothing changed."""
 
 
 class DataDirError(ControlError):

@@ -1,0 +1,109 @@
+"""The command line's side of the control socket. Blocking, and free of trio, to start fast."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from greenroom import __version__
+from greenroom.control.errors import OperationRefused, SocketError
+from greenroom.control.messages import Operation, result_type
+from greenroom.control.protocol import (
+    ANSWER_BYTES_MAX,
+    PATIENCE_SECONDS,
+    Answer,
+    Call,
+    reachable,
+)
+
+Result = TypeVar("Result")
+
+
+class NoServer(SocketError):
+    """Nobody listens on the control socket: no server runs on this data directory."""
+
+
+def call(path: Path, operation: Operation[Result]) -> Result:
+    """Have the running server carry out an operation.
+
+    Args:
+        path: its control socket.
+        operation: what to do.
+
+    Raises:
+        NoServer: no server listens there; nothing was done.
+        OperationRefused: the server said no, or could not; its own sentence.
+        SocketError: the server is of another kind, or fell silent; it may have been done.
+    """
+    request = Call(
+        operation=operation.name,
+        arguments=msgspec.Raw(msgspec.json.encode(operation)),
+        version=__version__,
+    )
+    with _connected(path) as connection:
+        try:
+            connection.sendall(msgspec.json.encode(request) + b"\n")
+            line = _read_answer(connection)
+        except TimeoutError:
+            raise SocketError(
+                "The server does not answer on its control socket: it hangs. What was asked for "
+                "may have been done."
+            ) from None
+        except OSError as error:
+            raise SocketError(f"The server hung up ({error.strerror}): see its log.") from None
+    return _decode(line, operation)
+
+
+@contextmanager
+def _connected(path: Path) -> Generator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(PATIENCE_SECONDS)
+        try:
+            with reachable(path) as address:
+                connection.connect(address)
+        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
+            raise NoServer(f"No server runs on {path.parent}.") from None
+        except OSError as error:
+            raise SocketError(
+                f"Cannot reach the server through {path} ({error.strerror or error}): "
+                "run this as the user that the server runs as."
+            ) from None
+        yield connection
+
+
+def _read_answer(connection: socket.socket) -> bytes:
+    """Read up to the first line that is not empty."""
+    received = bytearray()
+    while True:
+        chunk = connection.recv(1 << 16)
+        received += chunk
+        del received[: len(received) - len(received.lstrip(b"\n"))]
+        if b"\n" in chunk and received:
+            line, end, _ = bytes(received).partition(b"\n")
+            if end:
+                return line
+        if not chunk:
+            raise SocketError(
+                "The server stopped before it answered: look whether what was asked for was done."
+            )
+        if len(received) > ANSWER_BYTES_MAX:
+            raise SocketError("The server's answer is too long: ask for less.")
+
+
+def _decode(line: bytes, operation: Operation[Result]) -> Result:
+    try:
+        answer = msgspec.json.decode(line, type=Answer)
+        if answer.result is not None:
+            result: Result = msgspec.json.decode(answer.result, type=result_type(type(operation)))
+            return result
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise SocketError(
+            "The server's answer cannot be understood: use the greenroom command of its version "
+            f"(this one is {__version__})."
+        ) from None
+    raise OperationRefused(answer.error or "The server gave no answer.")

@@ -1,0 +1,60 @@
+"""Which exceptions are expected failures, and the sentence that an operator gets for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from greenroom.actors.kernel.errors import (
+    ActorUnavailable,
+    CommitUnsettled,
+    Refused,
+    StorageUnavailable,
+)
+from greenroom.config import ConfigError
+from greenroom.control.errors import ControlError
+from greenroom.persistence.errors import DatabaseError, StorageError
+from greenroom.sockets import ListenError
+from greenroom.supervisors.supervisor import RestartLimitExceeded, StartFailed
+
+_SPEAKING = (ConfigError, ControlError, StorageError, ListenError, Refused)
+"""Errors whose text is the operator's sentence already."""
+
+
+def sentence(error: BaseException) -> str | None:
+    """Return what to tell the operator, `None` when the error is nobody's fault but the code's.
+
+    Groups and failed starts are looked through: what counts is what lies below. A bug beside an
+    expected failure is still a bug.
+    """
+    texts = [_sentence(leaf) for leaf in _leaves(error)]
+    if any(text is None for text in texts):
+        return None
+    return next(iter(dict.fromkeys(text for text in texts if text)), None)
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    elif isinstance(error, StartFailed) and error.__cause__ is not None:
+        yield from _leaves(error.__cause__)
+    else:
+        yield error
+
+
+def _sentence(error: BaseException) -> str | None:
+    match error:
+        case StorageUnavailable():
+            return "The database does not answer: nothing was changed. Try again later."
+        case CommitUnsettled():
+            return "The database did not confirm the change in time: look whether it was made."
+        case ActorUnavailable():
+            return f"The server could not do it ({error}): see its log."
+        case DatabaseError() if not isinstance(error, StorageError):
+            return f"The database failed: {error}."
+        case RestartLimitExceeded():
+            return f"The server gave up: {error}; its log says why."
+        case _ if isinstance(error, _SPEAKING):
+            return str(error)
+        case _:
+            return None

@@ -1,0 +1,154 @@
+"""The first game: made at the first start, its keys kept in `<data dir>/first-game.json` (0600).
+
+Keys are hashed in the database, so a crash must never leave a game whose keys nobody has:
+
+1. the keys are written, durably, to `first-game.json.new`;
+2. the game is created with them;
+3. the file gets its final name.
+
+A start that finds the `.new` file goes on from where the last one stopped: with the game there, at
+3; without, at 2. A start that finds neither file makes a game only if there is none at all.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import msgspec
+
+from greenroom.actors.flows.games import GameKeys, create_game, make_game_keys
+from greenroom.actors.flows.world import World
+from greenroom.actors.player.tokens import hash_token
+from greenroom.control.errors import ControlError
+from greenroom.control.files import sync_directory, write_whole
+from greenroom.control.ready import FirstGame
+
+FILE_NAME = "first-game.json"
+GAME_NAME = "first-game"
+OWNER_NAME = "local"
+
+_logger = logging.getLogger(__name__)
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """What stands in `first-game.json.new`: the keys of a game that may not be there yet."""
+
+    api_token: str
+    api_private_token: str
+
+
+def first_game_file(data_dir: Path) -> Path:
+    """Return where the first game's keys are kept."""
+    return data_dir / FILE_NAME
+
+
+async def ensure_first_game(world: World, data_dir: Path) -> FirstGame | None:
+    """Make the first game if there is none; return it only if this call has made it.
+
+    Args:
+        world: where.
+        data_dir: held by the caller.
+
+    Raises:
+        ControlError: its file cannot be written or read.
+        ActorUnavailable: the database does not answer; the next start goes on.
+
+    Cancellation: the next start goes on from here.
+    """
+    final = first_game_file(data_dir)
+    begun = final.with_name(final.name + ".new")
+    try:
+        kept = _read_begun(begun)
+        if kept is None:
+            if final.exists() or await world.accounts.games():
+                return None
+            kept = _begin(begun)
+        first_game = await _finish(world, kept)
+        write_whole(begun, _encode(first_game))
+        begun.replace(final)
+        sync_directory(data_dir)
+    except OSError as error:
+        raise ControlError(
+            f"Cannot keep the first game's keys in {final}: {error.strerror}."
+        ) from None
+    return first_game
+
+
+def keep_rotated_keys(data_dir: Path, game_id: int, keys: GameKeys) -> None:
+    """Keep the file in step when it is the first game whose keys were rotated.
+
+    The rotation stands even if the file cannot be written: then the old one is only told about.
+    """
+    file = first_game_file(data_dir)
+    first_game = read_first_game(file)
+    if first_game is None or first_game.game_id != game_id:
+        return
+    newer = msgspec.structs.replace(
+        first_game, api_token=keys.api_token, api_private_token=keys.api_private_token
+    )
+    try:
+        write_whole(file, _encode(newer))
+    except OSError as error:
+        _logger.warning("%s still has the old keys: %s", file, error.strerror)
+
+
+def forget_first_game(data_dir: Path, game_id: int) -> None:
+    """Remove the file when it is the first game that was deleted."""
+    file = first_game_file(data_dir)
+    first_game = read_first_game(file)
+    if first_game is None or first_game.game_id != game_id:
+        return
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        _logger.warning("%s is of a deleted game: %s", file, error.strerror)
+
+
+def read_first_game(file: Path) -> FirstGame | None:
+    """Return what a first game's file holds, `None` when there is none or it is not ours."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=FirstGame)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _read_begun(begun: Path) -> _Kept | None:
+    try:
+        return msgspec.json.decode(begun.read_bytes(), type=_Kept)
+    except FileNotFoundError:
+        return None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise ControlError(f"{begun} is damaged: look into it, then remove it.") from None
+
+
+def _begin(begun: Path) -> _Kept:
+    keys = make_game_keys()
+    kept = _Kept(keys.api_token, keys.api_private_token)
+    write_whole(begun, msgspec.json.encode(kept))
+    return kept
+
+
+async def _finish(world: World, kept: _Kept) -> FirstGame:
+    """Create the game unless it is there already, whoever's start created it."""
+    accounts = world.accounts
+    game = await accounts.game_by_api_key(hash_token(kept.api_token))
+    if game is not None:
+        game_id, owner_name = game.game_id, game.owner_name
+    else:
+        owner = await accounts.owner_by_name(OWNER_NAME)
+        owner = owner or await accounts.create_owner(OWNER_NAME, "unlimited")
+        keys = GameKeys(kept.api_token, kept.api_private_token)
+        game_id, owner_name = await create_game(world, owner, GAME_NAME, keys), owner.name
+    return FirstGame(
+        game_id=game_id,
+        name=GAME_NAME,
+        owner=owner_name,
+        api_token=kept.api_token,
+        api_private_token=kept.api_private_token,
+    )
+
+
+def _encode(first_game: FirstGame) -> bytes:
+    """Return the file's content, one key a line, for people read it."""
+    return msgspec.json.format(msgspec.json.encode(first_game), indent=2) + b"\n"

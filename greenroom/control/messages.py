@@ -1,0 +1,274 @@
+"""What operators can ask for, and what they get: plain values, with a server and without one.
+
+An operation's arguments are a struct that names the operation and its result:
+`RotateKeys(Operation[GameKeys])`. `operations.py` carries them out. Times are UTC texts,
+documents JSON as stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Generic, TypeVar, get_args
+
+import msgspec
+
+from greenroom.actors.game.messages import Plan
+from greenroom.supervisors.tree import TreeNode
+
+Result_co = TypeVar("Result_co", covariant=True)
+
+PAGE_PLAYERS_MAX = 1000
+"""Players in one answer: what fits into `protocol.ANSWER_BYTES_MAX` many times over."""
+
+
+class Operation(msgspec.Struct, Generic[Result_co], frozen=True, forbid_unknown_fields=True):
+    """One thing an operator asks for."""
+
+    name: ClassVar[str]
+
+
+def result_type(operation: type[Operation[Any]]) -> Any:
+    """Return the type that an operation answers with."""
+    return get_args(operation.__orig_bases__[0])[0]  # type: ignore[attr-defined]
+
+
+# Results.
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Whom games belong to, and under which plan."""
+
+    owner_id: int
+    name: str
+    plan: Plan
+    created_at: str
+
+
+class Owners(msgspec.Struct, frozen=True):
+    """All owners, by id."""
+
+    owners: list[Owner]
+
+
+class Game(msgspec.Struct, frozen=True):
+    """A game without its document."""
+
+    game_id: int
+    name: str
+    owner: str
+    plan: Plan
+    created_at: str
+    updated_at: str
+
+
+class Games(msgspec.Struct, frozen=True):
+    """All games, by id."""
+
+    games: list[Game]
+
+
+class GameDetails(msgspec.Struct, frozen=True):
+    """A game with its document."""
+
+    game_id: int
+    name: str
+    owner: str
+    plan: Plan
+    created_at: str
+    updated_at: str
+    data: msgspec.Raw
+
+
+class GameKeys(msgspec.Struct, frozen=True):
+    """A game's new keys. They are told this once: only their hashes are kept."""
+
+    game_id: int
+    name: str
+    owner: str
+    api_token: str
+    api_private_token: str
+
+    def __repr__(self) -> str:
+        """Show no keys, for a repr ends up in logs."""
+        return f"GameKeys(game_id={self.game_id})"
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    """The game is gone, and so are all its players."""
+
+    game_id: int
+    players: int
+    """How many players were deleted with it."""
+
+
+class Player(msgspec.Struct, frozen=True):
+    """A player without his document."""
+
+    player_id: int
+    game_id: int
+    player_name: str
+    player_tag: str
+    is_online: bool
+    last_login: str | None
+    last_heartbeat: str | None
+    last_logout: str | None
+    created_at: str
+    updated_at: str
+
+
+class Players(msgspec.Struct, frozen=True):
+    """A page of a game's players, by id."""
+
+    players: list[Player]
+    next_after_id: int | None
+    """Give this as `after_id` for the next page; null on the last one."""
+
+
+class PlayerBan(msgspec.Struct, frozen=True):
+    """A ban in force."""
+
+    ban_id: str
+    ban_duration: str
+    ban_reason: str | None
+    banned_at: str
+    banned_until: str | None
+
+
+class PlayerDetails(msgspec.Struct, frozen=True):
+    """A player with his document, and his ban if one is in force."""
+
+    player_id: int
+    game_id: int
+    player_name: str
+    player_tag: str
+    is_online: bool
+    last_login: str | None
+    last_heartbeat: str | None
+    last_logout: str | None
+    created_at: str
+    updated_at: str
+    ban: PlayerBan | None
+    player_data: msgspec.Raw
+
+
+class Migration(msgspec.Struct, frozen=True):
+    """One step of the schema."""
+
+    version: int
+    name: str
+    is_applied: bool
+
+
+class Schema(msgspec.Struct, frozen=True):
+    """Where the schema stands."""
+
+    migrations: list[Migration]
+    applied_now: list[str] = []
+    """What this very command has applied."""
+
+
+class DatabaseAddress(msgspec.Struct, frozen=True):
+    """What psql needs to connect; holds the password where there is one."""
+
+    url: str
+
+
+# Operations.
+
+
+class CreateOwner(Operation[Owner], frozen=True):
+    """Add an owner."""
+
+    name: ClassVar[str] = "owner.create"
+    owner: str
+    plan: Plan
+
+
+class ListOwners(Operation[Owners], frozen=True):
+    """List all owners."""
+
+    name: ClassVar[str] = "owner.list"
+
+
+class SetPlan(Operation[Owner], frozen=True):
+    """Give an owner another plan, which counts for his games at once."""
+
+    name: ClassVar[str] = "owner.set_plan"
+    owner: str
+    plan: Plan
+
+
+class CreateGame(Operation[GameKeys], frozen=True):
+    """Add a game."""
+
+    name: ClassVar[str] = "game.create"
+    game: str
+    owner: str
+
+
+class ListGames(Operation[Games], frozen=True):
+    """List all games."""
+
+    name: ClassVar[str] = "game.list"
+
+
+class ShowGame(Operation[GameDetails], frozen=True):
+    """Show one game."""
+
+    name: ClassVar[str] = "game.show"
+    game_id: int
+
+
+class RotateKeys(Operation[GameKeys], frozen=True):
+    """Give a game new keys; the old ones are worthless at once."""
+
+    name: ClassVar[str] = "game.rotate_keys"
+    game_id: int
+
+
+class DeleteGame(Operation[Deleted], frozen=True):
+    """Delete a game with everything in it."""
+
+    name: ClassVar[str] = "game.delete"
+    game_id: int
+
+
+class ListPlayers(Operation[Players], frozen=True):
+    """List a game's players, by id, from the first after `after_id`."""
+
+    name: ClassVar[str] = "player.list"
+    game_id: int | None
+    """`None` for the only game there is."""
+    after_id: int
+    limit: int
+    """At most PAGE_PLAYERS_MAX."""
+
+
+class ShowPlayer(Operation[PlayerDetails], frozen=True):
+    """Show one player."""
+
+    name: ClassVar[str] = "player.show"
+    player_id: int
+
+
+class ShowTree(Operation[TreeNode], frozen=True):
+    """Draw the supervision tree of the running server."""
+
+    name: ClassVar[str] = "tree"
+
+
+class ShowSchema(Operation[Schema], frozen=True):
+    """Say which migrations are applied; changes nothing."""
+
+    name: ClassVar[str] = "db.status"
+
+
+class MigrateSchema(Operation[Schema], frozen=True):
+    """Bring the schema up to date."""
+
+    name: ClassVar[str] = "db.migrate"
+
+
+class ShowDatabaseAddress(Operation[DatabaseAddress], frozen=True):
+    """Say where the database is."""
+
+    name: ClassVar[str] = "db.url"

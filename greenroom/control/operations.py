@@ -1,0 +1,331 @@
+"""The operations: one async function each, in one table, for the control socket and for commands.
+
+They go through the actors, so that a running server never works with what was true before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar, overload
+
+import msgspec
+
+from greenroom.actors.flows import games as game_flows
+from greenroom.actors.flows.listing import list_players
+from greenroom.actors.flows.world import ID_MAX
+from greenroom.actors.game import messages as game_messages
+from greenroom.actors.game.messages import DescribeGame, GameNotFound, GameView
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
+from greenroom.actors.player import messages as player_messages
+from greenroom.actors.player.messages import DescribePlayer, PlayerView
+from greenroom.actors.player.rules import view
+from greenroom.control import messages
+from greenroom.control.errors import OperationRefused
+from greenroom.control.first_game import forget_first_game, keep_rotated_keys
+from greenroom.control.messages import PAGE_PLAYERS_MAX, Operation
+from greenroom.control.office import Office
+from greenroom.persistence.storage import database_status
+
+LOCAL_OWNER = "local"
+"""The owner who is there from the start, with the plan `unlimited`."""
+OWNER_NAME_CHARACTERS_MAX = 100
+
+Result = TypeVar("Result")
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One row of the table."""
+
+    arguments: type[Operation[Any]]
+    run: Callable[[Office, Any], Awaitable[Any]]
+
+
+async def run(office: Office, operation: Operation[Result]) -> Result:
+    """Carry out an operation.
+
+    Raises:
+        OperationRefused, Refused: it cannot be done as asked; nothing changed.
+        ActorUnavailable: the database does not answer, or worse.
+    """
+    result: Result = await OPERATIONS[operation.name].run(office, operation)
+    return result
+
+
+async def create_owner(office: Office, ask: messages.CreateOwner) -> messages.Owner:
+    """Add an owner; names are unique."""
+    name = ask.owner
+    if not name.strip() or len(name) > OWNER_NAME_CHARACTERS_MAX or not name.isprintable():
+        raise OperationRefused(
+            f"An owner's name must be 1 to {OWNER_NAME_CHARACTERS_MAX} characters, "
+            "without control characters."
+        )
+    if await office.world.accounts.owner_by_name(name) is not None:
+        raise OperationRefused(f"There is already an owner named {name}.")
+    return _owner(await office.world.accounts.create_owner(name, ask.plan))
+
+
+async def list_owners(office: Office, _: messages.ListOwners) -> messages.Owners:
+    """List all owners."""
+    return messages.Owners([_owner(owner) for owner in await office.world.accounts.owners()])
+
+
+async def set_plan(office: Office, ask: messages.SetPlan) -> messages.Owner:
+    """Give an owner another plan; his active games hear of it."""
+    owner = await _owner_named(office, ask.owner)
+    await game_flows.set_plan(office.world, owner.owner_id, ask.plan)
+    return _owner(msgspec.structs.replace(owner, plan=ask.plan))
+
+
+async def create_game(office: Office, ask: messages.CreateGame) -> messages.GameKeys:
+    """Add a game; `local`, whom every installation has, is made when it is his first."""
+    owner = (
+        await local_owner(office)
+        if ask.owner == LOCAL_OWNER
+        else await _owner_named(office, ask.owner)
+    )
+    keys = game_flows.make_game_keys()
+    game_id = await game_flows.create_game(office.world, owner, ask.game, keys)
+    return _keys(game_id, ask.game, owner.name, keys)
+
+
+async def list_games(office: Office, _: messages.ListGames) -> messages.Games:
+    """List all games."""
+    games = await office.world.accounts.games()
+    return messages.Games(
+        [
+            messages.Game(
+                game_id=game.game_id,
+                name=game.name,
+                owner=game.owner_name,
+                plan=game.plan,
+                created_at=_time(game.created_at),
+                updated_at=_time(game.updated_at),
+            )
+            for game in games
+        ]
+    )
+
+
+async def show_game(office: Office, ask: messages.ShowGame) -> messages.GameDetails:
+    """Show one game, as its actor sees it."""
+    game = await _game(office, ask.game_id)
+    return messages.GameDetails(
+        game_id=game.game_id,
+        name=game.name,
+        owner=game.owner_name,
+        plan=game.plan,
+        created_at=_time(game.created_at),
+        updated_at=_time(game.updated_at),
+        data=msgspec.Raw(game.data),
+    )
+
+
+async def rotate_keys(office: Office, ask: messages.RotateKeys) -> messages.GameKeys:
+    """Give a game new keys; those of the first game are kept in its file, too."""
+    game = await _game(office, ask.game_id)
+    keys = game_flows.make_game_keys()
+    await game_flows.rotate_game_keys(office.world, ask.game_id, keys)
+    keep_rotated_keys(office.settings.data_dir, ask.game_id, keys)
+    return _keys(game.game_id, game.name, game.owner_name, keys)
+
+
+async def delete_game(office: Office, ask: messages.DeleteGame) -> messages.Deleted:
+    """Delete a game with everything in it."""
+    players = 0
+
+    def count(deleted: int) -> None:
+        nonlocal players
+        players = deleted
+
+    try:
+        await game_flows.delete_game(office.world, _id(ask.game_id, "game"), count)
+    except GameNotFound:
+        raise _no("game", ask.game_id) from None
+    forget_first_game(office.settings.data_dir, ask.game_id)
+    return messages.Deleted(game_id=ask.game_id, players=players)
+
+
+async def list_game_players(office: Office, ask: messages.ListPlayers) -> messages.Players:
+    """List a page of a game's players, as those in memory see themselves."""
+    game_id = ask.game_id
+    if game_id is None:
+        game_id = await _only_game(office)
+    else:
+        await _game(office, game_id)
+    limit = min(max(ask.limit, 1), PAGE_PLAYERS_MAX)
+    found: list[PlayerView] = []
+    async for page in list_players(office.world, game_id, ask.after_id, limit):
+        found.extend(page)
+    players = [_player(player) for player in found]
+    following = players[-1].player_id if len(players) == limit else None
+    return messages.Players(players=players, next_after_id=following)
+
+
+async def show_player(office: Office, ask: messages.ShowPlayer) -> messages.PlayerDetails:
+    """Show one player: his row with his ban, and his own newer word if he is in memory."""
+    record = await office.world.accounts.player(_id(ask.player_id, "player"))
+    if record is None:
+        raise _no("player", ask.player_id)
+    player = view(record)
+    active = office.world.players.active(ask.player_id)
+    if active is not None:
+        with suppress(ActorUnavailable):  # his row will do
+            player = await active.ask(DescribePlayer())
+    shown = msgspec.structs.asdict(_player(player))
+    return messages.PlayerDetails(
+        **shown, ban=_ban(record.ban), player_data=msgspec.Raw(player.player_data)
+    )
+
+
+async def show_tree(office: Office, _: messages.ShowTree) -> Any:
+    """Draw the supervision tree."""
+    return office.tree()
+
+
+async def show_schema(office: Office, _: messages.ShowSchema) -> messages.Schema:
+    """Say which migrations are applied."""
+    return await schema_of(office.conninfo)
+
+
+async def migrate_schema(office: Office, _: messages.MigrateSchema) -> messages.Schema:
+    """Whoever has an office has migrated already: there is nothing left to do."""
+    return await schema_of(office.conninfo)
+
+
+async def show_database_address(
+    office: Office, _: messages.ShowDatabaseAddress
+) -> messages.DatabaseAddress:
+    """Say where the database is."""
+    return messages.DatabaseAddress(as_url(office.conninfo))
+
+
+async def local_owner(office: Office) -> game_messages.Owner:
+    """Return the owner `local`, made when missing."""
+    accounts = office.world.accounts
+    owner = await accounts.owner_by_name(LOCAL_OWNER)
+    return owner or await accounts.create_owner(LOCAL_OWNER, "unlimited")
+
+
+async def schema_of(conninfo: str) -> messages.Schema:
+    """Return which migrations of a database are applied.
+
+    Raises:
+        StorageError: it cannot be reached, or its schema and the code do not fit together.
+    """
+    states = await database_status(conninfo)
+    return messages.Schema([messages.Migration(s.version, s.name, s.is_applied) for s in states])
+
+
+def as_url(conninfo: str) -> str:
+    """Return a connection string as a URL, which psql and others take; URLs as they are."""
+    if "://" in conninfo:
+        return conninfo
+    from urllib.parse import quote, urlencode
+
+    from psycopg.conninfo import conninfo_to_dict
+
+    parameters = {key: str(value) for key, value in conninfo_to_dict(conninfo).items()}
+    database = quote(parameters.pop("dbname", ""), safe="")
+    return f"postgresql:///{database}?{urlencode(parameters, quote_via=quote)}"
+
+
+async def _owner_named(office: Office, name: str) -> game_messages.Owner:
+    owner = await office.world.accounts.owner_by_name(name)
+    if owner is None:
+        raise OperationRefused(f"There is no owner named {name}: see greenroom owner list.")
+    return owner
+
+
+async def _game(office: Office, game_id: int) -> GameView:
+    try:
+        return await office.world.games.ref(_id(game_id, "game")).ask(DescribeGame())
+    except (ActorStopped, GameNotFound):
+        raise _no("game", game_id) from None
+
+
+async def _only_game(office: Office) -> int:
+    games = await office.world.accounts.games()
+    if len(games) != 1:
+        raise OperationRefused(
+            f"There are {len(games)} games: say which one; see greenroom game list."
+        )
+    return games[0].game_id
+
+
+def _id(number: int, what: Literal["game", "player"]) -> int:
+    if not 1 <= number <= ID_MAX:
+        raise _no(what, number)
+    return number
+
+
+def _no(what: Literal["game", "player"], number: int) -> OperationRefused:
+    return OperationRefused(f"There is no {what} {number}: see greenroom {what} list.")
+
+
+def _keys(game_id: int, name: str, owner: str, keys: game_flows.GameKeys) -> messages.GameKeys:
+    return messages.GameKeys(game_id, name, owner, keys.api_token, keys.api_private_token)
+
+
+def _owner(owner: game_messages.Owner) -> messages.Owner:
+    return messages.Owner(owner.owner_id, owner.name, owner.plan, _time(owner.created_at))
+
+
+def _player(player: PlayerView) -> messages.Player:
+    return messages.Player(
+        player_id=player.player_id,
+        game_id=player.game_id,
+        player_name=player.player_name,
+        player_tag=f"#{player.player_tag}",
+        is_online=player.is_online,
+        last_login=_time(player.last_login),
+        last_heartbeat=_time(player.last_heartbeat),
+        last_logout=_time(player.last_logout),
+        created_at=_time(player.created_at),
+        updated_at=_time(player.updated_at),
+    )
+
+
+def _ban(ban: player_messages.Ban | None) -> messages.PlayerBan | None:
+    if ban is None:
+        return None
+    return messages.PlayerBan(
+        ban_id=ban.ban_id,
+        ban_duration=ban.ban_duration,
+        ban_reason=ban.ban_reason,
+        banned_at=_time(ban.banned_at),
+        banned_until=_time(ban.banned_until),
+    )
+
+
+@overload
+def _time(seconds: int) -> str: ...
+@overload
+def _time(seconds: None) -> None: ...
+@overload
+def _time(seconds: int | None) -> str | None: ...
+def _time(seconds: int | None) -> str | None:
+    """Return Unix seconds as the wire shows them: `2026-03-13T14:01:49Z`."""
+    return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+_FUNCTIONS: dict[type[Operation[Any]], Callable[[Office, Any], Awaitable[Any]]] = {
+    messages.CreateOwner: create_owner,
+    messages.ListOwners: list_owners,
+    messages.SetPlan: set_plan,
+    messages.CreateGame: create_game,
+    messages.ListGames: list_games,
+    messages.ShowGame: show_game,
+    messages.RotateKeys: rotate_keys,
+    messages.DeleteGame: delete_game,
+    messages.ListPlayers: list_game_players,
+    messages.ShowPlayer: show_player,
+    messages.ShowTree: show_tree,
+    messages.ShowSchema: show_schema,
+    messages.MigrateSchema: migrate_schema,
+    messages.ShowDatabaseAddress: show_database_address,
+}
+OPERATIONS = {
+    arguments.name: Entry(arguments, function) for arguments, function in _FUNCTIONS.items()
+}

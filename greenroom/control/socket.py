@@ -1,0 +1,168 @@
+"""The server's side of the control socket: a supervised service beside the other listeners.
+
+Whoever can open the socket may do everything. It is the kernel that lets only the server's user
+(and root) open it: mode 0600.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import trio
+
+from greenroom import __version__
+from greenroom.control.errors import SocketError
+from greenroom.control.failures import sentence
+from greenroom.control.office import Office
+from greenroom.control.operations import OPERATIONS
+from greenroom.control.protocol import (
+    CALL_BYTES_MAX,
+    STILL_AT_IT_SECONDS,
+    Answer,
+    Call,
+    reachable,
+)
+
+CONNECTIONS_MAX = 16
+"""Commands served at a time; more wait in the backlog, which is no harm for people."""
+CALL_SECONDS_MAX = 10.0
+"""How long a client may take to send its line, and to take in each part of the answer."""
+BACKLOG = 64
+
+_logger = logging.getLogger(__name__)
+
+
+async def run(
+    office: Office, path: Path, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Serve the command line until cancelled; the socket is there once this has started.
+
+    A socket that lies there already is taken for a dead server's: the lock of the data directory,
+    which the caller holds, keeps a living one away.
+
+    Raises:
+        SocketError: the socket cannot be made.
+    """
+    listener = _listen(path)
+    try:
+        free = trio.Semaphore(CONNECTIONS_MAX)
+        async with trio.open_nursery() as nursery:
+            task_status.started()
+            while True:
+                await free.acquire()
+                nursery.start_soon(_serve, office, await _accept(listener), free)
+    finally:
+        listener.socket.close()
+        _remove(path)
+
+
+def _listen(path: Path) -> trio.SocketListener:
+    """Bind, shut out everybody else, and only then listen: before that nobody can connect."""
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        path.unlink(missing_ok=True)
+        with reachable(path) as address:
+            bound.bind(address)
+            Path(address).chmod(0o600)
+        bound.listen(BACKLOG)
+        return trio.SocketListener(trio.socket.from_stdlib_socket(bound))
+    except OSError as error:
+        bound.close()
+        raise SocketError(f"Cannot open the control socket {path}: {error.strerror}.") from None
+    except BaseException:
+        bound.close()
+        raise
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):  # a socket that nobody listens on says "no server" as well
+        path.unlink(missing_ok=True)
+
+
+async def _accept(listener: trio.SocketListener) -> trio.SocketStream:
+    """Wait for the next client; running out of descriptors is waited out."""
+    while True:
+        try:
+            return await listener.accept()
+        except OSError as error:
+            _logger.warning("cannot accept a control connection: %s", error.strerror)
+            await trio.sleep(1)
+
+
+async def _serve(office: Office, stream: trio.SocketStream, free: trio.Semaphore) -> None:
+    """Answer one call. Whatever happens here ends with this connection."""
+    try:
+        async with stream:
+            line = None
+            with trio.move_on_after(CALL_SECONDS_MAX):
+                line = await _read_line(stream)
+            if line is not None:
+                answer = await _answer_patiently(office, line, stream)
+                await _send(stream, msgspec.json.encode(answer) + b"\n")
+    except (trio.BrokenResourceError, trio.TooSlowError):
+        _logger.debug("a control client left before its answer; what it asked for is done")
+    except Exception:
+        _logger.exception("a control connection failed")
+    finally:
+        free.release()
+
+
+async def _read_line(stream: trio.SocketStream) -> bytes | None:
+    """Return the client's line, `None` when there will be none."""
+    received = bytearray()
+    while b"\n" not in received:
+        chunk = await stream.receive_some(1 << 16)
+        received += chunk
+        if not chunk or len(received) > CALL_BYTES_MAX:
+            return None
+    return bytes(received).partition(b"\n")[0]
+
+
+async def _send(stream: trio.SocketStream, content: bytes) -> None:
+    for start in range(0, len(content), 1 << 16):
+        with trio.fail_after(CALL_SECONDS_MAX):
+            await stream.send_all(content[start : start + (1 << 16)])
+
+
+async def _answer_patiently(office: Office, line: bytes, stream: trio.SocketStream) -> Answer:
+    """Carry out the call, telling the client from time to time that it goes on."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_say_still_at_it, stream)
+        answer = await _answer(office, line)
+        nursery.cancel_scope.cancel()
+    return answer
+
+
+async def _say_still_at_it(stream: trio.SocketStream) -> None:
+    """A client that has gone changes nothing: the operation goes on to its end."""
+    while True:
+        await trio.sleep(STILL_AT_IT_SECONDS)
+        try:
+            await _send(stream, b"\n")
+        except (trio.BrokenResourceError, trio.TooSlowError):
+            return
+
+
+async def _answer(office: Office, line: bytes) -> Answer:
+    try:
+        call = msgspec.json.decode(line, type=Call)
+        entry = OPERATIONS[call.operation]
+        arguments = msgspec.json.decode(call.arguments, type=entry.arguments)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
+        return Answer(
+            error=f"The running server (version {__version__}) does not understand this command: "
+            "use the greenroom command of its version."
+        )
+    try:
+        result = await entry.run(office, arguments)
+        return Answer(result=msgspec.Raw(msgspec.json.encode(result)))
+    except Exception as error:
+        text = sentence(error)
+        if text is None:
+            _logger.exception("%s failed", call.operation)
+            text = f"{call.operation} failed through a bug in the server: its log has the details."
+        return Answer(error=text)
