@@ -1,0 +1,9 @@
+"""What goes wrong with the embedded Postgres, as one sentence that says what to do."""
+
+from __future__ import annotations
+
+from greenroom.persistence.errors import StorageError
+
+
+class EmbeddedPostgresError(StorageError):
+    """The embedded Postgres cannot run; the text is for the operator."""

@@ -1,0 +1,67 @@
+"""What all tests share: directories for servers, and fresh migrated databases."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import trio
+from postgres_kit import PostgresProcess
+
+from greenroom.persistence.driver import Connection
+from greenroom.persistence.migrations import migrate
+
+TEMPLATE = "migrated"
+CONNECT_SECONDS_MAX = 30.0
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """An empty directory with a short path that every user can pass through.
+
+    pytest's own `tmp_path` is root's alone when root runs the tests, so a server's database would
+    go to /var/lib/greenroom, and stay there.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="greenroom-"))
+    directory.chmod(0o711)
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresProcess]:
+    """A Postgres for one test worker, with a migrated database to copy. Not to be killed."""
+    server = PostgresProcess.make()
+    try:
+        server.start()
+        trio.run(_migrate, server.create_database(TEMPLATE))
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def database_url(postgres_server: PostgresProcess) -> Iterator[str]:
+    """How to connect to a migrated database that is this test's alone."""
+    name = f"test_{next(_numbers)}"
+    _administer(postgres_server, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+    yield postgres_server.conninfo(name)
+    _administer(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def _migrate(conninfo: str) -> None:
+    connection = await Connection.connect(conninfo, seconds_max=CONNECT_SECONDS_MAX)
+    await migrate(connection)
+    connection.close()
+
+
+def _administer(server: PostgresProcess, sql: str) -> None:
+    with psycopg.connect(server.conninfo("postgres"), autocommit=True) as connection:
+        connection.execute(sql.encode())

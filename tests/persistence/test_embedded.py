@@ -1,0 +1,379 @@
+"""The embedded Postgres, with real processes that are really killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import trio
+
+from greenroom.persistence import embedded, embedded_cluster, embedded_sockets, embedded_system
+from greenroom.persistence.embedded import EmbeddedPostgres, EmbeddedPostgresError, inspect
+from greenroom.persistence.embedded_account import choose_account
+from greenroom.persistence.embedded_process import find_postmaster, read_pid_file
+
+SERVER = """
+    import sys, trio
+    from pathlib import Path
+    from greenroom.persistence.embedded import EmbeddedPostgres
+
+    async def main():
+        async with trio.open_nursery() as nursery:
+            print(await nursery.start(EmbeddedPostgres(Path(sys.argv[1])).run), flush=True)
+
+    trio.run(main)
+"""
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="root alone runs Postgres as another user")
+
+
+@contextlib.asynccontextmanager
+async def running(data_dir: Path) -> AsyncIterator[str]:
+    """Run an embedded Postgres; yields how to connect."""
+    async with trio.open_nursery() as nursery:
+        yield await nursery.start(EmbeddedPostgres(data_dir).run)
+        nursery.cancel_scope.cancel()
+
+
+@contextlib.contextmanager
+def server_process(data_dir: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run an embedded Postgres in a process of its own; yields it and how to connect."""
+    command = [sys.executable, "-c", textwrap.dedent(SERVER), str(data_dir)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield server, server.stdout.readline().strip()
+        finally:
+            server.kill()
+
+
+def ask(conninfo: str, sql: str) -> object:
+    """Run one statement, committed, and return the first value of its first row."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        cursor = connection.execute(sql.encode())
+        row = cursor.fetchone() if cursor.description else None
+        return row[0] if row else None
+
+
+def postmaster_pid(data_dir: Path) -> int:
+    file = read_pid_file(data_dir / "postgres")
+    assert file is not None
+    return file.pid
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with trio.fail_after(30):
+        while not condition():  # noqa: ASYNC110 (a file has no event)
+            await trio.sleep(0.01)
+
+
+async def until_answered(conninfo: str, sql: str) -> object:
+    """Ask until there is an answer: Postgres may be starting."""
+    with trio.fail_after(30):
+        while True:
+            try:
+                return ask(conninfo, sql)
+            except psycopg.OperationalError:
+                await trio.sleep(0.01)
+    raise AssertionError
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+async def test_what_was_written_is_there_after_a_clean_stop(data_dir: Path) -> None:
+    async with running(data_dir) as conninfo:
+        ask(conninfo, "CREATE TABLE notes AS SELECT 'kept' AS note")
+        assert ask(conninfo, "SHOW synchronous_commit") == "on"
+        assert ask(conninfo, "SHOW listen_addresses") == ""
+    assert read_pid_file(data_dir / "postgres") is None
+    async with running(data_dir) as again:
+        assert again == conninfo
+        assert ask(again, "SELECT note FROM notes") == "kept"
+    assert "was not properly shut down" not in (data_dir / "postgres.log").read_text()
+
+
+async def test_a_postgres_whose_server_was_killed_is_adopted(data_dir: Path) -> None:
+    with server_process(data_dir) as (server, conninfo):
+        ask(conninfo, "CREATE TABLE notes AS SELECT 'kept' AS note")
+        pid = postmaster_pid(data_dir)
+        server.kill()
+        server.wait()
+        assert inspect(data_dir).pid == pid
+        async with running(data_dir) as adopted:
+            assert adopted == conninfo
+            assert postmaster_pid(data_dir) == pid
+            assert ask(adopted, "SELECT note FROM notes") == "kept"
+        assert inspect(data_dir).pid is None
+
+
+async def test_an_adopted_postgres_that_dies_is_started_again(data_dir: Path) -> None:
+    with server_process(data_dir) as (server, _):
+        server.kill()
+        server.wait()
+        async with running(data_dir) as conninfo:
+            pid = postmaster_pid(data_dir)
+            kill(pid)
+            assert await until_answered(conninfo, "SELECT 1") == 1
+            assert postmaster_pid(data_dir) != pid
+
+
+async def test_a_killed_postgres_is_started_again_with_what_was_committed(data_dir: Path) -> None:
+    async with running(data_dir) as conninfo:
+        ask(conninfo, "CREATE TABLE notes (note text)")
+        for count in range(1, 4):
+            ask(conninfo, f"INSERT INTO notes VALUES ('note {count}')")
+            kill(postmaster_pid(data_dir))
+            assert await until_answered(conninfo, "SELECT count(*) FROM notes") == count
+
+
+async def test_a_postgres_that_dies_again_and_again_is_given_up(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "RESTARTS_MAX", 1)
+    with pytest.RaisesGroup(pytest.RaisesExc(EmbeddedPostgresError, match="died 2 times")):
+        async with running(data_dir) as conninfo:
+            kill(postmaster_pid(data_dir))
+            await until_answered(conninfo, "SELECT 1")
+            kill(postmaster_pid(data_dir))
+            await trio.sleep_forever()
+
+
+async def test_a_second_server_on_the_same_data_directory_is_refused(data_dir: Path) -> None:
+    async with running(data_dir) as conninfo:
+        with pytest.raises(EmbeddedPostgresError, match="Another Greenroom"):
+            await EmbeddedPostgres(data_dir).run()
+        assert ask(conninfo, "SELECT 1") == 1
+
+
+async def test_interrupting_the_terminal_does_not_reach_postgres(data_dir: Path) -> None:
+    async with running(data_dir):
+        pid = postmaster_pid(data_dir)
+        assert os.getsid(pid) == pid != os.getsid(0)
+
+
+@pytest.mark.parametrize("number", ["dead", "foreign"])
+async def test_a_stale_pid_file_is_survived(data_dir: Path, number: str) -> None:
+    async with running(data_dir) as conninfo:
+        content = (data_dir / "postgres" / "postmaster.pid").read_text()
+        owner = (data_dir / "postgres").stat().st_uid
+        kill(postmaster_pid(data_dir))
+        await until_answered(conninfo, "SELECT 1")
+    # a process of the very user that Postgres runs as, which Postgres itself would believe in
+    options = {"user": owner} if os.geteuid() == 0 else {}
+    with subprocess.Popen(["sleep", "60"], **options) as foreign:  # type: ignore[call-overload]
+        pid = foreign.pid
+        if number == "dead":
+            foreign.kill()
+            foreign.wait()
+        for name in ("postgres/postmaster.pid", "postgres-socket/.s.PGSQL.5432.lock"):
+            file = data_dir / name
+            file.write_text("\n".join([str(pid), *content.splitlines()[1:]]) + "\n")
+            if os.geteuid() == 0:
+                os.chown(file, owner, -1)
+        assert find_postmaster(data_dir / "postgres") is None
+        async with running(data_dir) as again:
+            assert ask(again, "SELECT 1") == 1
+        foreign.kill()
+
+
+async def test_a_postgres_that_calls_itself_ready_and_hangs_is_replaced(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "ANSWER_SECONDS_MAX", 0.1)
+    steps = tuple((number, 0.1) for number, _ in embedded.STOP_STEPS[:2])
+    monkeypatch.setattr(embedded, "STOP_STEPS", (*steps, embedded.STOP_STEPS[2]))
+    with server_process(data_dir) as (server, _):
+        pid = postmaster_pid(data_dir)
+        server.kill()
+        server.wait()
+        os.kill(pid, signal.SIGSTOP)
+        monkeypatch.setattr(embedded, "ANSWER_SECONDS_MAX", 0.1)
+        async with running(data_dir) as conninfo:
+            assert ask(conninfo, "SELECT 1") == 1
+            assert postmaster_pid(data_dir) != pid
+
+
+async def test_an_interrupted_initdb_is_begun_anew(data_dir: Path) -> None:
+    (data_dir / "postgres.new" / "base").mkdir(parents=True)
+    (data_dir / "postgres.new" / "PG_VERSION").write_text("18\n")
+    async with running(data_dir) as conninfo:
+        assert ask(conninfo, "SELECT 1") == 1
+    assert not (data_dir / "postgres.new").exists()
+
+
+async def test_a_database_of_another_major_version_is_refused_and_left_alone(
+    data_dir: Path,
+) -> None:
+    async with running(data_dir):
+        pass
+    version = data_dir / "postgres" / "PG_VERSION"
+    version.write_text("17\n")
+    with pytest.raises(EmbeddedPostgresError, match=r"is of Postgres 17, but .* Postgres 18"):
+        await EmbeddedPostgres(data_dir).run()
+    assert version.read_text() == "17\n"
+
+
+async def test_something_else_in_the_databases_place_is_refused(data_dir: Path) -> None:
+    (data_dir / "postgres").mkdir()
+    if os.geteuid() == 0:
+        os.chown(data_dir / "postgres", 65534, 65534)
+    with pytest.raises(EmbeddedPostgresError, match="is in the way"):
+        await EmbeddedPostgres(data_dir).run()
+
+
+async def test_a_link_to_a_lost_database_is_refused(data_dir: Path) -> None:
+    (data_dir / "postgres").symlink_to(data_dir / "gone")
+    with pytest.raises(EmbeddedPostgresError, match=r"should lie in .*gone, but is not there"):
+        await EmbeddedPostgres(data_dir).run()
+
+
+async def test_a_missing_data_directory_is_one_sentence(data_dir: Path) -> None:
+    with pytest.raises(EmbeddedPostgresError, match="No such file or directory"):
+        await EmbeddedPostgres(data_dir / "missing").run()
+
+
+async def test_what_postgres_says_when_it_does_not_start_is_told(data_dir: Path) -> None:
+    async with running(data_dir):
+        pass
+    with (data_dir / "postgres" / "postgresql.conf").open("a") as file:
+        file.write("nonsense = on\n")
+    with pytest.raises(EmbeddedPostgresError, match=r"does not start: .*nonsense|errors"):
+        await EmbeddedPostgres(data_dir).run()
+
+
+@pytest.mark.parametrize("name", ["a" * 90, "comma, space and 'quotes\"", "ü" * 40])
+async def test_the_sockets_path_is_short_and_plain_whatever_the_data_directorys(
+    data_dir: Path, name: str
+) -> None:
+    deep = data_dir / name
+    deep.mkdir(mode=0o711)
+    async with running(deep) as conninfo:
+        assert ask(conninfo, "SELECT 1") == 1
+        host = Path(
+            str(
+                ask(
+                    conninfo,
+                    "SELECT setting FROM pg_settings WHERE name = 'unix_socket_directories'",
+                )
+            ).strip('"')
+        )
+        assert host.stat().st_mode & 0o777 == 0o700
+    if not host.is_relative_to(data_dir):
+        host.rmdir()
+
+
+def test_a_socket_directory_that_another_user_made_is_refused(data_dir: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs another user's directory")
+    account = choose_account(None)
+    squatted = data_dir / "postgres-socket"
+    squatted.mkdir()
+    os.chown(squatted, 12345, 12345)
+    with pytest.raises(EmbeddedPostgresError, match="another user's: remove it"):
+        embedded_sockets.make_socket_directory(data_dir / "postgres", "0" * 16, account)
+
+
+async def test_the_log_is_bounded(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded_cluster, "LOG_BYTES_MAX", 100)
+    monkeypatch.setattr(embedded, "LOG_CHECK_SECONDS", 0.01)
+    log = data_dir / "postgres.log"
+    async with running(data_dir):
+        await until(lambda: log.stat().st_size == 0)
+        assert "ready to accept connections" in (data_dir / "postgres.log.1").read_text()
+    assert "database system is shut down" in log.read_text()
+
+
+@as_root
+async def test_where_postgress_user_cannot_enter_the_data_directory_the_database_lies_elsewhere(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = data_dir / "system"
+    monkeypatch.setattr(embedded_system, "SYSTEM_DIRECTORY", system)
+    monkeypatch.setattr(embedded_cluster, "SYSTEM_DIRECTORY", system)
+    private = data_dir / "private"
+    private.mkdir(mode=0o700)
+    async with running(private) as conninfo:
+        ask(conninfo, "CREATE TABLE notes AS SELECT 'kept' AS note")
+        assert (private / "postgres").resolve().parent == system / "clusters"
+        copied = shutil.copytree(private, data_dir / "copy", symlinks=True)
+        with pytest.raises(EmbeddedPostgresError, match="Another Greenroom"):
+            await EmbeddedPostgres(copied).run()
+    assert private.stat().st_mode & 0o777 == 0o700
+    (private / "postgres").unlink()  # killed between making the database and linking to it
+    async with running(private) as conninfo:
+        assert ask(conninfo, "SELECT note FROM notes") == "kept"
+
+
+@as_root
+async def test_roots_default_data_directory_lets_postgress_user_pass(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = data_dir / "system"
+    system.mkdir(mode=0o700)
+    monkeypatch.setattr(embedded_system, "SYSTEM_DIRECTORY", system)
+    monkeypatch.setattr(embedded_cluster, "SYSTEM_DIRECTORY", system)
+    async with running(system) as conninfo:
+        assert ask(conninfo, "SELECT 1") == 1
+    assert not (system / "postgres").is_symlink()
+    assert system.stat().st_mode & 0o777 == 0o710
+
+
+@as_root
+async def test_programs_that_postgress_user_cannot_read_are_copied(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from greenroom.persistence import embedded_binaries
+
+    system = data_dir / "system"
+    monkeypatch.setattr(embedded_system, "SYSTEM_DIRECTORY", system)
+    private = data_dir / "private"
+    private.mkdir(mode=0o700)
+    package = embedded_binaries._installed_package()
+    for name in (package.name, f"{package.name}.libs"):
+        (private / name).symlink_to(package.with_name(name))
+    monkeypatch.setattr(embedded_binaries, "_installed_package", lambda: private / package.name)
+    cluster = data_dir / "data"
+    cluster.mkdir(mode=0o711)
+    old_mask = os.umask(0o077)
+    try:
+        async with running(cluster) as conninfo:
+            assert ask(conninfo, "SELECT 1") == 1
+    finally:
+        os.umask(old_mask)
+    account = choose_account(None)
+    assert embedded_binaries.find_binaries(account).directory.is_relative_to(system)
+
+
+def test_without_binaries_for_this_platform_the_way_out_is_named(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(EmbeddedPostgresError, match="set DATABASE_URL"):
+        inspect(data_dir)
+
+
+@as_root
+async def test_an_existing_database_runs_as_its_owner(data_dir: Path) -> None:
+    async with running(data_dir):
+        pass
+    for path in [
+        data_dir / "postgres",
+        *(data_dir / "postgres").rglob("*"),
+        data_dir / "postgres-socket",
+    ]:
+        os.chown(path, 65534, 65534, follow_symlinks=False)
+    assert inspect(data_dir).account == "nobody"
+    async with running(data_dir) as conninfo:
+        assert Path(f"/proc/{postmaster_pid(data_dir)}").stat().st_uid == 65534
+        assert ask(conninfo, "SELECT 1") == 1
