@@ -33,6 +33,8 @@ class PlayerCaller(GameCaller, gc=False):
 
     player: Ref[PlayerRole]
     player_id: int
+    token_hash: bytes
+    """Of the token he called with: rotation replaces just that one."""
 
 
 class AdminCaller(GameCaller, gc=False):

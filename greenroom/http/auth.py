@@ -1,0 +1,95 @@
+"""Tokens to callers: project key, then player token or admin key, then the ban."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from greenroom.actors.flows.identify import (
+    GameIdentity,
+    identify_admin,
+    identify_game,
+    identify_player,
+)
+from greenroom.actors.flows.world import World
+from greenroom.actors.player.messages import InvalidPlayerToken, PlayerOfAnotherGame
+from greenroom.http.caller import AdminCaller, Caller, GameCaller, PlayerCaller
+from greenroom.http.errors import InvalidProjectKey, Unauthorized
+from greenroom.http.request import Request
+from greenroom.http.table import Auth, TokenTexts
+
+PROJECT_KEY_HEADER = "X-Api-Token"
+ADMIN_KEY_HEADER = "X-Api-Private-Token"
+PLAYER_TOKEN_HEADER = "X-Game-Player-Token"  # noqa: S105 - the name of a header
+
+_project_key = PROJECT_KEY_HEADER.lower()
+_admin_key = ADMIN_KEY_HEADER.lower()
+_player_token = PLAYER_TOKEN_HEADER.lower()
+
+Authenticate = Callable[[World, TokenTexts, Request], Awaitable[Caller]]
+
+
+class TokenMissing(Unauthorized):
+    """A token was not given (or given empty); no guess at one, so it counts against nobody."""
+
+
+class TokenInvalid(Unauthorized):
+    """A player token or an admin key is not valid here."""
+
+
+async def _identify_game(world: World, texts: TokenTexts, request: Request) -> GameIdentity:
+    key = request.headers.get(_project_key)
+    if not key:
+        raise TokenMissing(texts.key_missing)
+    identity = await identify_game(world, key)
+    if identity is None:
+        raise InvalidProjectKey
+    return identity
+
+
+async def _game_caller(world: World, texts: TokenTexts, request: Request) -> GameCaller:
+    identity = await _identify_game(world, texts, request)
+    return GameCaller(world, request.address, identity.game, identity.game_id)
+
+
+async def _admin_caller(world: World, texts: TokenTexts, request: Request) -> AdminCaller:
+    identity = await _identify_game(world, texts, request)
+    key = request.headers.get(_admin_key)
+    if not key:
+        raise TokenMissing(texts.token_missing)
+    if not await identify_admin(world, identity, key):
+        raise TokenInvalid(texts.token_invalid)
+    return AdminCaller(world, request.address, identity.game, identity.game_id)
+
+
+async def _player_caller(world: World, texts: TokenTexts, request: Request) -> PlayerCaller:
+    identity = await _identify_game(world, texts, request)
+    token = request.headers.get(_player_token)
+    if not token:
+        raise TokenMissing(texts.token_missing)
+    try:
+        player = await identify_player(world, identity, token)
+    except PlayerOfAnotherGame:
+        raise TokenInvalid(texts.token_foreign or texts.token_invalid) from None
+    except InvalidPlayerToken:
+        raise TokenInvalid(texts.token_invalid) from None
+    return PlayerCaller(
+        world,
+        request.address,
+        identity.game,
+        identity.game_id,
+        player.player,
+        player.player_id,
+        player.token_hash,
+    )
+
+
+AUTHENTICATE: dict[Auth, Authenticate] = {
+    Auth.KEY: _game_caller,
+    Auth.PLAYER: _player_caller,
+    Auth.ADMIN: _admin_caller,
+}
+"""What makes the caller of an endpoint from a request.
+
+Each raises Unauthorized (401), PlayerIsBanned (403) or an ActorUnavailable. Cancellation: the sign
+of life of a valid player token may have been noted.
+"""

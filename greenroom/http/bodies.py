@@ -1,0 +1,347 @@
+"""From the bytes of a request body, or a query string, to the struct its endpoint declares.
+
+The JSON object is split into its members by one decode, each left verbatim (`msgspec.Raw`); then
+every declared field takes its own, in the order of the struct, with the exact text when it does not
+fit. Unknown members are never looked into. What is lenient is the contract: null is absent, `""` is
+absent, a numeric string is an integer, `<name>_json` holds a document as a string.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Mapping
+from itertools import accumulate
+from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from greenroom.actors.kernel.errors import Refused
+from greenroom.http.fields import Body, Document, KeepEmpty, Missing
+
+DEPTH_MAX = 500
+"""Levels of nesting: deeper than any document in use, well below where recursive parsers stop
+(Python 3.11 near 1,000 calls; Postgres some thousand)."""
+QUERY_FIELDS_MAX = 64
+INTEGER_DIGITS_MAX = 19
+INTEGER_MAX = 2**63 - 1
+FLOAT_INTEGER_MAX = 2.0**53
+"""Up to here every whole float is exactly one integer."""
+
+BodyT = TypeVar("BodyT", bound=Body)
+
+_JSON_SPACE = b" \t\r\n"
+_BRACE, _N = b"{n"
+"""How an object and null begin."""
+_members = msgspec.json.Decoder(dict[str, Document])
+_verbatim = msgspec.json.Decoder(Document)
+_value = msgspec.json.Decoder()
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+
+
+class InvalidBody(Refused):
+    """The body does not fit; whole, or with the text of the one field that does not."""
+
+    text = "Invalid JSON body"
+
+
+class _Unfit(Exception):
+    """A value is not of its field's type."""
+
+
+def _nests_too_deep(data: bytes) -> bool:
+    """Return whether JSON nests deeper than allowed, in a few passes of C over the data.
+
+    What is malformed may get either answer: before its first fault it is read as a parser reads it.
+    """
+    if data.count(b"[") + data.count(b"{") <= DEPTH_MAX:
+        return False
+    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside_strings = b"".join(unescaped.split(b'"')[::2])
+    steps = outside_strings.translate(_STEPS, _NOT_BRACKETS)
+    return max(accumulate(memoryview(steps).cast("b")), default=0) > DEPTH_MAX
+
+
+def _check_text(data: bytes) -> None:
+    """Refuse what the decoder would overlook (bad UTF-8 in skipped strings) or choke on (depth)."""
+    try:
+        if not data.isascii():
+            data.decode()
+    except UnicodeDecodeError:
+        raise InvalidBody from None
+    if _nests_too_deep(data):
+        raise InvalidBody
+
+
+def read_document(data: bytes) -> Document:
+    """Return a JSON object as it was sent, white space around it aside.
+
+    Args:
+        data: what claims to be the UTF-8 of one JSON object.
+
+    Raises:
+        InvalidBody: it is not JSON, not an object, not UTF-8 or nests too deep.
+    """
+    _check_text(data)
+    try:
+        document = _verbatim.decode(data.strip(_JSON_SPACE))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise InvalidBody from None
+    if memoryview(document)[0] != _BRACE:
+        raise InvalidBody
+    return document
+
+
+def read_members(data: bytes) -> dict[str, Document]:
+    """Return the members of a JSON object, each verbatim; nothing and null are an empty object.
+
+    Of a name given twice the last one counts.
+
+    Args:
+        data: a request's whole body.
+
+    Raises:
+        InvalidBody: it is not JSON, not an object, not UTF-8 or nests too deep.
+    """
+    if not data:
+        return {}
+    _check_text(data)
+    try:
+        return _members.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        if data.strip(_JSON_SPACE) in (b"", b"null"):
+            return {}
+        raise InvalidBody from None
+
+
+def read_query(query: str) -> dict[str, str]:
+    """Return the fields of a raw query string; of a name given twice the last one counts.
+
+    Raises:
+        InvalidBody: it has too many fields.
+    """
+    try:
+        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX))
+    except ValueError:
+        raise InvalidBody("Too many query parameters") from None
+
+
+def _string(value: object) -> str:
+    # A NUL is text to JSON, but no database column takes it.
+    if type(value) is not str or "\x00" in value:
+        raise _Unfit
+    return value
+
+
+def _integer(value: object) -> int:
+    if type(value) is str:
+        digits = value.strip()
+        unsigned = digits[1:] if digits[:1] in ("+", "-") else digits
+        if len(unsigned) > INTEGER_DIGITS_MAX or not (unsigned.isascii() and unsigned.isdigit()):
+            raise _Unfit
+        value = int(digits)
+    elif type(value) is float and value.is_integer() and abs(value) <= FLOAT_INTEGER_MAX:
+        value = int(value)
+    if type(value) is not int or abs(value) > INTEGER_MAX:
+        raise _Unfit
+    return value
+
+
+def _boolean(value: object) -> bool:
+    if type(value) is not bool:
+        raise _Unfit
+    return value
+
+
+def _number(value: object) -> float:
+    if type(value) is not int and type(value) is not float:
+        raise _Unfit
+    return float(value)
+
+
+def _integers(value: object) -> list[int]:
+    if type(value) is not list:
+        raise _Unfit
+    return [_integer(entry) for entry in value]
+
+
+def _strings(value: object) -> list[str]:
+    if type(value) is not list:
+        raise _Unfit
+    return [_string(entry) for entry in value]
+
+
+class FieldKind(msgspec.Struct, frozen=True):
+    """How one type of field is called in refusals, and read from a decoded value."""
+
+    noun: str
+    convert: Callable[[object], Any]
+
+
+_DOCUMENT = FieldKind("an object", lambda value: value)
+_KINDS: dict[object, FieldKind] = {
+    str: FieldKind("a string", _string),
+    int: FieldKind("an integer", _integer),
+    bool: FieldKind("a boolean", _boolean),
+    float: FieldKind("a number", _number),
+    list[int]: FieldKind("an array", _integers),
+    list[str]: FieldKind("an array", _strings),
+    Document: _DOCUMENT,
+}
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One declared field of a body or query, as decoding and the docs need it."""
+
+    name: str
+    type: object
+    """`str`, `int`, …, `Document`, without its markers and without None."""
+    kind: FieldKind
+    missing_text: str | None
+    keep_empty: bool
+    metas: tuple[msgspec.Meta, ...]
+    """Limits and descriptions, for the docs alone."""
+
+    @property
+    def is_document(self) -> bool:
+        """Return whether it holds a JSON object verbatim."""
+        return self.kind is _DOCUMENT
+
+    def unfit(self) -> InvalidBody:
+        """Return the refusal of a value of the wrong type."""
+        return InvalidBody(f"{self.name} must be {self.kind.noun}")
+
+    def read(self, value: object) -> Any:
+        """Return the field's value, or None where the given one counts as absent.
+
+        Raises:
+            InvalidBody: it is of the wrong type.
+        """
+        if value is None or (value == "" and not self.keep_empty):
+            return None
+        try:
+            return self.kind.convert(value)
+        except _Unfit:
+            raise self.unfit() from None
+
+    def read_raw(self, raw: Document) -> Any:
+        """Return the value of this verbatim JSON, or None where it counts as absent.
+
+        Raises:
+            InvalidBody: it is of the wrong type.
+        """
+        if self.is_document:
+            return self._object(raw)
+        try:
+            return self.read(_value.decode(raw))
+        except msgspec.MsgspecError:  # a number beyond all bounds
+            raise self.unfit() from None
+
+    def read_json_string(self, raw: Document) -> Any:
+        """Return the document that `<name>_json` holds as a string, None for null and `""`.
+
+        Raises:
+            InvalidBody: it is no string, or what it holds is not a JSON object.
+        """
+        try:
+            text = _value.decode(raw)
+        except msgspec.MsgspecError:
+            text = 0
+        if text is None or text == "":
+            return None
+        if type(text) is not str:
+            raise InvalidBody(f"{self.name}_json must be a string")
+        try:
+            data = text.strip().encode()
+            _check_text(data)
+            document = _verbatim.decode(data)
+        except (Refused, msgspec.MsgspecError, UnicodeError, RecursionError):
+            raise InvalidBody(f"{self.name} is not valid JSON") from None
+        return self._object(document)
+
+    def _object(self, raw: Document) -> Document | None:
+        first = memoryview(raw)[0]
+        if first == _BRACE:
+            return raw
+        if first == _N:
+            return None
+        raise self.unfit()
+
+
+def _strip_optional(annotation: Any) -> Any:
+    """Return the type without `| None`."""
+    if get_origin(annotation) in (typing.Union, types.UnionType):
+        (annotation,) = (part for part in get_args(annotation) if part is not types.NoneType)
+    return annotation
+
+
+def body_fields(body: type[Body]) -> tuple[Field, ...]:
+    """Return the declared fields in order.
+
+    Raises:
+        TypeError: a field is of a type no body may have, or is required and has no text for it.
+    """
+    hints = get_type_hints(body, include_extras=True)
+    fields: list[Field] = []
+    for info in msgspec.structs.fields(body):
+        annotation = hints[info.name]
+        marks: tuple[Any, ...] = ()
+        if get_origin(annotation) is typing.Annotated:
+            annotation, *rest = get_args(annotation)
+            marks = tuple(rest)
+        plain = _strip_optional(annotation)
+        kind = _KINDS.get(plain)
+        if kind is None:
+            raise TypeError(f"{body.__name__}.{info.name}: {plain!r} is no type of a body field")
+        missing = next((mark.text for mark in marks if isinstance(mark, Missing)), None)
+        if info.required and missing is None:
+            raise TypeError(f"{body.__name__}.{info.name} needs a default or Missing(text)")
+        keep_empty = any(isinstance(mark, KeepEmpty) for mark in marks)
+        metas = tuple(mark for mark in marks if isinstance(mark, msgspec.Meta))
+        fields.append(Field(info.name, plain, kind, missing, keep_empty, metas))
+    return tuple(fields)
+
+
+class BodyDecoder(Generic[BodyT]):
+    """Decodes requests of one endpoint; made once, at start-up."""
+
+    def __init__(self, body: type[BodyT]) -> None:
+        """Plan the fields of this struct."""
+        self._body = body
+        self._fields = body_fields(body)
+
+    def decode(self, data: bytes) -> BodyT:
+        """Return the struct that a request's body holds.
+
+        Raises:
+            InvalidBody: the body, or one of its fields, does not fit.
+        """
+        members = read_members(data)
+        values: dict[str, Any] = {}
+        for field in self._fields:
+            raw = members.get(field.name)
+            value = None if raw is None else field.read_raw(raw)
+            if value is None and field.is_document:
+                raw = members.get(field.name + "_json")
+                value = None if raw is None else field.read_json_string(raw)
+            self._put(values, field, value)
+        return self._body(**values)
+
+    def decode_query(self, query: Mapping[str, str]) -> BodyT:
+        """Return the struct that a request's query holds.
+
+        Raises:
+            InvalidBody: one of its fields does not fit.
+        """
+        values: dict[str, Any] = {}
+        for field in self._fields:
+            self._put(values, field, field.read(query.get(field.name)))
+        return self._body(**values)
+
+    def _put(self, values: dict[str, Any], field: Field, value: Any) -> None:
+        if value is not None:
+            values[field.name] = value
+        elif field.missing_text is not None:
+            raise InvalidBody(field.missing_text)

@@ -1,0 +1,193 @@
+"""The way from a request to its answer, for every endpoint of the table and every server.
+
+The order of the checks is a part of the contract: the endpoint exists → the address's own limit →
+the project key → the player token or admin key → the ban → query and body → what the handler finds.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, get_args, get_type_hints
+
+from greenroom.actors.flows.world import World
+from greenroom.http.auth import AUTHENTICATE, TokenInvalid
+from greenroom.http.bodies import BodyDecoder, read_document, read_members, read_query
+from greenroom.http.cors import PREFLIGHT_HEADERS
+from greenroom.http.engine import FORMATS, ReplyEncoder, converter
+from greenroom.http.errors import (
+    OVERLOAD_RETRY_SECONDS,
+    InvalidProjectKey,
+    answer_of,
+    internal_server_error,
+    invalid_endpoint,
+    too_many_requests,
+)
+from greenroom.http.fields import Reply, Streamed
+from greenroom.http.limits import AddressLimits
+from greenroom.http.metrics import Metrics, Sample
+from greenroom.http.request import Answer, Request
+from greenroom.http.router import Router
+from greenroom.http.streams import ReplyStream
+from greenroom.http.table import Endpoint
+
+logger = logging.getLogger(__name__)
+
+Query = dict[str, str]
+_NO_QUERY: Query = {}
+
+
+class Route:
+    """A row of the table with everything about it worked out."""
+
+    __slots__ = ("authenticate", "encoder", "endpoint", "meter", "name", "read")
+
+    def __init__(self, endpoint: Endpoint, metrics: Metrics) -> None:
+        """Plan how this endpoint's calls are checked, read, answered and counted."""
+        self.endpoint = endpoint
+        self.name = f"{endpoint.method} {endpoint.path}"
+        self.authenticate = AUTHENTICATE[endpoint.auth]
+        self.read = _reader(endpoint)
+        self.encoder = ReplyEncoder(endpoint.reply)
+        self.meter = metrics.meter(endpoint.method, endpoint.path)
+
+
+def _reader(endpoint: Endpoint) -> Callable[[Request, Query], tuple[Any, ...]]:
+    """Return what reads the handler's input, if it has one, from a request and its query."""
+    if endpoint.document_body:
+        return lambda request, _: (read_document(request.body),)
+    if endpoint.query is not None:
+        decode_query = BodyDecoder(endpoint.query).decode_query
+        return lambda _, query: (decode_query(query),)
+    if endpoint.body is not None:
+        decode = BodyDecoder(endpoint.body).decode
+        return lambda request, _: (decode(request.body),)
+    if endpoint.method == "GET":
+        return lambda _request, _query: ()
+    return _read_nothing
+
+
+def _read_nothing(request: Request, _: Query) -> tuple[()]:
+    """Check the body of a call without arguments: any object will do, anything else is refused."""
+    read_members(request.body)
+    return ()
+
+
+class Dispatcher:
+    """Answers requests. One for the whole server."""
+
+    def __init__(
+        self,
+        world: World,
+        endpoints: Iterable[Endpoint],
+        *,
+        limits: AddressLimits,
+        metrics: Metrics,
+        requests_in_flight_max: int,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Plan every endpoint.
+
+        Args:
+            world: what handlers act on.
+            endpoints: the table.
+            limits: of client addresses.
+            metrics: where requests are counted.
+            requests_in_flight_max: more at once are answered 429.
+            monotonic: seconds, for limits and latencies.
+
+        Raises:
+            TypeError, ValueError: the table is wrong.
+        """
+        self._world = world
+        self._limits = limits
+        self._requests_in_flight_max = requests_in_flight_max
+        self._in_flight = 0
+        self._monotonic = monotonic
+        self._router: Router[Route] = Router()
+        for endpoint in endpoints:
+            self._router.add(endpoint.method, endpoint.path, Route(endpoint, metrics))
+        self._unknown = metrics.meter("", "unknown")
+        metrics.add_source(self._samples)
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer one request under /api/.
+
+        The servers add the CORS headers and leave out the body of an answer to HEAD. An answer's
+        stream must be closed (`aclose`) by whoever got it, read or not.
+
+        Args:
+            request: the whole request.
+
+        Returns:
+            The answer, whatever happens: nothing but a cancellation comes out of here.
+
+        Cancellation: a change whose turn has not begun does not happen (see `Ref.ask`).
+        """
+        started = self._monotonic()
+        route, arguments = self._router.find(request.method, request.path)
+        if route is None:
+            return self._answer_unknown(request)
+        if self._in_flight >= self._requests_in_flight_max:
+            answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
+        else:
+            self._in_flight += 1
+            try:
+                answer = await self._serve(route, request, arguments, started)
+            except Exception as error:  # noqa: BLE001 - the edge: whatever it is becomes an answer
+                answer = _answer_of(error, route)
+            finally:
+                self._in_flight -= 1
+        route.meter.count(answer.status, self._monotonic() - started)
+        return answer
+
+    async def _serve(
+        self, route: Route, request: Request, arguments: tuple[str, ...], now: float
+    ) -> Answer:
+        endpoint = route.endpoint
+        retry_seconds = self._limits.admit(endpoint.rate_class, request.address, now)
+        if retry_seconds:
+            return too_many_requests(retry_seconds)
+        try:
+            caller = await route.authenticate(self._world, endpoint.texts, request)
+        except (InvalidProjectKey, TokenInvalid):
+            self._limits.note_failed_token(request.address, now)
+            raise
+        query = read_query(request.query) if request.query else _NO_QUERY
+        reply = await endpoint.handler(caller, *arguments, *route.read(request, query))
+        is_engine = query.get("format") in FORMATS
+        if isinstance(reply, Streamed):
+            return await _stream(endpoint.reply, reply, is_engine=is_engine)
+        encode = route.encoder.encode_engine if is_engine else route.encoder.encode
+        return Answer(200, encode(reply))
+
+    def _answer_unknown(self, request: Request) -> Answer:
+        """Answer what no row is there for: a preflight (for any path), or nothing at all."""
+        if request.method == "OPTIONS":
+            return Answer(204, b"", PREFLIGHT_HEADERS)
+        self._unknown.count(404, 0.0)
+        return invalid_endpoint()
+
+    def _samples(self) -> list[Sample]:
+        help_text = "Requests being answered."
+        return [Sample("greenroom_http_requests_in_flight", help_text, self._in_flight)]
+
+
+def _answer_of(error: Exception, route: Route) -> Answer:
+    try:
+        return answer_of(error, route.name)
+    except Exception:
+        logger.exception("%s: its error could not be answered", route.name)
+        return internal_server_error()
+
+
+async def _stream(reply: type[Reply], streamed: Streamed, *, is_engine: bool) -> Answer:
+    """Return an answer whose first page is read, so that what can go wrong with it has."""
+    convert = None
+    if is_engine:
+        (entry,) = get_args(get_type_hints(reply, include_extras=True)[streamed.field])
+        convert = converter(entry)
+    stream = ReplyStream(streamed, convert)
+    await stream.read_ahead()
+    return Answer(200, b"", stream=stream)

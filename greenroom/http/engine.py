@@ -1,0 +1,120 @@
+"""`format=engine`: documents as strings of compact JSON, for engines that cannot read free objects.
+
+`player_data`, `rules`, `request_data`, `response_data` become `<name>_json`, at any depth; null and
+missing become `"{}"`. `data` stays, with `data_json` beside it. What to do is worked out per reply
+type when the encoder is made; nothing inside a game-defined document is touched.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from greenroom.http.fields import Document
+
+REPLACED = frozenset({"player_data", "rules", "request_data", "response_data"})
+DOUBLED = frozenset({"data"})
+FORMATS = frozenset({"engine", "unity"})
+
+Convert = Callable[[Any], Any]
+
+
+def compact(document: object) -> str:
+    """Return a document as a string of JSON without white space, numbers as they were sent.
+
+    Args:
+        document: a `Document`; anything else (None, UNSET) counts as missing.
+    """
+    if not isinstance(document, msgspec.Raw):
+        return "{}"
+    data = bytes(document)
+    if data == b"null":
+        return "{}"
+    return msgspec.json.format(data, indent=-1).decode()
+
+
+def _parts(annotation: Any) -> tuple[Any, ...]:
+    """Return what a type is made of besides None and UNSET."""
+    if get_origin(annotation) is typing.Annotated:
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) in (typing.Union, types.UnionType):
+        absent = (types.NoneType, msgspec.UnsetType)
+        return tuple(part for part in get_args(annotation) if part not in absent)
+    return (annotation,)
+
+
+def converter(annotation: Any) -> Convert | None:
+    """Return what turns a value of this type into its engine form; None if it has no documents.
+
+    Args:
+        annotation: a struct, a list of structs, or either `| None`.
+
+    Raises:
+        TypeError: the type is a union of several structs, which no reply has.
+    """
+    parts = _parts(annotation)
+    if len(parts) != 1:
+        if any(converter(part) is not None for part in parts):
+            raise TypeError(f"{annotation!r}: one struct at most may hold documents in a union")
+        return None
+    (part,) = parts
+    if get_origin(part) in (list, tuple):
+        return _list_converter(get_args(part)[0])
+    if isinstance(part, type) and issubclass(part, msgspec.Struct):
+        return _struct_converter(part)
+    return None
+
+
+def _list_converter(entry: Any) -> Convert | None:
+    convert = converter(entry)
+    if convert is None:
+        return None
+    return lambda values: None if values is None else [convert(value) for value in values]
+
+
+def _struct_converter(struct: type[msgspec.Struct]) -> Convert | None:
+    hints = get_type_hints(struct, include_extras=True)
+    plan: list[tuple[str, str | None, Convert | None]] = []
+    for name in struct.__struct_fields__:
+        is_document = Document in _parts(hints[name])
+        as_json = f"{name}_json" if is_document and name in REPLACED | DOUBLED else None
+        plan.append((name, as_json, converter(hints[name])))
+    if all(as_json is None and convert is None for _, as_json, convert in plan):
+        return None
+
+    def convert_struct(value: Any) -> Any:
+        if not isinstance(value, msgspec.Struct):  # None, UNSET
+            return value
+        result: dict[str, Any] = {}
+        for name, as_json, convert in plan:
+            part = getattr(value, name)
+            if name not in REPLACED or as_json is None:
+                result[name] = part if convert is None else convert(part)
+            if as_json is not None:
+                result[as_json] = compact(part)
+        return result
+
+    return convert_struct
+
+
+class ReplyEncoder:
+    """Encodes replies of one type, plainly or in the engine variant; made once, at start-up."""
+
+    def __init__(self, reply: type[msgspec.Struct]) -> None:
+        """Work out where this type holds documents."""
+        self._convert = converter(reply)
+
+    def encode(self, reply: Any) -> bytes:
+        """Return the reply's JSON, documents as they were sent."""
+        return _encode(reply)
+
+    def encode_engine(self, reply: Any) -> bytes:
+        """Return the reply's JSON in the engine variant."""
+        return _encode(reply if self._convert is None else self._convert(reply))
+
+
+_encode = msgspec.json.Encoder().encode

@@ -1,0 +1,122 @@
+"""From what went wrong to the answer that says so: the one place for statuses and error bodies."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+
+from greenroom.actors.kernel.errors import (
+    ActorUnavailable,
+    MailboxFull,
+    NotFound,
+    Refused,
+    StorageUnavailable,
+)
+from greenroom.actors.player.messages import Ban, PlayerIsBanned
+from greenroom.http.fields import timestamp
+from greenroom.http.request import Answer
+
+INVALID_ENDPOINT = "Invalid endpoint"
+TOO_MANY_REQUESTS = "Too many requests"
+INTERNAL_SERVER_ERROR = "Internal server error"
+
+OVERLOAD_RETRY_SECONDS = 1
+STORAGE_RETRY_SECONDS = 2
+"""About as long as the database takes to come back after a crash."""
+
+logger = logging.getLogger(__name__)
+
+
+class Unauthorized(Refused):
+    """A token is missing or not valid; the endpoint's own text says which."""
+
+
+class InvalidProjectKey(Unauthorized):
+    """The project key opens no game."""
+
+    text = "Invalid API token"
+
+
+# The first class that fits decides.
+STATUSES: tuple[tuple[type[Refused], int], ...] = (
+    (PlayerIsBanned, 403),
+    (Unauthorized, 401),
+    (NotFound, 404),
+    (Refused, 400),
+)
+
+
+def status_of(refusal: type[Refused]) -> int:
+    """Return the HTTP status that a kind of refusal is answered with."""
+    return next(status for kind, status in STATUSES if issubclass(refusal, kind))
+
+
+class BanInfo(msgspec.Struct, frozen=True):
+    """The `ban_info` of a 403."""
+
+    ban_id: str
+    ban_duration: str
+    ban_reason: str | None
+    banned_at: str | None
+    banned_until: str | None
+
+
+def _ban_info(ban: Ban) -> BanInfo:
+    return BanInfo(
+        ban.ban_id,
+        ban.ban_duration,
+        ban.ban_reason,
+        timestamp(ban.banned_at),
+        timestamp(ban.banned_until),
+    )
+
+
+def error_answer(status: int, text: str, **more: Any) -> Answer:
+    """Return an answer with this status and `{"success": false, "error": text, …}`."""
+    return Answer(status, msgspec.json.encode({"success": False, "error": text, **more}))
+
+
+def too_many_requests(retry_seconds: int) -> Answer:
+    """Return the 429 that asks to come back after so many seconds."""
+    answer = error_answer(429, TOO_MANY_REQUESTS, retry_after=retry_seconds)
+    answer.headers = (("Retry-After", str(retry_seconds)),)
+    return answer
+
+
+def invalid_endpoint() -> Answer:
+    """Return the 404 of a path or method that no endpoint has."""
+    return error_answer(404, INVALID_ENDPOINT)
+
+
+def internal_server_error() -> Answer:
+    """Return the 500, which says nothing about what happened."""
+    return error_answer(500, INTERNAL_SERVER_ERROR)
+
+
+def answer_of(error: Exception, where: str) -> Answer:
+    """Return the answer for whatever an endpoint raised, and log what is a fault of the server.
+
+    Args:
+        error: what was raised.
+        where: the endpoint, for the log; never anything of the request itself.
+    """
+    match error:
+        case PlayerIsBanned():
+            return error_answer(403, str(error), ban_info=_ban_info(error.ban))
+        case InvalidProjectKey():
+            return error_answer(401, str(error), message="Authentication failed")
+        case Refused():
+            return error_answer(status_of(type(error)), str(error))
+        case MailboxFull():
+            return too_many_requests(OVERLOAD_RETRY_SECONDS)
+        case StorageUnavailable():
+            return too_many_requests(STORAGE_RETRY_SECONDS)
+        case ActorUnavailable():
+            # The kernel has logged the crash itself; this line says who met it.
+            logger.warning("%s: %s: %s", where, type(error).__name__, error)
+            return internal_server_error()
+        case _:
+            logger.error("%s failed", where, exc_info=error)
+            return internal_server_error()

@@ -1,0 +1,31 @@
+"""/healthz: the process is up; /readyz: it serves and takes changes. Neither needs a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from greenroom.http.errors import error_answer
+from greenroom.http.request import Answer, Request
+
+NOT_READY = "Not ready"
+_OK = b'{"success":true,"status":"ok"}'
+
+
+class Health:
+    """The two probes."""
+
+    def __init__(self, is_ready: Callable[[], bool]) -> None:
+        """Ask `is_ready` at every probe.
+
+        Args:
+            is_ready: whether start-up is over, stopping has not begun, and storage takes changes.
+        """
+        self._is_ready = is_ready
+
+    async def live(self, request: Request) -> Answer:  # noqa: ARG002
+        """Answer 200: whoever can answer is alive. Never waits."""
+        return Answer(200, _OK)
+
+    async def ready(self, request: Request) -> Answer:  # noqa: ARG002
+        """Answer 200 or 503. Never waits."""
+        return Answer(200, _OK) if self._is_ready() else error_answer(503, NOT_READY)

@@ -1,0 +1,205 @@
+"""/metrics for Prometheus, and the counting behind it.
+
+Requests are counted in plain integers (0.3 µs where prometheus-client's own children take 2); its
+library comes in when somebody looks. What other parts have to tell they give as `Sample`s.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+import msgspec
+import trio
+from prometheus_client import (
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.core import (
+    CollectorRegistry,
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from greenroom.http.errors import error_answer, invalid_endpoint
+from greenroom.http.request import Answer, Request
+from greenroom.supervisors.tree import TreeNode
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SECONDS_BOUNDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+"""Upper bounds of the latency histogram: an answer from memory takes the first, a durable one some
+of the middle, the wait for a lost database the last."""
+FORWARDING_HEADERS = ("x-forwarded-for", "x-real-ip", "forwarded", "via", "origin")
+"""Who carries one of these is no scraper on this machine, whatever the socket says: a proxy that
+nobody declared, or a web page in somebody's browser here."""
+
+
+class Meter:
+    """Counts the requests of one endpoint."""
+
+    __slots__ = ("buckets", "method", "path", "seconds_sum", "statuses")
+
+    def __init__(self, method: str, path: str) -> None:
+        """Start at zero; method and path are the labels."""
+        self.method = method
+        self.path = path
+        self.statuses: dict[int, int] = {}
+        self.buckets = [0] * (len(SECONDS_BOUNDS) + 1)
+        self.seconds_sum = 0.0
+
+    def count(self, status: int, seconds: float) -> None:
+        """Note one answer and how long it took to make."""
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+        self.buckets[bisect_left(SECONDS_BOUNDS, seconds)] += 1
+        self.seconds_sum += seconds
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """One number that another part tells."""
+
+    name: str
+    """`greenroom_…`, units last; a counter's name without `_total`."""
+    help: str
+    value: float
+    labels: dict[str, str] = {}
+    kind: Literal["gauge", "counter"] = "gauge"
+
+
+Source = Callable[[], Iterable[Sample]]
+"""Called in the server's own thread at every scrape; must be quick."""
+
+
+def tree_samples(tree: TreeNode) -> Iterator[Sample]:
+    """Tell of each node of the supervision tree its restarts and what waits in its mailboxes."""
+    waiting: list[tuple[str, TreeNode]] = [(tree.name, tree)]
+    while waiting:
+        path, node = waiting.pop()
+        labels = {"node": path}
+        yield Sample("greenroom_restarts", "Restarts by node.", node.restarts, labels, "counter")
+        yield Sample("greenroom_mailbox_commands", "Commands that wait.", node.mailbox, labels)
+        waiting.extend((f"{path}/{child.name}", child) for child in node.children)
+
+
+def actor_samples(counts: dict[str, int]) -> Iterator[Sample]:
+    """Tell how many actors of each kind are in memory."""
+    for kind, count in counts.items():
+        yield Sample("greenroom_actors", "Actors in memory, by kind.", count, {"kind": kind})
+
+
+def statistics_samples(prefix: str, statistics: msgspec.Struct) -> Iterator[Sample]:
+    """Tell every number of a part's statistics as `<prefix>_<field>`."""
+    for name in statistics.__struct_fields__:
+        value = getattr(statistics, name)
+        if isinstance(value, int | float):
+            yield Sample(f"{prefix}_{name}", f"{name} of {prefix}.".replace("_", " "), value)
+
+
+class Metrics:
+    """All that is counted, and the page that shows it."""
+
+    def __init__(self, token: str | None = None) -> None:
+        """Start with nothing counted.
+
+        Args:
+            token: the setting `metrics_token`; None shows the page to this machine alone.
+        """
+        self._token = None if token is None else token.encode()
+        self._meters: list[Meter] = []
+        self._sources: list[Source] = []
+        self._process = CollectorRegistry(auto_describe=False)
+        ProcessCollector(registry=self._process)
+        PlatformCollector(registry=self._process)
+        GCCollector(registry=self._process)
+
+    def meter(self, method: str, path: str) -> Meter:
+        """Return a new meter for an endpoint."""
+        meter = Meter(method, path)
+        self._meters.append(meter)
+        return meter
+
+    def add_source(self, source: Source) -> None:
+        """Ask this source at every scrape."""
+        self._sources.append(source)
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer a scrape: 200, 401 for a wrong token, 404 for outsiders where none is set.
+
+        Cancellation: nothing has changed.
+        """
+        if self._token is not None:
+            given = request.headers.get("authorization", "").encode("utf-8", "replace")
+            if not hmac.compare_digest(given, b"Bearer " + self._token):
+                return error_answer(401, "Invalid metrics token")
+        elif not _is_local(request):
+            return invalid_endpoint()
+        samples = [sample for source in self._sources for sample in source()]
+        text = await trio.to_thread.run_sync(self._render, samples)
+        return Answer(200, text, content_type=CONTENT_TYPE)
+
+    def _render(self, samples: list[Sample]) -> bytes:
+        """Make the page; in a thread, for it takes milliseconds. It reads counters that go on."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Families([*_request_families(list(self._meters)), *_families(samples)]))
+        return generate_latest(registry) + generate_latest(self._process)
+
+
+class _Families:
+    """A collector of what was made beforehand."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        self._made = families
+
+    def collect(self) -> list[Metric]:
+        return self._made
+
+
+def _is_local(request: Request) -> bool:
+    if any(name in request.headers for name in FORWARDING_HEADERS):
+        return False
+    try:
+        address = ipaddress.ip_address(request.address.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
+
+
+def _request_families(meters: list[Meter]) -> list[Metric]:
+    requests = CounterMetricFamily(
+        "greenroom_http_requests", "Answers given.", labels=("method", "endpoint", "status")
+    )
+    seconds = HistogramMetricFamily(
+        "greenroom_http_request_seconds",
+        "From the whole request to the whole answer, sending aside.",
+        labels=("method", "endpoint"),
+    )
+    for meter in meters:
+        labels = (meter.method, meter.path)
+        for status, count in sorted(meter.statuses.copy().items()):
+            requests.add_metric((*labels, str(status)), count)
+        if any(meter.buckets):
+            buckets, total = [], 0
+            for bound, count in zip((*SECONDS_BOUNDS, "+Inf"), meter.buckets, strict=True):
+                total += count
+                buckets.append((str(bound), total))
+            seconds.add_metric(labels, buckets=buckets, sum_value=meter.seconds_sum)
+    return [requests, seconds]
+
+
+def _families(samples: list[Sample]) -> list[Metric]:
+    families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+    for sample in samples:
+        family = families.get(sample.name)
+        if family is None:
+            make = CounterMetricFamily if sample.kind == "counter" else GaugeMetricFamily
+            family = make(sample.name, sample.help, labels=tuple(sample.labels))
+            families[sample.name] = family
+        family.add_metric(tuple(sample.labels.values()), sample.value)
+    return list(families.values())

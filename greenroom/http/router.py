@@ -1,0 +1,63 @@
+"""From method and path to a row of the table: one dict lookup where the path has no arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+Row = TypeVar("Row")
+
+
+class Router(Generic[Row]):
+    """Finds rows by method and path; a path's segment in braces matches anything but `/`."""
+
+    def __init__(self) -> None:
+        """Start without rows."""
+        self._exact: dict[str, dict[str, Row]] = {}
+        self._templates: dict[tuple[str | None, ...], dict[str, Row]] = {}
+
+    def add(self, method: str, path: str, row: Row) -> None:
+        """Add a row; GET rows answer HEAD too.
+
+        Raises:
+            ValueError: the method and path are taken.
+        """
+        if "{" in path:
+            segments = tuple(
+                None if part.startswith("{") else part for part in path.rstrip("/").split("/")
+            )
+            methods = self._templates.setdefault(segments, {})
+        else:
+            methods = self._exact.setdefault(path.rstrip("/"), {})
+        for name in (method, "HEAD") if method == "GET" else (method,):
+            if name in methods:
+                raise ValueError(f"{method} {path} is in the table twice")
+            methods[name] = row
+
+    def find(self, method: str, path: str) -> tuple[Row | None, tuple[str, ...]]:
+        """Return the row and the path's arguments; None where there is none.
+
+        Args:
+            method: in capitals.
+            path: percent-decoded, without query; trailing slashes are ignored.
+        """
+        methods = self._exact.get(path)
+        if methods is not None:
+            return methods.get(method), ()
+        return self._find_slowly(method, path.rstrip("/"))
+
+    def _find_slowly(self, method: str, path: str) -> tuple[Row | None, tuple[str, ...]]:
+        methods = self._exact.get(path)
+        if methods is not None:
+            return methods.get(method), ()
+        parts = path.split("/")
+        for segments, methods in self._templates.items():
+            if len(segments) == len(parts) and _matches(segments, parts):
+                taken = zip(segments, parts, strict=True)
+                return methods.get(method), tuple(part for name, part in taken if name is None)
+        return None, ()
+
+
+def _matches(segments: Iterable[str | None], parts: Iterable[str]) -> bool:
+    pairs = zip(segments, parts, strict=True)
+    return all(part if segment is None else part == segment for segment, part in pairs)

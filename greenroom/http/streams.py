@@ -1,0 +1,82 @@
+"""A streamed reply on its way out: pages of structs in, chunks of JSON out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from greenroom.http.engine import Convert
+from greenroom.http.fields import Streamed
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ReplyStream:
+    """The bytes of one `Streamed`. Whoever holds one must `aclose` it, read to its end or not."""
+
+    __slots__ = ("_convert", "_count", "_is_over", "_pages", "_ready")
+
+    def __init__(self, streamed: Streamed, convert: Convert | None) -> None:
+        """Begin with nothing read.
+
+        Args:
+            streamed: what the handler returned.
+            convert: turns an entry into its engine form; None leaves it as it is.
+        """
+        self._pages = streamed.pages
+        self._convert = convert
+        self._ready: bytes | None = b'{"success":true,"%b":[' % streamed.field.encode()
+        self._count = 0
+        self._is_over = False
+
+    async def read_ahead(self) -> None:
+        """Read the first page, so that an error on the way to it can still become an answer.
+
+        Raises:
+            Exception: whatever the pages raise; the stream is closed then.
+        """
+        head = self._ready
+        assert head is not None
+        try:
+            self._ready = head + await self._next_chunk()
+        except BaseException:
+            await self.aclose()
+            raise
+
+    def __aiter__(self) -> ReplyStream:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the next chunk, never an empty one.
+
+        Raises:
+            StopAsyncIteration: the reply is whole.
+            Exception: whatever the pages raise; what was sent so far is not a whole reply.
+        """
+        if self._ready is not None:
+            chunk, self._ready = self._ready, None
+            return chunk
+        if self._is_over:
+            raise StopAsyncIteration
+        return await self._next_chunk()
+
+    async def aclose(self) -> None:
+        """Let the source of the pages clean up."""
+        close = getattr(self._pages, "aclose", None)
+        if close is not None:
+            await close()
+
+    async def _next_chunk(self) -> bytes:
+        async for page in self._pages:
+            if page:
+                return self._encode_page(page)
+        self._is_over = True
+        return b'],"count":%d}' % self._count
+
+    def _encode_page(self, page: Sequence[Any]) -> bytes:
+        entries = page if self._convert is None else [self._convert(entry) for entry in page]
+        separator = b"," if self._count else b""
+        self._count += len(page)
+        return separator + _encode(entries)[1:-1]
