@@ -1,0 +1,199 @@
+"""The fence between Hypercorn and an ASGI application, which do each other harm.
+
+Quart-trio ends a request's tasks as soon as the answer is out, and Hypercorn keeps its books of the
+connection inside that last `send`, so that it is cut off half-way and loses connections: hence
+`send` is shielded. A body that is not read to its end hangs the next request: hence it is read
+first. And every error that comes up here is JSON like all others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+import trio
+from hypercorn.typing import (
+    ASGIFramework,
+    ASGIReceiveCallable,
+    ASGIReceiveEvent,
+    ASGISendCallable,
+    ASGISendEvent,
+    HTTPScope,
+    Scope,
+)
+
+from greenroom.http.cors import CORS_HEADERS
+from greenroom.http.options import HttpOptions
+from greenroom.http.request import Answer
+from greenroom.http.writer import (
+    BODY_TOO_LARGE,
+    INTERNAL,
+    INVALID_ENDPOINT,
+    TIMED_OUT,
+    refusal,
+)
+
+_logger = logging.getLogger(__name__)
+
+Abort = Callable[[], Awaitable[None]]
+
+
+class _Gone(Exception):
+    """The client left before its request was complete."""
+
+
+class _Refused(Exception):
+    """The request is answered here."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+class AsgiFence:
+    """An ASGI application for one connection, around the real one."""
+
+    def __init__(self, app: ASGIFramework, options: HttpOptions, abort: Abort) -> None:
+        """Protect `app`.
+
+        Args:
+            app: the application; sees each body as one message.
+            options: the bounds.
+            abort: ends the connection at once, for an answer that broke off.
+        """
+        self._app = app
+        self._options = options
+        self._abort = abort
+
+    async def __call__(
+        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        """Serve one request; see the ASGI specification."""
+        if scope["type"] == "http":
+            await self._serve(scope, receive, _Sender(send, self._options, self._abort))
+        elif scope["type"] == "websocket":
+            try:
+                await _refuse_websocket(receive, send)
+            except Exception as error:  # noqa: BLE001  a peer causes these at will
+                _logger.debug("a WebSocket upgrade could not be refused: %r", error)
+
+    async def _serve(self, scope: HTTPScope, receive: ASGIReceiveCallable, sender: _Sender) -> None:
+        """Read the body, let the application answer, and see to it that there is an answer."""
+        try:
+            body = await self._read(scope, receive)
+            if not scope["path"].startswith("/"):
+                raise _Refused(refusal(404, INVALID_ENDPOINT))
+        except _Gone:
+            return
+        except _Refused as refused:
+            await sender.answer(refused.answer)
+            return
+        try:
+            await self._app(scope, _Whole(body, receive), sender)
+        except Exception:
+            _logger.exception("the application failed at %r", scope["path"])
+        if not sender.started:
+            await sender.answer(refusal(500, INTERNAL))
+        elif not sender.finished:
+            await self._abort()
+
+    async def _read(self, scope: HTTPScope, receive: ASGIReceiveCallable) -> bytes:
+        """Return the whole body; what is too large is read to its end, within reason."""
+        options = self._options
+        if _declared_length(scope) > options.drain_bytes_max:
+            raise _Refused(refusal(413, BODY_TOO_LARGE))
+        parts: list[bytes] = []
+        size = 0
+        with trio.move_on_after(options.request_seconds_max):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise _Gone
+                part = bytes(message.get("body", b""))
+                size += len(part)
+                if size > options.body_bytes_max:
+                    parts.clear()
+                elif part:
+                    parts.append(part)
+                if not message.get("more_body", False) or size > options.drain_bytes_max:
+                    if size > options.body_bytes_max:
+                        raise _Refused(refusal(413, BODY_TOO_LARGE))
+                    return b"".join(parts)
+        raise _Refused(refusal(400, TIMED_OUT))
+
+
+class _Whole:
+    """ASGI's `receive` for a body that is already here."""
+
+    def __init__(self, body: bytes, receive: ASGIReceiveCallable) -> None:
+        """Yield `body` once, then whatever the server says: that the client left."""
+        self._body: bytes | None = body
+        self._receive = receive
+
+    async def __call__(self) -> ASGIReceiveEvent:
+        """Return the next message."""
+        body, self._body = self._body, None
+        if body is not None:
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await self._receive()
+
+
+class _Sender:
+    """ASGI's `send`, shielded, with a time limit for clients that do not read."""
+
+    def __init__(self, send: ASGISendCallable, options: HttpOptions, abort: Abort) -> None:
+        """Send through `send`."""
+        self._send = send
+        self._seconds_max = options.answer_seconds_max
+        self._abort = abort
+        self.started = False
+        self.finished = False
+
+    async def __call__(self, message: ASGISendEvent) -> None:
+        """Send one message; not cut off by the end of the request's tasks."""
+        self.started = True
+        with trio.move_on_after(self._seconds_max, shield=True) as scope:
+            await self._send(message)
+        if scope.cancelled_caught:
+            await self._abort()
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self.finished = True
+
+    async def answer(self, answer: Answer) -> None:
+        """Send an answer made here."""
+        headers = (
+            *CORS_HEADERS,
+            *answer.headers,
+            ("Content-Type", answer.content_type),
+            ("Content-Length", str(len(answer.body))),
+        )
+        await self(
+            {
+                "type": "http.response.start",
+                "status": answer.status,
+                "headers": [(n.lower().encode(), v.encode()) for n, v in headers],
+            }
+        )
+        await self({"type": "http.response.body", "body": answer.body, "more_body": False})
+
+
+def _declared_length(scope: HTTPScope) -> int:
+    """Return the Content-Length, 0 where none is given; both servers have checked its form."""
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit():
+            return int(value)
+    return 0
+
+
+async def _refuse_websocket(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    """Answer a WebSocket upgrade: there is no such endpoint on this port."""
+    await receive()
+    answer = refusal(404, INVALID_ENDPOINT)
+    headers = [(name.lower().encode(), value.encode()) for name, value in CORS_HEADERS]
+    headers.append((b"content-type", answer.content_type.encode()))
+    headers.append((b"content-length", str(len(answer.body)).encode()))
+    start = {"type": "websocket.http.response.start", "status": 404, "headers": headers}
+    await send(cast("ASGISendEvent", start))
+    body = {"type": "websocket.http.response.body", "body": answer.body, "more_body": False}
+    await send(cast("ASGISendEvent", body))

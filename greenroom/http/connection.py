@@ -1,0 +1,352 @@
+"""One HTTP/1.1 connection, in one task: reads requests, has them answered, writes the answers.
+
+The life of a request: bytes → `parser.py` → `Request` → the dispatcher → `Answer` → `writer.py` →
+bytes. Answers to pipelined requests leave together. Nothing is read while a request is answered, so
+a client that does not read its answers stops being read: that is all the backpressure there is.
+
+What ends a connection: the peer's close; an answer that says `Connection: close`; a broken protocol
+(400, then closed); a limit of the reaper's (400 while a request is being read, 500 while it is
+answered); a stop of the server, after the answer in flight.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+import trio
+
+from greenroom.http.options import HttpOptions
+from greenroom.http.parser import (
+    FOREIGN,
+    NEED_DATA,
+    REQUEST,
+    TOO_LARGE,
+    BadRequest,
+    RequestParser,
+)
+from greenroom.http.proxies import TrustedProxies
+from greenroom.http.reaper import ANSWERING, CLOSING, HANDED, IDLE, READING, Phase, Reaper
+from greenroom.http.request import Answer, Request
+from greenroom.http.wire import ConnectionLost, Wire
+from greenroom.http.writer import (
+    BODY_TOO_LARGE,
+    CONTINUE,
+    INCOMPLETE,
+    INTERNAL,
+    LAST_CHUNK,
+    TIMED_OUT,
+    AnswerWriter,
+    chunk,
+    refusal,
+)
+
+_logger = logging.getLogger(__name__)
+
+OUT_BYTES_MAX = 1 << 16
+"""Answers to pipelined requests that may wait for each other."""
+PIPELINED_A_TURN_MAX = 32
+"""Requests answered before other connections get their turn."""
+LINGER_BYTES_MAX = 1 << 20
+"""How much is read after the last answer before the peer has had its chance to see it."""
+CLEANUP_SECONDS_MAX = 5.0
+"""For the producer of a streamed answer that was broken off."""
+
+
+class Answerer(Protocol):
+    """The dispatcher, as the servers see it."""
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer a request under `/api/`; does not raise."""
+        ...
+
+
+class ConnectionContext:
+    """What all connections of a server share."""
+
+    __slots__ = ("answerer", "options", "proxies", "reaper", "stopping", "writer")
+
+    def __init__(
+        self, options: HttpOptions, answerer: Answerer, writer: AnswerWriter, reaper: Reaper
+    ) -> None:
+        """Share these."""
+        self.options = options
+        self.answerer = answerer
+        self.writer = writer
+        self.reaper = reaper
+        self.proxies = TrustedProxies(options.trusted_proxies)
+        self.stopping = False
+        """Every answer is the last one of its connection."""
+
+
+class Connection:
+    """Serves one connection from its first byte to its end."""
+
+    __slots__ = (
+        "_context",
+        "_expired_in",
+        "_out",
+        "_out_bytes",
+        "_parser",
+        "_peer",
+        "_scope",
+        "_sending",
+        "_streaming",
+        "_trusted",
+        "_wire",
+        "phase",
+        "since",
+    )
+
+    def __init__(self, context: ConnectionContext, wire: Wire, peer: str) -> None:
+        """Serve `wire`.
+
+        Args:
+            context: shared by the server's connections.
+            wire: the bytes; owned by the caller, who closes it after `run`.
+            peer: the address at the other end, without a port.
+        """
+        options = context.options
+        self._context = context
+        self._wire = wire
+        self._peer = peer
+        self._trusted = context.proxies.trusts(peer)
+        self._parser = RequestParser(
+            options.header_bytes_max, options.body_bytes_max, options.drain_bytes_max
+        )
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._sending = False
+        """A part of what was to be sent may have been sent."""
+        self._streaming = False
+        """A streamed answer has begun and is not complete."""
+        self._scope = trio.CancelScope()
+        self._expired_in: Phase | None = None
+        self.phase = IDLE
+        self.since = context.reaper.now
+
+    async def run(self) -> bytes | None:
+        """Serve until the connection is over.
+
+        Returns:
+            The bytes with which another server must take over, None when nothing is left to do but
+            to close. Cancellation leaves the wire open.
+        """
+        last: Answer | None = None
+        try:
+            with self._scope:
+                try:
+                    return await self._converse()
+                except BadRequest as error:
+                    last = refusal(400, str(error))
+            await self._say_goodbye(last)
+        except ConnectionLost:
+            self.phase = CLOSING
+        return None
+
+    def expire(self) -> None:
+        """End it: the reaper found that it has been in its phase for too long."""
+        self._expired_in = self.phase
+        self._scope.cancel()
+
+    def stop(self) -> None:
+        """End it if it is idle; otherwise the answer in flight is the last, as the context says."""
+        if self.phase is IDLE:
+            self.expire()
+
+    async def _converse(self) -> bytes | None:
+        """Answer one request after the other; see `run` for what is returned."""
+        parser = self._parser
+        answered = 0
+        while True:
+            event = parser.next()
+            if event is REQUEST:
+                await self._answer()
+                answered += 1
+                if parser.has_rest and not answered % PIPELINED_A_TURN_MAX:
+                    await trio.lowlevel.checkpoint()
+                goes_on = parser.keep_alive
+            elif event is NEED_DATA:
+                if not await self._receive():
+                    return None
+                continue
+            elif event is TOO_LARGE:
+                goes_on = await self._refuse_body()
+            else:
+                assert event is FOREIGN
+                await self._flush()
+                self.phase = HANDED
+                return parser.take_rest()
+            if not goes_on or self._context.stopping:
+                await self._flush()
+                if parser.has_rest or parser.is_discarding:
+                    await self._linger()
+                return None
+            self.since = self._context.reaper.now
+
+    async def _receive(self) -> bool:
+        """Send what waits, then take more bytes; return whether there were any.
+
+        Raises:
+            BadRequest: the end came in the middle of a request.
+        """
+        parser = self._parser
+        if parser.expects_continue:
+            parser.expects_continue = False
+            self._write(CONTINUE)
+        if self._out:
+            await self._flush()
+        if parser.in_message:
+            self.phase = READING
+            data = await self._wire.receive()
+        else:
+            self.phase = IDLE
+            data = await self._wire.receive()
+            self.since = self._context.reaper.now
+        if data:
+            parser.receive(data)
+            return True
+        if parser.in_message:
+            raise BadRequest(INCOMPLETE)
+        return False
+
+    async def _answer(self) -> None:
+        """Have the parser's request answered."""
+        parser, context = self._parser, self._context
+        self.phase = ANSWERING
+        self.since = context.reaper.now
+        headers = parser.headers
+        address = self._peer
+        if self._trusted:
+            address = context.proxies.client_address(address, headers.get("x-forwarded-for"))
+        request = Request(parser.method, parser.path, parser.query, headers, parser.body, address)
+        try:
+            answer = await context.answerer.answer(request)
+            if answer.stream is None:
+                self._write(self._encode(answer))
+        except Exception:
+            _logger.exception("no answer to %s %r", parser.method, parser.path)
+            answer = refusal(500, INTERNAL)
+            self._write(self._encode(answer))
+        if answer.stream is not None:
+            await self._stream(answer, answer.stream)
+        elif self._out_bytes > OUT_BYTES_MAX:
+            await self._flush()
+
+    def _encode(self, answer: Answer) -> bytes:
+        """Return the bytes of an answer to the parser's request."""
+        parser, context = self._parser, self._context
+        return context.writer.encode(
+            answer,
+            head_only=parser.method == "HEAD",
+            close=not parser.keep_alive or context.stopping,
+            http_1_0=parser.http_1_0,
+        )
+
+    async def _stream(self, answer: Answer, parts: AsyncIterator[bytes]) -> None:
+        """Send an answer part by part; one that fails half-way never ends as if it were whole."""
+        parser, context = self._parser, self._context
+        chunked = not parser.http_1_0
+        if context.stopping or not chunked:
+            parser.keep_alive = False
+        self._streaming = True
+        try:
+            self._write(
+                context.writer.stream_head(answer, chunked=chunked, close=not parser.keep_alive)
+            )
+            if parser.method != "HEAD":
+                async for part in parts:
+                    if part:
+                        self._write(chunk(part) if chunked else part)
+                        await self._flush()
+                        self.since = context.reaper.now
+                if chunked:
+                    self._write(LAST_CHUNK)
+            self._streaming = False
+        except ConnectionLost:
+            raise
+        except Exception as error:
+            _logger.exception("the answer to %s %r failed half-way", parser.method, parser.path)
+            await self._wire.abort()
+            raise ConnectionLost from error
+        finally:
+            await _close_parts(parts)
+
+    async def _refuse_body(self) -> bool:
+        """Answer a request whose body is too large; return whether the connection goes on."""
+        parser = self._parser
+        if not parser.drains:
+            parser.keep_alive = False
+        self.phase = ANSWERING
+        self.since = self._context.reaper.now
+        self._write(self._encode(refusal(413, BODY_TOO_LARGE)))
+        await self._flush()
+        return parser.keep_alive
+
+    async def _say_goodbye(self, last: Answer | None) -> None:
+        """End a connection whose conversation was broken off.
+
+        Args:
+            last: what to answer, None where the reaper broke it off.
+        """
+        expired_in = self._expired_in
+        self._scope = trio.CancelScope()
+        if expired_in is IDLE or expired_in is CLOSING:
+            return
+        if self._sending or self._streaming:
+            await self._wire.abort()
+            return
+        if expired_in is READING:
+            last = refusal(400, TIMED_OUT)
+        elif expired_in is ANSWERING:
+            _logger.error("no answer to %r in time", self._parser.path)
+            last = refusal(500, INTERNAL)
+        with self._scope:
+            self._parser.keep_alive = False
+            if last is not None and not self._parser.is_discarding:
+                self.phase = ANSWERING
+                self.since = self._context.reaper.now
+                self._write(self._context.writer.encode(last, close=True))
+            await self._flush()
+            await self._linger()
+
+    async def _linger(self) -> None:
+        """Read on for a while: closing on unread bytes would destroy the answer on its way."""
+        self.phase = CLOSING
+        self.since = self._context.reaper.now
+        await self._wire.finish_sending()
+        left = LINGER_BYTES_MAX
+        while left > 0:
+            data = await self._wire.receive()
+            if not data:
+                return
+            left -= len(data)
+
+    def _write(self, data: bytes) -> None:
+        """Put bytes behind those that wait to be sent."""
+        self._out.append(data)
+        self._out_bytes += len(data)
+
+    async def _flush(self) -> None:
+        """Send what waits, in one write."""
+        out = self._out
+        if not out:
+            return
+        data = out[0] if len(out) == 1 else b"".join(out)
+        out.clear()
+        self._out_bytes = 0
+        self._sending = True
+        await self._wire.send(data)
+        self._sending = False
+
+
+async def _close_parts(parts: AsyncIterator[bytes]) -> None:
+    """Let the producer of a streamed answer clean up, wherever it was left."""
+    close = getattr(parts, "aclose", None)
+    if close is not None:
+        with trio.move_on_after(CLEANUP_SECONDS_MAX, shield=True):
+            try:
+                await close()
+            except Exception:
+                _logger.exception("a streamed answer could not clean up")

@@ -1,0 +1,112 @@
+"""Hypercorn behind a fence: it serves the connections it is given and cannot take the server down.
+
+Its trio worker can be killed from outside (a WebSocket upgrade followed by one stray byte ends the
+process), so none of it runs here but the class that serves one connection, every exception caught.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+from typing import Any, cast
+
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.config import Config
+from hypercorn.events import Event, RawData
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ASGIFramework, LifespanState
+
+from greenroom.http.asgi_fence import AsgiFence
+from greenroom.http.handoff import PushbackStream, TlsPushbackStream
+from greenroom.http.options import HttpOptions
+from greenroom.http.parser import INVALID_REQUEST
+from greenroom.http.wire import TcpStream, abort_stream
+from greenroom.http.writer import AnswerWriter, refusal
+
+_logger = logging.getLogger(__name__)
+
+REQUESTS_A_CONNECTION_MAX = 10_000
+"""Then it closes; bounds what a peer can do with streams that it opens and resets."""
+STREAMS_MAX = 100
+"""HTTP/2 requests at a time on one connection."""
+
+
+class HypercornServer:
+    """Serves connections with Hypercorn and an ASGI application."""
+
+    def __init__(self, app: ASGIFramework, options: HttpOptions) -> None:
+        """Serve `app` with these bounds, as far as Hypercorn has them."""
+        self._app = app
+        self._options = options
+        self._context = WorkerContext(None)
+        self._config = _config(options)
+
+    async def serve(self, stream: TcpStream, rest: bytes) -> None:
+        """Serve one connection to its end and close it.
+
+        Args:
+            stream: the connection, its handshake done.
+            rest: bytes already read from it.
+
+        Nothing is raised but the caller's cancellation, which closes the connection.
+        """
+        seconds = self._options.answer_seconds_max
+        wrapped: PushbackStream
+        if isinstance(stream, trio.SSLStream):
+            wrapped = TlsPushbackStream(stream, rest, seconds)
+        else:
+            wrapped = PushbackStream(stream, rest, seconds)
+        abort = partial(abort_stream, stream)
+        app = ASGIWrapper(AsgiFence(self._app, self._options, abort))
+        state: LifespanState = {}
+        try:
+            server = _Server(app, self._config, self._context, state, cast("Any", wrapped))
+            await server.run()
+        except* Exception as group:  # noqa: BLE001  the fence
+            _logger.warning("a connection ended badly in Hypercorn: %s", _summary(group))
+        finally:
+            await abort()
+
+    async def stop(self) -> None:
+        """Close idle connections, and the others after the answers in flight."""
+        await self._context.terminated.set()
+
+
+class _Server(TCPServer):
+    """Hypercorn's connection, its bodiless refusals of malformed HTTP/1.1 given our body."""
+
+    async def protocol_send(self, event: Event) -> None:
+        """Send; see Hypercorn."""
+        if isinstance(event, RawData) and _is_bare_refusal(event.data):
+            refused = refusal(400, INVALID_REQUEST)
+            event = RawData(AnswerWriter(time.time()).encode(refused, close=True))
+        await super().protocol_send(event)
+
+
+def _is_bare_refusal(data: bytes) -> bool:
+    """Return whether this is an error without a body; the application sends none such."""
+    return data.startswith(b"HTTP/1.1 4") and b"content-length: 0\r\n" in data
+
+
+def _config(options: HttpOptions) -> Config:
+    """Return Hypercorn's settings for these bounds; it logs no requests."""
+    config = Config()
+    config.accesslog = None
+    config.errorlog = logging.getLogger("hypercorn.error")
+    config.include_server_header = False
+    config.h11_max_incomplete_size = options.header_bytes_max
+    config.h2_max_header_list_size = options.header_bytes_max
+    config.h2_max_concurrent_streams = STREAMS_MAX
+    config.keep_alive_max_requests = REQUESTS_A_CONNECTION_MAX
+    config.keep_alive_timeout = options.idle_seconds_max
+    return config
+
+
+def _summary(error: BaseException) -> str:
+    """Return what went wrong without a traceback: a peer can cause any number of these."""
+    if isinstance(error, BaseExceptionGroup):
+        return ", ".join(_summary(each) for each in error.exceptions)
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,48 @@
+"""What the HTTP server needs to know, and its bounds with their reasons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+
+class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to listen and what to bear. Sizes in bytes, times in seconds."""
+
+    host: str = "127.0.0.1"
+    """A name or an address; every address it resolves to is listened on."""
+    port: int = 8080
+    """0 takes a free one."""
+    server: Literal["greenroom", "hypercorn"] = "greenroom"
+    """`hypercorn` answers every connection with Hypercorn and Quart-trio: the slow reference."""
+    tls_certificate_file: Path | None = None
+    tls_key_file: Path | None = None
+    trusted_proxies: tuple[str, ...] = ()
+    """Networks (CIDR) whose X-Forwarded-For is believed."""
+
+    body_bytes_max: int = 1 << 20
+    """A longer body is answered 413."""
+    header_bytes_max: int = 32 << 10
+    """Request line and headers together."""
+    drain_bytes_max: int = 4 << 20
+    """So much of a body that is too large is read and thrown away to keep the connection."""
+
+    request_seconds_max: float = 30.0
+    """From the first byte of a request to its last."""
+    idle_seconds_max: float = 75.0
+    """Between requests; longer than the 60 s that common proxies keep theirs."""
+    answer_seconds_max: float = 60.0
+    """For the handler and the sending of an answer (of each part of a streamed one): six times the
+    longest wait for a commit, so that only what hangs is ever cut off."""
+    handshake_seconds_max: float = 10.0
+    linger_seconds_max: float = 2.0
+    """How long the rest of a refused request is read, so that the client sees the answer."""
+    stop_seconds_max: float = 30.0
+    """How long answers in flight may take when the server stops."""
+
+    connections_max: int = 10_000
+    connections_per_address_max: int = 5_000
+    """Generous, for whole schools share an address; trusted proxies are exempt."""
+    backlog: int = 1024

@@ -1,0 +1,389 @@
+"""Bytes in, requests out: HTTP/1.1 as a sans-I/O parser around httptools. Knows no socket.
+
+httptools (llhttp in its strict mode) judges the grammar: bare line feeds, obsolete folding, white
+space before a colon, control characters, two Content-Lengths, Content-Length beside
+Transfer-Encoding and bad chunk sizes are refused there. Added here: the versions, the Host checks,
+the single transfer coding, and the bounds.
+
+The parser is fed one *piece* at a time, a piece ending at a blank line or at the end of a counted
+body. A message can end nowhere else, so that no piece ever holds parts of two messages, and the
+bytes of a request that goes to another server can be handed on exactly as they came.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Final
+from urllib.parse import unquote
+
+from httptools import (
+    HttpParserError,
+    HttpParserInvalidMethodError,
+    HttpParserUpgrade,
+    HttpRequestParser,
+)
+
+
+class BadRequest(Exception):
+    """The peer broke the protocol; the connection cannot be read any further."""
+
+
+class Event(Enum):
+    """What `RequestParser.next` found."""
+
+    NEED_DATA = 0
+    REQUEST = 1
+    """A whole request under `/api/`."""
+    TOO_LARGE = 2
+    """The head of a request whose body is too large; its body will be thrown away."""
+    FOREIGN = 3
+    """The head of a request that is another server's: `take_rest` and hand on."""
+
+
+NEED_DATA: Final = Event.NEED_DATA
+REQUEST: Final = Event.REQUEST
+TOO_LARGE: Final = Event.TOO_LARGE
+FOREIGN: Final = Event.FOREIGN
+
+INVALID_REQUEST = "Invalid HTTP request"
+HEAD_TOO_LARGE = "Request head is too large"
+INVALID_HOST = "Invalid Host header"
+
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_HOST = re.compile(r"([A-Za-z0-9._~%!$&'()*+;=-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?")
+_METHOD = re.compile(rb"[A-Za-z-]{1,32}( /|$)")
+"""The beginning of a request with a method that httptools may not know."""
+_HOSTS_KNOWN_MAX = 256
+_NAMES_KNOWN_MAX = 1024
+_FRAMING_BYTES_A_BODY_BYTE = 8
+"""A chunk of one byte costs six: bounds chunk extensions and trailers, never honest chunks."""
+
+_names: dict[bytes, str] = {}
+"""Header names as they came → lower case, for the same few dozen come all day."""
+_hosts: set[str] = set()
+"""Host values that have passed the check."""
+
+
+def _lower(name: bytes) -> str:
+    """Return a header name in lower case and remember it."""
+    lower = name.decode("latin-1").lower()
+    if len(_names) < _NAMES_KNOWN_MAX:
+        _names[name] = lower
+    return lower
+
+
+def _is_host(host: str) -> bool:
+    """Return whether a Host header is well-formed, and remember it."""
+    if host in _hosts:
+        return True
+    if _HOST.fullmatch(host) is None:
+        return False
+    if len(_hosts) < _HOSTS_KNOWN_MAX:
+        _hosts.add(host)
+    return True
+
+
+def _is_method_unknown(error: HttpParserError, head: bytes) -> bool:
+    """Return whether a well-formed method is all that was wrong: then it is a 404, not a 400."""
+    return isinstance(error, HttpParserInvalidMethodError) and bool(_METHOD.match(head))
+
+
+class RequestParser:
+    """Reads the requests of one connection, one after the other.
+
+    Give it bytes with `receive`, then call `next` until it needs more. After `REQUEST` and
+    `TOO_LARGE` the fields below describe that request, until the next call of `next`.
+    """
+
+    __slots__ = (
+        "_body_bytes_max",
+        "_complete",
+        "_data",
+        "_drain_bytes_max",
+        "_end",
+        "_framing_bytes",
+        "_head",
+        "_head_done",
+        "_header_bytes_max",
+        "_parser",
+        "_parts",
+        "_position",
+        "_remaining",
+        "_size",
+        "_tail",
+        "_target",
+        "_too_large",
+        "expects_continue",
+        "headers",
+        "http_1_0",
+        "in_message",
+        "keep_alive",
+        "method",
+        "path",
+        "query",
+    )
+
+    method: str
+    path: str
+    """Percent-decoded, without the query."""
+    query: str
+    """As it came."""
+    headers: dict[str, str]
+    """Names in lower case; a header given twice joined with `, `."""
+    keep_alive: bool
+    """Whether the client will send another request after this one."""
+    http_1_0: bool
+    expects_continue: bool
+    """The client waits for `100 Continue` before it sends the body."""
+    in_message: bool
+    """A request has begun and is not complete."""
+
+    def __init__(self, header_bytes_max: int, body_bytes_max: int, drain_bytes_max: int) -> None:
+        """Start at the beginning of a connection.
+
+        Args:
+            header_bytes_max: bound of request line and headers together.
+            body_bytes_max: a longer body makes the request `TOO_LARGE`.
+            drain_bytes_max: how much of such a body is thrown away before it is `BadRequest`.
+        """
+        self._header_bytes_max = header_bytes_max
+        self._body_bytes_max = body_bytes_max
+        self._drain_bytes_max = drain_bytes_max
+        self._parser = HttpRequestParser(self)
+        self._data = b""
+        self._position = 0
+        self._end = 0
+        self.method = self.path = self.query = ""
+        self.keep_alive = True
+        self.http_1_0 = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget the last message."""
+        self._target = b""
+        self._head = b""
+        self._head_done = False
+        self._complete = False
+        self._remaining = -1
+        self._size = 0
+        self._framing_bytes = 0
+        self._tail = b""
+        self._too_large = False
+        self._parts: list[bytes] = []
+        self.headers = {}
+        self.expects_continue = False
+        self.in_message = False
+
+    @property
+    def body(self) -> bytes:
+        """The whole body of the request just returned."""
+        parts = self._parts
+        if not parts:
+            return b""
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    @property
+    def drains(self) -> bool:
+        """Whether the rest of a body that is too large is short enough to be read."""
+        return self._remaining <= self._drain_bytes_max and not self.expects_continue
+
+    @property
+    def is_discarding(self) -> bool:
+        """Whether the present request was `TOO_LARGE` and its body has not come to its end."""
+        return self._too_large and not self._complete
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether bytes have come in that belong to no request returned so far."""
+        return self._position < self._end
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes from the peer; only after `next` has said that it needs them."""
+        self._data = data
+        self._position = 0
+        self._end = len(data)
+
+    def take_rest(self) -> bytes:
+        """Return every byte from the beginning of the present request, for another server."""
+        rest = self._head + self._data[self._position :]
+        self._position = self._end
+        return rest
+
+    def next(self) -> Event:
+        """Return the next request, or that more bytes are needed.
+
+        Raises:
+            BadRequest: the peer broke the protocol; answer 400 and close.
+        """
+        if self._complete:
+            self._begin()
+        while self._position < self._end:
+            self.in_message = True
+            event = self._next_of_body() if self._head_done else self._next_of_head()
+            if event is not NEED_DATA:
+                return event
+            if self._complete:  # thrown away
+                self._begin()
+        return NEED_DATA
+
+    def _next_of_head(self) -> Event:
+        """Feed one piece of the head; judge the head when that was its end."""
+        piece = self._take_to_blank_line()
+        head = self._head = self._head + piece if self._head else piece
+        if len(head) > self._header_bytes_max:
+            raise BadRequest(HEAD_TOO_LARGE)
+        try:
+            self._parser.feed_data(piece)
+        except HttpParserUpgrade:
+            return FOREIGN
+        except HttpParserError as error:
+            if _PREFACE.startswith(head) or _is_method_unknown(error, head):
+                return FOREIGN
+            raise BadRequest(INVALID_REQUEST) from None
+        if not self._head_done:
+            return NEED_DATA
+        self._tail = b""
+        return self._judge_head()
+
+    def _next_of_body(self) -> Event:
+        """Feed one piece of the body; the request is there when that was its end."""
+        before = self._size
+        if self._remaining >= 0:
+            start = self._position
+            end = self._position = min(start + self._remaining, self._end)
+            self._remaining -= end - start
+            piece = self._data[start:end]
+        else:
+            piece = self._take_to_blank_line()
+        try:
+            self._parser.feed_data(piece)
+        except HttpParserError:
+            raise BadRequest(INVALID_REQUEST) from None
+        self._framing_bytes += len(piece) - (self._size - before)
+        return self._judge_body()
+
+    def _judge_body(self) -> Event:
+        """Apply the bounds to what has come of the body."""
+        size = self._size
+        if self._framing_bytes > self._header_bytes_max + _FRAMING_BYTES_A_BODY_BYTE * size:
+            raise BadRequest(INVALID_REQUEST)
+        if self._too_large:
+            if size > self._drain_bytes_max:
+                raise BadRequest(INVALID_REQUEST)
+            return NEED_DATA
+        if size > self._body_bytes_max:
+            self._parts.clear()
+            self._too_large = True
+            return TOO_LARGE
+        return REQUEST if self._complete else NEED_DATA
+
+    def _judge_head(self) -> Event:
+        """Check what the grammar leaves open, and say whose request it is."""
+        headers = self.headers
+        self.method = self._parser.get_method().decode("ascii")
+        version = self._parser.get_http_version()
+        self.http_1_0 = http_1_0 = version == "1.0"
+        if not http_1_0 and version != "1.1":
+            raise BadRequest(INVALID_REQUEST)
+        host = headers.get("host")
+        if (host is None and not http_1_0) or (host is not None and not _is_host(host)):
+            raise BadRequest(INVALID_HOST)
+        connection = headers.get("connection")
+        if connection is None:
+            self.keep_alive = not http_1_0
+        else:
+            tokens = [token.strip() for token in connection.lower().split(",")]
+            self.keep_alive = "close" not in tokens and (not http_1_0 or "keep-alive" in tokens)
+        self._split_target()
+        if not self.path.startswith("/api/") or self._parser.should_upgrade():
+            return FOREIGN
+        self._head = b""
+        if "content-length" in headers or "transfer-encoding" in headers:
+            return self._judge_framing()
+        return REQUEST if self._complete else NEED_DATA
+
+    def _judge_framing(self) -> Event:
+        """Find out how the body ends, and whether it is too large before it has come."""
+        headers = self.headers
+        coding = headers.get("transfer-encoding")
+        if coding is not None:
+            if coding.lower() != "chunked" or self.http_1_0:
+                raise BadRequest(INVALID_REQUEST)
+        else:
+            self._remaining = int(headers["content-length"])
+        if not self._complete and "expect" in headers and not self.http_1_0:
+            self.expects_continue = headers["expect"].lower() == "100-continue"
+        if self._remaining > self._body_bytes_max:
+            self._too_large = True
+            return TOO_LARGE
+        return REQUEST if self._complete else NEED_DATA
+
+    def _split_target(self) -> None:
+        """Take path and query out of the target, in whichever of its forms it came."""
+        target = self._target.decode("latin-1")
+        if not target.startswith("/"):
+            scheme, found, rest = target.partition("://")
+            if found and scheme.isalpha():  # the absolute form, which a proxy may send
+                authority, slash, after = rest.partition("/")
+                query = authority.partition("?")[1:]
+                target = slash + after if slash else "/" + "".join(query)
+        target = target.partition("#")[0] if "#" in target else target
+        path, _, self.query = target.partition("?")
+        self.path = unquote(path) if "%" in path else path
+
+    def _take_to_blank_line(self) -> bytes:
+        """Take bytes up to and including the next blank line, or all there are.
+
+        The blank line may have begun in an earlier piece: `_tail` keeps its last three bytes.
+        """
+        data, start, tail = self._data, self._position, self._tail
+        end = -1
+        if tail:
+            found = (tail + data[start : start + 3]).find(b"\r\n\r\n")
+            if found >= 0:
+                end = start + found + 4 - len(tail)
+        if end < 0:
+            found = data.find(b"\r\n\r\n", start)
+            end = found + 4 if found >= 0 else self._end
+        self._position = end
+        piece = data[start:end]
+        if end == self._end:
+            self._tail = (tail + piece)[-3:]
+        else:
+            self._tail = b""
+        return piece
+
+    # What httptools calls.
+
+    def on_url(self, url: bytes) -> None:
+        """Take the target, or a part of it."""
+        if self._complete:  # cannot happen while a piece holds one message: see above
+            raise BadRequest(INVALID_REQUEST)
+        self._target = self._target + url if self._target else url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take one header; trailers are thrown away."""
+        if self._head_done:
+            return
+        key = _names.get(name) or _lower(name)
+        text = value.decode("latin-1").rstrip(" \t")
+        headers = self.headers
+        if key in headers:
+            headers[key] = f"{headers[key]}, {text}"
+        else:
+            headers[key] = text
+
+    def on_headers_complete(self) -> None:
+        """Note that the head is over."""
+        self._head_done = True
+
+    def on_body(self, part: bytes) -> None:
+        """Take a part of the body, or only count it."""
+        self._size += len(part)
+        if not self._too_large:
+            self._parts.append(part)
+
+    def on_message_complete(self) -> None:
+        """Note that the message is over."""
+        self._complete = True

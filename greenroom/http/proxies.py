@@ -1,0 +1,84 @@
+"""Who the client is, when proxies stand in front. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_HOPS_MAX = 32
+"""More proxies than anybody has; bounds the work that one header can cause."""
+
+
+class TrustedProxies:
+    """The proxies whose word about the client's address is believed."""
+
+    def __init__(self, networks: Iterable[str]) -> None:
+        """Trust these networks.
+
+        Args:
+            networks: CIDRs or addresses such as `10.0.0.0/8` and `::1`.
+
+        Raises:
+            ValueError: one of them is not a network; the text names it.
+        """
+        self._networks: tuple[Network, ...] = tuple(
+            ipaddress.ip_network(network, strict=False) for network in networks
+        )
+
+    def __bool__(self) -> bool:
+        """Return whether any proxy is trusted at all."""
+        return bool(self._networks)
+
+    def trusts(self, address: str) -> bool:
+        """Return whether `address` (without a port) is one of the proxies."""
+        if not self._networks:
+            return False
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in self._networks)
+
+    def client_address(self, peer: str, forwarded_for: str | None) -> str:
+        """Return the client's address: the rightmost that no trusted proxy vouches away.
+
+        Every proxy appends whom it spoke to, so that reading from the right stops at the first
+        address that is not ours; what stands left of it was written by the client. An entry that is
+        no address ends the walk at the proxy that reported it.
+
+        Args:
+            peer: the address at the other end of the connection.
+            forwarded_for: the X-Forwarded-For header, lines joined with `, `.
+        """
+        if forwarded_for is None or not self.trusts(peer):
+            return peer
+        client = peer
+        for entry in reversed(forwarded_for.rsplit(",", _HOPS_MAX)[-_HOPS_MAX:]):
+            address = plain_address(entry)
+            if address is None:
+                return client
+            client = address
+            if not self.trusts(address):
+                return client
+        return client
+
+
+def plain_address(text: str) -> str | None:
+    """Return an address without port, brackets or IPv4-in-IPv6, None when it is no address.
+
+    Args:
+        text: `203.0.113.7`, `203.0.113.7:4711`, `2001:db8::1`, `[2001:db8::1]:4711`.
+    """
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return str(address)

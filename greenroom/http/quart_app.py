@@ -1,0 +1,119 @@
+"""The Quart-trio application: discovery, and the endpoints for HTTP/2 and `--server hypercorn`.
+
+It adds nothing of its own: everything under `/api/` goes to the dispatcher, the discovery paths to
+their functions, and whatever else comes is 404.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import cast
+
+import quart
+from hypercorn.typing import HTTPScope
+from quart_trio import QuartTrio
+from werkzeug.exceptions import HTTPException
+
+from greenroom.http.connection import Answerer
+from greenroom.http.cors import CORS_HEADERS
+from greenroom.http.options import HttpOptions
+from greenroom.http.proxies import TrustedProxies, plain_address
+from greenroom.http.request import Answer, Request
+from greenroom.http.writer import INTERNAL, INVALID_ENDPOINT, refusal
+
+Discovery = Callable[[Request], Answer | Awaitable[Answer]]
+"""What answers GET on a path outside `/api/`; may be async."""
+
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"]
+
+
+class _App:
+    """The views of the application."""
+
+    def __init__(
+        self, answerer: Answerer, discovery: Mapping[str, Discovery], options: HttpOptions
+    ) -> None:
+        self._answerer = answerer
+        self._discovery = discovery
+        self._proxies = TrustedProxies(options.trusted_proxies)
+
+    async def view(self, path: str = "") -> quart.Response:  # noqa: ARG002  the rule names it
+        """Answer every request there is."""
+        request = await self._request()
+        if request.path.startswith("/api/"):
+            return _response(await self._answerer.answer(request))
+        route = self._discovery.get(request.path.rstrip("/"))
+        if route is None or request.method not in {"GET", "HEAD", "OPTIONS"}:
+            return _response(refusal(404, INVALID_ENDPOINT))
+        if request.method == "OPTIONS":
+            return _response(await self._answerer.answer(request))
+        answer = route(request)
+        return _response(await answer if inspect.isawaitable(answer) else answer)
+
+    async def _request(self) -> Request:
+        """Return Quart's present request as ours."""
+        scope = cast("HTTPScope", quart.request.scope)
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in scope["headers"]:
+            name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        client = scope["client"]
+        peer = (plain_address(client[0]) if client else None) or "unknown"
+        return Request(
+            method=scope["method"],
+            path=scope["path"],
+            query=scope["query_string"].decode("latin-1"),
+            headers=headers,
+            body=await quart.request.body,
+            address=self._proxies.client_address(peer, headers.get("x-forwarded-for")),
+        )
+
+
+def build_app(
+    answerer: Answerer, discovery: Mapping[str, Discovery], options: HttpOptions
+) -> QuartTrio:
+    """Return the application.
+
+    Args:
+        answerer: answers everything under `/api/`.
+        discovery: path → what answers GET there: `/openapi.json`, `/healthz`, …
+        options: the bounds; the body has been bounded already when the application sees it.
+    """
+    app = QuartTrio("greenroom", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = None
+    app.config["BODY_TIMEOUT"] = None
+    app.config["RESPONSE_TIMEOUT"] = None
+    app.url_map.merge_slashes = False
+    app.url_map.strict_slashes = False
+    views = _App(answerer, discovery, options)
+    for rule in ("/", "/<path:path>"):
+        app.add_url_rule(
+            rule, "view", views.view, methods=_METHODS, provide_automatic_options=False
+        )
+    app.register_error_handler(HTTPException, _refuse)
+    app.register_error_handler(Exception, _fail)
+    return app
+
+
+def _response(answer: Answer) -> quart.Response:
+    """Return an answer of ours as Quart's."""
+    body = answer.body if answer.stream is None else answer.stream
+    response = quart.Response(body, status=answer.status, content_type=answer.content_type)
+    for name, value in (*CORS_HEADERS, *answer.headers):
+        response.headers[name] = value
+    if answer.status == 204:
+        del response.headers["Content-Type"], response.headers["Content-Length"]
+    response.timeout = None
+    return response
+
+
+async def _refuse(_: HTTPException) -> quart.Response:
+    """Answer what Quart itself refuses: paths and methods it has no rule for."""
+    return _response(refusal(404, INVALID_ENDPOINT))
+
+
+async def _fail(error: Exception) -> quart.Response:
+    """Answer for a view that raised."""
+    quart.current_app.logger.error("a view failed", exc_info=error)
+    return _response(refusal(500, INTERNAL))

@@ -1,0 +1,257 @@
+"""The HTTP service: accepts connections, serves each behind a fence, drains them when it stops."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+import time
+from collections import Counter
+from collections.abc import Mapping
+
+import trio
+
+from greenroom import sockets
+from greenroom.http.connection import Answerer, Connection, ConnectionContext
+from greenroom.http.hypercorn_server import HypercornServer
+from greenroom.http.options import HttpOptions
+from greenroom.http.quart_app import Discovery, build_app
+from greenroom.http.reaper import Reaper
+from greenroom.http.tls import server_context
+from greenroom.http.wire import (
+    ConnectionLost,
+    SocketWire,
+    StreamWire,
+    TcpStream,
+    Wire,
+    abort_stream,
+)
+from greenroom.http.writer import TOO_MANY, AnswerWriter, refusal
+
+_logger = logging.getLogger(__name__)
+
+RETRY_AFTER_SECONDS = 5
+"""What a client is told that found all connections taken."""
+REFUSALS_MAX = 256
+"""Refused connections that are closed with patience at a time; beyond, without."""
+
+
+class HttpServer:
+    """One HTTP port, plain or TLS. A service for a supervisor; it can be run again."""
+
+    def __init__(
+        self, options: HttpOptions, answerer: Answerer, discovery: Mapping[str, Discovery]
+    ) -> None:
+        """Prepare; nothing is opened before `run`.
+
+        Args:
+            options: where to listen, and the bounds.
+            answerer: answers everything under `/api/`.
+            discovery: path → what answers GET there: `/openapi.json`, `/healthz`, …
+
+        Raises:
+            TlsError: the certificate cannot be used.
+        """
+        self._options = options
+        self._tls = server_context(options.tls_certificate_file, options.tls_key_file)
+        self._writer = AnswerWriter(time.time())
+        self._reaper = Reaper(options, self._writer)
+        self._context = ConnectionContext(options, answerer, self._writer, self._reaper)
+        self._app = build_app(answerer, discovery, options)
+        self._hypercorn = HypercornServer(self._app, options)
+        self._nursery: trio.Nursery | None = None
+        self._own: set[Connection] = set()
+        self._handed: set[trio.abc.Stream] = set()
+        self._by_address: Counter[str] = Counter()
+        self._refusals = 0
+        self.port = options.port
+        """The bound port once it runs; kept for the next run, so that a restart changes nothing."""
+        self.connections = 0
+        """Connections being served."""
+
+    @property
+    def scheme(self) -> str:
+        """`https` or `http`."""
+        return "http" if self._tls is None else "https"
+
+    async def run(self, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
+        """Listen and serve until cancelled; started with the bound port.
+
+        Raises:
+            ListenError: the port cannot be opened.
+
+        Cancellation closes the port and idle connections at once, and waits up to
+        `stop_seconds_max` for answers in flight.
+        """
+        listeners = await sockets.bind_tcp(
+            self._options.host, self.port, backlog=self._options.backlog
+        )
+        self.port = listeners[0].getsockname()[1]
+        self._context.stopping = False
+        self._hypercorn = HypercornServer(self._app, self._options)
+        self._reaper.tick()
+        stop = trio.Event()
+        async with trio.open_nursery() as nursery:
+            self._nursery = await nursery.start(self._hold_connections, stop)
+            try:
+                async with trio.open_nursery() as acceptors:
+                    for listener in listeners:
+                        acceptors.start_soon(sockets.accept_forever, listener, self._take)
+                    task_status.started(self.port)
+            finally:
+                for listener in listeners:
+                    listener.close()
+                stop.set()
+
+    async def _hold_connections(
+        self, stop: trio.Event, *, task_status: trio.TaskStatus[trio.Nursery]
+    ) -> None:
+        """Keep the connections out of the reach of a cancellation, and drain them on `stop`."""
+        with trio.CancelScope(shield=True):
+            async with trio.open_nursery() as helpers:
+                helpers.start_soon(self._reaper.run)
+                async with trio.open_nursery() as connections:
+                    task_status.started(connections)
+                    await stop.wait()
+                    helpers.start_soon(self._force_stop)
+                    deadline = trio.current_time() + self._options.stop_seconds_max
+                    connections.cancel_scope.deadline = deadline
+                    await self._begin_stop()
+                helpers.cancel_scope.cancel()
+
+    async def _begin_stop(self) -> None:
+        """Close what is idle; everything else ends after the answer it is in."""
+        self._context.stopping = True
+        for connection in self._own:
+            connection.stop()
+        await self._hypercorn.stop()
+
+    async def _force_stop(self) -> None:
+        """Cut off, when the time is up, what shields itself: Hypercorn in the middle of a send."""
+        await trio.sleep(self._options.stop_seconds_max)
+        for stream in tuple(self._handed):
+            await abort_stream(stream)
+
+    def _take(self, connected: socket.socket, peer: str) -> None:
+        """Begin to serve a new connection, or refuse it when there are too many."""
+        options = self._options
+        crowded = self._by_address[
+            peer
+        ] >= options.connections_per_address_max and not self._context.proxies.trusts(peer)
+        if crowded or self.connections >= options.connections_max:
+            self._refuse(connected)
+            return
+        self.connections += 1
+        self._by_address[peer] += 1
+        assert self._nursery is not None
+        self._nursery.start_soon(self._serve_fenced, connected, peer)
+
+    def _refuse(self, connected: socket.socket) -> None:
+        """Tell one connection too many to come back later, if even that is not too much."""
+        if self._tls is not None or self._refusals >= REFUSALS_MAX:
+            connected.close()
+            return
+        self._refusals += 1
+        assert self._nursery is not None
+        self._nursery.start_soon(self._refuse_patiently, connected)
+
+    async def _refuse_patiently(self, connected: socket.socket) -> None:
+        """Answer 429 and close once the client can have read it."""
+        answer = refusal(429, TOO_MANY, retry_after=RETRY_AFTER_SECONDS)
+        wire = SocketWire(connected)
+        try:
+            with trio.move_on_after(self._options.linger_seconds_max):
+                await wire.send(self._writer.encode(answer, close=True))
+                await wire.finish_sending()
+                while await wire.receive():
+                    pass
+        except ConnectionLost:
+            pass
+        finally:
+            self._refusals -= 1
+            await wire.close()
+
+    async def _serve_fenced(self, connected: socket.socket, peer: str) -> None:
+        """Serve one connection; nothing that happens in it reaches any other."""
+        try:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await self._serve(connected, peer)
+        except* OSError as group:
+            _logger.debug("a connection was lost: %r", group)
+        except* Exception:
+            _logger.exception("a connection crashed")
+        finally:
+            connected.close()
+            self.connections -= 1
+            self._by_address[peer] -= 1
+            if not self._by_address[peer]:
+                del self._by_address[peer]
+
+    async def _serve(self, connected: socket.socket, peer: str) -> None:
+        """Find out which server the connection is for, and let it serve."""
+        wire: Wire
+        if self._tls is None:
+            if self._options.server == "hypercorn":
+                await self._hand_over(_stream(connected), b"")
+                return
+            wire = SocketWire(connected)
+        else:
+            stream = await self._shake_hands(_stream(connected), self._tls)
+            if stream is None:
+                return
+            if self._options.server == "hypercorn" or stream.selected_alpn_protocol() == "h2":
+                await self._hand_over(stream, b"")
+                return
+            wire = StreamWire(stream)
+        connection = Connection(self._context, wire, peer)
+        self._reaper.connections.add(connection)
+        self._own.add(connection)
+        rest: bytes | None = None
+        try:
+            rest = await connection.run()
+        finally:
+            self._reaper.connections.discard(connection)
+            self._own.discard(connection)
+            if rest is None:
+                await wire.close()
+        if rest is not None:
+            await self._hand_over(wire.stream(), rest)
+
+    async def _shake_hands(
+        self, plain: trio.SocketStream, tls: ssl.SSLContext
+    ) -> trio.SSLStream[trio.SocketStream] | None:
+        """Return the TLS stream, None when there is no agreement in time."""
+        stream = trio.SSLStream(plain, tls, server_side=True, https_compatible=True)
+        with trio.move_on_after(self._options.handshake_seconds_max):
+            try:
+                await stream.do_handshake()
+            except trio.BrokenResourceError:
+                pass
+            else:
+                return stream
+        await abort_stream(plain)
+        return None
+
+    async def _hand_over(self, stream: TcpStream, rest: bytes) -> None:
+        """Let Hypercorn serve the connection to its end."""
+        self._handed.add(stream)
+        try:
+            await self._hypercorn.serve(stream, rest)
+        finally:
+            self._handed.discard(stream)
+
+
+async def serve_http(
+    options: HttpOptions,
+    answerer: Answerer,
+    discovery: Mapping[str, Discovery],
+    *,
+    task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Run one `HttpServer` until cancelled; see there."""
+    await HttpServer(options, answerer, discovery).run(task_status=task_status)
+
+
+def _stream(connected: socket.socket) -> trio.SocketStream:
+    """Return a connected socket as a trio stream."""
+    return trio.SocketStream(trio.socket.from_stdlib_socket(connected))

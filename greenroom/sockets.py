@@ -1,0 +1,157 @@
+"""Listening sockets: one clear sentence where binding fails, and an accept that survives."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+from collections.abc import Callable
+from typing import NoReturn
+
+import trio
+
+_logger = logging.getLogger(__name__)
+
+ACCEPTS_A_TURN_MAX = 64
+"""Connections taken before other tasks get their turn."""
+RETRY_SECONDS = 0.1
+"""Pause when the machine has no descriptors or memory left for a connection."""
+
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_MISSING = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+_REASONS = {
+    errno.EADDRINUSE: "another program listens there: stop it or choose another port",
+    errno.EACCES: "not allowed: ports below 1024 need root, choose a higher one",
+    errno.EADDRNOTAVAIL: "this machine does not have that address: see the setting host",
+    errno.EAFNOSUPPORT: "this machine does not speak that kind of address: see the setting host",
+}
+
+
+class ListenError(Exception):
+    """A port could not be opened; the text is one sentence that says which, why, and what to do."""
+
+
+async def bind_tcp(host: str, port: int, *, backlog: int = 1024) -> list[socket.socket]:
+    """Open the listening sockets of one port, one for each address `host` has.
+
+    Args:
+        host: a name or an address; `0.0.0.0` and `::` (IPv4 too) mean all.
+        port: 0 takes a free one, the same for every address.
+        backlog: how many connections the kernel keeps waiting.
+
+    Raises:
+        ListenError: the port is taken, forbidden, or the host is unknown.
+    """
+    sockets = await _bind_all(host, port, socket.SOCK_STREAM)
+    for listener in sockets:
+        listener.listen(backlog)
+    return sockets
+
+
+async def bind_udp(host: str, port: int) -> list[socket.socket]:
+    """Open the UDP sockets of one port; arguments and errors as `bind_tcp`."""
+    return await _bind_all(host, port, socket.SOCK_DGRAM)
+
+
+async def accept_forever(
+    listener: socket.socket, take: Callable[[socket.socket, str], None]
+) -> NoReturn:
+    """Accept connections and hand each to `take` with the peer's address, until cancelled.
+
+    Out of descriptors or memory, it logs once and tries again; connections wait in the backlog.
+
+    Args:
+        listener: a non-blocking listening socket.
+        take: starts serving; owns the socket from then on, and must not block or raise.
+    """
+    exhausted = False
+    while True:
+        await trio.lowlevel.wait_readable(listener)
+        try:
+            for _ in range(ACCEPTS_A_TURN_MAX):
+                connection, name = listener.accept()
+                exhausted = False
+                connection.setblocking(False)
+                take(connection, _plain(name))
+        except (BlockingIOError, InterruptedError):
+            continue
+        except OSError as error:
+            if error.errno not in _EXHAUSTED:
+                continue  # that connection died before it was accepted
+            if not exhausted:
+                _logger.warning("cannot accept connections: %s; trying again", error.strerror)
+            exhausted = True
+            await trio.sleep(RETRY_SECONDS)
+
+
+def _plain(name: object) -> str:
+    """Return the address in what `accept` says of the peer, IPv4 without its IPv6 dress."""
+    address = str(name[0]) if isinstance(name, tuple) and name else "unknown"
+    return address.removeprefix("::ffff:").partition("%")[0]
+
+
+async def _resolve(
+    host: str, port: int, kind: socket.SocketKind
+) -> list[tuple[socket.AddressFamily, str]]:
+    """Return the distinct addresses of a host."""
+    try:
+        found = await trio.socket.getaddrinfo(host, port, type=kind, flags=socket.AI_PASSIVE)
+    except (socket.gaierror, UnicodeError):
+        raise ListenError(f"cannot listen on {host}: no such host; see the setting host") from None
+    families = (socket.AF_INET, socket.AF_INET6)
+    addresses = [(family, str(name[0])) for family, _, _, _, name in found if family in families]
+    return list(dict.fromkeys(addresses))
+
+
+async def _bind_all(host: str, port: int, kind: socket.SocketKind) -> list[socket.socket]:
+    """Bind every address of a host; one that this machine lacks is left out if another is there."""
+    sockets: list[socket.socket] = []
+    missing: OSError | None = None
+    for family, address in await _resolve(host, port, kind):
+        chosen = sockets[0].getsockname()[1] if sockets else port
+        try:
+            sockets.append(_bind(family, address, chosen, kind, dual_stack=host == "::"))
+        except OSError as error:
+            if error.errno not in _MISSING:
+                _close_all(sockets)
+                _raise_listen_error(error, host, port, kind)
+            missing = error
+    if not sockets and missing is not None:
+        _raise_listen_error(missing, host, port, kind)
+    return sockets
+
+
+def _bind(
+    family: socket.AddressFamily,
+    address: str,
+    port: int,
+    kind: socket.SocketKind,
+    *,
+    dual_stack: bool,
+) -> socket.socket:
+    """Return a non-blocking socket bound to one address."""
+    bound = socket.socket(family, kind)
+    try:
+        bound.setblocking(False)
+        if kind == socket.SOCK_STREAM:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(not dual_stack))
+        bound.bind((address, port))
+    except BaseException:
+        bound.close()
+        raise
+    return bound
+
+
+def _close_all(sockets: list[socket.socket]) -> None:
+    """Close what was opened before the failure."""
+    for each in sockets:
+        each.close()
+
+
+def _raise_listen_error(error: OSError, host: str, port: int, kind: socket.SocketKind) -> NoReturn:
+    """Raise the one sentence for a failed bind."""
+    protocol = "TCP" if kind == socket.SOCK_STREAM else "UDP"
+    reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
+    raise ListenError(f"cannot listen on {protocol} port {port} of {host}: {reason}") from error
