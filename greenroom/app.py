@@ -74,17 +74,12 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
     with hold_data_dir(settings.data_dir, "server"):
         async with trio.open_nursery() as nursery:
             await nursery.start(_watch_signals, nursery.cancel_scope)
-            fronts = await Fronts.bind(settings)
-            try:
-                server = _Server(settings, fronts)
-                await nursery.start(_Root(settings, server).run)
-                announce(server.ready())
-                gc.collect()
-                gc.freeze()
-                gc.set_threshold(*GC_THRESHOLDS)
-                await trio.sleep_forever()
-            finally:
-                fronts.close()
+            server = _Server(settings, Fronts(settings))
+            await nursery.start(_Root(settings, server).run)
+            announce(server.ready())
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(*GC_THRESHOLDS)
 
 
 @asynccontextmanager
@@ -235,7 +230,7 @@ class _Server:
             ChildSpec("presence", _Task(parts.keep_presence)),
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
             ChildSpec("control", _Task(control_socket.run, office, socket_path(self._settings.data_dir))),
-            *self._fronts.children(self._settings, parts.world, parts.storage, self.root),
+            *self._fronts.children(parts.world, parts.storage, self.root),
         ]
 
     async def _make_first_game(self, *, task_status: trio.TaskStatus[None]) -> None:

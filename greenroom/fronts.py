@@ -1,0 +1,113 @@
+"""The fronts: every port that the outside reaches the server by, each a service of the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from greenroom.actors.flows.world import World
+from greenroom.config import Settings
+from greenroom.http.dispatch import Dispatcher
+from greenroom.http.endpoints import ENDPOINTS
+from greenroom.http.health import Health
+from greenroom.http.limits import AddressLimits
+from greenroom.http.metrics import Metrics, actor_samples, statistics_samples, tree_samples
+from greenroom.http.openapi import OpenApi
+from greenroom.http.options import HttpOptions
+from greenroom.http.server import HttpServer
+from greenroom.persistence.storage import Storage
+from greenroom.supervisors.spec import ChildSpec
+from greenroom.supervisors.tree import TreeNode
+from greenroom.transport.ports import RealtimePort, UdpPort
+
+
+class Fronts:
+    """Builds the ports' services; a rebuilt one takes the port that the one before it had."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Prepare; nothing is opened before the services run.
+
+        Raises:
+            TlsError: the certificate cannot be used.
+        """
+        self._settings = settings
+        self._realtime = RealtimePort(settings.host, settings.realtime_port)
+        self._udp = UdpPort(settings.host, settings.udp_port)
+        self._http: HttpServer | None = None
+
+    @property
+    def http_port(self) -> int:
+        """Return the port of the API, once it has been bound."""
+        return self._settings.port if self._http is None else self._http.port
+
+    @property
+    def realtime_port(self) -> int:
+        """Return the port of the control channel, once it has been bound."""
+        return self._realtime.port
+
+    @property
+    def udp_port(self) -> int:
+        """Return the port of the fast lane, once it has been bound."""
+        return self._udp.port
+
+    def children(
+        self, world: World, storage: Storage, tree: Callable[[], TreeNode]
+    ) -> list[ChildSpec]:
+        """Return the ports' services for a world, in starting order.
+
+        Args:
+            world: what requests act on.
+            storage: whose state readiness and metrics show.
+            tree: draws the supervision tree, for the metrics.
+        """
+        port, self._http = self.http_port, self._server(world, storage, tree)
+        self._http.port = port
+        stop_seconds = self._settings.stop_seconds_max + 5.0
+        return [
+            ChildSpec("realtime", self._realtime),
+            ChildSpec("udp", self._udp),
+            ChildSpec("http", self._http, shutdown_seconds=stop_seconds),
+        ]
+
+    def _server(
+        self, world: World, storage: Storage, tree: Callable[[], TreeNode]
+    ) -> HttpServer:
+        settings = self._settings
+        metrics = Metrics(settings.metrics_token)
+        metrics.add_source(lambda: tree_samples(tree()))
+        metrics.add_source(
+            lambda: actor_samples({"player": len(world.players), "game": len(world.games)})
+        )
+        metrics.add_source(lambda: statistics_samples("greenroom_storage", storage.statistics()))
+        dispatcher = Dispatcher(
+            world,
+            ENDPOINTS,
+            limits=AddressLimits(settings.rate_limit_factor),
+            metrics=metrics,
+            requests_in_flight_max=settings.requests_in_flight_max,
+        )
+        health = Health(lambda: storage.committer.is_open)
+        discovery = {
+            "/openapi.json": OpenApi(ENDPOINTS).answer,
+            "/healthz": health.live,
+            "/readyz": health.ready,
+            "/metrics": metrics.answer,
+        }
+        return HttpServer(http_options(settings), dispatcher, discovery)
+
+
+def http_options(settings: Settings) -> HttpOptions:
+    """Return what the HTTP server needs to know of the settings."""
+    return HttpOptions(
+        host=settings.host,
+        port=settings.port,
+        server=settings.server,
+        tls_certificate_file=settings.tls_certificate_file,
+        tls_key_file=settings.tls_key_file,
+        trusted_proxies=tuple(settings.trusted_proxies),
+        body_bytes_max=settings.body_bytes_max,
+        header_bytes_max=settings.header_bytes_max,
+        request_seconds_max=settings.request_seconds_max,
+        idle_seconds_max=settings.idle_seconds_max,
+        connections_max=settings.connections_max,
+        stop_seconds_max=settings.stop_seconds_max,
+    )
