@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import trio
 
@@ -12,7 +13,6 @@ from greenroom.control.datadir import hold_data_dir
 from greenroom.control.messages import (
     DatabaseAddress,
     MigrateSchema,
-    Operation,
     Schema,
     ShowDatabaseAddress,
     ShowSchema,
@@ -39,25 +39,29 @@ async def open_database(settings: Settings) -> AsyncGenerator[str]:
             nursery.cancel_scope.cancel()
 
 
-async def run_on_database(
-    settings: Settings, operation: Operation[Schema] | Operation[DatabaseAddress]
-) -> Schema | DatabaseAddress | None:
-    """Carry out one of the `db` operations; `None` when it is none of them.
+async def show_schema(settings: Settings) -> Schema:
+    """Say which migrations are applied, and change nothing."""
+    async with open_database(settings) as conninfo:
+        return await schema_of(conninfo)
 
-    Raises:
-        DataDirError, StorageError: the text says what is wrong.
-    """
-    match operation:
-        case ShowSchema():
-            async with open_database(settings) as conninfo:
-                return await schema_of(conninfo)
-        case MigrateSchema():
-            async with open_database(settings) as conninfo:
-                applied = await migrate_database(conninfo)
-                schema = await schema_of(conninfo)
-                return Schema(schema.migrations, applied_now=applied)
-        case ShowDatabaseAddress():
-            async with open_database(settings) as conninfo:
-                return DatabaseAddress(as_url(conninfo))
-        case _:
-            return None
+
+async def migrate_schema(settings: Settings) -> Schema:
+    """Bring the schema up to date, under the lock that a server would hold."""
+    async with open_database(settings) as conninfo:
+        applied = await migrate_database(conninfo)
+        schema = await schema_of(conninfo)
+        return Schema(schema.migrations, applied_now=applied)
+
+
+async def show_address(settings: Settings) -> DatabaseAddress:
+    """Say where the database is; the embedded one has the same address whenever it runs."""
+    async with open_database(settings) as conninfo:
+        return DatabaseAddress(as_url(conninfo))
+
+
+ALONE: dict[str, Callable[[Settings], Awaitable[Any]]] = {
+    ShowSchema.name: show_schema,
+    MigrateSchema.name: migrate_schema,
+    ShowDatabaseAddress.name: show_address,
+}
+"""Operations that must not open (and so migrate) the database as a server does."""

@@ -1,0 +1,237 @@
+"""What `greenroom doctor` looks at: this machine, the data directory, the ports, the database."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from greenroom.cli.perform import perform, perform_live
+from greenroom.cli.serve import DESCRIPTORS_BESIDE_CONNECTIONS
+from greenroom.config import Settings
+from greenroom.control.client import NoServer
+from greenroom.control.errors import ControlError
+from greenroom.control.failures import sentence
+from greenroom.control.messages import ShowSchema, ShowTree
+
+Status = Literal["ok", "warn", "fail"]
+
+DISK_BYTES_WARN = 1 << 30
+DISK_BYTES_FAIL = 100 << 20
+PYTHON_FIRST, PYTHON_LAST = (3, 11), (3, 13)
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One line of the report; `advice` says what to do unless all is well."""
+
+    name: str
+    status: Status
+    text: str
+    advice: str = ""
+
+
+def examine(settings: Settings) -> list[Check]:
+    """Look at everything; nothing is changed, though an embedded Postgres may be started shortly.
+
+    Args:
+        settings: of the server that is or will be run here.
+    """
+    is_running = _is_running(settings)
+    checks: list[Callable[[], Check]] = [
+        _python,
+        _clock,
+        lambda: _open_files(settings),
+        lambda: _data_dir(settings.data_dir),
+        lambda: _disk(settings.data_dir),
+        lambda: _server(settings, is_running=is_running),
+        lambda: _ports(settings, is_running=is_running),
+    ]
+    if settings.tls_certificate_file is not None:
+        checks.append(lambda: _tls(settings))
+    if settings.database_url is None:
+        checks.append(lambda: _postgres(settings))
+    checks.append(lambda: _database(settings, is_running=is_running))
+    return [check() for check in checks]
+
+
+def _is_running(settings: Settings) -> bool:
+    try:
+        perform_live(settings, ShowTree())
+    except NoServer:
+        return False
+    except ControlError:
+        return True  # somebody is there, whatever he says
+    return True
+
+
+def _python() -> Check:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if PYTHON_FIRST <= sys.version_info[:2] <= PYTHON_LAST:
+        return Check("python", "ok", version)
+    return Check("python", "fail", version, "Greenroom is tested on Python 3.11 to 3.13: use one.")
+
+
+def _clock() -> Check:
+    """A clock behind the files of this very program is wrong."""
+    now = time.time()
+    text = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    if now + 86_400 < Path(__file__).stat().st_mtime:
+        advice = "It is behind the time Greenroom was installed: set it, and keep it by NTP."
+        return Check("clock", "fail", text, advice)
+    return Check("clock", "ok", text)
+
+
+def _open_files(settings: Settings) -> Check:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    wanted = settings.connections_max + DESCRIPTORS_BESIDE_CONNECTIONS
+    if hard == resource.RLIM_INFINITY or hard >= wanted:
+        return Check("open files", "ok", f"up to {'any number' if hard < 0 else hard}")
+    advice = f"{settings.connections_max} connections want {wanted}: raise it with ulimit -Hn."
+    return Check("open files", "warn", f"up to {hard}", advice)
+
+
+def _data_dir(data_dir: Path) -> Check:
+    if not data_dir.exists():
+        parent = _existing(data_dir)
+        if os.access(parent, os.W_OK | os.X_OK):
+            return Check("data directory", "ok", f"{data_dir} will be made by the first start")
+        advice = f"Make it, or choose another with --data-dir: {parent} is not writable."
+        return Check("data directory", "fail", f"{data_dir} cannot be made", advice)
+    if not data_dir.is_dir():
+        advice = "Choose another with --data-dir."
+        return Check("data directory", "fail", f"{data_dir} is not a directory", advice)
+    if not os.access(data_dir, os.R_OK | os.W_OK | os.X_OK):
+        advice = "Run this as the server's user, or choose another with --data-dir."
+        return Check("data directory", "fail", f"{data_dir} is not writable", advice)
+    if data_dir.stat().st_mode & 0o022:
+        advice = f"Others may write there: chmod go-w {data_dir}"
+        return Check("data directory", "warn", str(data_dir), advice)
+    return Check("data directory", "ok", str(data_dir))
+
+
+def _disk(data_dir: Path) -> Check:
+    free = shutil.disk_usage(_existing(data_dir)).free
+    text = f"{free / (1 << 30):.1f} GiB free at {data_dir}"
+    advice = "Make room: Postgres stops when the disk is full."
+    if free < DISK_BYTES_FAIL:
+        return Check("disk", "fail", text, advice)
+    return (
+        Check("disk", "warn", text, advice) if free < DISK_BYTES_WARN else Check("disk", "ok", text)
+    )
+
+
+def _server(settings: Settings, *, is_running: bool) -> Check:
+    if not is_running:
+        return Check("server", "ok", f"none runs on {settings.data_dir}")
+    try:
+        state = perform_live(settings, ShowTree()).state
+    except ControlError as error:
+        return Check("server", "fail", str(error), "Look into its log; restart it if it hangs.")
+    return Check("server", "ok", f"one runs on {settings.data_dir} ({state})")
+
+
+def _ports(settings: Settings, *, is_running: bool) -> Check:
+    if is_running:
+        return Check("ports", "ok", "the running server has them")
+    wanted = {
+        "port": (settings.port, socket.SOCK_STREAM),
+        "realtime_port": (settings.realtime_port, socket.SOCK_STREAM),
+        "udp_port": (settings.udp_port, socket.SOCK_DGRAM),
+    }
+    problems = [
+        f"{name} {port} ({problem})"
+        for name, (port, kind) in wanted.items()
+        if (problem := _bind_problem(settings.host, port, kind))
+    ]
+    if problems:
+        advice = "Stop whatever listens there, or choose other ports."
+        return Check("ports", "fail", "cannot listen on " + ", ".join(problems), advice)
+    ports = ", ".join(str(port) for port, _ in wanted.values())
+    return Check("ports", "ok", f"{ports} on {settings.host} are free")
+
+
+def _bind_problem(host: str, port: int, kind: socket.SocketKind) -> str | None:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=kind, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind) as probe:
+            if kind == socket.SOCK_STREAM:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _tls(settings: Settings) -> Check:
+    certificate, key = settings.tls_certificate_file, settings.tls_key_file
+    assert certificate is not None
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
+    except (ssl.SSLError, OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        text = f"{certificate} and {key} cannot be used: {reason}"
+        return Check("tls", "fail", text, "Give a PEM certificate chain and its unencrypted key.")
+    return Check("tls", "ok", str(certificate))
+
+
+def _postgres(settings: Settings) -> Check:
+    """The embedded one: can its programs run, and as whom?"""
+    from greenroom.persistence.embedded import EmbeddedPostgresError, inspect
+
+    try:
+        found = inspect(settings.data_dir)
+    except EmbeddedPostgresError as error:
+        return Check("postgres", "fail", str(error), "Or set DATABASE_URL to another Postgres.")
+    place = f"in {found.cluster}" if found.cluster else "with no database yet"
+    running = f", running (pid {found.pid})" if found.pid else ""
+    return Check("postgres", "ok", f"{found.version} as {found.account}, {place}{running}")
+
+
+def _database(settings: Settings, *, is_running: bool) -> Check:
+    """Reachable, and with a schema that fits?"""
+    if not is_running and settings.database_url is None and _has_no_cluster(settings):
+        return Check("database", "ok", "will be made by the first start")
+    try:
+        schema = perform(settings, ShowSchema())
+    except Exception as error:
+        text = sentence(error)
+        if text is None:
+            raise
+        return Check("database", "fail", text, "See greenroom config show for where it should be.")
+    pending = [migration.name for migration in schema.migrations if not migration.is_applied]
+    if pending:
+        text = f"reachable; {', '.join(pending)} not applied yet"
+        return Check(
+            "database", "ok", text, "The next start applies them, or greenroom db migrate."
+        )
+    return Check(
+        "database", "ok", f"reachable, its schema is up to date ({schema.migrations[-1].name})"
+    )
+
+
+def _has_no_cluster(settings: Settings) -> bool:
+    from greenroom.persistence.embedded import EmbeddedPostgresError, inspect
+
+    try:
+        return inspect(settings.data_dir).cluster is None
+    except EmbeddedPostgresError:
+        return True
+
+
+def _existing(path: Path) -> Path:
+    """Return a path, or the nearest directory above it that is there."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path

@@ -1,0 +1,133 @@
+"""What every command has: the four common options, the settings, an operation's way out."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import click
+
+from greenroom.cli.output import say, say_json
+
+if TYPE_CHECKING:
+    from greenroom.config import Loaded, Settings
+    from greenroom.control.messages import Operation
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+ID = click.IntRange(1, 2**63 - 1)
+PLANS = ["unlimited", "free", "standard", "pro"]
+
+_OPTIONS = (
+    click.option(
+        "--data-dir",
+        metavar="DIR",
+        help="Where everything is kept; by default ~/.local/share/greenroom, "
+        "/var/lib/greenroom for root.",
+    ),
+    click.option(
+        "--config",
+        metavar="FILE",
+        help="The settings file; by default greenroom.toml in the data directory.",
+    ),
+    click.option(
+        "--database-url",
+        metavar="URL",
+        help="A Postgres of your own (14 or later) in place of the embedded one.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing but JSON."),
+)
+
+
+class Invocation:
+    """One call of one command, with its common options."""
+
+    def __init__(
+        self,
+        data_dir: str | None,
+        config: str | None,
+        database_url: str | None,
+        *,
+        as_json: bool,
+    ) -> None:
+        """Hold the options as they were given."""
+        self.as_json = as_json
+        self._config = config
+        self._flags = {"data_dir": data_dir, "database_url": database_url}
+
+    def load(self, **flags: str | None) -> Loaded:
+        """Gather the settings, with further flags of the command.
+
+        Raises:
+            ConfigError: one of them is unknown or wrong.
+        """
+        from greenroom.config import load
+
+        return load({**self._flags, **flags}, config=self._config)
+
+    def settings(self, **flags: str | None) -> Settings:
+        """Return the settings of a command that is no server: its log is for warnings only.
+
+        Raises:
+            ConfigError: one of them is unknown or wrong.
+        """
+        from greenroom.logs import configure
+
+        settings = self.load(**flags).settings
+        configure(settings.log_format, max(settings.log_level, "warning", key=_severity))
+        return settings
+
+    def perform(self, operation: Operation[Result]) -> Result:
+        """Carry out an operation, in the running server or without one; raises as `perform`."""
+        from greenroom.cli.perform import perform
+
+        return perform(self.settings(), operation)
+
+    def show(self, result: Any, text: str) -> None:
+        """Print a result as JSON, or the text in its place."""
+        if self.as_json:
+            say_json(result)
+        else:
+            say(text)
+
+
+def with_common_options(
+    function: Callable[Concatenate[Invocation, Parameters], None],
+) -> Callable[..., None]:
+    """Give a command the common options; it gets an `Invocation` as its first argument."""
+
+    @functools.wraps(function)
+    def command(
+        *args: Any,
+        data_dir: str | None,
+        config: str | None,
+        database_url: str | None,
+        as_json: bool,
+        **kwargs: Any,
+    ) -> None:
+        invocation = Invocation(data_dir, config, database_url, as_json=as_json)
+        function(invocation, *args, **kwargs)
+
+    wrapped: Callable[..., None] = command
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def utf8(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return a text unchanged if UTF-8 can hold it, which bytes from a shell need not be.
+
+    Raises:
+        BadParameter: it cannot.
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter("not valid UTF-8") from None
+    return value
+
+
+def _severity(level: str) -> int:
+    return ["debug", "info", "warning", "error"].index(level)

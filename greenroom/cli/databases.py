@@ -1,0 +1,59 @@
+"""`greenroom db`: the schema, and where the database is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from greenroom.cli.common import Invocation, with_common_options
+from greenroom.cli.output import table
+
+if TYPE_CHECKING:
+    from greenroom.control.messages import Schema
+
+
+@click.group()
+def db() -> None:
+    """The database: its schema and its address."""
+
+
+@db.command()
+@with_common_options
+def migrate(invocation: Invocation) -> None:
+    """Bring the schema up to date. A starting server does so, too."""
+    from greenroom.control.messages import MigrateSchema
+
+    schema = invocation.perform(MigrateSchema())
+    applied = ", ".join(schema.applied_now) or "nothing to apply"
+    invocation.show(schema, f"The schema is up to date ({applied}).")
+
+
+@db.command()
+@with_common_options
+def status(invocation: Invocation) -> None:
+    """Say which migrations are applied, and change nothing."""
+    from greenroom.control.messages import ShowSchema
+
+    schema = invocation.perform(ShowSchema())
+    invocation.show(schema, _drawn(schema))
+
+
+@db.command()
+@with_common_options
+def url(invocation: Invocation) -> None:
+    """Print the database's address, password included: psql "$(greenroom db url)".
+
+    The embedded Postgres answers there only while a server runs.
+    """
+    from greenroom.control.messages import ShowDatabaseAddress
+
+    address = invocation.perform(ShowDatabaseAddress())
+    invocation.show(address, address.url)
+
+
+def _drawn(schema: Schema) -> str:
+    rows = [
+        (m.version, m.name, "applied" if m.is_applied else "pending") for m in schema.migrations
+    ]
+    return table(("version", "name", "state"), rows)

@@ -1,0 +1,78 @@
+"""Commands that look at a server or its set-up: `config show`, `tree`, `doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from greenroom.cli.common import Invocation, with_common_options
+from greenroom.cli.output import details, shown
+
+if TYPE_CHECKING:
+    from greenroom.supervisors.tree import TreeNode
+
+
+@click.group()
+def config() -> None:
+    """The settings."""
+
+
+@config.command()
+@with_common_options
+def show(invocation: Invocation) -> None:
+    """Show every setting and where it comes from; secrets are masked."""
+    from greenroom.config import masked
+
+    loaded = invocation.load()
+    values = masked(loaded.settings)
+    told = {name: f"{_setting(value)}  ({loaded.sources[name]})" for name, value in values.items()}
+    invocation.show(values, details(told))
+
+
+@click.command()
+@with_common_options
+def tree(invocation: Invocation) -> None:
+    """Draw the running server's supervision tree: states, restarts, commands that wait."""
+    from greenroom.control.messages import ShowTree
+
+    root = invocation.perform(ShowTree())
+    invocation.show(root, "\n".join(_drawn(root, "", "")))
+
+
+@click.command()
+@click.pass_context
+@with_common_options
+def doctor(invocation: Invocation, context: click.Context) -> None:
+    """Look for what is wrong with this machine or the set-up, and say what to do about it."""
+    from greenroom.cli.checks import examine
+
+    checks = examine(invocation.settings())
+    lines = [
+        f"{check.status:<4}  {check.name}: {shown(check.text)}"
+        + (f"\n      → {shown(check.advice)}" if check.advice else "")
+        for check in checks
+    ]
+    invocation.show({"checks": checks}, "\n".join(lines))
+    if any(check.status == "fail" for check in checks):
+        context.exit(1)
+
+
+def _setting(value: object) -> str:
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else shown(value)
+
+
+def _drawn(node: TreeNode, lead: str, below: str) -> Iterator[str]:
+    """Draw a node and what is below it; `lead` stands before its line, `below` before the rest."""
+    facts = [node.state]
+    if node.restarts:
+        facts.append(f"restarts {node.restarts}")
+    if node.mailbox:
+        facts.append(f"mailbox {node.mailbox}")
+    yield f"{lead}{shown(node.name)}  {', '.join(facts)}"
+    for child in node.children:
+        last = child is node.children[-1]
+        yield from _drawn(
+            child, below + ("└── " if last else "├── "), below + ("    " if last else "│   ")
+        )

@@ -1,0 +1,112 @@
+"""The command `greenroom`: its sub-commands, and what becomes of every way they can fail.
+
+Exit status 0 is success, 1 an expected failure (one sentence on standard error, or
+`{"error": …}` on standard output with `--json`), 2 a command line that makes no sense, 130 a
+signal. Everything heavy is imported by the command that needs it: `--help` must be quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from greenroom import __version__
+from greenroom.cli.databases import db
+from greenroom.cli.games import game
+from greenroom.cli.look import config, doctor, tree
+from greenroom.cli.output import say_json
+from greenroom.cli.owners import owner
+from greenroom.cli.players import player
+from greenroom.cli.serve import serve
+
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="greenroom", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Greenroom, a multiplayer game backend.
+
+    Start with `greenroom serve`. Every other command works beside a running server and without
+    one. Settings come from flags, GREENROOM_* variables, and a TOML file, in this order.
+    """
+
+
+for _command in (serve, game, owner, player, db, config, tree, doctor):
+    cli.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status.
+
+    Args:
+        arguments: without the program's name; the process's own by default.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in given
+    try:
+        status = cli.main(given, prog_name="greenroom", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except BrokenPipeError:
+        _abandon_stdout()
+        return EXIT_FAILURE
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("Interrupted: nothing more was done.", EXIT_INTERRUPTED, as_json=as_json)
+    except click.ClickException as error:
+        if not as_json:
+            error.show()
+            return error.exit_code
+        return _fail(error.format_message(), error.exit_code, as_json=True)
+    except BaseException as error:  # noqa: BLE001 (the last one there is: all must be told)
+        return _fail_with(error, as_json=as_json)
+
+
+def _fail_with(error: BaseException, *, as_json: bool) -> int:
+    """Say in one sentence what an expected failure is; show a bug as what it is."""
+    from greenroom.cli.perform import Interrupted
+    from greenroom.control.failures import sentence
+
+    if isinstance(error, SystemExit):
+        raise error
+    if isinstance(error, Interrupted) or _is_interrupt(error):
+        return _fail("Interrupted: nothing more was done.", EXIT_INTERRUPTED, as_json=as_json)
+    text = sentence(error)
+    if text is None:
+        _show_bug(error)
+        text = "This is a bug in Greenroom: the lines above say where."
+    return _fail(text, EXIT_FAILURE, as_json=as_json)
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    return isinstance(error, BaseExceptionGroup) and bool(error.subgroup(KeyboardInterrupt))
+
+
+def _show_bug(error: BaseException) -> None:
+    import traceback
+
+    from greenroom.logs import redact
+
+    click.echo(redact("".join(traceback.format_exception(error))), err=True, nl=False)
+
+
+def _fail(text: str, status: int, *, as_json: bool) -> int:
+    from greenroom.logs import redact
+
+    if as_json:
+        say_json({"error": redact(text)})
+    else:
+        click.echo(f"greenroom: {redact(text)}", err=True)
+    return status
+
+
+def _abandon_stdout() -> None:
+    """Whoever read our output has gone; keep the interpreter from complaining at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,55 @@
+"""What commands print on standard output: tables and details for people, JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+import msgspec
+
+
+def say(line: str = "") -> None:
+    """Print a line of our own making."""
+    click.echo(line)
+
+
+def say_json(value: Any) -> None:
+    """Print a value as one line of JSON."""
+    click.echo(msgspec.json.encode(value))
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return rows in columns, each as wide as it must be.
+
+    Args:
+        headers: one a column; the last column is not padded.
+        rows: values as `shown` shows them.
+    """
+    lines = [[header.upper() for header in headers]]
+    lines.extend([shown(cell) for cell in row] for row in rows)
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headers))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def details(values: Mapping[str, object]) -> str:
+    """Return one `name  value` a line, the values below each other."""
+    width = max(len(name) for name in values)
+    return "\n".join(f"{name.ljust(width)}  {shown(value)}" for name, value in values.items())
+
+
+def shown(value: object) -> str:
+    """Return a value as people read it; nothing in it can steer their terminal."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case msgspec.Raw():
+            text = bytes(value).decode()
+        case _:
+            text = str(value)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

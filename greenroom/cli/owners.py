@@ -1,0 +1,58 @@
+"""`greenroom owner`: whom games belong to, and under which plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from greenroom.cli.common import PLANS, Invocation, utf8, with_common_options
+from greenroom.cli.output import details, table
+
+if TYPE_CHECKING:
+    from greenroom.actors.game.messages import Plan
+
+
+@click.group()
+def owner() -> None:
+    """Owners of games, and their plans.
+
+    The owner `local`, with the plan unlimited, is there from the first start.
+    """
+
+
+@owner.command()
+@click.argument("name", callback=utf8)
+@click.option("--plan", type=click.Choice(PLANS), default="free", show_default=True)
+@with_common_options
+def create(invocation: Invocation, name: str, plan: Plan) -> None:
+    """Add an owner called NAME."""
+    from greenroom.control.messages import CreateOwner
+
+    made = invocation.perform(CreateOwner(owner=name, plan=plan))
+    invocation.show(made, f"Owner {made.name} has the id {made.owner_id} and the plan {made.plan}.")
+
+
+@owner.command(name="list")
+@with_common_options
+def list_(invocation: Invocation) -> None:
+    """List all owners."""
+    from greenroom.control.messages import ListOwners
+
+    found = invocation.perform(ListOwners())
+    rows = [(o.owner_id, o.name, o.plan, o.created_at) for o in found.owners]
+    invocation.show(found, table(("id", "name", "plan", "created"), rows))
+
+
+@owner.command()
+@click.argument("name", callback=utf8)
+@click.argument("plan", type=click.Choice(PLANS))
+@with_common_options
+def set_plan(invocation: Invocation, name: str, plan: Plan) -> None:
+    """Give the owner NAME another PLAN, which counts for his games at once."""
+    from greenroom.control.messages import SetPlan
+
+    changed = invocation.perform(SetPlan(owner=name, plan=plan))
+    invocation.show(
+        changed, details({"owner": changed.name, "id": changed.owner_id, "plan": changed.plan})
+    )

@@ -1,0 +1,122 @@
+"""Carrying out an operation: by the running server if there is one, else on the database itself."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from greenroom.control.client import NoServer, call
+from greenroom.control.errors import DataDirInUse, OperationRefused
+from greenroom.control.messages import Operation, ShowDatabaseAddress, ShowTree
+from greenroom.control.protocol import socket_path
+
+if TYPE_CHECKING:
+    import trio
+
+    from greenroom.config import Settings
+
+IN_USE_SECONDS_MAX = 15.0
+"""How long to wait for another command, or for a server that is just starting or stopping."""
+RETRY_SECONDS = 0.2
+
+Result = TypeVar("Result")
+
+
+class Interrupted(Exception):
+    """A signal ended the command; what it had started was stopped in order."""
+
+
+def perform(settings: Settings, operation: Operation[Result]) -> Result:
+    """Carry out an operation.
+
+    Raises:
+        ControlError, StorageError, ActorError: it could not be done; may lie in a group.
+        Interrupted: SIGINT or SIGTERM.
+    """
+    deadline = time.monotonic() + IN_USE_SECONDS_MAX
+    while True:
+        try:
+            return perform_live(settings, operation)
+        except NoServer:
+            if isinstance(operation, ShowTree):
+                raise
+        try:
+            return _perform_alone(settings, operation)
+        except* DataDirInUse:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(RETRY_SECONDS)
+
+
+def perform_live(settings: Settings, operation: Operation[Result]) -> Result:
+    """Have the running server carry out an operation.
+
+    Raises:
+        NoServer: none runs on this data directory.
+        ControlError: it could not be done.
+    """
+    path = socket_path(settings.data_dir)
+    if settings.database_url is not None:
+        _check_same_database(settings, call(path, ShowDatabaseAddress()).url)
+    return call(path, operation)
+
+
+def _check_same_database(settings: Settings, url: str) -> None:
+    """Refuse to work on the server's database when another one was asked for."""
+    asked = settings.database_url
+    if asked is None or asked == url:
+        return
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        places = [
+            (p.get("host"), p.get("port", "5432"), p.get("dbname", p.get("user")))
+            for p in (conninfo_to_dict(asked), conninfo_to_dict(url))
+        ]
+    except ProgrammingError:
+        places = [(None, None, None), ("", None, None)]
+    if places[0] != places[1]:
+        raise OperationRefused(
+            f"The server that runs on {settings.data_dir} uses another database than the one "
+            "given: leave the database URL out, or name another --data-dir."
+        )
+
+
+def _perform_alone(settings: Settings, operation: Operation[Result]) -> Result:
+    """Start what the operation needs, carry it out, and stop everything again."""
+    import trio
+
+    return trio.run(_alone, settings, operation)
+
+
+async def _alone(settings: Settings, operation: Operation[Result]) -> Result:
+    import trio
+
+    from greenroom.app import open_office
+    from greenroom.control.database import ALONE
+    from greenroom.control.operations import run
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_cancel_on_signal, nursery.cancel_scope)
+        alone = ALONE.get(operation.name)
+        result: Result
+        if alone is not None:
+            result = await alone(settings)
+        else:
+            async with open_office(settings) as office:
+                result = await run(office, operation)
+        nursery.cancel_scope.cancel()
+        return result
+    raise Interrupted
+
+
+async def _cancel_on_signal(scope: trio.CancelScope, *, task_status: trio.TaskStatus[None]) -> None:
+    """A second signal changes nothing: Postgres is stopped in order whatever happens."""
+    import trio
+
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started()
+        async for _ in signals:
+            scope.cancel()

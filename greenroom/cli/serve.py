@@ -1,0 +1,113 @@
+"""`greenroom serve`: the server in the foreground."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from greenroom.cli.common import Invocation, with_common_options
+from greenroom.cli.output import say, say_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from greenroom.config import Settings
+    from greenroom.control.ready import FirstGame, Ready
+
+DESCRIPTORS_BESIDE_CONNECTIONS = 256
+"""Files, database connections and listeners, generously."""
+
+
+@click.command()
+@click.option("--host", help="The address to listen on; by default 127.0.0.1.")
+@click.option("--port", metavar="PORT", help="HTTP; by default 8080, 0 takes a free one.")
+@click.option("--realtime-port", metavar="PORT", help="WebSocket; by default 8081.")
+@click.option("--udp-port", metavar="PORT", help="The UDP fast lane; by default 8082.")
+@click.option(
+    "--server",
+    metavar="[greenroom|hypercorn]",
+    help="Which HTTP server answers; hypercorn is the slow reference.",
+)
+@click.option(
+    "--ready-file",
+    metavar="FILE",
+    help="Gets one line of JSON with the addresses once the server answers; removed on stop.",
+)
+@with_common_options
+def serve(invocation: Invocation, /, **flags: str | None) -> None:
+    """Run the server, with an embedded Postgres unless another is given.
+
+    Its log goes to standard error. SIGTERM and ^C stop it in order.
+    """
+    from greenroom.logs import configure
+
+    settings = invocation.load(**flags).settings
+    configure(settings.log_format, settings.log_level)
+    _raise_descriptor_limit(settings.connections_max + DESCRIPTORS_BESIDE_CONNECTIONS)
+    _run(settings, as_json=invocation.as_json)
+
+
+def _run(settings: Settings, *, as_json: bool) -> None:
+    import trio
+
+    from greenroom import app
+    from greenroom.control.ready import remove_ready_file, write_ready_file
+
+    if settings.ready_file is not None:
+        remove_ready_file(settings.ready_file)  # a killed server's would say that we serve
+    is_ready = False
+
+    def announce(ready: Ready) -> None:
+        nonlocal is_ready
+        if settings.ready_file is not None:
+            write_ready_file(settings.ready_file, ready)
+            is_ready = True
+        with contextlib.suppress(OSError):  # nobody reads it: no reason to stop serving
+            _tell(ready, as_json=as_json)
+
+    async def serve_until_stopped() -> None:
+        await app.serve(settings, announce=announce)
+
+    try:
+        trio.run(serve_until_stopped)
+    finally:
+        if settings.ready_file is not None and is_ready:
+            remove_ready_file(settings.ready_file)
+
+
+def _tell(ready: Ready, *, as_json: bool) -> None:
+    """Say on standard output, never in the log, where the server is and how to begin."""
+    if as_json:
+        say_json(msgspec.json.decode(ready.line()) | {"first_game": ready.first_game})
+        return
+    say(f"Greenroom serves {ready.http} (realtime {ready.realtime}, UDP port {ready.udp_port}).")
+    if ready.first_game is not None:
+        _tell_first_game(ready.http, ready.first_game, ready.first_game_file)
+    elif ready.first_game_file is not None:
+        say(f"The first game's keys: cat {shlex.quote(str(ready.first_game_file))}")
+
+
+def _tell_first_game(http: str, game: FirstGame, file: Path | None) -> None:
+    insecure = "-k " if http.startswith("https") else ""  # no certificate is for 127.0.0.1
+    say(f"\nYour first game is ready. Its keys are shown this once, and kept in {file}:")
+    say(f"\n  project key  {game.api_token}\n  admin key    {game.api_private_token}")
+    say("\nRegister its first player:\n")
+    say(
+        f"  curl {insecure}-X POST {http}/api/game_players.php/register"
+        f" -H 'X-Api-Token: {game.api_token}' -H 'Content-Type: application/json'"
+        """ -d '{"player_name":"Ada"}'\n"""
+    )
+
+
+def _raise_descriptor_limit(wanted: int) -> None:
+    """Raise the soft limit of open files as far as the hard limit lets us; `doctor` tells more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    reachable = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < reachable:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, hard))
