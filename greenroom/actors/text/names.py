@@ -84,15 +84,20 @@ def broken_rule(text: str, rules: NameRules) -> str | None:
             return f"must use only these scripts: {', '.join(rules.scripts)}"
         if unicodedata.normalize("NFKC", text) != unicodedata.normalize("NFC", text):
             return "must not contain look-alikes of other characters"
-    if rules.case == "lower" and any(char.isupper() or char.istitle() for char in text):
+    if rules.case == "lower" and any(char.isupper() or _is_title(char) for char in text):
         return "must be lower case"
-    if rules.case == "upper" and any(char.islower() or char.istitle() for char in text):
+    if rules.case == "upper" and any(char.islower() or _is_title(char) for char in text):
         return "must be upper case"
     if not rules.digits and any(char.isdigit() for char in text):
         return "must not contain digits"
     if not rules.spaces and any(char.isspace() for char in text):
         return "must not contain spaces"
     return None
+
+
+def _is_title(char: str) -> bool:
+    """Return whether a character is both cases at once, as in ǅ."""
+    return unicodedata.category(char) == "Lt"
 
 
 def read_name_rules(document: bytes, field: str) -> tuple[NameRules, list[str]]:

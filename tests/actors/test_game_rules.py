@@ -1,0 +1,101 @@
+"""What a game decides."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from greenroom.actors.game import rules
+from greenroom.actors.game.messages import (
+    CreateGame,
+    Game,
+    GameDocumentReplaced,
+    GameKeysRotated,
+    GameNameRefused,
+    InvalidAdminKey,
+    InvalidProjectKey,
+    Owner,
+)
+from greenroom.actors.kernel.message import Event
+
+NOW = 1_700_000_000
+KEY, ADMIN = b"k" * 32, b"a" * 32
+OWNER = Owner(owner_id=3, name="local", plan="unlimited", created_at=1)
+
+
+def create(name: str = "Arena") -> CreateGame:
+    return CreateGame(
+        game_id=5,
+        owner=OWNER,
+        name=name,
+        api_key_hash=KEY,
+        private_key_hash=ADMIN,
+        tag_key=b"t" * 16,
+    )
+
+
+def a_game() -> Game:
+    return rules.created(rules.decide_create(create(), NOW), OWNER.name, OWNER.plan)
+
+
+def test_a_new_game_has_an_empty_document_and_its_owners_plan():
+    game = a_game()
+    assert (game.data, game.plan, game.owner_name, game.owner_id) == (
+        b"{}",
+        "unlimited",
+        "local",
+        3,
+    )
+    assert game.created_at == game.updated_at == NOW
+
+
+@pytest.mark.parametrize("name", ["A", "Arena 2", "蛙の部屋", "x" * 100])
+def test_good_names_pass(name: str):
+    assert rules.decide_create(create(name), NOW).name == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "a\x00b", "a\nb", "x" * 101, "a\u202eb", "a\ud800", "a\u200bb"]
+)
+def test_bad_names_are_refused(name: str):
+    with pytest.raises(GameNameRefused):
+        rules.decide_create(create(name), NOW)
+
+
+def test_keys_open_only_their_own_locks():
+    rules.check_project_key(a_game(), KEY)
+    rules.check_admin_key(a_game(), ADMIN)
+    with pytest.raises(InvalidProjectKey):
+        rules.check_project_key(a_game(), ADMIN)
+    with pytest.raises(InvalidAdminKey):
+        rules.check_admin_key(a_game(), KEY)
+
+
+@pytest.mark.parametrize(
+    ("event", "changes"),
+    [
+        (GameDocumentReplaced(5, b'{"a":1}', 9), {"data": b'{"a":1}', "updated_at": 9}),
+        (
+            GameKeysRotated(5, b"n" * 32, b"m" * 32, 9),
+            {"api_key_hash": b"n" * 32, "private_key_hash": b"m" * 32, "updated_at": 9},
+        ),
+    ],
+)
+def test_each_event_changes_its_own_columns_alone(event: Event, changes: dict[str, object]):
+    game = a_game()
+    before = msgspec.structs.asdict(game)
+    rules.apply(game, event)
+    assert msgspec.structs.asdict(game) == {**before, **changes}
+
+
+def test_events_of_others_are_a_bug():
+    class Foreign(Event, frozen=True):
+        """Somebody else's."""
+
+    with pytest.raises(TypeError, match="Foreign"):
+        rules.apply(a_game(), Foreign())
+
+
+def test_operators_never_see_keys():
+    shown = set(msgspec.structs.asdict(rules.view(a_game())))
+    assert not shown & {"api_key_hash", "private_key_hash", "tag_key"}
