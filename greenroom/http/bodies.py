@@ -24,10 +24,9 @@ DEPTH_MAX = 500
 """Levels of nesting: deeper than any document in use, well below where recursive parsers stop
 (Python 3.11 near 1,000 calls; Postgres some thousand)."""
 QUERY_FIELDS_MAX = 64
-INTEGER_DIGITS_MAX = 19
 INTEGER_MAX = 2**63 - 1
-FLOAT_INTEGER_MAX = 2.0**53
-"""Up to here every whole float is exactly one integer."""
+INTEGER_DIGITS_MAX = 18
+"""Of an integer sent as a string: what always fits."""
 
 BodyT = TypeVar("BodyT", bound=Body)
 
@@ -137,12 +136,11 @@ def _string(value: object) -> str:
 
 def _integer(value: object) -> int:
     if type(value) is str:
-        digits = value.strip()
-        unsigned = digits[1:] if digits[:1] in ("+", "-") else digits
+        unsigned = value[1:] if value[:1] in ("+", "-") else value
         if len(unsigned) > INTEGER_DIGITS_MAX or not (unsigned.isascii() and unsigned.isdigit()):
             raise _Unfit
-        value = int(digits)
-    elif type(value) is float and value.is_integer() and abs(value) <= FLOAT_INTEGER_MAX:
+        value = int(value)
+    elif type(value) is float and value.is_integer():
         value = int(value)
     if type(value) is not int or abs(value) > INTEGER_MAX:
         raise _Unfit

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Sequence
 from functools import lru_cache
+from typing import ClassVar
 
 import msgspec
 
@@ -21,12 +22,26 @@ Document = msgspec.Raw
 """A JSON object exactly as it was sent; in a body it is verified UTF-8, `bytes(document)` it is."""
 
 
+_SEEN_CHARACTERS = (
+    r"\u0020-\u007e\u00a0-\u00ac\u00ae-\u034e\u0350-\u061b\u061d-\u115e\u1161-\u17b3\u17b6-\u180a"
+    r"\u1810-\u200a\u2010-\u2027\u202f-\u205f\u2070-\u27ff\u2801-\u3163\u3165-\ud7ff\ue000-\ufdff"
+    r"\ufe10-\ufefe\uff00-\uff9f\uffa1-\uffef"
+)
+NAME_PATTERN = rf"^(?!\s)(?!.*\s$)[{_SEEN_CHARACTERS}]*$"
+"""For the docs: what every game without rules of its own takes for a name. Patterns of JSON schemas
+cannot speak of characters beyond U+FFFF, which are taken too (emoji, for one)."""
+
+
 class Body(msgspec.Struct, kw_only=True, gc=False):
     """Base of what a request's JSON object, or a query, is decoded into.
 
     A field without a default must carry `Missing`. Subclasses say `kw_only=True` too, so that
-    fields may stand in the order in which they are checked.
+    fields may stand in the order in which they are checked. `msgspec.Meta` on a field is for the
+    docs alone: limits are the handler's to check, and those of the schema should say the same.
     """
+
+    schema_required: ClassVar[tuple[str, ...]] = ()
+    """Fields that the handler itself asks for, and the docs should call required."""
 
 
 class Reply(msgspec.Struct, kw_only=True, gc=False):

@@ -23,7 +23,15 @@ from greenroom.actors.player.messages import (
 from greenroom.actors.text.names import NameRefused
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
 from greenroom.http.errors import Unauthorized
-from greenroom.http.fields import Body, Document, Missing, Reply, Streamed, timestamp
+from greenroom.http.fields import (
+    NAME_PATTERN,
+    Body,
+    Document,
+    Missing,
+    Reply,
+    Streamed,
+    timestamp,
+)
 from greenroom.http.table import Auth, Endpoint, TokenTexts
 
 BAN_REASON_CHARACTERS_MAX: Final = 1000
@@ -43,7 +51,7 @@ _ADMIN_TEXTS: Final = TokenTexts(
     key_missing=_BOTH_KEYS, token_missing=_BOTH_KEYS, token_invalid="Invalid API credentials"
 )
 
-_NameField = msgspec.Meta(min_length=2, max_length=50)
+_NameField = msgspec.Meta(min_length=2, max_length=50, pattern=NAME_PATTERN)
 
 
 class PlatformDisabled(Refused):
@@ -82,9 +90,11 @@ class LimitTooSmall(Refused):
 class RegisterBody(Body, kw_only=True):
     """A guest's name and document, or a platform's ticket."""
 
+    schema_required = ("player_name",)
+
     player_name: Annotated[str | None, _NameField] = None
     player_data: Document | None = None
-    platform_ticket: str | None = None
+    platform_ticket: Annotated[str | None, msgspec.Meta(max_length=0)] = None  # not enabled yet
     platform_identity: str | None = None
 
 

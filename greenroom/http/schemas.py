@@ -1,0 +1,240 @@
+"""JSON schemas (in OpenAPI 3.0's dialect) of what bodies take and what replies hold."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Iterable
+from inspect import getdoc
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from greenroom.http.bodies import INTEGER_DIGITS_MAX, INTEGER_MAX, Field
+from greenroom.http.engine import DOUBLED, REPLACED, converter
+from greenroom.http.fields import Document
+
+Schema = dict[str, Any]
+
+_TIME = "2026-03-13T14:01:49Z"
+EXAMPLES: dict[str, Any] = {
+    "account": "created",
+    "after_id": 1000,
+    "auth": "guest",
+    "ban_duration": "week",
+    "ban_id": "3f2a9c0d5b7e4816a2c4e6f80b1d3f57",
+    "ban_reason": "Cheating",
+    "banned_until": None,
+    "bans_removed": 1,
+    "count": 1,
+    "created_at": _TIME,
+    "data": {"level": 3, "xp": 12.5},
+    "game_id": 1,
+    "id": 17,
+    "is_online": True,
+    "last_heartbeat": _TIME,
+    "last_login": _TIME,
+    "last_logout": None,
+    "limit": 100,
+    "new_name": "Ada II",
+    "player_data": {"level": 3, "xp": 12.5},
+    "player_id": 17,
+    "player_name": "Ada",
+    "player_tag": "#7KQ2M9XB",
+    "private_key": "gr_plr_4f0OQ7cBnR1sUwz2YxVtK8mL3jHdE6aGpSoA9rTk",
+    "readable": "2026-03-13 14:01:49 UTC",
+    "timestamp": 1773410509,
+    "updated_at": _TIME,
+    "utc": "2026-03-13T14:01:49+00:00",
+}
+"""By the name of a field; shown where its type allows."""
+
+_KEY_PATTERN = rf"^[+-]?[0-9]{{1,{INTEGER_DIGITS_MAX}}}$"
+_NO_NUL = r"^[^\u0000]*$"
+
+
+# Requests
+
+
+def field_schema(field: Field, *, is_required: bool = False) -> Schema:
+    """Return the schema of a field in a body: what is taken for it, nothing less."""
+    schema = _KIND_SCHEMAS[field.type](field)
+    if field.is_document:
+        schema["description"] = f"A JSON object; or send `{field.name}_json`, a string of it"
+    example = EXAMPLES.get(field.name)
+    if example is not None and field.type is not Document:
+        schema.setdefault("example", example)
+    if is_required:
+        if field.type is str and not field.keep_empty:
+            schema.setdefault("minLength", 1)
+        return schema
+    return _nullable(schema)
+
+
+def integer_schema(field: Field) -> Schema:
+    """Return the schema of a whole number within its field's limits, and a database's."""
+    limits = _limits(field)
+    return {
+        "type": "integer",
+        "format": "int64",
+        "minimum": limits.pop("minimum", -INTEGER_MAX),
+        "maximum": limits.pop("maximum", INTEGER_MAX),
+        **limits,
+    }
+
+
+def _lenient_integer_schema(field: Field) -> Schema:
+    pattern = _KEY_PATTERN if field.missing_text else rf"^([+-]?[0-9]{{1,{INTEGER_DIGITS_MAX}}})?$"
+    return {"anyOf": [integer_schema(field), {"type": "string", "pattern": pattern}]}
+
+
+def _string_schema(field: Field) -> Schema:
+    limits = _limits(field)
+    return {"type": "string", **({} if "enum" in limits else {"pattern": _NO_NUL}), **limits}
+
+
+_KIND_SCHEMAS: dict[object, Callable[[Field], Schema]] = {
+    str: _string_schema,
+    int: _lenient_integer_schema,
+    bool: lambda field: {"type": "boolean", **_limits(field)},
+    float: lambda field: {"type": "number", **_limits(field)},
+    list[int]: lambda field: {
+        "type": "array",
+        "items": _lenient_integer_schema(field),
+        **_limits(field),
+    },
+    list[str]: lambda field: {
+        "type": "array",
+        "items": {"type": "string", "pattern": _NO_NUL},
+        **_limits(field),
+    },
+    Document: lambda field: document_schema(field.name),
+}
+
+
+def _limits(field: Field) -> Schema:
+    """Return what the field's `Meta` says, in the words of JSON schema."""
+    words = {
+        "ge": "minimum",
+        "le": "maximum",
+        "pattern": "pattern",
+        "min_length": "minItems" if get_origin(field.type) is list else "minLength",
+        "max_length": "maxItems" if get_origin(field.type) is list else "maxLength",
+        "description": "description",
+    }
+    schema: Schema = {}
+    for meta in field.metas:
+        for attribute, word in words.items():
+            value = getattr(meta, attribute)
+            if value is not None:
+                schema[word] = value
+        if meta.examples:
+            schema["example"] = meta.examples[0]
+        schema.update(meta.extra_json_schema or {})
+    return schema
+
+
+# Replies
+
+
+class ReplySchemas:
+    """Schemas of reply structs as components, each by its name; with `Engine` for that variant."""
+
+    def __init__(self) -> None:
+        """Start without components."""
+        self.components: Schema = {}
+
+    def reply(self, reply: type[msgspec.Struct]) -> Schema:
+        """Return the schema of a whole answer, in either format."""
+        plain = self._struct(reply, is_engine=False)
+        if converter(reply) is None:
+            return plain
+        return {"anyOf": [plain, self._struct(reply, is_engine=True)]}
+
+    def _struct(self, struct: type[msgspec.Struct], *, is_engine: bool) -> Schema:
+        is_engine = is_engine and converter(struct) is not None
+        name = f"{struct.__name__}Engine" if is_engine else struct.__name__
+        reference = {"$ref": f"#/components/schemas/{name}"}
+        if name in self.components:
+            return reference
+        self.components[name] = {}  # taken, should the struct hold itself
+        hints = get_type_hints(struct, include_extras=True)
+        properties: Schema = {}
+        required: list[str] = []
+        for info in msgspec.structs.fields(struct):
+            for key, schema in self._members(info, hints[info.name], is_engine=is_engine):
+                properties[key] = schema
+                if info.default is not msgspec.UNSET or key != info.name:
+                    required.append(key)
+        self.components[name] = {
+            "type": "object",
+            "description": getdoc(struct) or "",
+            "properties": properties,
+            "required": required,
+        }
+        return reference
+
+    def _members(
+        self, info: msgspec.structs.FieldInfo, hint: Any, *, is_engine: bool
+    ) -> Iterable[tuple[str, Schema]]:
+        name = info.name
+        if name == "success":
+            yield name, {"type": "boolean", "enum": [True]}
+            return
+        is_document = Document in (hint, *get_args(hint))
+        if not (is_engine and is_document and name in REPLACED):
+            schema = self._value(hint, name, is_engine=is_engine)
+            if isinstance(info.default, str):
+                schema.setdefault("example", info.default)
+            yield name, schema
+        if is_engine and is_document and name in REPLACED | DOUBLED:
+            example = msgspec.json.encode(EXAMPLES.get(name, {})).decode()
+            yield f"{name}_json", {"type": "string", "example": example}
+
+    def _value(self, hint: Any, name: str, *, is_engine: bool) -> Schema:
+        if get_origin(hint) is typing.Annotated:
+            hint = get_args(hint)[0]
+        if get_origin(hint) in (typing.Union, types.UnionType):
+            parts = get_args(hint)
+            absent = (types.NoneType, msgspec.UnsetType)
+            (part,) = (part for part in parts if part not in absent)
+            schema = self._value(part, name, is_engine=is_engine)
+            return _nullable(schema) if types.NoneType in parts else schema
+        if get_origin(hint) is list:
+            (entry,) = get_args(hint)
+            return {"type": "array", "items": self._value(entry, "", is_engine=is_engine)}
+        if hint is Document:
+            return document_schema(name)
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+            return self._struct(hint, is_engine=is_engine)
+        return _scalar_schema(hint, name)
+
+
+def _scalar_schema(hint: Any, name: str) -> Schema:
+    if get_origin(hint) is typing.Literal:
+        return {"type": "string", "enum": list(get_args(hint))}
+    schema: Schema = {"type": _SCALARS[hint]}
+    example = EXAMPLES.get(name)
+    if example is not None:
+        schema["example"] = str(example) if hint is str else example
+    return schema
+
+
+_SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def document_schema(name: str) -> Schema:
+    """Return the schema of a game-defined document."""
+    example = EXAMPLES.get(name, {})
+    return {"type": "object", "additionalProperties": True, "example": example}
+
+
+def _nullable(schema: Schema) -> Schema:
+    """Return a schema that takes null too, the way OpenAPI 3.0 says it."""
+    if "$ref" in schema:
+        return {"nullable": True, "allOf": [schema]}
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [_nullable(part) for part in schema["anyOf"]]}
+    if "enum" in schema:
+        return {**schema, "nullable": True, "enum": [*schema["enum"], None]}
+    return {**schema, "nullable": True}
