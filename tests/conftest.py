@@ -12,6 +12,7 @@ import psycopg
 import pytest
 import trio
 from postgres_kit import PostgresProcess
+from server_kit import Api, ServerProcess
 
 from greenroom.persistence.driver import Connection
 from greenroom.persistence.migrations import migrate
@@ -65,3 +66,25 @@ async def _migrate(conninfo: str) -> None:
 def _administer(server: PostgresProcess, sql: str) -> None:
     with psycopg.connect(server.conninfo("postgres"), autocommit=True) as connection:
         connection.execute(sql.encode())
+
+
+@pytest.fixture(scope="session")
+def server(postgres_server: PostgresProcess) -> Iterator[ServerProcess]:
+    """A server for one test worker, on a database of its own. Not to be killed or filled."""
+    directory = Path(tempfile.mkdtemp(prefix="greenroom-"))
+    database = postgres_server.create_database("server")
+    process = ServerProcess(
+        directory, "--database-url", database, GREENROOM_RATE_LIMIT_FACTOR="1000"
+    )
+    try:
+        yield process.start()
+        assert process.stop() == 0, process.log.read_text()
+    finally:
+        process.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def api(server: ServerProcess) -> Api:
+    """A client for a game that is this test's alone."""
+    return Api(server.address, server.new_game())

@@ -9,12 +9,17 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import trio
 
+from greenroom.actors.kernel.durability import Batch
+from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.messages import PlayerRegistered
+from greenroom.persistence.committer import Committer
 from greenroom.persistence.driver import Connection, Query, Row, Statement
 from greenroom.persistence.embedded_account import choose_account
 from greenroom.persistence.embedded_binaries import find_binaries
@@ -141,3 +146,25 @@ async def select(connection: Connection, sql: str) -> list[Row]:
     """Run one SELECT."""
     (rows,) = await connection.run(Query(Statement(sql)), seconds_max=10)
     return rows
+
+
+async def wait_until(condition: Callable[[], Any]) -> None:
+    """Wait for something that another process or task brings about, and nobody announces."""
+    with trio.fail_after(20):
+        while not condition():  # noqa: ASYNC110 there is no event to wait for
+            await trio.sleep(0.01)
+
+
+async def wait_until_async(condition: Callable[[], Awaitable[Any]]) -> None:
+    """The same, where looking takes a query."""
+    with trio.fail_after(20):
+        while not await condition():  # noqa: ASYNC110 as above
+            await trio.sleep(0.01)
+
+
+def submit_each(committer: Committer, writer: FakeWriter, events: Sequence[Event]) -> Batch:
+    """Submit events one turn each; return the batch of the last."""
+    batch = Batch()
+    for event in events:
+        batch = committer.submit(writer, [event])
+    return batch

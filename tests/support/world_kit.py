@@ -1,0 +1,240 @@
+"""A whole world in memory: real actors and supervisors, over accounts that a test can slow or break."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import trio
+
+from greenroom.actors.flows.games import GameKeys, create_game, make_game_keys
+from greenroom.actors.flows.identify import GameIdentity, identify_game
+from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
+from greenroom.actors.game import rules as game_rules
+from greenroom.actors.game.index import GameIndex
+from greenroom.actors.game.messages import Game, GameCreated, Owner, Plan
+from greenroom.actors.kernel.durability import Batch, Writer
+from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.kernel.message import Event
+from greenroom.actors.player import rules as player_rules
+from greenroom.actors.player.index import PlayerIndex
+from greenroom.actors.player.messages import Player, PlayerRegistered
+from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
+
+Record = TypeVar("Record", Player, Game)
+
+START = 1_700_000_000
+LOCAL = Owner(owner_id=1, name="local", plan="unlimited", created_at=START)
+
+
+class TestClock:
+    """Both clocks follow trio's, so that autojump moves them."""
+
+    def now(self) -> int:
+        return START + int(trio.current_time() - self._began)
+
+    def monotonic(self) -> float:
+        return trio.current_time()
+
+    def __init__(self) -> None:
+        self._began = trio.current_time()
+
+
+class Memory:
+    """A `Durability` and the `Accounts` behind it, in one: what is committed can be read.
+
+    `automatic` commits at once; otherwise `commit` or `refuse_first` do. While `away`, reads fail
+    and the gate is closed. `read_seconds` is how long a read takes, from its snapshot to its end.
+    """
+
+    def __init__(self) -> None:
+        self.commit_seconds_max = 10.0
+        self.automatic = True
+        self.away = False
+        self.read_seconds = 0.0
+        self.players: dict[int, Player] = {}
+        self.all_games: dict[int, Game] = {}
+        self.all_owners: dict[int, Owner] = {1: LOCAL}
+        self.committed: list[Event] = []
+        self.reads: list[str] = []
+        self.pending: list[tuple[Batch, Writer, int, Sequence[Event]]] = []
+        self._next_id = 0
+
+    # Durability.
+
+    @property
+    def is_open(self) -> bool:
+        return not self.away
+
+    def submit(self, writer: Writer, events: Sequence[Event]) -> Batch:
+        batch = Batch()
+        self.pending.append((batch, writer, writer.generation, events))
+        if self.automatic:
+            self.commit()
+        return batch
+
+    def commit(self) -> None:
+        pending, self.pending = self.pending, []
+        for batch, writer, generation, events in pending:
+            if generation == writer.generation:
+                for event in events:
+                    self._write(event)
+            else:
+                batch.reject(writer)
+            batch.settle()
+
+    def refuse_first(self) -> None:
+        batch, writer, _, _ = self.pending.pop(0)
+        writer.reject(ValueError("refused by the database"))
+        batch.reject(writer)
+        batch.settle()
+
+    def _write(self, event: Event) -> None:
+        self.committed.append(event)
+        if isinstance(event, PlayerRegistered):
+            self.players[event.player_id] = player_rules.registered(event)
+        elif isinstance(event, GameCreated):
+            owner = self.all_owners[event.owner_id]
+            self.all_games[event.game_id] = game_rules.created(event, owner.name, owner.plan)
+        elif hasattr(event, "player_id"):
+            player = self.players.get(event.player_id)
+            if player is not None:
+                player_rules.apply(player, event)
+        else:
+            game = self.all_games.get(getattr(event, "game_id", 0))
+            if game is not None:
+                game_rules.apply(game, event)
+
+    # Accounts.
+
+    async def _read(self, what: str, found: Record | None) -> Record | None:
+        self.reads.append(what)
+        if self.away:
+            raise StorageUnavailable("the database is away")
+        snapshot = copy.copy(found)
+        await trio.sleep(self.read_seconds)
+        return snapshot
+
+    async def player(self, player_id: int) -> Player | None:
+        return await self._read("player", self.players.get(player_id))
+
+    async def player_by_token(self, token_hash: bytes) -> Player | None:
+        found = [p for p in self.players.values() if p.token_hash == token_hash]
+        return await self._read("player_by_token", found[0] if found else None)
+
+    async def game(self, game_id: int) -> Game | None:
+        return await self._read("game", self.all_games.get(game_id))
+
+    async def game_by_api_key(self, key_hash: bytes) -> Game | None:
+        found = [g for g in self.all_games.values() if g.api_key_hash == key_hash]
+        return await self._read("game_by_api_key", found[0] if found else None)
+
+    async def next_player_id(self) -> int:
+        self._next_id += 1
+        return self._next_id
+
+    async def next_game_id(self) -> int:
+        return len(self.all_games) + 1
+
+    async def online_players(self, after_id: int, limit: int) -> list[Player]:
+        online = (p for p in self._sorted() if p.is_online and p.player_id > after_id)
+        return [copy.copy(p) for p, _ in zip(online, range(limit), strict=False)]
+
+    async def players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
+        if self.away:
+            raise StorageUnavailable("the database is away")
+        rows = [p for p in self._sorted() if p.game_id == game_id and p.player_id > after_id]
+        page = [copy.copy(row) for row in rows[:limit]]
+        for row in page:
+            row.player_data = b"{}"
+        return page
+
+    async def games(self) -> list[Game]:
+        return list(self.all_games.values())
+
+    async def owners(self) -> list[Owner]:
+        return list(self.all_owners.values())
+
+    async def owner_by_name(self, name: str) -> Owner | None:
+        return next((o for o in self.all_owners.values() if o.name == name), None)
+
+    async def create_owner(self, name: str, plan: Plan) -> Owner:
+        owner = Owner(owner_id=len(self.all_owners) + 1, name=name, plan=plan, created_at=START)
+        self.all_owners[owner.owner_id] = owner
+        return owner
+
+    async def set_plan(self, owner_id: int, plan: Plan) -> None:
+        old = self.all_owners[owner_id]
+        self.all_owners[owner_id] = Owner(
+            owner_id=owner_id, name=old.name, plan=plan, created_at=old.created_at
+        )
+
+    async def delete_game(
+        self, game_id: int, progress: Callable[[int], None] | None = None
+    ) -> None:
+        if self.away:
+            raise StorageUnavailable("the database is away")
+        gone = [p.player_id for p in self.players.values() if p.game_id == game_id]
+        for player_id in gone:
+            del self.players[player_id]
+        del self.all_games[game_id]
+        if progress is not None:
+            progress(len(gone))
+
+    def _sorted(self) -> list[Player]:
+        return [self.players[player_id] for player_id in sorted(self.players)]
+
+
+class Arena:
+    """A world with one game, and what a test needs to act in it."""
+
+    def __init__(self, world: World, memory: Memory, game: GameIdentity, keys: GameKeys) -> None:
+        self.world = world
+        self.memory = memory
+        self.game = game
+        self.keys = keys
+
+
+@asynccontextmanager
+async def open_world(
+    memory: Memory, settings: WorldSettings | None = None, bounds: Bounds | None = None
+) -> AsyncIterator[World]:
+    """Run a world over what `memory` holds; leaving it is the end of the server."""
+    clock, player_index, game_index = TestClock(), PlayerIndex(), GameIndex()
+    players = DynamicSupervisor(
+        "player", player_loader(memory, player_index, clock), memory, bounds
+    )
+    games = DynamicSupervisor("game", game_loader(memory, game_index, clock), memory, bounds)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(players.run)
+        await nursery.start(games.run)
+        yield World(
+            clock=clock,
+            accounts=memory,
+            players=players,
+            games=games,
+            player_index=player_index,
+            game_index=game_index,
+            settings=settings or WorldSettings(),
+        )
+        nursery.cancel_scope.cancel()
+
+
+async def add_game(world: World, name: str = "Arena") -> tuple[GameIdentity, GameKeys]:
+    """Create a game of the local owner's."""
+    keys = make_game_keys()
+    await create_game(world, LOCAL, name, keys)
+    game = await identify_game(world, keys.api_token)
+    assert game is not None
+    return game, keys
+
+
+@asynccontextmanager
+async def open_arena() -> AsyncIterator[Arena]:
+    """Run a world with one game in it."""
+    memory = Memory()
+    async with open_world(memory) as world:
+        game, keys = await add_game(world)
+        yield Arena(world, memory, game, keys)
