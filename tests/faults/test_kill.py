@@ -1,6 +1,6 @@
 """Nothing acknowledged is lost: a crowd writes while the server, or its Postgres, is killed.
 
-Rounds and seed come from GREENROOM_KILL_ROUNDS (20 for a long run) and GREENROOM_SEED.
+Rounds and seed come from KILL_ROUNDS (20 for a long run) and KILL_SEED.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import trio
 from server_kit import ConnectionLost, Game, ServerProcess, TrioClient
 
 CLIENTS = 200
-ROUNDS = int(os.environ.get("GREENROOM_KILL_ROUNDS", "3"))
-SEED = int(os.environ.get("GREENROOM_SEED", str(random.SystemRandom().randrange(10**6))))
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "3"))
+SEED = int(os.environ.get("KILL_SEED", str(random.SystemRandom().randrange(10**6))))
 BREATH_SECONDS = 0.05
 """Between tries of a client that was told to come back later."""
 HEAL_SECONDS_MAX = 60.0
@@ -123,7 +123,7 @@ async def wait_until(condition: Callable[[], bool]) -> None:
 async def test_a_killed_server_has_every_acknowledged_change_when_it_is_back(
     data_dir: Path,
 ) -> None:
-    print(f"GREENROOM_SEED={SEED}")
+    print(f"KILL_SEED={SEED}")
     chance = random.Random(SEED)
     server = ServerProcess(data_dir, GREENROOM_RATE_LIMIT_FACTOR="1000")
     server.start()
@@ -148,7 +148,7 @@ async def test_a_killed_server_has_every_acknowledged_change_when_it_is_back(
 async def test_a_killed_postgres_is_healed_under_the_running_server_and_nothing_is_lost(
     data_dir: Path,
 ) -> None:
-    print(f"GREENROOM_SEED={SEED}")
+    print(f"KILL_SEED={SEED}")
     chance = random.Random(SEED)
     server = ServerProcess(data_dir, GREENROOM_RATE_LIMIT_FACTOR="1000")
     server.start()
