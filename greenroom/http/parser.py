@@ -52,7 +52,7 @@ INVALID_HOST = "Invalid Host header"
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HOST = re.compile(r"([A-Za-z0-9._~%!$&'()*+;=-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?")
-_METHOD = re.compile(rb"[A-Za-z-]{1,32}( /|$)")
+_METHOD = re.compile(rb"[A-Za-z-]{1,32}( |\Z)")
 """The beginning of a request with a method that httptools may not know."""
 _HOSTS_KNOWN_MAX = 256
 _NAMES_KNOWN_MAX = 1024
@@ -163,17 +163,13 @@ class RequestParser:
         """Forget the last message."""
         self._target = b""
         self._head = b""
-        self._head_done = False
-        self._complete = False
-        self._remaining = -1
-        self._size = 0
-        self._framing_bytes = 0
         self._tail = b""
-        self._too_large = False
+        self._remaining = -1
+        self._size = self._framing_bytes = 0
+        self._head_done = self._complete = self._too_large = False
         self._parts: list[bytes] = []
         self.headers = {}
-        self.expects_continue = False
-        self.in_message = False
+        self.expects_continue = self.in_message = False
 
     @property
     def body(self) -> bytes:
@@ -236,7 +232,7 @@ class RequestParser:
         try:
             self._parser.feed_data(piece)
         except HttpParserUpgrade:
-            return FOREIGN
+            return FOREIGN  # WebSocket and h2c, and CONNECT
         except HttpParserError as error:
             if _PREFACE.startswith(head) or _is_method_unknown(error, head):
                 return FOREIGN
@@ -296,7 +292,7 @@ class RequestParser:
             tokens = [token.strip() for token in connection.lower().split(",")]
             self.keep_alive = "close" not in tokens and (not http_1_0 or "keep-alive" in tokens)
         self._split_target()
-        if not self.path.startswith("/api/") or self._parser.should_upgrade():
+        if not self.path.startswith("/api/"):
             return FOREIGN
         self._head = b""
         if "content-length" in headers or "transfer-encoding" in headers:
@@ -370,9 +366,8 @@ class RequestParser:
         text = value.decode("latin-1").rstrip(" \t")
         headers = self.headers
         if key in headers:
-            headers[key] = f"{headers[key]}, {text}"
-        else:
-            headers[key] = text
+            text = f"{headers[key]}, {text}"
+        headers[key] = text
 
     def on_headers_complete(self) -> None:
         """Note that the head is over."""

@@ -1,0 +1,373 @@
+"""The parser alone: what it accepts, what it refuses, and that no split of the bytes matters."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from greenroom.http.parser import (
+    FOREIGN,
+    HEAD_TOO_LARGE,
+    INVALID_HOST,
+    INVALID_REQUEST,
+    NEED_DATA,
+    REQUEST,
+    TOO_LARGE,
+    BadRequest,
+    RequestParser,
+)
+
+H = b"Host: a\r\n"
+CHUNKED = b"POST /api/x HTTP/1.1\r\n" + H + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def parser(**bounds: int) -> RequestParser:
+    defaults = {"header_bytes_max": 2_000, "body_bytes_max": 1_000, "drain_bytes_max": 4_000}
+    return RequestParser(**(defaults | bounds))
+
+
+def parse(pieces: list[bytes], **bounds: int) -> list[Any]:
+    """Feed pieces; return the requests found, and at the end how it ended."""
+    reader = parser(**bounds)
+    found: list[Any] = []
+    for index, piece in enumerate(pieces):
+        reader.receive(piece)
+        try:
+            while (event := reader.next()) is not NEED_DATA:
+                if event is FOREIGN:
+                    unread = b"".join(pieces[index + 1 :])
+                    return [*found, ("FOREIGN", reader.take_rest() + unread)]
+                if event is TOO_LARGE:
+                    found.append("TOO_LARGE")
+                else:
+                    found.append(
+                        (
+                            reader.method,
+                            reader.path,
+                            reader.query,
+                            dict(reader.headers),
+                            reader.body,
+                            reader.keep_alive,
+                        )
+                    )
+        except BadRequest as error:
+            return [*found, str(error)]
+    return [*found, "MIDWAY" if reader.in_message else "DONE"]
+
+
+def request_of(method: str, path: str, body: bytes = b"", **more: Any) -> Any:
+    headers = {"host": "a"} | more.get("headers", {})
+    return (method, path, more.get("query", ""), headers, body, more.get("keep_alive", True))
+
+
+GOOD = {
+    "a GET": (
+        b"GET /api/x?q=1&r HTTP/1.1\r\n" + H + b"\r\n",
+        [request_of("GET", "/api/x", query="q=1&r")],
+    ),
+    "escapes in the path": (
+        b"GET /api/%78%2Fy%C3%A9 HTTP/1.1\r\n" + H + b"\r\n",
+        [request_of("GET", "/api/x/y\u00e9")],
+    ),
+    "an escaped area name": (
+        b"GET /%61pi/x HTTP/1.1\r\n" + H + b"\r\n",
+        [request_of("GET", "/api/x")],
+    ),
+    "bad escapes": (
+        b"GET /api/%zz%ff HTTP/1.1\r\n" + H + b"\r\n",
+        [request_of("GET", "/api/%zz\ufffd")],
+    ),
+    "a fragment": (b"GET /api/x#y?z HTTP/1.1\r\n" + H + b"\r\n", [request_of("GET", "/api/x")]),
+    "the absolute form": (
+        b"GET http://b/api/x?q HTTP/1.1\r\n" + H + b"\r\n",
+        [request_of("GET", "/api/x", query="q")],
+    ),
+    "a body": (
+        b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 5\r\n\r\nhe\r\n\r",
+        [request_of("POST", "/api/x", b"he\r\n\r", headers={"content-length": "5"})],
+    ),
+    "a body of nothing": (
+        b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 0\r\n\r\n",
+        [request_of("POST", "/api/x", headers={"content-length": "0"})],
+    ),
+    "chunks": (
+        CHUNKED + b'3;a="b"\r\n\r\n\r\r\nA\r\n\n\r\n\r\n01234\r\n0\r\n\r\n',
+        [
+            request_of(
+                "POST",
+                "/api/x",
+                b"\r\n\r\n\r\n\r\n01234",
+                headers={"transfer-encoding": "chunked"},
+            )
+        ],
+    ),
+    "trailers are thrown away": (
+        CHUNKED + b"1\r\nx\r\n0\r\nX-Api-Token: late\r\nHost: b\r\n\r\n",
+        [request_of("POST", "/api/x", b"x", headers={"transfer-encoding": "chunked"})],
+    ),
+    "headers given twice": (
+        b"GET /api/x HTTP/1.1\r\n" + H + b"X-Api-Token: a\r\nx-api-token: a\r\n\r\n",
+        [request_of("GET", "/api/x", headers={"x-api-token": "a, a"})],
+    ),
+    "white space round a value": (
+        b"GET /api/x HTTP/1.1\r\n" + H + b"X-Api-Token: \t a \t\r\n\r\n",
+        [request_of("GET", "/api/x", headers={"x-api-token": "a"})],
+    ),
+    "bytes beyond ASCII in a value": (
+        b"GET /api/x HTTP/1.1\r\n" + H + b"X-Name: \xc3\xa9\r\n\r\n",
+        [request_of("GET", "/api/x", headers={"x-name": "\u00c3\u00a9"})],
+    ),
+    "HTTP/1.0 without Host": (
+        b"GET /api/x HTTP/1.0\r\n\r\n",
+        [("GET", "/api/x", "", {}, b"", False)],
+    ),
+    "HTTP/1.0 that stays": (
+        b"GET /api/x HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n",
+        [("GET", "/api/x", "", {"connection": "Keep-Alive"}, b"", True)],
+    ),
+    "one that closes": (
+        b"GET /api/x HTTP/1.1\r\n" + H + b"Connection: foo, Close\r\n\r\n",
+        [request_of("GET", "/api/x", headers={"connection": "foo, Close"}, keep_alive=False)],
+    ),
+    "an IPv6 host": (
+        b"GET /api/x HTTP/1.1\r\nHost: [::1]:8080\r\n\r\n",
+        [("GET", "/api/x", "", {"host": "[::1]:8080"}, b"", True)],
+    ),
+    "empty lines in front": (
+        b"\r\n\r\nGET /api/x HTTP/1.1\r\n" + H + b"\r\n",
+        [request_of("GET", "/api/x")],
+    ),
+    "pipelining": (
+        b"GET /api/1 HTTP/1.1\r\n" + H + b"\r\n"
+        b"POST /api/2 HTTP/1.1\r\n"
+        + H
+        + b"Content-Length: 4\r\n\r\n\r\n\r\n"
+        + CHUNKED
+        + b"4\r\n\r\n\r\n\r\n0\r\n\r\n"
+        b"GET /api/4 HTTP/1.1\r\n" + H + b"\r\n",
+        [
+            request_of("GET", "/api/1"),
+            request_of("POST", "/api/2", b"\r\n\r\n", headers={"content-length": "4"}),
+            request_of("POST", "/api/x", b"\r\n\r\n", headers={"transfer-encoding": "chunked"}),
+            request_of("GET", "/api/4"),
+        ],
+    ),
+    "a body that is too large, then a request": (
+        b"POST /api/x HTTP/1.1\r\n"
+        + H
+        + b"Content-Length: 1001\r\n\r\n"
+        + b"x" * 1001
+        + b"GET /api/x HTTP/1.1\r\n"
+        + H
+        + b"\r\n",
+        ["TOO_LARGE", request_of("GET", "/api/x")],
+    ),
+    "chunks that are too large, then a request": (
+        CHUNKED
+        + b"1f4\r\n"
+        + b"x" * 500
+        + b"\r\n1f5\r\n"
+        + b"x" * 501
+        + b"\r\n0\r\n\r\n"
+        + b"GET /api/x HTTP/1.1\r\n"
+        + H
+        + b"\r\n",
+        ["TOO_LARGE", request_of("GET", "/api/x")],
+    ),
+    "the largest body": (
+        b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 1000\r\n\r\n" + b"x" * 1000,
+        [request_of("POST", "/api/x", b"x" * 1000, headers={"content-length": "1000"})],
+    ),
+}
+
+FOREIGNERS = {
+    "another path": b"GET /healthz HTTP/1.1\r\n" + H + b"\r\nrest",
+    "its neighbour": b"GET /api HTTP/1.1\r\n" + H + b"\r\n",
+    "a body for another path": b"POST /x HTTP/1.1\r\n" + H + b"Content-Length: 3\r\n\r\nabc",
+    "asterisk": b"OPTIONS * HTTP/1.1\r\n" + H + b"\r\n",
+    "CONNECT": b"CONNECT a:1 HTTP/1.1\r\n" + H + b"\r\n",
+    "the HTTP/2 preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00",
+    "a WebSocket": b"GET /api/x HTTP/1.1\r\n"
+    + H
+    + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81",
+    "a method nobody knows": b"FROB /api/x HTTP/1.1\r\n" + H + b"\r\n",
+}
+
+BAD = {
+    "bare line feeds": b"GET /api/x HTTP/1.1\nHost: a\n\n",
+    "a bare line feed": b"GET /api/x HTTP/1.1\r\nHost: a\nX: y\r\n\r\n",
+    "obsolete folding": b"GET /api/x HTTP/1.1\r\n" + H + b"X: y\r\n z\r\n\r\n",
+    "white space before the colon": b"GET /api/x HTTP/1.1\r\n" + H + b"X : y\r\n\r\n",
+    "white space before the first header": b"GET /api/x HTTP/1.1\r\n " + H + b"\r\n",
+    "NUL in a value": b"GET /api/x HTTP/1.1\r\n" + H + b"X: \0\r\n\r\n",
+    "CR in a value": b"GET /api/x HTTP/1.1\r\n" + H + b"X: y\rz\r\n\r\n",
+    "a header without a name": b"GET /api/x HTTP/1.1\r\n" + H + b": y\r\n\r\n",
+    "a header without a colon": b"GET /api/x HTTP/1.1\r\n" + H + b"X\r\n\r\n",
+    "two lengths": b"POST /api/x HTTP/1.1\r\n"
+    + H
+    + b"Content-Length: 1\r\nContent-Length: 1\r\n\r\na",
+    "a list of lengths": b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 1, 1\r\n\r\na",
+    "a signed length": b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: +1\r\n\r\na",
+    "a negative length": b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: -1\r\n\r\na",
+    "a huge length": b"POST /api/x HTTP/1.1\r\n"
+    + H
+    + b"Content-Length: "
+    + b"9" * 30
+    + b"\r\n\r\n",
+    "length and coding": b"POST /api/x HTTP/1.1\r\n"
+    + H
+    + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "coding and length": b"POST /api/x HTTP/1.1\r\n"
+    + H
+    + b"Transfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n0\r\n\r\n",
+    "two codings": b"POST /api/x HTTP/1.1\r\n"
+    + H
+    + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "an unknown coding": b"POST /api/x HTTP/1.1\r\n"
+    + H
+    + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "identity": b"POST /api/x HTTP/1.1\r\n" + H + b"Transfer-Encoding: identity\r\n\r\n",
+    "chunks in HTTP/1.0": b"POST /api/x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a chunk size that is none": CHUNKED + b"zz\r\n",
+    "a negative chunk": CHUNKED + b"-1\r\n",
+    "a huge chunk": CHUNKED + b"F" * 17 + b"\r\n",
+    "a chunk longer than said": CHUNKED + b"1\r\nxx\r\n0\r\n\r\n",
+    "white space after a chunk size": CHUNKED + b"1 \r\nx\r\n0\r\n\r\n",
+    "a bare line feed between chunks": CHUNKED + b"1\nx\r\n0\r\n\r\n",
+    "a length among the trailers": CHUNKED + b"0\r\nContent-Length: 3\r\n\r\nGET",
+    "endless trailers": CHUNKED + b"0\r\nX: " + b"y" * 3_000 + b"\r\n\r\n",
+    "endless chunk extensions": CHUNKED + b"1;" + b"y" * 3_000 + b"\r\nx\r\n0\r\n\r\n",
+    "HTTP/2.0 by name": b"GET /api/x HTTP/2.0\r\n" + H + b"\r\n",
+    "HTTP/1.2": b"GET /api/x HTTP/1.2\r\n" + H + b"\r\n",
+    "HTTP/0.9": b"GET /api/x\r\n\r\n",
+    "a space in the path": b"GET /api/x y HTTP/1.1\r\n" + H + b"\r\n",
+    "NUL in the path": b"GET /api/x\0 HTTP/1.1\r\n" + H + b"\r\n",
+    "bytes beyond ASCII in the path": b"GET /api/\xc3\xa9 HTTP/1.1\r\n" + H + b"\r\n",
+    "a TLS handshake": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+}
+
+BAD_HOSTS = {
+    "none": b"GET /api/x HTTP/1.1\r\n\r\n",
+    "two": b"GET /api/x HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+    "a path": b"GET /api/x HTTP/1.1\r\nHost: a/b\r\n\r\n",
+    "a user": b"GET /api/x HTTP/1.1\r\nHost: u@a\r\n\r\n",
+    "a port that is none": b"GET /api/x HTTP/1.1\r\nHost: a:b\r\n\r\n",
+}
+
+
+def splits(data: bytes) -> list[list[bytes]]:
+    """The data whole, at every boundary in two, and byte by byte."""
+    pairs = [[data[:cut], data[cut:]] for cut in range(1, len(data))] if len(data) < 3_000 else []
+    return [[data], *pairs, [data[i : i + 1] for i in range(len(data))]]
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_good_request_is_understood_however_it_is_split(name: str):
+    data, expected = GOOD[name]
+    for pieces in splits(data):
+        assert parse(pieces) == [*expected, "DONE"]
+
+
+@pytest.mark.parametrize("name", FOREIGNERS)
+def test_a_foreign_request_is_handed_on_byte_for_byte(name: str):
+    data = FOREIGNERS[name]
+    for pieces in splits(data):
+        assert parse(pieces) == [("FOREIGN", data)]
+
+
+def test_a_foreign_request_behind_others_is_handed_on_alone():
+    first = b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 4\r\n\r\n\r\n\r\n"
+    second = CHUNKED + b"4\r\n\r\n\r\n\r\n0\r\n\r\n"
+    foreign = b"GET /healthz HTTP/1.1\r\n" + H + b"\r\nGET /api/x HTTP/1.1\r\n"
+    for pieces in splits(first + second + foreign):
+        *requests, last = parse(pieces)
+        assert [request[0] for request in requests] == ["POST", "POST"]
+        assert last == ("FOREIGN", foreign)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_broken_request_is_refused_however_it_is_split(name: str):
+    for pieces in splits(BAD[name]):
+        assert parse(pieces)[-1] == INVALID_REQUEST
+
+
+@pytest.mark.parametrize("name", BAD_HOSTS)
+def test_a_wrong_host_header_is_refused(name: str):
+    for pieces in splits(BAD_HOSTS[name]):
+        assert parse(pieces) == [INVALID_HOST]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /api/" + b"x" * 2_000 + b" HTTP/1.1\r\n" + H + b"\r\n",
+        b"GET /api/x HTTP/1.1\r\n" + H + b"X: " + b"y" * 2_000 + b"\r\n\r\n",
+        b"GET /api/x HTTP/1.1\r\n" + H + b"X: y\r\n" * 400 + b"\r\n",
+        b"\r\n" * 1_001,
+    ],
+    ids=["path", "value", "count", "empty lines"],
+)
+def test_a_head_is_bounded(head: bytes):
+    for pieces in splits(head):
+        assert parse(pieces) == [HEAD_TOO_LARGE]
+
+
+def test_a_large_body_is_refused_before_it_has_come():
+    head = b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 1000000000\r\n\r\n"
+    reader = parser()
+    reader.receive(head)
+    assert reader.next() is TOO_LARGE
+    assert reader.is_discarding
+    assert not reader.drains
+
+
+def test_only_so_much_is_thrown_away():
+    body = b"2000\r\n" + b"x" * 8_192 + b"\r\n0\r\n\r\n"
+    pieces = [body[start : start + 500] for start in range(0, len(body), 500)]
+    assert parse([CHUNKED, *pieces]) == ["TOO_LARGE", INVALID_REQUEST]
+
+
+def test_a_client_that_waits_for_continue_is_noticed():
+    head = b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 2\r\nExpect: 100-Continue\r\n\r\n"
+    reader = parser()
+    reader.receive(head)
+    assert reader.next() is NEED_DATA
+    assert reader.expects_continue
+    reader.receive(b"{}")
+    assert reader.next() is REQUEST
+    assert reader.body == b"{}"
+
+
+def test_an_unfinished_request_is_known_to_be_one():
+    assert parse([b"GET /api/x HTT"]) == ["MIDWAY"]
+    assert parse([b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 2\r\n\r\nx"]) == ["MIDWAY"]
+
+
+def test_names_and_hosts_remembered_are_bounded():
+    for number in range(3_000):
+        name = b"X-%d: y\r\nHost: h%d\r\n\r\n" % (number, number)
+        assert parse([b"GET /api/x HTTP/1.1\r\n" + name])[-1] == "DONE"
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_any_split_of_any_mixture_gives_the_same_requests(data: st.DataObject):
+    names = data.draw(st.lists(st.sampled_from(sorted(GOOD)), min_size=1, max_size=5))
+    # an HTTP/1.0 request or one that closes is the last of its connection
+    names = [n for n in names if "HTTP/1.0" not in n and n != "one that closes"]
+    whole = b"".join(GOOD[name][0] for name in names)
+    cuts = data.draw(st.lists(st.integers(0, len(whole)), max_size=20).map(sorted))
+    edges = [0, *cuts, len(whole)]
+    pieces = [whole[a:b] for a, b in itertools.pairwise(edges)]
+    expected = [request for name in names for request in GOOD[name][1]]
+    assert parse(pieces) == [*expected, "DONE"]
+
+
+@given(st.lists(st.binary(max_size=200), max_size=6), st.booleans())
+@settings(max_examples=500, deadline=None)
+def test_no_bytes_crash_it(pieces: list[bytes], chunked: bool):
+    assert parse([CHUNKED, *pieces] if chunked else pieces)
