@@ -1,0 +1,126 @@
+"""Run everything that a change must pass, which is what CI runs; `scripts/test` calls it.
+
+With arguments only pytest runs, with those arguments.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+HELP = """\
+usage: scripts/test            everything CI runs (about five minutes)
+       scripts/test ARGS...    pytest alone, with these arguments
+
+Everything is: ruff format, ruff, mypy, pyright, lint-imports, pytest on several processes with
+branch coverage, schemathesis against a running server. A failed step does not stop the others.
+
+Examples:
+  scripts/test tests/actors -k passive     some tests
+  scripts/test -m "not slow" -n 2          all but the slow ones, two at a time
+  scripts/test --pdb -x                    stop in the debugger
+
+GREENROOM_PYTHON=python3.12 scripts/test   with this Python; `.venv` is made anew when it is another
+"""
+
+PURE = "greenroom/actors/*/rules.py,greenroom/supervisors/policy.py"
+"""Where every branch must be tested."""
+
+WORKERS_MAX = 4
+"""Each worker runs Postgres and servers besides."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the checks; return the exit status."""
+    if arguments and arguments[0] in {"-h", "--help"}:
+        print(HELP, end="")
+        return 0
+    cache = choose_cache()
+    variables = {
+        **os.environ,
+        "COVERAGE_FILE": str(cache / "coverage"),
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(cache / "hypothesis"),
+        "MYPY_CACHE_DIR": str(cache / "mypy"),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONSAFEPATH": "1",
+        "RUFF_CACHE_DIR": str(cache / "ruff"),
+    }
+    pytest = [sys.executable, "-m", "pytest", "-o", f"cache_dir={cache / 'pytest'}"]
+    if arguments:
+        command = [*pytest, *arguments]
+        return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode
+    return run_all(cache, variables, pytest)
+
+
+def run_all(cache: Path, variables: Mapping[str, str], pytest: Sequence[str]) -> int:
+    """Run every step, one after the other; end with pytest's summary line."""
+    workers = str(max(2, min(os.cpu_count() or 2, WORKERS_MAX)))
+    python, module = sys.executable, (sys.executable, "-m")
+    every_branch = (f"--include={PURE}", "--fail-under=100")
+    lint_imports = "from importlinter.cli import lint_imports_command as run; run()"
+    steps: dict[str, Sequence[str]] = {
+        "ruff format": (*module, "ruff", "format", "--check", "."),
+        "ruff": (*module, "ruff", "check", "."),
+        "mypy": (*module, "mypy"),
+        "pyright": (*module, "pyright", "--pythonpath", python),
+        "lint-imports": (python, "-c", lint_imports, "--cache-dir", str(cache / "imports")),
+        "pytest": (*pytest, "-n", workers, "--cov", "--cov-report="),
+        "coverage of pure code": (*module, "coverage", "report", *every_branch),
+        "coverage": (*module, "coverage", "report", "--skip-covered", "--format=total"),
+        "schemathesis": (python, "scripts/fuzz.py"),
+    }
+    failed: list[str] = []
+    summary = ""
+    for name, command in steps.items():
+        started = time.monotonic()
+        print(f"\n── {name}", flush=True)
+        status, last_line = run(command, variables)
+        if name == "pytest":
+            summary = last_line
+        if status != 0:
+            failed.append(name)
+        verdict = "ok" if status == 0 else "FAILED"
+        print(f"── {name}: {verdict}, {time.monotonic() - started:.0f} s", flush=True)
+    print(f"\nfailed: {', '.join(failed)}" if failed else "\nall steps passed")
+    print(summary)
+    return 1 if failed else 0
+
+
+def run(command: Sequence[str], variables: Mapping[str, str]) -> tuple[int, str]:
+    """Run one step, shown as it goes; return its status and its last line."""
+    last_line = ""
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            last_line = line.strip() or last_line
+    return process.returncode, re.sub(r"\x1b\[[0-9;]*m", "", last_line)
+
+
+def choose_cache() -> Path:
+    """Return a directory for what the checkers keep: in the checkout where we may write there."""
+    cache = ROOT / ".cache"
+    if os.access(cache if cache.exists() else ROOT, os.W_OK):
+        cache.mkdir(exist_ok=True)
+        return cache
+    return Path(tempfile.mkdtemp(prefix="greenroom-cache-"))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
