@@ -94,7 +94,6 @@ def _perform_alone(settings: Settings, operation: Operation[Result]) -> Result:
 async def _alone(settings: Settings, operation: Operation[Result]) -> Result:
     import trio
 
-    from greenroom.app import open_office
     from greenroom.control.database import ALONE
     from greenroom.control.operations import run
 
@@ -105,6 +104,8 @@ async def _alone(settings: Settings, operation: Operation[Result]) -> Result:
         if alone is not None:
             result = await alone(settings)
         else:
+            from greenroom.app import open_office
+
             async with open_office(settings) as office:
                 result = await run(office, operation)
         nursery.cancel_scope.cancel()

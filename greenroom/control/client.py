@@ -98,7 +98,7 @@ def _read_answer(connection: socket.socket) -> bytes:
 def _decode(line: bytes, operation: Operation[Result]) -> Result:
     try:
         answer = msgspec.json.decode(line, type=Answer)
-        if answer.result is not None:
+        if answer.error is None:
             result: Result = msgspec.json.decode(answer.result, type=result_type(type(operation)))
             return result
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -106,4 +106,4 @@ def _decode(line: bytes, operation: Operation[Result]) -> Result:
             "The server's answer cannot be understood: use the greenroom command of its version "
             f"(this one is {__version__})."
         ) from None
-    raise OperationRefused(answer.error or "The server gave no answer.")
+    raise OperationRefused(answer.error)

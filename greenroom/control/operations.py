@@ -228,7 +228,7 @@ def as_url(conninfo: str) -> str:
 
     parameters = {key: str(value) for key, value in conninfo_to_dict(conninfo).items()}
     database = quote(parameters.pop("dbname", ""), safe="")
-    return f"postgresql:///{database}?{urlencode(parameters, quote_via=quote)}"
+    return f"postgresql:///{database}?{urlencode(sorted(parameters.items()), quote_via=quote)}"
 
 
 async def _owner_named(office: Office, name: str) -> game_messages.Owner:

@@ -36,10 +36,13 @@ class Call(msgspec.Struct, frozen=True):
     """Of the client, for the text when the two do not understand each other."""
 
 
+NOTHING = msgspec.Raw(b"null")
+
+
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """What came of it: either a result or an error's sentence."""
 
-    result: msgspec.Raw | None = None
+    result: msgspec.Raw = NOTHING
     error: str | None = None
 
 
