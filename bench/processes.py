@@ -1,4 +1,4 @@
-"""The processes of a measurement: a server on one core; its Postgres and the generator on the other."""
+"""The processes of a measurement: a server on one core, all else on the other."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def floor() -> Iterator[Target]:
 def _running(
     command: list[str], environment: dict[str, str], stdout: int = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: PLW1509 - there are no threads here
         command, env=environment, cwd=ROOT, preexec_fn=pin(SERVER_CORE), stdout=stdout
     )
     try:
@@ -98,7 +98,9 @@ def _wait(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> No
 
 def _move(pid: int, core: int) -> None:
     """Move a process and all its present children to a core; later ones inherit it."""
-    children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True)
+    children = subprocess.run(
+        ["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False
+    )
     for each in [pid, *map(int, children.stdout.split())]:
         os.sched_setaffinity(each, {core})
 

@@ -101,12 +101,13 @@ def report(figures: Figures, rounds: int, seconds: int) -> str:
     lines = [
         "# Results",
         "",
-        f"Measured on {time.strftime('%Y-%m-%d')} by `python bench/run.py --rounds {rounds} "
-        f"--seconds {seconds} --write`: medians of {rounds} rounds (lowest to highest), "
-        f"{CONNECTIONS} keep-alive connections, closed loop.",
-        f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}; the "
-        "server on one core, its Postgres (fsync on, the embedded default) and the generator",
-        "on the other. `rate_limit_factor` was 100,000: nothing else differs from the defaults.",
+        f"Measured on {time.strftime('%Y-%m-%d')} with",
+        f"`python bench/run.py --rounds {rounds} --seconds {seconds} --write`:",
+        f"medians of {rounds} rounds (lowest to highest), {CONNECTIONS} keep-alive connections in",
+        f"a closed loop. Python {platform.python_version()}, {os.cpu_count()} cores,",
+        f"{platform.machine()}; the server on one core, its Postgres (the embedded default, fsync on)",
+        "and the generator on the other. `rate_limit_factor` was 100,000; nothing else differs from",
+        "the defaults.",
         "",
         "| requests a second | greenroom | `--server hypercorn` | floor | ratios |",
         "|---|---|---|---|---|",
@@ -116,8 +117,8 @@ def report(figures: Figures, rounds: int, seconds: int) -> str:
         lines.append(f"| {scenario} | {' | '.join(cells)} | {ratios(figures, scenario)} |")
     lines += [
         "",
-        "In brackets the share of its core that the server used. The floor is `bench/floor.py`: trio,",
-        "httptools and a fixed answer, one task a connection; it has no actors, no database.",
+        "In brackets the share of its core that the server used. The floor is `bench/floor.py`:",
+        "trio, httptools and a fixed answer, one task a connection; no actors, no database.",
         "",
     ]
     return "\n".join(lines)
@@ -127,10 +128,10 @@ def cell(figures: Figures, name: str, scenario: str) -> str:
     """Return one cell of the table."""
     runs = figures.get((name, scenario))
     if runs is None:
-        return "–"
+        return "-"
     cpu = statistics.median(figures[name, scenario + CPU])
     middle = statistics.median(runs)
-    return f"{middle:,.0f} ({min(runs):,.0f}–{max(runs):,.0f}; {cpu:.0f} %)"
+    return f"{middle:,.0f} ({min(runs):,.0f} to {max(runs):,.0f}; {cpu:.0f} %)"
 
 
 def ratios(figures: Figures, scenario: str) -> str:
@@ -138,7 +139,7 @@ def ratios(figures: Figures, scenario: str) -> str:
     ours = statistics.median(figures["greenroom", scenario])
     others = [name for name in SERVERS if name != "greenroom" and (name, scenario) in figures]
     return ", ".join(
-        f"{ours / statistics.median(figures[name, scenario]):.2f} × {name}" for name in others
+        f"{ours / statistics.median(figures[name, scenario]):.2f} of {name}" for name in others
     )
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import gc
 import logging
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -39,7 +39,7 @@ from greenroom.control.datadir import Purpose, hold_data_dir
 from greenroom.control.first_game import ensure_first_game, first_game_file
 from greenroom.control.office import Office
 from greenroom.control.protocol import socket_path
-from greenroom.control.ready import FirstGame, Ready, ready
+from greenroom.control.ready import FirstGame, Ready, no_ready_file_left, ready
 from greenroom.fronts import Fronts
 from greenroom.persistence.embedded import STOP_SECONDS_MAX, EmbeddedPostgres
 from greenroom.persistence.settings import StorageSettings
@@ -71,7 +71,7 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
 
     Cancellation stops the server in order, too.
     """
-    with hold_data_dir(settings.data_dir, "server"):
+    with hold_data_dir(settings.data_dir, "server"), no_ready_file_left(settings.ready_file):
         async with trio.open_nursery() as nursery:
             await nursery.start(_watch_signals, nursery.cancel_scope)
             server = _Server(settings, Fronts(settings))
@@ -83,7 +83,7 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
 
 
 @asynccontextmanager
-async def open_office(settings: Settings, purpose: Purpose = "command") -> AsyncIterator[Office]:
+async def open_office(settings: Settings, purpose: Purpose = "command") -> AsyncGenerator[Office]:
     """Open the database as a server would, without listening, for one command.
 
     Raises:
@@ -168,6 +168,7 @@ class _Server:
         self._settings = settings
         self._fronts = fronts
         self._parts: _Parts | None = None
+        self._supervisor: Supervisor | None = None
         self._first_game: FirstGame | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -180,12 +181,12 @@ class _Server:
             restarts_max=10,
             window_seconds=60.0,
         )
-        self.branches = supervisor.branches
+        self._supervisor = supervisor
         await supervisor.run(task_status=task_status)
 
     def branches(self) -> list[TreeNode]:
         """Return the parts as tree nodes; none before the first start."""
-        return []
+        return [] if self._supervisor is None else self._supervisor.branches()
 
     def office(self) -> Office:
         """Return what operations work with."""
@@ -193,7 +194,7 @@ class _Server:
         return Office(
             world=self._parts.world,
             conninfo=self.conninfo,
-            tree=lambda: self.root(),
+            tree=lambda: self.root(),  # noqa: PLW0108 - set after the office is built
             settings=self._settings,
         )
 
@@ -224,12 +225,12 @@ class _Server:
         ]
         if self._fronts is None:
             return children
-        office = self.office()
+        office, path = self.office(), socket_path(self._settings.data_dir)
         return [
             *children,
             ChildSpec("presence", _Task(parts.keep_presence)),
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
-            ChildSpec("control", _Task(control_socket.run, office, socket_path(self._settings.data_dir))),
+            ChildSpec("control", _Task(control_socket.run, office, path)),
             *self._fronts.children(parts.world, parts.storage, self.root),
         ]
 

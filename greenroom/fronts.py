@@ -68,9 +68,7 @@ class Fronts:
             ChildSpec("http", self._http, shutdown_seconds=stop_seconds),
         ]
 
-    def _server(
-        self, world: World, storage: Storage, tree: Callable[[], TreeNode]
-    ) -> HttpServer:
+    def _server(self, world: World, storage: Storage, tree: Callable[[], TreeNode]) -> HttpServer:
         settings = self._settings
         metrics = Metrics(settings.metrics_token)
         metrics.add_source(lambda: tree_samples(tree()))

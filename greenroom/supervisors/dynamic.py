@@ -213,7 +213,7 @@ class DynamicSupervisor(Generic[Role]):
         self._ready.append(cell)
         self._wake.set()
 
-    def restart(self, cell: Cell[Any], error: Exception) -> None:
+    def restart(self, cell: Cell[Any]) -> None:
         """Bring up the next incarnation of a cell whose actor crashed, or give it up."""
         self.restarts += 1
         budget = self._budgets.get(cell.key)
@@ -252,9 +252,9 @@ class DynamicSupervisor(Generic[Role]):
                     return
                 except StorageUnavailable:
                     pass
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001 - a broken record is one actor's alone
                     self.report(cell, None, error)
-                    self._give_up_loading(cell)
+                    self._forget(cell, ActorCrashed(f"{cell.label} cannot be loaded"))
                     return
             await trio.sleep(delay_seconds)
             delay_seconds = min(delay_seconds * 2, 1.0)
@@ -269,10 +269,6 @@ class DynamicSupervisor(Generic[Role]):
         else:
             self._start(cell, actor)
 
-    def _give_up_loading(self, cell: Cell[Role]) -> None:
-        """End a cell whose actor could not be made from its record."""
-        self._forget(cell, ActorCrashed(f"{cell.label} cannot be loaded"))
-
     def _forget(self, cell: Cell[Role], error: ActorStopped | ActorCrashed) -> None:
         """End a cell that never came up, so that the next who asks tries anew."""
         if self._cells.get(cell.key) is cell:
@@ -284,7 +280,7 @@ class DynamicSupervisor(Generic[Role]):
         actor.timers = ActorTimers(self._timers, cell)
         try:
             actor.on_start()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a bug in one actor's hook is his alone
             self.report(cell, None, error)
             self._forget(cell, ActorCrashed(f"{cell.label} cannot start"))
             return

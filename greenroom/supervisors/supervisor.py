@@ -91,6 +91,7 @@ class Supervisor:
         self._stop_ordered = False
         self._exits.clear()
         self._budget = RestartBudget(self._budget.restarts_max, self._budget.window_seconds)
+        failure: StartFailed | RestartLimitExceeded | None = None
         async with trio.open_nursery() as watcher:
             watcher.start_soon(self._watch_cancellation)
             with trio.CancelScope(shield=True):
@@ -255,7 +256,7 @@ class _Started(trio.TaskStatus[object]):
         self._outer = outer
         self.said = False
 
-    def started(self, value: object = None) -> None:
+    def started(self, value: object = None) -> None:  # noqa: ARG002 - nobody needs it
         """Be told that the child has started."""
         self.said = True
         self._outer.started()

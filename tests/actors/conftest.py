@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 import trio
 from kernel_kit import CounterRole, HandCommitter
@@ -20,10 +18,10 @@ def committer() -> HandCommitter:
 @pytest.fixture
 async def counters(
     committer: HandCommitter, nursery: trio.Nursery
-) -> AsyncIterator[DynamicSupervisor[CounterRole]]:
-    """A running supervisor of counters; tests name `autojump_clock` themselves, as pytest-trio wants."""
+) -> DynamicSupervisor[CounterRole]:
+    """A running supervisor of counters; tests name `autojump_clock` themselves."""
     supervisor: DynamicSupervisor[CounterRole] = DynamicSupervisor(
         "counter", committer.load, committer, Bounds(mailbox_max=4, restarts_max=3)
     )
     await nursery.start(supervisor.run)
-    yield supervisor
+    return supervisor

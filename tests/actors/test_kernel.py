@@ -580,12 +580,11 @@ async def test_when_the_supervisor_stops_everybody_queued_is_answered(
         except ActorStopped:
             errors.append("stopped")
 
-    async with trio.open_nursery() as outer:
-        async with trio.open_nursery() as inner:
-            await inner.start(supervisor.run)
-            outer.start_soon(ask)
-            await settle_down()
-            inner.cancel_scope.cancel()
+    async with trio.open_nursery() as outer, trio.open_nursery() as inner:
+        await inner.start(supervisor.run)
+        outer.start_soon(ask)
+        await settle_down()
+        inner.cancel_scope.cancel()
     assert errors == ["stopped"]
 
 

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 class Crowd:
-    """Clients that register and count up in their documents, and the ledger of what they were told."""
+    """Clients that register and count up in their documents, and what they were told."""
 
     def __init__(self, server: ServerProcess, game: Game) -> None:
         self.server = server
@@ -51,7 +51,7 @@ class Crowd:
         """Wait until so many more changes were acknowledged."""
         target = self.acknowledged + count
         with trio.fail_after(HEAL_SECONDS_MAX):
-            while self.acknowledged < target:
+            while self.acknowledged < target:  # noqa: ASYNC110 - of many clients
                 await trio.sleep(BREATH_SECONDS / 10)
 
     async def _client(self, number: int) -> None:
@@ -94,9 +94,7 @@ class Crowd:
     async def _check(self, client: TrioClient, token: str, known: int, tried: int) -> int:
         """Read the document: what was acknowledged is there, and nothing that was never sent."""
         while True:
-            status, answer = await client.call(
-                "GET", "/api/game_data.php/player/get", player=token
-            )
+            status, answer = await client.call("GET", "/api/game_data.php/player/get", player=token)
             if not await self._is_refused(status):
                 break
         n = int(answer["data"]["n"])
@@ -116,14 +114,14 @@ class Crowd:
 
 async def wait_until(condition: Callable[[], bool]) -> None:
     with trio.fail_after(HEAL_SECONDS_MAX):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - of another process
             await trio.sleep(BREATH_SECONDS / 5)
 
 
 async def test_a_killed_server_has_every_acknowledged_change_when_it_is_back(
     data_dir: Path,
 ) -> None:
-    print(f"KILL_SEED={SEED}")
+    print(f"KILL_SEED={SEED}")  # noqa: T201 - to run it again
     chance = random.Random(SEED)
     server = ServerProcess(data_dir, GREENROOM_RATE_LIMIT_FACTOR="1000")
     server.start()
@@ -148,7 +146,7 @@ async def test_a_killed_server_has_every_acknowledged_change_when_it_is_back(
 async def test_a_killed_postgres_is_healed_under_the_running_server_and_nothing_is_lost(
     data_dir: Path,
 ) -> None:
-    print(f"KILL_SEED={SEED}")
+    print(f"KILL_SEED={SEED}")  # noqa: T201 - to run it again
     chance = random.Random(SEED)
     server = ServerProcess(data_dir, GREENROOM_RATE_LIMIT_FACTOR="1000")
     server.start()

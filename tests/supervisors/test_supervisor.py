@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import trio
 import trio.testing
@@ -245,8 +243,6 @@ async def test_the_tree_shows_states_restarts_and_what_is_below(
     await probes["a"].crash()
     await probes["b"].end()
     (node,) = outer.branches()
-    shown: Callable[[], list[tuple[str, str, int]]] = lambda: [
-        (child.name, child.state, child.restarts) for child in node.children
-    ]
-    assert shown() == [("a", "running", 1), ("b", "stopped", 0)]
+    shown = [(child.name, child.state, child.restarts) for child in node.children]
+    assert shown == [("a", "running", 1), ("b", "stopped", 0)]
     nursery.cancel_scope.cancel()

@@ -93,7 +93,8 @@ class ServerProcess:
     @property
     def address(self) -> tuple[str, int]:
         url = urlsplit(self.ready["http"])
-        assert url.hostname is not None and url.port is not None
+        assert url.hostname is not None
+        assert url.port is not None
         return url.hostname, url.port
 
     def kill(self) -> None:
@@ -132,7 +133,7 @@ class Api:
         admin: bool = False,
         headers: Mapping[str, str | None] = {},
     ) -> Reply:
-        """Call an endpoint. `body` is sent as it is if bytes, else as JSON; a header None is left out."""
+        """Call an endpoint; a `body` of bytes is sent as it is, a header that is None is not."""
         sent: dict[str, str | None] = {"X-Api-Token": self.game.key}
         if player is not None:
             sent["X-Game-Player-Token"] = player
@@ -155,9 +156,7 @@ class Api:
 
     def register(self, name: str = "Ada", **fields: Any) -> tuple[int, str]:
         """Register a player; return id and token."""
-        reply = self.call(
-            "POST", "/api/game_players.php/register", {"player_name": name, **fields}
-        )
+        reply = self.call("POST", "/api/game_players.php/register", {"player_name": name, **fields})
         assert reply.status == 200, reply
         return int(reply.json["player_id"]), reply.json["private_key"]
 

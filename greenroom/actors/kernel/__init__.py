@@ -1,1 +1,1 @@
-"""The actor kernel: typed commands, references, turns, mailboxes. It knows no database and no HTTP."""
+"""The actor kernel: commands, references, turns, mailboxes. It knows no database and no HTTP."""

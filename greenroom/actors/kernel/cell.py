@@ -79,7 +79,7 @@ class CellHost(Protocol):
         """See to it that `cell.drain` is called soon, in a task of the supervisor."""
         ...
 
-    def restart(self, cell: Cell[Any], error: Exception) -> None:
+    def restart(self, cell: Cell[Any]) -> None:
         """Bring up the cell's next incarnation, or give it up."""
         ...
 
@@ -186,7 +186,7 @@ class Cell(Generic[Role]):
             return
         try:
             actor.on_stop()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a bug in a hook must not reach others
             self._host.report(self, None, error)
 
     async def wait_stopped(self) -> ActorUnavailable:
@@ -215,7 +215,7 @@ class Cell(Generic[Role]):
                 await self._settle(changed=False)
             raise
         if self._batch is not None:
-            await self._settle(changed)
+            await self._settle(changed=changed)
         return result  # type: ignore[no-any-return]
 
     def tell(self, command: Command[Role, Any]) -> None:
@@ -244,7 +244,7 @@ class Cell(Generic[Role]):
         if scope.cancelled_caught:
             raise StorageUnavailable(f"{self.label} was not ready within {seconds} s")
         if envelope.error is None or isinstance(envelope.error, Refused):
-            await self._settle(envelope.changed)
+            await self._settle(changed=envelope.changed)
         if envelope.error is not None:
             raise envelope.error
         return envelope.reply  # type: ignore[no-any-return]
@@ -330,11 +330,11 @@ class Cell(Generic[Role]):
             result = self.turn(envelope.command)
             envelope.changed = type(result) is Changed
             envelope.reply = result.reply if type(result) is Changed else result
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is the asker's, if there is one
             envelope.error = error
         envelope.answer()
 
-    async def _settle(self, changed: bool) -> None:
+    async def _settle(self, *, changed: bool) -> None:
         """Wait until the state that a reply saw is durable.
 
         A change that is not settled in time is `CommitUnsettled`: it may yet become durable. A
@@ -357,7 +357,7 @@ class Cell(Generic[Role]):
         self.crashed += 1
         self._host.report(self, command, error)
         self.retire()
-        self._host.restart(self, error)
+        self._host.restart(self)
 
     def reject(self, error: Exception) -> None:
         """Be told that the database refused a row: everything since is void, back to the record."""

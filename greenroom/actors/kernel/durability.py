@@ -1,4 +1,4 @@
-"""What the kernel asks of whoever makes events durable. The committer of `persistence` implements it."""
+"""What the kernel asks of whoever makes events durable; `persistence.committer` implements it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Batch:
         self._timed: set[Task] = set()
 
     def reject(self, writer: Writer) -> None:
-        """Mark one writer's changes in this batch as refused by the database; call before settle."""
+        """Mark one writer's changes as refused by the database; call before settle."""
         if self._rejected is None:
             self._rejected = set()
         self._rejected.add(id(writer))

@@ -33,8 +33,10 @@ class Envelope:
 
 
 class Mailbox:
-    """A system lane (timers, stop) before a bounded user lane. Full means refused: nothing waits
-    for room in a mailbox, because whoever would wait is better off knowing.
+    """A system lane (timers, stop) before a bounded user lane.
+
+    Full means refused: nothing waits for room in a mailbox, for whoever would is better off
+    knowing.
     """
 
     __slots__ = ("_system", "_user", "_user_max")

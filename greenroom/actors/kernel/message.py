@@ -1,4 +1,4 @@
-"""Commands, events and what a handler answers with. Plain values: no trio, no clock, no database."""
+"""Commands, events, what a handler answers with: plain values, no trio, clock or database."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from greenroom.actors.kernel.message import Command, Reply
 
 if TYPE_CHECKING:
-    from greenroom.actors.kernel.cell import ActorStatistics, Cell
+    from greenroom.actors.kernel.cell import ActorStatistics
     from greenroom.actors.kernel.directory import Cells
     from greenroom.actors.kernel.errors import ActorUnavailable
 
