@@ -156,7 +156,10 @@ def _boolean(value: object) -> bool:
 def _number(value: object) -> float:
     if type(value) is not int and type(value) is not float:
         raise _Unfit
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise _Unfit from None
 
 
 def _integers(value: object) -> list[int]:

@@ -62,7 +62,7 @@ def converter(annotation: Any) -> Convert | None:
             raise TypeError(f"{annotation!r}: one struct at most may hold documents in a union")
         return None
     (part,) = parts
-    if get_origin(part) in (list, tuple):
+    if get_origin(part) is list:
         return _list_converter(get_args(part)[0])
     if isinstance(part, type) and issubclass(part, msgspec.Struct):
         return _struct_converter(part)
@@ -73,7 +73,7 @@ def _list_converter(entry: Any) -> Convert | None:
     convert = converter(entry)
     if convert is None:
         return None
-    return lambda values: None if values is None else [convert(value) for value in values]
+    return lambda values: [convert(value) for value in values]
 
 
 def _struct_converter(struct: type[msgspec.Struct]) -> Convert | None:
@@ -87,13 +87,11 @@ def _struct_converter(struct: type[msgspec.Struct]) -> Convert | None:
         return None
 
     def convert_struct(value: Any) -> Any:
-        if not isinstance(value, msgspec.Struct):  # None, UNSET
-            return value
         result: dict[str, Any] = {}
         for name, as_json, convert in plan:
             part = getattr(value, name)
-            if name not in REPLACED or as_json is None:
-                result[name] = part if convert is None else convert(part)
+            if part is not msgspec.UNSET and (as_json is None or name in DOUBLED):
+                result[name] = part if convert is None or part is None else convert(part)
             if as_json is not None:
                 result[as_json] = compact(part)
         return result

@@ -17,6 +17,10 @@ KEYS_MAX = 100_000
 """About 15 MB. Beyond it the key that was charged longest ago is forgotten: it starts afresh."""
 
 
+_ROUNDING = 1e-6
+"""Of one charge: what floats may lose is not held against anybody."""
+
+
 class Rate(msgspec.Struct, frozen=True):
     """How much is allowed."""
 
@@ -53,7 +57,7 @@ class Limiter:
             keys_max: how many keys are remembered at most.
         """
         self._interval = 1.0 / rate.per_second
-        self._tolerance = (rate.burst - 1) * self._interval
+        self._tolerance = (rate.burst - 1 + _ROUNDING) * self._interval
         self._keys_max = keys_max
         self._full_at: OrderedDict[str, float] = OrderedDict()
 

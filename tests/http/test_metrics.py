@@ -1,0 +1,100 @@
+"""/metrics: who may look, what is shown."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from greenroom.http.metrics import (
+    CONTENT_TYPE,
+    Metrics,
+    Sample,
+    actor_samples,
+    statistics_samples,
+    tree_samples,
+)
+from greenroom.http.request import Request
+from greenroom.supervisors.tree import TreeNode
+
+
+def scrape(address: str = "127.0.0.1", **headers: str) -> Request:
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Request("GET", "/metrics", "", given, b"", address)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
+async def test_without_a_token_this_machine_may_look(address: str) -> None:
+    answer = await Metrics().answer(scrape(address))
+
+    assert (answer.status, answer.content_type) == (200, CONTENT_TYPE)
+
+
+@pytest.mark.parametrize("address", ["203.0.113.7", "10.0.0.1", "2001:db8::1", "unknown", ""])
+async def test_without_a_token_nobody_else_learns_that_there_is_such_a_page(address: str) -> None:
+    answer = await Metrics().answer(scrape(address))
+
+    assert (answer.status, answer.body) == (404, b'{"success":false,"error":"Invalid endpoint"}')
+
+
+@pytest.mark.parametrize("header", ["x_forwarded_for", "x_real_ip", "forwarded", "via", "origin"])
+async def test_what_was_forwarded_from_this_machine_is_not_of_this_machine(header: str) -> None:
+    answer = await Metrics().answer(scrape(**{header: "127.0.0.1"}))
+
+    assert answer.status == 404
+
+
+@pytest.mark.parametrize("address", ["203.0.113.7", "127.0.0.1"])
+async def test_with_a_token_whoever_has_it_may_look(address: str) -> None:
+    metrics = Metrics("s3cret")
+
+    assert (await metrics.answer(scrape(address, authorization="Bearer s3cret"))).status == 200
+    for wrong in ("", "Bearer", "Bearer s3cre", "s3cret", "Basic s3cret", "Bearer ünï"):
+        assert (await metrics.answer(scrape(address, authorization=wrong))).status == 401
+    assert (await metrics.answer(scrape(address))).status == 401
+
+
+class Statistics(msgspec.Struct):
+    committed: int
+    last_batch_milliseconds: float
+    is_open: bool
+    note: str
+
+
+async def test_the_page_is_what_prometheus_reads() -> None:
+    metrics = Metrics()
+    meter = metrics.meter("POST", '/api/"odd\n\\path')
+    metrics.meter("GET", "/api/never.php")
+    meter.count(200, 0.0001)
+    meter.count(200, 0.003)
+    meter.count(500, 60.0)
+    tree = TreeNode("greenroom", "running", 0, 3, [TreeNode("http", "running", 2, 1, [])])
+    metrics.add_source(lambda: tree_samples(tree))
+    metrics.add_source(lambda: actor_samples({"player": 7, "game": 1}))
+    metrics.add_source(
+        lambda: statistics_samples("greenroom_storage", Statistics(5, 1.5, True, "x"))
+    )
+    metrics.add_source(lambda: [Sample("greenroom_odd", "Odd.", 1.0)])
+
+    text = (await metrics.answer(scrape())).body.decode()
+
+    samples = {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    path = meter.path
+    assert samples["greenroom_http_requests_total", path, "200", "POST"] == 2
+    assert samples["greenroom_http_requests_total", path, "500", "POST"] == 1
+    assert samples["greenroom_http_request_seconds_bucket", path, "0.00025", "POST"] == 1
+    assert samples["greenroom_http_request_seconds_bucket", path, "5.0", "POST"] == 2
+    assert samples["greenroom_http_request_seconds_bucket", "+Inf", path, "POST"] == 3
+    assert samples["greenroom_http_request_seconds_sum", path, "POST"] == pytest.approx(60.0031)
+    assert samples["greenroom_restarts_total", "greenroom/http"] == 2
+    assert samples["greenroom_mailbox_commands", "greenroom"] == 3
+    assert samples["greenroom_actors", "player"] == 7
+    assert samples["greenroom_storage_committed",] == 5
+    assert samples["greenroom_storage_is_open",] == 1
+    assert samples["greenroom_odd",] == 1
+    assert "process_open_fds" in text
+    assert "never.php" not in text
