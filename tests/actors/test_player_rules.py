@@ -211,6 +211,7 @@ steps = st.one_of(
         st.integers(1, 2), times,
     ),
     st.builds(lambda now: lambda player: PlayerLoggedIn(player.player_id, now), times),
+    st.builds(lambda now: lambda player: rules.decide_log_out(player, now), times),
     st.builds(lambda now: lambda player: PlayerRenamed(player.player_id, "Eve", now), times),
 )  # fmt: skip
 

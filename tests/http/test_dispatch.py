@@ -175,7 +175,7 @@ async def test_the_admin_key_is_checked(stage: Stage, admin: str | None, error: 
 async def test_tokens_of_another_game_open_nothing(stage: Stage) -> None:
     other, keys = await add_game(stage.arena.world, "Other")
     world = stage.arena.world
-    player = await register_player(world, other.game, other.game_id, "Bob", b"{}")
+    player = await register_player(world, other.game, "Bob", b"{}")
 
     foreign = await stage.answer("POST", "/api/who.php/am/i", token=player.token)
     admin = await stage.answer("GET", "/api/owner.php", admin=keys.api_private_token)

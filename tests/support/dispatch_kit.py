@@ -201,12 +201,10 @@ class Stage:
     async def register(self, name: str = "Ada") -> tuple[int, str]:
         """Return id and token of a new player of the arena's game."""
         game = self.arena.game
-        player = await register_player(self.arena.world, game.game, game.game_id, name, b"{}")
+        player = await register_player(self.arena.world, game.game, name, b"{}")
         return player.player_id, player.token
 
 
 def json_of(answer: Answer) -> Any:
     """Return an answer's JSON."""
     return msgspec.json.decode(answer.body)
-
-

@@ -1,4 +1,4 @@
-"""A whole world in memory: real actors and supervisors, over accounts that a test can slow or break."""
+"""A whole world in memory: real actors, over accounts that a test can slow down or break."""
 
 from __future__ import annotations
 
@@ -70,6 +70,11 @@ class Memory:
 
     def submit(self, writer: Writer, events: Sequence[Event]) -> Batch:
         batch = Batch()
+        if not any(event.durable for event in events):  # written in the background
+            batch.settle()
+            for event in events:
+                self._write(event)
+            return batch
         self.pending.append((batch, writer, writer.generation, events))
         if self.automatic:
             self.commit()

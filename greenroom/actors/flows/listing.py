@@ -1,12 +1,12 @@
-"""All players of a game, page by page: the database's rows, and the newer word of who is active."""
+"""All players of a game, page by page: the database's rows, with the presence of the active."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
 from greenroom.actors.flows.world import ID_MAX, World
-from greenroom.actors.kernel.errors import ActorError
-from greenroom.actors.player.messages import DescribePlayer, Player, PlayerView
+from greenroom.actors.player.index import PlayerIndex
+from greenroom.actors.player.messages import Player, PlayerView
 from greenroom.actors.player.rules import view
 
 PAGE_PLAYERS_MAX = 500
@@ -32,19 +32,21 @@ async def list_players(
         wanted = min(left, PAGE_PLAYERS_MAX)
         page = await world.accounts.players_page(game_id, after_id, wanted)
         if page:
-            yield [await _newest(world, player) for player in page]
+            yield [_with_presence(world.player_index, player) for player in page]
             after_id = page[-1].player_id
         if len(page) < wanted:
             return
         left -= len(page)
 
 
-async def _newest(world: World, player: Player) -> PlayerView:
-    """Return what the player says of himself if he is active and able to, else his row."""
-    active = world.players.active(player.player_id)
-    if active is not None:
-        try:
-            return await active.ask(DescribePlayer())
-        except ActorError:
-            pass
+def _with_presence(index: PlayerIndex, player: Player) -> PlayerView:
+    """Return a row with the presence of an active player, which is written only now and then.
+
+    Everything else that was ever acknowledged is in the row.
+    """
+    last_heartbeat = index.last_heartbeat(player.player_id)
+    if last_heartbeat is not None:
+        player.is_online, player.last_heartbeat = True, last_heartbeat
+    elif index.is_offline(player.player_id):
+        player.is_online = False
     return view(player)

@@ -29,14 +29,13 @@ class NewPlayer(msgspec.Struct, frozen=True):
 
 
 async def register_player(
-    world: World, game: Ref[GameRole], game_id: int, player_name: str, player_data: bytes
+    world: World, game: Ref[GameRole], player_name: str, player_data: bytes
 ) -> NewPlayer:
     """Open an account, durably, and leave its player online.
 
     Args:
         world: where.
         game: the game he is to play.
-        game_id: its id.
         player_name: as he typed it; it is trimmed and held against the game's rules.
         player_data: his document, a JSON object's bytes.
 
@@ -53,7 +52,7 @@ async def register_player(
     token = make_token(PLAYER_TOKEN, os.urandom(TOKEN_RANDOM_BYTES))
     actor = PlayerActor(None, world.player_index, world.clock)
     player = world.players.adopt(player_id, actor)
-    command = RegisterPlayer(player_id, game_id, name, tag, hash_token(token), player_data)
+    command = RegisterPlayer(player_id, game.key, name, tag, hash_token(token), player_data)
     try:
         await player.ask(command)
     finally:

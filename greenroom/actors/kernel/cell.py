@@ -304,7 +304,9 @@ class Cell(Generic[Role]):
                 raise StorageUnavailable("the database is away")
             for event in events:
                 actor.apply(event)
-            self._batch = durability.submit(self, events)
+            batch = durability.submit(self, events)
+            if not batch.settled:  # background events are, while an earlier change is in flight
+                self._batch = batch
         for ref, command in change.tells:
             try:
                 ref.tell(command)

@@ -92,16 +92,22 @@ class PlayerActor(Actor[PlayerRole]):
             self._index.opens(event.token_hash, player.player_id)
         rules.apply(player, event)
         if isinstance(event, PlayerLoggedIn):
-            self._index.seen(player.player_id, self._clock.monotonic())
+            self._seen(player, event.last_login)
         elif isinstance(event, PlayerLoggedOut):
             self._index.left(player.player_id)
 
     def _enter(self, player: Player) -> None:
         self._index.opens(player.token_hash, player.player_id)
         if player.is_online:
-            self._index.seen(player.player_id, self._clock.monotonic())
+            now = self._clock.now() if player.last_heartbeat is None else player.last_heartbeat
+            self._index.seen(player.player_id, self._clock.monotonic(), now)
         else:
             self._index.left(player.player_id)
+
+    def _seen(self, player: Player, now: int) -> None:
+        """Take a sign of life."""
+        rules.seen(player, now)
+        self._index.seen(player.player_id, self._clock.monotonic(), now)
 
     @handles(RegisterPlayer)
     def register(self, command: RegisterPlayer) -> Changed[None]:
@@ -115,36 +121,33 @@ class PlayerActor(Actor[PlayerRole]):
         """Check a token, and take a good one as a sign of life."""
         player, now = self._player, self._clock.now()
         rules.check_token(player, command.game_id, command.token_hash, now)
-        rules.seen(player, now)
-        self._index.seen(player.player_id, self._clock.monotonic())
+        self._seen(player, now)
 
     @handles(LogIn)
     def log_in(self, command: LogIn) -> Changed[PlayerView]:
         """Log in; the reply shows the login before."""
         player, now = self._player, self._clock.now()
-        rules.seen(player, now)
+        self._seen(player, now)
         return Changed(rules.view(player), PlayerLoggedIn(player.player_id, now))
 
     @handles(Heartbeat)
     def heartbeat(self, command: Heartbeat) -> int:
         """Take a sign of life."""
-        player, now = self._player, self._clock.now()
-        rules.seen(player, now)
-        self._index.seen(player.player_id, self._clock.monotonic())
+        now = self._clock.now()
+        self._seen(self._player, now)
         return now
 
     @handles(LogOut)
     def log_out(self, command: LogOut) -> Changed[int]:
         """Go offline."""
         now = self._clock.now()
-        return Changed(now, PlayerLoggedOut(self._player.player_id, now))
+        return Changed(now, *rules.decide_log_out(self._player, now))
 
     @handles(LeaveIfStale)
     def leave_if_stale(self, command: LeaveIfStale) -> Changed[bool]:
         """Go offline if not heard of for too long."""
         player = self._player
-        last_seen = self._index.last_seen(player.player_id)
-        silent_seconds = 0.0 if last_seen is None else self._clock.monotonic() - last_seen
+        silent_seconds = self._index.silent_seconds(player.player_id, self._clock.monotonic())
         now = self._clock.now()
         events = rules.decide_leave_if_stale(player, silent_seconds, command.stale_seconds, now)
         return Changed(bool(events), *events)

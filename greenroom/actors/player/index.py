@@ -18,7 +18,7 @@ class PlayerIndex:
     def __init__(self) -> None:
         """Start empty."""
         self._by_token: dict[bytes, int] = {}
-        self._online: OrderedDict[int, float] = OrderedDict()
+        self._online: OrderedDict[int, tuple[float, int]] = OrderedDict()
         self._offline: dict[int, None] = {}
         self._unsaved: dict[int, None] = {}
 
@@ -34,9 +34,15 @@ class PlayerIndex:
         """Forget a token: rotated away, or its player is no longer active."""
         self._by_token.pop(token_hash, None)
 
-    def seen(self, player_id: int, monotonic: float) -> None:
-        """Note a sign of life of an online player, in the seconds of the monotonic clock."""
-        self._online[player_id] = monotonic
+    def seen(self, player_id: int, monotonic: float, now: int) -> None:
+        """Note a sign of life of an online player.
+
+        Args:
+            player_id: whose.
+            monotonic: when, by the clock that staleness is measured with.
+            now: when, in Unix seconds, as it is shown.
+        """
+        self._online[player_id] = (monotonic, now)
         self._online.move_to_end(player_id)
         self._unsaved[player_id] = None
         self._offline.pop(player_id, None)
@@ -53,14 +59,24 @@ class PlayerIndex:
         self._unsaved.pop(player_id, None)
         self._offline.pop(player_id, None)
 
-    def last_seen(self, player_id: int) -> float | None:
-        """Return the monotonic seconds of an online player's last sign of life, else None."""
-        return self._online.get(player_id)
+    def silent_seconds(self, player_id: int, monotonic: float) -> float:
+        """Return for how long an online player has not been heard of; 0.0 for others."""
+        seen = self._online.get(player_id)
+        return 0.0 if seen is None else monotonic - seen[0]
+
+    def last_heartbeat(self, player_id: int) -> int | None:
+        """Return when an online player was last heard of (Unix seconds), None for others."""
+        seen = self._online.get(player_id)
+        return None if seen is None else seen[1]
+
+    def is_offline(self, player_id: int) -> bool:
+        """Return whether this is an active player who is offline."""
+        return player_id in self._offline
 
     def silent_since(self, monotonic: float) -> list[int]:
         """Return the online players last heard of at `monotonic` or before, longest ago first."""
         silent = []
-        for player_id, last_seen in self._online.items():
+        for player_id, (last_seen, _) in self._online.items():
             if last_seen > monotonic:
                 break
             silent.append(player_id)

@@ -6,8 +6,8 @@ command comes to; it changes nothing. `apply` changes the record by one event an
     state            command               events                    refused
     (no record)      RegisterPlayer        PlayerRegistered
     any              LogIn                 PlayerLoggedIn
-    any              LogOut                PlayerLoggedOut
-    online, stale    LeaveIfStale          PlayerLoggedOut
+    any              LogOut                PlayerPresenceSaved, PlayerLoggedOut
+    online, stale    LeaveIfStale          the same
     any              Rename                PlayerRenamed
     any              RotateToken           PlayerTokenRotated        token no longer his
     any              ReplacePlayerDocument PlayerDocumentReplaced
@@ -111,18 +111,23 @@ def decide_rotate(player: Player, old_hash: bytes, new_hash: bytes, now: int) ->
     return PlayerTokenRotated(player.player_id, new_hash, now)
 
 
-def decide_leave_if_stale(
-    player: Player, silent_seconds: float, stale_seconds: float, now: int
-) -> tuple[Event, ...]:
-    """Put a player offline who was silent for `stale_seconds` or longer; else do nothing."""
-    if not player.is_online or silent_seconds < stale_seconds:
-        return ()
+def decide_log_out(player: Player, now: int) -> tuple[Event, ...]:
+    """Put the player offline; when he was last heard of is written with it."""
     return (
         PlayerPresenceSaved(
             player.player_id, is_online=False, last_heartbeat=player.last_heartbeat
         ),
         PlayerLoggedOut(player.player_id, now),
     )
+
+
+def decide_leave_if_stale(
+    player: Player, silent_seconds: float, stale_seconds: float, now: int
+) -> tuple[Event, ...]:
+    """Put a player offline who was silent for `stale_seconds` or longer; else do nothing."""
+    if not player.is_online or silent_seconds < stale_seconds:
+        return ()
+    return decide_log_out(player, now)
 
 
 def decide_ban(player: Player, command: BanPlayer, now: int) -> PlayerBanned:

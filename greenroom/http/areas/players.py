@@ -117,9 +117,7 @@ async def register(caller: GameCaller, body: RegisterBody) -> RegisterReply:
     if body.player_name is None:
         raise NameMissing
     document = _NO_DOCUMENT if body.player_data is None else bytes(body.player_data)
-    player = await register_player(
-        caller.world, caller.game, caller.game_id, body.player_name, document
-    )
+    player = await register_player(caller.world, caller.game, body.player_name, document)
     return RegisterReply(
         player_id=str(player.player_id),
         private_key=player.token,
