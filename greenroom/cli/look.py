@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from greenroom.cli.common import Invocation, with_common_options
-from greenroom.cli.output import details, shown
+from greenroom.cli.output import details, shown, table
 
 if TYPE_CHECKING:
     from greenroom.supervisors.tree import TreeNode
@@ -38,7 +38,8 @@ def tree(invocation: Invocation) -> None:
     from greenroom.control.messages import ShowTree
 
     root = invocation.perform(ShowTree())
-    invocation.show(root, "\n".join(_drawn(root, "", "")))
+    text = table(("name", "state", "restarts", "mailbox"), _drawn(root))
+    invocation.show(root, text)
 
 
 @click.command()
@@ -63,16 +64,14 @@ def _setting(value: object) -> str:
     return ", ".join(map(str, value)) or "none" if isinstance(value, list) else shown(value)
 
 
-def _drawn(node: TreeNode, lead: str, below: str) -> Iterator[str]:
-    """Draw a node and what is below it; `lead` stands before its line, `below` before the rest."""
-    facts = [node.state]
-    if node.restarts:
-        facts.append(f"restarts {node.restarts}")
-    if node.mailbox:
-        facts.append(f"mailbox {node.mailbox}")
-    yield f"{lead}{shown(node.name)}  {', '.join(facts)}"
+def _drawn(node: TreeNode, lead: str = "", below: str = "") -> Iterator[tuple[object, ...]]:
+    """Draw a node and what is below it as rows of a table.
+
+    `lead` stands before its name, `below` before the names of the nodes under it.
+    """
+    yield lead + node.name, node.state, node.restarts, node.mailbox
     for child in node.children:
-        last = child is node.children[-1]
+        is_last = child is node.children[-1]
         yield from _drawn(
-            child, below + ("└── " if last else "├── "), below + ("    " if last else "│   ")
+            child, below + ("└── " if is_last else "├── "), below + ("    " if is_last else "│   ")
         )

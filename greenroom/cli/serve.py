@@ -56,28 +56,18 @@ def _run(settings: Settings, *, as_json: bool) -> None:
     import trio
 
     from greenroom import app
-    from greenroom.control.ready import remove_ready_file, write_ready_file
-
-    if settings.ready_file is not None:
-        remove_ready_file(settings.ready_file)  # a killed server's would say that we serve
-    is_ready = False
+    from greenroom.control.ready import write_ready_file
 
     def announce(ready: Ready) -> None:
-        nonlocal is_ready
         if settings.ready_file is not None:
             write_ready_file(settings.ready_file, ready)
-            is_ready = True
         with contextlib.suppress(OSError):  # nobody reads it: no reason to stop serving
             _tell(ready, as_json=as_json)
 
     async def serve_until_stopped() -> None:
         await app.serve(settings, announce=announce)
 
-    try:
-        trio.run(serve_until_stopped)
-    finally:
-        if settings.ready_file is not None and is_ready:
-            remove_ready_file(settings.ready_file)
+    trio.run(serve_until_stopped)
 
 
 def _tell(ready: Ready, *, as_json: bool) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -85,12 +87,26 @@ def write_ready_file(path: Path, ready: Ready) -> None:
         raise ControlError(f"Cannot write the ready file {path}: {error.strerror}.") from None
 
 
-def remove_ready_file(path: Path) -> None:
-    """Remove the ready file, an old one that a killed server left behind included.
+@contextmanager
+def no_ready_file_left(path: Path | None) -> Generator[None]:
+    """Remove the ready file before and after a `with` block, the server's life.
+
+    One that is there before is a killed server's, and would say that this one serves already. To
+    be sure of that, hold the data directory first.
 
     Raises:
         ControlError: something is there that cannot be removed.
     """
+    _remove(path)
+    try:
+        yield
+    finally:
+        _remove(path)
+
+
+def _remove(path: Path | None) -> None:
+    if path is None:
+        return
     try:
         path.unlink(missing_ok=True)
     except OSError as error:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from greenroom.config import ConfigError, Settings, load, mask_url, masked
+from greenroom.config import FIELDS, ConfigError, Settings, load, mask_url, masked
 
 URL = "postgresql://anna:s3cret@db.example:5432/greenroom"
 
@@ -42,8 +43,14 @@ def test_a_file_named_by_the_environment_is_read(tmp_path: Path) -> None:
     assert load(environ={"GREENROOM_CONFIG": str(file)}).settings.host == "::1"
 
 
-def test_a_file_in_the_data_directory_that_names_another_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "greenroom.toml", 'data_dir = "elsewhere"')
+def test_a_file_found_in_the_data_directory_may_not_name_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("greenroom.config.default_data_dir", lambda: tmp_path)
+    file = write(tmp_path / "greenroom.toml", 'data_dir = "elsewhere"')
+    with pytest.raises(ConfigError, match="yet it names another one"):
+        load(environ={})
+    assert load(config=file, environ={}).settings.data_dir == tmp_path / "elsewhere"
     flags = {"data_dir": str(tmp_path)}
     assert load(flags, environ={}).settings.data_dir == tmp_path, "the flag wins"
 
@@ -211,3 +218,9 @@ def test_root_and_others_keep_data_where_the_system_expects_it(
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setenv("HOME", "/home/anna")
     assert load(environ={}).settings.data_dir == Path("/home/anna/.local/share/greenroom")
+
+
+def test_the_page_about_settings_names_each_of_them() -> None:
+    page = Path(__file__).parents[2] / "docs" / "settings.md"
+    documented = set(re.findall(r"`([a-z_]+)`", page.read_text(encoding="utf-8")))
+    assert set(FIELDS) <= documented

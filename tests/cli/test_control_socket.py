@@ -175,12 +175,12 @@ async def test_a_client_that_leaves_does_not_stop_what_it_asked_for(
 async def test_a_server_that_works_on_it_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Far more signs of life than the client's patience would need, in an answer that comes late."""
+    """A late answer, with far more signs of life before it than the patience would need."""
     monkeypatch.setattr(server, "STILL_AT_IT_SECONDS", 0)
     monkeypatch.setattr(client, "PATIENCE_SECONDS", 5)
 
     async def slow(_: Office, __: Any) -> TreeNode:
-        for _ in range(200):
+        for _turn in range(200):
             await trio.lowlevel.checkpoint()
         return TreeNode("late", "up")
 

@@ -1,0 +1,276 @@
+"""The command line: parsing, output, exit statuses. Whole processes are in test_commands.py."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+
+from greenroom import __version__
+from greenroom.cli import perform
+from greenroom.cli.main import cli, main
+from greenroom.cli.output import shown
+from greenroom.control import messages
+from greenroom.control.errors import ControlError
+from greenroom.supervisors.tree import TreeNode
+
+HELP_SECONDS_MAX = 0.3
+
+
+def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+COMMANDS = sorted(commands())
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setattr("greenroom.logs.configure", lambda *_: None)
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What operations answer with, first come first; none reaches a server."""
+    queue: list[Any] = []
+
+    def answer(_: object, operation: object) -> object:
+        found = queue.pop(0)
+        if isinstance(found, BaseException):
+            raise found
+        return found(operation) if callable(found) else found
+
+    monkeypatch.setattr(perform, "perform", answer)
+    return queue
+
+
+def test_every_command_of_the_issue_is_there() -> None:
+    assert {" ".join(command) for command in COMMANDS} == {
+        "serve",
+        *(f"owner {verb}" for verb in ("create", "list", "set-plan")),
+        *(f"game {verb}" for verb in ("create", "list", "show", "rotate-keys", "delete")),
+        *(f"player {verb}" for verb in ("list", "show")),
+        *(f"db {verb}" for verb in ("migrate", "status", "url")),
+        "config show",
+        "tree",
+        "doctor",
+    }
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself_and_takes_the_common_options(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "--help"]) == 0
+    told = capsys.readouterr().out
+    for option in ("--data-dir", "--config", "--database-url", "--json"):
+        assert option in told
+    assert len(told.splitlines()[2].split()) > 2, "it says what it does"
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"greenroom {__version__}\n"
+
+
+def test_help_is_quick() -> None:
+    def seconds() -> float:
+        start = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "greenroom", "--help"], check=True, capture_output=True
+        )
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(5)) < HELP_SECONDS_MAX
+
+
+def test_help_needs_nothing_heavy() -> None:
+    code = "import greenroom.cli.main, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert not {"trio", "psycopg", "quart", "greenroom.app"} & set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["game"],
+        ["game", "show"],
+        ["game", "show", "x"],
+        ["game", "show", "0"],
+        ["game", "show", str(2**63)],
+        ["game", "create"],
+        ["game", "create", "a\udcff"],
+        ["owner", "create", "a", "--plan", "gold"],
+        ["player", "list", "--limit", "1001"],
+        ["tree", "--nonsense"],
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err
+    if len(arguments) > 1:
+        assert main([*arguments, "--json"]) == 2
+        assert json.loads(capsys.readouterr().out).keys() == {"error"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--port", "x"], ["--server", "apache"], ["--config", "/does/not/exist"], ["--data-dir", ""]],
+)
+def test_a_wrong_setting_is_one_sentence(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    command = ["serve", "--data-dir", str(tmp_path), *arguments]
+    assert main(command) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("greenroom: ")
+    assert err.count("\n") == 1
+    assert main([*command, "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out).keys() == {"error"}
+    assert err == ""
+
+
+def test_the_settings_are_shown_with_their_places_and_without_secrets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GREENROOM_METRICS_TOKEN", "s3cret")
+    arguments = ["--data-dir", str(tmp_path), "--database-url", "postgresql://u:s3cret@h/d"]
+    assert main(["config", "show", *arguments]) == 0
+    text = capsys.readouterr().out
+    assert "(GREENROOM_METRICS_TOKEN)" in text
+    assert "postgresql://u:***@h/d  (--database-url)" in text
+    assert main(["config", "show", *arguments, "--json"]) == 0
+    as_json = capsys.readouterr().out
+    assert json.loads(as_json)["port"] == 8080
+    assert "s3cret" not in text + as_json
+
+
+def test_json_is_all_there_is_on_standard_output(
+    answers: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers.append(messages.Owners([messages.Owner(1, "local", "unlimited", "2026-01-01")]))
+    assert main(["owner", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "owners": [
+            {"owner_id": 1, "name": "local", "plan": "unlimited", "created_at": "2026-01-01"}
+        ]
+    }
+
+
+def test_new_keys_are_printed(answers: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[messages.CreateGame] = []
+
+    def answer(operation: messages.CreateGame) -> messages.GameKeys:
+        asked.append(operation)
+        return messages.GameKeys(7, operation.game, operation.owner, "gr_api_A", "gr_adm_B")
+
+    answers += [answer, answer]
+    assert main(["game", "create", "Chess", "--owner", "Studio"]) == 0
+    text = capsys.readouterr().out
+    assert "gr_api_A" in text
+    assert "gr_adm_B" in text
+    assert main(["game", "create", "Chess", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "game_id": 7,
+        "name": "Chess",
+        "owner": "local",
+        "api_token": "gr_api_A",
+        "api_private_token": "gr_adm_B",
+    }
+    assert [operation.owner for operation in asked] == ["Studio", "local"]
+
+
+def test_the_tree_is_drawn(answers: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    leaf = TreeNode("storage", "running", restarts=2)
+    inner = TreeNode("server", "running", mailbox=3, children=[leaf, TreeNode("http", "running")])
+    answers.append(TreeNode("greenroom", "running", mailbox=3, children=[inner]))
+    assert main(["tree"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "NAME             STATE    RESTARTS  MAILBOX",
+        "greenroom        running  0         3",
+        "└── server       running  0         3",
+        "    ├── storage  running  2         0",
+        "    └── http     running  0         0",
+    ]
+
+
+@pytest.mark.parametrize(("typed", "is_deleted"), [("y\n", True), ("n\n", False), ("", False)])
+def test_a_game_is_deleted_only_after_a_yes(
+    answers: list[Any],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    typed: str,
+    is_deleted: bool,
+) -> None:
+    game = messages.GameDetails(7, "Chess", "local", "pro", "-", "-", msgspec.Raw(b"{}"))
+    answers += [game, messages.Deleted(7, 12)]
+
+    def prompt(_: str) -> str:
+        if not typed:
+            raise EOFError
+        return typed.strip()
+
+    monkeypatch.setattr("click.termui.visible_prompt_func", prompt)
+    assert main(["game", "delete", "7"]) == (0 if is_deleted else 1)
+    assert len(answers) == (0 if is_deleted else 1)
+    told = capsys.readouterr()
+    assert ("12 players" in told.out) == is_deleted
+    assert ("Nothing was deleted" in told.err) != is_deleted
+
+
+def test_yes_deletes_without_asking(answers: list[Any]) -> None:
+    answers.append(messages.Deleted(7, 0))
+    assert main(["game", "delete", "7", "--yes"]) == 0
+
+
+def test_an_expected_failure_is_one_sentence_and_a_bug_is_told_as_one(
+    answers: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers += [
+        ControlError("No."),
+        ExceptionGroup("x", [ControlError("No.")]),
+        ValueError("gr_api_1"),
+    ]
+    for _ in range(2):
+        assert main(["game", "list"]) == 1
+        assert capsys.readouterr() == ("", "greenroom: No.\n")
+    assert main(["game", "list", "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert "bug in Greenroom" in json.loads(out)["error"]
+    assert "ValueError: gr_api_[redacted]" in err
+
+
+@pytest.mark.parametrize(
+    "interrupt",
+    [KeyboardInterrupt(), perform.Interrupted(), BaseExceptionGroup("x", [KeyboardInterrupt()])],
+)
+def test_an_interrupt_is_no_bug(
+    answers: list[Any], capsys: pytest.CaptureFixture[str], interrupt: BaseException
+) -> None:
+    answers.append(interrupt)
+    assert main(["game", "list"]) == 130
+    assert "Interrupted" in capsys.readouterr().err
+
+
+def test_nothing_that_is_shown_steers_the_terminal() -> None:
+    assert shown("a\x1b[2Jb\nc\u202e\x9b") == r"a\x1b[2Jb\nc\u202e\x9b"
+    assert shown("Zoë 日本") == "Zoë 日本"
+    assert [shown(value) for value in (None, True, False, 0)] == ["-", "yes", "no", "0"]

@@ -1,0 +1,336 @@
+"""The command line as whole processes: beside a server, without one, and with everything wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from server_kit import ServerProcess
+
+from greenroom.app import open_office
+from greenroom.config import Settings
+from greenroom.control.datadir import hold_data_dir
+
+SECONDS_MAX = 60.0
+
+
+class Done:
+    """A command that has ended."""
+
+    def __init__(self, status: int, out: str, err: str) -> None:
+        self.status, self.out, self.err = status, out, err
+
+    @property
+    def json(self) -> Any:
+        assert self.out.count("\n") == 1, self.out + self.err
+        return json.loads(self.out)
+
+
+def command(*arguments: str, data_dir: Path, **environment: str) -> Done:
+    line = [sys.executable, "-m", "greenroom", *arguments, "--data-dir", str(data_dir)]
+    given = {k: v for k, v in os.environ.items() if k != "DATABASE_URL"} | environment
+    done = subprocess.run(
+        line, env=given, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def serve(data_dir: Path, *arguments: str) -> Done:
+    ports = ("--realtime-port", "0", "--udp-port", "0")
+    return command("serve", "--port", "0", *ports, *arguments, data_dir=data_dir)
+
+
+def assert_one_sentence(done: Done, *texts: str) -> None:
+    """It failed as expected: status 1, no traceback, one line that holds these texts."""
+    assert done.status == 1, done.err
+    told = [line for line in done.err.splitlines() if not line.startswith("{")]
+    assert len(told) == 1, done.err
+    assert "Traceback" not in done.err
+    assert '"level":"error"' not in done.err, done.err
+    assert told[0].startswith("greenroom: ")
+    for text in texts:
+        assert text in told[0]
+
+
+def test_every_command_works_without_a_server_and_beside_one(
+    data_dir: Path, database_url: str
+) -> None:
+    environment = {"DATABASE_URL": database_url}
+
+    def run(*arguments: str) -> Any:
+        done = command(*arguments, "--json", data_dir=data_dir, **environment)
+        assert done.status == 0, done.err
+        return done.json
+
+    def session(name: str) -> None:
+        run("owner", "create", name)
+        assert run("owner", "set-plan", name, "pro")["plan"] == "pro"
+        game = run("game", "create", "Chess", "--owner", name)
+        number = str(game["game_id"])
+        assert run("game", "show", number)["owner"] == name
+        assert run("game", "rotate-keys", number)["api_token"] != game["api_token"]
+        assert run("player", "list", number)["players"] == []
+        assert number in [str(listed["game_id"]) for listed in run("game", "list")["games"]]
+        assert all(m["is_applied"] for m in run("db", "status")["migrations"])
+        assert run("db", "migrate")["applied_now"] == []
+        assert run("db", "url")["url"].startswith("postgresql://")
+        assert run("game", "delete", number, "--yes")["game_id"] == game["game_id"]
+        assert run("config", "show")["database_url"]
+        assert {check["status"] for check in run("doctor", "--config", str(config))["checks"]} <= {
+            "ok",
+            "warn",
+        }
+
+    config = data_dir / "ports.toml"
+    config.write_text("port = 0\nrealtime_port = 0\nudp_port = 0\n")
+    session("alone")
+    assert_one_sentence(command("tree", data_dir=data_dir), "No server runs on")
+    server = ServerProcess(data_dir, "--database-url", database_url).start()
+    try:
+        session("beside")
+        assert run("tree")["state"] == "running"
+        refused = command("game", "list", "--database-url", "postgres://x/other", data_dir=data_dir)
+        assert_one_sentence(refused, "uses another database")
+    finally:
+        assert server.stop() == 0
+    assert not (data_dir / "control.sock").exists()
+
+
+def test_the_first_start_prints_keys_and_a_line_that_registers_a_player(
+    data_dir: Path, database_url: str
+) -> None:
+    server = ServerProcess(data_dir, "--database-url", database_url).start()
+    try:
+        told = server.log.read_text()
+        (curl,) = [line for line in told.splitlines() if line.strip().startswith("curl ")]
+        registered = subprocess.run(["/bin/sh", "-c", curl], capture_output=True, check=True)
+        assert json.loads(registered.stdout)["player_name"] == "Ada"
+        kept = json.loads((data_dir / "first-game.json").read_bytes())
+        assert kept["api_token"] in told
+        assert kept["api_private_token"] in told
+        logged = [line for line in told.splitlines() if line.startswith("{")]
+        assert logged
+        assert not any("gr_" in line for line in logged)
+        shown = command("player", "list", "--json", data_dir=data_dir).json["players"]
+        assert [player["player_name"] for player in shown] == ["Ada"]
+    finally:
+        assert server.stop() == 0
+    server.log.unlink()
+    server.start()
+    server.stop()
+    told = server.log.read_text()
+    (line,) = [line for line in told.splitlines() if line.startswith("The first game's keys: ")]
+    shown_again = subprocess.run(
+        shlex.split(line.partition(": ")[2]), capture_output=True, check=True
+    )
+    assert json.loads(shown_again.stdout) == kept
+    assert "gr_" not in told
+
+
+def test_the_ready_file_is_there_exactly_while_the_server_serves(
+    data_dir: Path, database_url: str
+) -> None:
+    server = ServerProcess(data_dir, "--database-url", database_url)
+    file = data_dir / "ready.json"
+    server.start()
+    assert set(server.ready) == {"http", "realtime", "udp_port", "pid"}
+    assert server.ready["pid"] == server.pid
+    assert server.ready["http"] == f"http://127.0.0.1:{server.address[1]}"
+    assert file.read_bytes().count(b"\n") == 1
+    second = serve(data_dir, "--ready-file", str(file))
+    assert_one_sentence(second, "already uses the data directory", str(server.pid))
+    assert file.exists(), "a second server that is refused leaves it alone"
+    server.kill()
+    assert file.exists(), "nobody was there to remove it"
+    assert_one_sentence(
+        serve(data_dir, "--ready-file", str(file), "--database-url", "postgres://127.0.0.1:1/x")
+    )
+    assert not file.exists(), "but the next start does"
+    server.start()
+    assert server.stop() == 0
+    assert not file.exists()
+
+
+def test_json_of_serve_is_one_line(data_dir: Path, database_url: str) -> None:
+    arguments = ["--data-dir", str(data_dir), "--database-url", database_url, "--json"]
+    ports = ["--port", "0", "--realtime-port", "0", "--udp-port", "0"]
+    line = [sys.executable, "-m", "greenroom", "serve", *arguments, *ports]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == b""
+        assert process.wait(SECONDS_MAX) == 0
+    assert ready["first_game"]["game_id"] == 1
+    assert ready["pid"] == process.pid
+
+
+def test_a_taken_port_is_one_sentence(data_dir: Path, database_url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = serve(data_dir, "--database-url", database_url, "--port", port)
+    assert_one_sentence(done, port, "another program listens there")
+
+
+def test_a_data_directory_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for place in (file, file / "below", Path("/proc/greenroom")):
+        assert_one_sentence(serve(place), str(place), "--data-dir")
+        assert_one_sentence(command("game", "list", data_dir=place), str(place), "--data-dir")
+
+
+def test_a_database_that_cannot_be_reached_is_one_sentence(data_dir: Path) -> None:
+    done = serve(data_dir, "--database-url", "postgresql://u:s3cret@nowhere.invalid/x")
+    assert_one_sentence(done, "database")
+    assert "s3cret" not in done.err
+
+
+@contextlib.contextmanager
+def postgres_that_refuses(message: bytes) -> Iterator[int]:
+    """Something that speaks just enough of Postgres's protocol to send everybody away."""
+    fields = b"SFATAL\0VFATAL\0C28P01\0M" + message + b"\0\0"
+    refusal = b"E" + (len(fields) + 4).to_bytes(4, "big") + fields
+
+    def refuse(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    length = int.from_bytes(connection.recv(4), "big")
+                    while connection.recv(4) == (80877103).to_bytes(4, "big") and length == 8:
+                        connection.sendall(b"N")  # no TLS here
+                        length = int.from_bytes(connection.recv(4), "big")
+                    connection.recv(length)
+                    connection.sendall(refusal)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=refuse, args=(listener,), daemon=True).start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_wrong_password_is_one_sentence_without_it(data_dir: Path) -> None:
+    with postgres_that_refuses(b'password authentication failed for user "anna"') as port:
+        url = f"postgresql://anna:s3cret@127.0.0.1:{port}/x"
+        for done in (
+            serve(data_dir, "--database-url", url),
+            command("game", "list", "--database-url", url, data_dir=data_dir),
+            command("db", "status", "--database-url", url, data_dir=data_dir),
+        ):
+            assert_one_sentence(done, "password")
+            assert "s3cret" not in done.err
+
+
+def test_a_schema_of_a_newer_version_is_one_sentence(data_dir: Path, database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO schema_migrations (version, name, checksum, applied_at)"
+            " VALUES (9999, '9999_future', '', now())"
+        )
+    for arguments in (("serve",), ("game", "list"), ("db", "migrate"), ("db", "status")):
+        done = command(*arguments, "--database-url", database_url, data_dir=data_dir)
+        assert_one_sentence(done, "newer")
+
+
+async def test_a_database_held_from_elsewhere_is_one_sentence_that_says_by_whom(
+    data_dir: Path, tmp_path: Path, database_url: str
+) -> None:
+    import trio
+
+    settings = Settings(data_dir=tmp_path, database_url=database_url)
+    async with open_office(settings):
+
+        def attempt() -> list[Done]:
+            return [
+                serve(data_dir, "--database-url", database_url),
+                command("game", "list", "--database-url", database_url, data_dir=data_dir),
+            ]
+
+        for done in await trio.to_thread.run_sync(attempt):
+            assert_one_sentence(done, f"held by host {socket.gethostname()}", f"pid {os.getpid()}")
+
+
+def test_commands_wait_for_each_other(data_dir: Path, database_url: str) -> None:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(hold_data_dir(data_dir, "command"))
+        line = [sys.executable, "-m", "greenroom", "game", "list", "--data-dir", str(data_dir)]
+        process = subprocess.Popen(
+            [*line, "--database-url", database_url, "--json"], stdout=subprocess.PIPE
+        )
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1.0)  # it has found the directory in use, and waits
+        stack.close()
+        out, _ = process.communicate(timeout=SECONDS_MAX)
+    assert json.loads(out) == {"games": []}
+
+
+def test_an_interrupted_command_stops_what_it_started(data_dir: Path) -> None:
+    """Without a server, it has started an embedded Postgres: none may be left behind."""
+    line = [sys.executable, "-m", "greenroom", "game", "list", "--data-dir", str(data_dir)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not (data_dir / "lock").exists() and process.poll() is None:
+            pass
+        process.send_signal(signal.SIGTERM)
+        process.wait(SECONDS_MAX)
+    assert process.returncode in {130, -signal.SIGTERM}
+    done = command("game", "list", "--json", data_dir=data_dir)
+    assert done.json == {"games": []}
+
+
+def test_the_embedded_database_works_without_a_server(data_dir: Path) -> None:
+    created = command("game", "create", "Chess", "--json", data_dir=data_dir).json
+    listed = command("game", "list", "--json", data_dir=data_dir).json["games"]
+    assert [game["game_id"] for game in listed] == [created["game_id"]]
+    status = command("db", "status", data_dir=data_dir)
+    assert (status.status, "pending" in status.out) == (0, False)
+    doctor = command("doctor", "--json", data_dir=data_dir, GREENROOM_PORT="0").json["checks"]
+    checks = {check["name"]: check["status"] for check in doctor}
+    assert checks["postgres"] == checks["database"] == "ok"
+    assert stat.S_IMODE((data_dir / "lock").stat().st_mode) == 0o600
+
+
+def test_the_doctor_says_what_is_wrong(data_dir: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = command(
+            *("doctor", "--json", "--database-url", "postgresql://u:s3cret@127.0.0.1:1/x"),
+            data_dir=data_dir,
+            GREENROOM_PORT=port,
+            GREENROOM_TLS_CERTIFICATE_FILE=str(data_dir / "none.pem"),
+            GREENROOM_TLS_KEY_FILE=str(data_dir / "none.key"),
+        )
+    checks = {check["name"]: check for check in done.json["checks"]}
+    assert done.status == 1
+    assert {name for name, check in checks.items() if check["status"] == "fail"} == {
+        "ports",
+        "tls",
+        "database",
+    }
+    assert all(check["advice"] for check in checks.values() if check["status"] != "ok")
+    assert port in checks["ports"]["text"]
+    assert "s3cret" not in done.out + done.err
+    text = command("doctor", "--database-url", "postgres://127.0.0.1:1/x", data_dir=data_dir)
+    assert text.status == 1
+    assert "fail  database: " in text.out
+
+
+def test_output_into_a_closed_pipe_is_no_bug(data_dir: Path) -> None:
+    line = shlex.join([sys.executable, "-m", "greenroom", "config", "show", "--data-dir", "/x"])
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{line} | true"], capture_output=True, check=False, text=True
+    )
+    assert done.stderr == ""

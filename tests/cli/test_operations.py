@@ -1,0 +1,192 @@
+"""What operators do, carried out on a real database through real actors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from greenroom.actors.flows.identify import identify_game, identify_player
+from greenroom.actors.flows.moderation import ban_player
+from greenroom.actors.flows.register import register_player
+from greenroom.actors.game.messages import GameNameRefused, ReplaceGameDocument
+from greenroom.app import open_office
+from greenroom.config import Settings
+from greenroom.control import messages
+from greenroom.control.errors import DataDirInUse, OperationRefused
+from greenroom.control.office import Office
+from greenroom.control.operations import as_url, run
+
+
+@asynccontextmanager
+async def opened(data_dir: Path, database_url: str) -> AsyncIterator[Office]:
+    async with open_office(Settings(data_dir=data_dir, database_url=database_url)) as office:
+        yield office
+
+
+async def new_game(office: Office, name: str = "game") -> messages.GameKeys:
+    return await run(office, messages.CreateGame(game=name, owner="local"))
+
+
+async def new_player(office: Office, keys: messages.GameKeys, name: str = "Ada") -> int:
+    game = await identify_game(office.world, keys.api_token)
+    assert game is not None
+    made = await register_player(office.world, game.game, name, b'{"gold":1}')
+    return made.player_id
+
+
+async def test_owners_are_added_listed_and_given_plans(data_dir: Path, database_url: str) -> None:
+    async with opened(data_dir, database_url) as office:
+        made = await run(office, messages.CreateOwner(owner="Studio", plan="free"))
+        assert (made.name, made.plan) == ("Studio", "free")
+        with pytest.raises(OperationRefused, match="already an owner named Studio"):
+            await run(office, messages.CreateOwner(owner="Studio", plan="pro"))
+        for name in ("", "  ", "a\nb", "x" * 101):
+            with pytest.raises(OperationRefused, match="owner's name must be"):
+                await run(office, messages.CreateOwner(owner=name, plan="pro"))
+        changed = await run(office, messages.SetPlan(owner="Studio", plan="pro"))
+        assert changed.plan == "pro"
+        with pytest.raises(OperationRefused, match="no owner named Nobody"):
+            await run(office, messages.SetPlan(owner="Nobody", plan="pro"))
+        owners = (await run(office, messages.ListOwners())).owners
+        assert [(owner.name, owner.plan) for owner in owners] == [("Studio", "pro")]
+
+
+async def test_a_new_game_opens_with_its_keys_and_only_its_owners_plan_counts(
+    data_dir: Path, database_url: str
+) -> None:
+    async with opened(data_dir, database_url) as office:
+        await run(office, messages.CreateOwner(owner="Studio", plan="free"))
+        keys = await run(office, messages.CreateGame(game="Chess", owner="Studio"))
+        assert await identify_game(office.world, keys.api_token) is not None
+        await run(office, messages.SetPlan(owner="Studio", plan="standard"))
+        shown = await run(office, messages.ShowGame(game_id=keys.game_id))
+        assert (shown.name, shown.owner, shown.plan) == ("Chess", "Studio", "standard")
+        (listed,) = (await run(office, messages.ListGames())).games
+        assert (listed.game_id, listed.plan) == (keys.game_id, "standard")
+        assert "gr_" not in repr(keys)
+    async with opened(data_dir, database_url) as office:
+        assert await identify_game(office.world, keys.api_token) is not None
+
+
+async def test_a_game_needs_an_owner_and_a_name(data_dir: Path, database_url: str) -> None:
+    async with opened(data_dir, database_url) as office:
+        with pytest.raises(OperationRefused, match="no owner named Nobody"):
+            await run(office, messages.CreateGame(game="x", owner="Nobody"))
+        with pytest.raises(GameNameRefused):
+            await run(office, messages.CreateGame(game="a\x1bb", owner="local"))
+        assert (await run(office, messages.ListGames())).games == []
+
+
+async def test_rotated_keys_replace_the_old_ones_at_once(data_dir: Path, database_url: str) -> None:
+    async with opened(data_dir, database_url) as office:
+        old = await new_game(office)
+        new = await run(office, messages.RotateKeys(game_id=old.game_id))
+        assert await identify_game(office.world, old.api_token) is None
+        assert await identify_game(office.world, new.api_token) is not None
+
+
+async def test_a_deleted_game_is_gone_with_its_players(data_dir: Path, database_url: str) -> None:
+    async with opened(data_dir, database_url) as office:
+        keys, other = await new_game(office), await new_game(office, "other")
+        player_id, kept_id = await new_player(office, keys), await new_player(office, other)
+        deleted = await run(office, messages.DeleteGame(game_id=keys.game_id))
+        assert (deleted.game_id, deleted.players) == (keys.game_id, 1)
+        assert await identify_game(office.world, keys.api_token) is None
+        with pytest.raises(OperationRefused, match=f"no player {player_id}"):
+            await run(office, messages.ShowPlayer(player_id=player_id))
+        assert (await run(office, messages.ShowPlayer(player_id=kept_id))).game_id == other.game_id
+        for operation in (
+            messages.DeleteGame(game_id=keys.game_id),
+            messages.ShowGame(game_id=keys.game_id),
+            messages.RotateKeys(game_id=keys.game_id),
+            messages.ListPlayers(game_id=keys.game_id, after_id=0, limit=1),
+        ):
+            with pytest.raises(OperationRefused, match=f"no game {keys.game_id}"):
+                await run(office, operation)
+
+
+async def test_documents_are_shown_as_they_are_stored(data_dir: Path, database_url: str) -> None:
+    document = b'{"z":1, "a":12345678901234567890123, "f":1.50}'
+    async with opened(data_dir, database_url) as office:
+        keys = await new_game(office)
+        await office.world.games.ref(keys.game_id).ask(ReplaceGameDocument(document))
+        shown = await run(office, messages.ShowGame(game_id=keys.game_id))
+        assert document in msgspec.json.encode(shown)
+
+
+async def test_players_are_listed_page_by_page(data_dir: Path, database_url: str) -> None:
+    async with opened(data_dir, database_url) as office:
+        keys = await new_game(office)
+        ids = [await new_player(office, keys, f"Player {n}") for n in range(5)]
+        listed: list[int] = []
+        after: int | None = 0
+        while after is not None:
+            page = await run(office, messages.ListPlayers(game_id=None, after_id=after, limit=2))
+            listed.extend(player.player_id for player in page.players)
+            after = page.next_after_id
+        assert listed == ids
+        await new_game(office, "second")
+        with pytest.raises(OperationRefused, match="There are 2 games: say which one"):
+            await run(office, messages.ListPlayers(game_id=None, after_id=0, limit=2))
+
+
+async def test_a_player_is_shown_with_his_document_and_his_ban(
+    data_dir: Path, database_url: str
+) -> None:
+    async with opened(data_dir, database_url) as office:
+        keys = await new_game(office)
+        player_id = await new_player(office, keys)
+        shown = await run(office, messages.ShowPlayer(player_id=player_id))
+        assert (shown.player_name, shown.is_online, shown.ban) == ("Ada", True, None)
+        assert bytes(shown.player_data) == b'{"gold":1}'
+        assert shown.player_tag.startswith("#")
+        await ban_player(office.world, keys.game_id, player_id, "week", "spam")
+        banned = await run(office, messages.ShowPlayer(player_id=player_id))
+        assert banned.ban is not None
+        assert (banned.ban.ban_duration, banned.ban.ban_reason) == ("week", "spam")
+    async with opened(data_dir, database_url) as office:
+        passive = await run(office, messages.ShowPlayer(player_id=player_id))
+        assert passive.ban == banned.ban
+        assert bytes(passive.player_data) == b'{"gold":1}'
+
+
+@pytest.mark.parametrize("number", [-1, 0, 2**63 - 1, 2**63, 2**80])
+async def test_ids_that_nobody_has_are_no_ids(
+    data_dir: Path, database_url: str, number: int
+) -> None:
+    async with opened(data_dir, database_url) as office:
+        with pytest.raises(OperationRefused, match="There is no player"):
+            await run(office, messages.ShowPlayer(player_id=number))
+        with pytest.raises(OperationRefused, match="There is no game"):
+            await run(office, messages.ShowGame(game_id=number))
+
+
+async def test_the_schema_and_the_address_of_the_database_are_told(
+    data_dir: Path, database_url: str
+) -> None:
+    async with opened(data_dir, database_url) as office:
+        schema = await run(office, messages.ShowSchema())
+        assert schema.migrations
+        assert all(migration.is_applied for migration in schema.migrations)
+        assert await run(office, messages.MigrateSchema()) == schema
+        address = await run(office, messages.ShowDatabaseAddress())
+        assert address.url.startswith("postgresql:///")
+
+
+def test_an_address_becomes_a_url() -> None:
+    assert as_url("postgres://a:b@c/d") == "postgres://a:b@c/d"
+    spaced = as_url("host=/a/b user=u dbname='x y' password='p@ss w'")
+    assert spaced == "postgresql:///x%20y?host=%2Fa%2Fb&password=p%40ss%20w&user=u"
+
+
+async def test_two_offices_on_one_data_directory_exclude_each_other(
+    data_dir: Path, database_url: str
+) -> None:
+    async with opened(data_dir, database_url):
+        with pytest.raises(DataDirInUse, match="A greenroom command"):
+            async with opened(data_dir, database_url):
+                pass
