@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import psycopg
@@ -21,6 +21,22 @@ TEMPLATE = "migrated"
 CONNECT_SECONDS_MAX = 30.0
 
 _numbers = itertools.count(1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Escape lone surrogates in what a test has logged or failed with: xdist cannot send them."""
+    report = yield
+    report.sections = [(title, _sendable(text)) for title, text in report.sections]
+    if report.longrepr is not None and not report.longreprtext.isascii():
+        text = _sendable(report.longreprtext)
+        if text != report.longreprtext:
+            report.longrepr = text
+    return report
+
+
+def _sendable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 @pytest.fixture
