@@ -15,8 +15,6 @@ wait apart, one a row, ride along in small numbers once nothing else is left, an
 beyond their bound.
 """
 
-
-
 from __future__ import annotations
 
 import logging
@@ -33,7 +31,7 @@ from greenroom.actors.kernel.message import Event
 from greenroom.persistence.arrays import ENCODING_ERRORS, int8
 from greenroom.persistence.driver import INT8, Query, Statement
 from greenroom.persistence.errors import ConnectionLost, DatabaseError, QueryFailed, StorageFenced
-from greenroom.persistence.lease import SHARD, Lease, is_fence, is_passing
+from greenroom.persistence.lease import SHARD, Lease, is_elsewhere, is_fence, is_passing
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.staging import plan
 from greenroom.persistence.statements import TARGETS
@@ -313,6 +311,7 @@ class Committer:
             try:
                 await self._commit(lease, part)
             except _RowRefusedError as refusal:
+                self._well()  # that was an answer
                 if len(part) == 1:
                     self._refuse(part[0], batch, refusal)
                 else:
@@ -377,6 +376,8 @@ class Committer:
                 raise StorageFenced("Another server has taken over this database") from None
             if not is_passing(error):
                 raise _RowRefusedError(str(error)) from None
+            if is_elsewhere(error):
+                lease.close()
             await self._pause(error)
             return False
         except ConnectionLost as error:

@@ -88,6 +88,7 @@ class Connection:
         """Take over a connected, non-blocking libpq connection; use `connect` instead."""
         self._pgconn = pgconn
         self._names: dict[Statement, bytes] = {}
+        self._named = 0
         self._busy = False
         self._closed = False
 
@@ -212,7 +213,8 @@ class Connection:
         for statement, parameters in queries:
             name = self._names.get(statement)
             if name is None:
-                name = self._names[statement] = b"s%d" % len(self._names)
+                self._named += 1
+                name = self._names[statement] = b"s%d" % self._named
                 pgconn.send_prepare(name, statement.sql, statement.oids)
                 sent.append(statement)
             pgconn.send_query_prepared(name, parameters, statement.formats, pq.Format.BINARY)

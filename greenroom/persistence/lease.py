@@ -4,7 +4,8 @@ The lock keeps two servers from starting on one database. The epoch catches what
 server that was cut off, lost its session and so its lock, and comes back after another has begun.
 Since the lock lives on the very connection that commits, having it again proves that the old
 session is over: whatever it had under way has either committed or never will, and the shard's
-sequence says which.
+sequence says which. (So the lock needs a session of its own: connect to Postgres itself, or through
+a pooler in session mode.)
 """
 
 # ruff: noqa: S608 (SQL is put together from constants of this package only)
@@ -60,21 +61,27 @@ _RAISE_EPOCH = Statement(
     INT8,
 )
 
-WRITER_SESSION = """
-SET synchronous_commit = on;
+PLAN_SESSION = """
 SET jit = off;
 SET plan_cache_mode = force_generic_plan;
 SET enable_seqscan = off;
+SET enable_bitmapscan = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
+"""
+"""Every statement is to walk along an index. Plans are made when the tables are still empty, and
+are kept: what is then the cheapest way, to read it all, would be ruin a minute later."""
+
+WRITER_SESSION = f"""{PLAN_SESSION}
+SET synchronous_commit = on;
 SET lock_timeout = '5s';
 SET idle_in_transaction_session_timeout = '10s';
 SET tcp_keepalives_idle = 10;
 SET tcp_keepalives_interval = 5;
 SET tcp_keepalives_count = 3;
 """
-"""Durable commits whatever the server's default; plans that never scan a table, for they are made
-when it is still empty and kept; a server that soon notices when our machine has died."""
+"""Durable commits whatever the server's default; a server that soon notices when our machine has
+died."""
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -265,6 +272,11 @@ held against a row, which is isolated."""
 def is_passing(error: QueryFailed) -> bool:
     """Return whether the same transaction may well succeed later."""
     return error.sqlstate[:2] in CLASSES_THAT_PASS or not error.sqlstate
+
+
+def is_elsewhere(error: QueryFailed) -> bool:
+    """Return whether this server cannot be written to (a standby): another may be found."""
+    return error.sqlstate[:2] == "25"
 
 
 def is_fence(error: QueryFailed) -> bool:

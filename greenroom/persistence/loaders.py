@@ -13,22 +13,21 @@ import trio
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.persistence.driver import Connection, Query, Row
 from greenroom.persistence.errors import ConnectionLost, DatabaseError, QueryFailed
-from greenroom.persistence.lease import is_passing
+from greenroom.persistence.lease import PLAN_SESSION, is_passing
 from greenroom.persistence.settings import StorageSettings
 
 logger = logging.getLogger(__name__)
 
-READER_SESSION = """
-SET jit = off;
-SET plan_cache_mode = force_generic_plan;
-SET enable_seqscan = off;
+READER_SESSION = (
+    PLAN_SESSION
+    + """
 SET synchronous_commit = on;
 SET lock_timeout = '2s';
 SET statement_timeout = '{milliseconds}ms';
 SET idle_in_transaction_session_timeout = '10s';
 """
-"""Plans are made when tables may still be empty, and kept: they must not scan. The server gives up
-on a query when we do."""
+)
+"""The server gives up on a query when we do."""
 
 
 class Loaders:
@@ -40,7 +39,6 @@ class Loaders:
         self._settings = settings
         self._free = trio.Semaphore(settings.loader_connections)
         self._idle: list[Connection] = []
-        self._waiting = 0
 
     async def fetch(self, *queries: Query) -> list[list[Row]]:
         """Run queries that only read, in one round trip; return the rows of each.
@@ -54,7 +52,8 @@ class Loaders:
         try:
             return await self._with_connection(queries, tries=2)
         except DatabaseError as error:
-            logger.warning("the database could not be read: %s", error)
+            if isinstance(error, QueryFailed) and not is_passing(error):
+                logger.error("the database refused a read: %s", error)  # noqa: TRY400 said by it
             raise StorageUnavailable("the database is away") from error
 
     async def write(self, *queries: Query) -> list[list[Row]]:
@@ -81,14 +80,10 @@ class Loaders:
 
     async def _with_connection(self, queries: tuple[Query, ...], tries: int) -> list[list[Row]]:
         """Wait for a connection's being free, then run, shielded."""
-        if self._free.value == 0 and self._waiting >= self._settings.loader_waiters_max:
+        if self._free.statistics().tasks_waiting >= self._settings.loader_waiters_max:
             raise StorageUnavailable("too many reads wait for the database")
-        self._waiting += 1
-        try:
-            with trio.move_on_after(self._settings.load_seconds_max) as scope:
-                await self._free.acquire()
-        finally:
-            self._waiting -= 1
+        with trio.move_on_after(self._settings.load_seconds_max) as scope:
+            await self._free.acquire()
         if scope.cancelled_caught:
             raise StorageUnavailable("the database is too slow")
         with trio.CancelScope(shield=True):

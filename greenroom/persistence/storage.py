@@ -21,7 +21,7 @@ from greenroom.persistence.committer import Committer, CommitterStatistics
 from greenroom.persistence.driver import Connection
 from greenroom.persistence.errors import ConnectionLost, DatabaseError, QueryFailed, StorageError
 from greenroom.persistence.journal import JournalStore
-from greenroom.persistence.lease import Lease, is_passing, unreachable
+from greenroom.persistence.lease import Lease, unreachable
 from greenroom.persistence.loaders import Loaders
 from greenroom.persistence.migrations import MigrationState
 from greenroom.persistence.settings import StorageSettings
@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _RETRY_SECONDS = 0.25
+_CLASSES_AT_START = frozenset({"08", "25", "40", "53", "55", "57"})
+"""SQLSTATE classes that a start waits out; a lacking permission, for one, it does not."""
 
 
 class Storage:
@@ -123,7 +125,7 @@ async def _patiently(attempt: Callable[[], Awaitable[T]], seconds_max: float) ->
             refusal = unreachable(error) if isinstance(error, ConnectionLost) else None
             if refusal is not None:
                 raise refusal from error
-            if isinstance(error, QueryFailed) and not is_passing(error):
+            if isinstance(error, QueryFailed) and error.sqlstate[:2] not in _CLASSES_AT_START:
                 raise StorageError(f"The database refused to be set up: {error}") from error
             if trio.current_time() >= deadline:
                 raise StorageError(_away_text(error)) from error

@@ -33,9 +33,12 @@ def mortal_postgres(_mortal: PostgresProcess) -> Iterator[PostgresProcess]:
 
 
 @pytest.fixture
-def empty_database(mortal_postgres: PostgresProcess) -> str:
+def empty_database(mortal_postgres: PostgresProcess) -> Iterator[str]:
     """The conninfo of a new database with nothing in it."""
-    return mortal_postgres.create_database(f"test_{next(_numbers)}")
+    name = f"test_{next(_numbers)}"
+    yield mortal_postgres.create_database(name)
+    mortal_postgres.recover()
+    mortal_postgres.drop_database(name)
 
 
 @pytest.fixture
@@ -55,9 +58,7 @@ def settings() -> StorageSettings:
 
 
 @pytest.fixture
-async def storage(
-    empty_database: str, settings: StorageSettings, nursery: trio.Nursery
-) -> AsyncIterator[Storage]:
+async def storage(empty_database: str, settings: StorageSettings, nursery: trio.Nursery) -> Storage:
     """Storage that runs on a fresh database with owner 1 and game 1."""
     storage = Storage(empty_database, settings)
     await nursery.start(storage.run)
@@ -65,4 +66,4 @@ async def storage(
     game = GameCreated(1, 1, "First", b"api", b"admin", b"0123456789abcdef", 1_700_000_000)
     writer = FakeWriter("game/1")
     await storage.committer.submit(writer, [game]).wait(writer, 10)
-    yield storage
+    return storage

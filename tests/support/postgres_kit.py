@@ -24,6 +24,8 @@ from greenroom.persistence.driver import Connection, Query, Row, Statement
 from greenroom.persistence.embedded_account import choose_account
 from greenroom.persistence.embedded_binaries import find_binaries
 
+SPACE_BYTES_MIN = 1 << 30
+
 
 class PostgresProcess:
     """A Postgres of its own in a temporary directory: unix socket and TCP on loopback."""
@@ -74,8 +76,11 @@ class PostgresProcess:
         """SIGKILL to the postmaster and all its children: what a power cut looks like."""
         assert self._process is not None
         self.signal_backends(signal.SIGSTOP)  # so that none is left to write on
+        children = _children(self.pid)
         self.signal_backends(signal.SIGKILL)
         self._process.wait()
+        while any(_is_running(child) for child in children):
+            time.sleep(0.001)  # the next Postgres minds who holds the last one's shared memory
         (self._data / "postmaster.pid").unlink(missing_ok=True)
 
     def signal_backends(self, number: signal.Signals) -> None:
@@ -101,18 +106,38 @@ class PostgresProcess:
             connection.execute(f'CREATE DATABASE "{name}"'.encode())
         return self.conninfo(name)
 
+    def drop_database(self, name: str) -> None:
+        with psycopg.connect(self.conninfo("postgres"), autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
+
     @classmethod
     def make(cls) -> PostgresProcess:
-        return cls(Path(tempfile.mkdtemp(prefix="greenroom-test-")))
+        return cls(Path(tempfile.mkdtemp(prefix="greenroom-test-", dir=_quick_directory())))
 
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
+def _quick_directory() -> str | None:
+    """Memory where there is enough of it, or else None: where temporary files go."""
+    memory = "/dev/shm"
+    if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > SPACE_BYTES_MIN:
+        return memory
+    return None
+
+
 def _children(pid: int) -> list[int]:
     """The processes that a postmaster has forked."""
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a process still holds anything: a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 class FakeWriter:

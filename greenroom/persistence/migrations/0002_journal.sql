@@ -4,7 +4,7 @@ CREATE TABLE journal (
     kind text COLLATE "C" NOT NULL,
     key text COLLATE "C" NOT NULL,
     sequence bigint NOT NULL,
-    shard integer NOT NULL REFERENCES shards,
+    shard integer NOT NULL,
     epoch bigint NOT NULL,
     format integer NOT NULL,
     payload bytea NOT NULL,
@@ -17,7 +17,7 @@ CREATE INDEX journal_recorded_at ON journal (recorded_at);
 CREATE TABLE snapshots (
     kind text COLLATE "C" NOT NULL,
     key text COLLATE "C" NOT NULL,
-    shard integer NOT NULL REFERENCES shards,
+    shard integer NOT NULL,
     epoch bigint NOT NULL,
     version bigint NOT NULL,
     kept_from bigint NOT NULL,

@@ -1,0 +1,249 @@
+"""Accounts come back from the database as they went in."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import msgspec
+import pytest
+import trio
+from postgres_kit import FakeWriter, PostgresProcess, registered, select
+
+from greenroom.actors.game.messages import GameCreated, GameDocumentReplaced, GameKeysRotated
+from greenroom.actors.kernel.errors import Refused, StorageUnavailable
+from greenroom.actors.player.messages import (
+    Ban,
+    PlayerBanned,
+    PlayerDocumentReplaced,
+    PlayerTokenRotated,
+)
+from greenroom.persistence.driver import Connection
+from greenroom.persistence.ids import IdBlocks
+from greenroom.persistence.settings import StorageSettings
+from greenroom.persistence.storage import Storage
+
+DOCUMENTS = [
+    b"{}",
+    b'{"big": 123456789012345678901234567890, "neg": -0, "zero": -0.0}',
+    b'{"f": 1.10, "e": 1E400, "tiny": 1e-999, "exact": 0.1000000000000000055511151231257827}',
+    b'{"z": 1, "a": 2, "z": 3, "": null}',
+    '{"é": "日本語 😀 \u200b", "rtl": "\u202e"}'.encode(),
+    rb'{"nul": "\u0000", "lone": "\ud800", "low": "\udc00", "reversed": "\udc00\ud800"}',
+    rb'{"escaped": "\"\\\/\b\f\n\r\t\u0041"}',
+    b' \n\t{ "space" :\r\n [ 1 , 2 ] } ',
+    b'{"deep": ' + b"[" * 900 + b"]" * 900 + b"}",
+    b'{"long": "' + b"x" * 1_000_000 + b'"}',
+]
+
+
+async def settle(storage: Storage, *events) -> None:
+    writer = FakeWriter()
+    await storage.committer.submit(writer, events).wait(writer, 10)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=range(len(DOCUMENTS)))
+async def test_documents_come_back_byte_for_byte(storage: Storage, document: bytes):
+    await settle(storage, registered(1, player_data=document))
+    await settle(storage, registered(2), PlayerDocumentReplaced(2, document, 1))
+    await settle(storage, GameDocumentReplaced(1, document, 1))
+
+    first, second = await storage.accounts.player(1), await storage.accounts.player(2)
+    game = await storage.accounts.game(1)
+
+    assert first is not None
+    assert second is not None
+    assert game is not None
+    assert [first.player_data, second.player_data, game.data] == [document] * 3
+    json.loads(document)
+
+
+async def test_a_player_is_found_by_id_and_by_his_present_token(storage: Storage):
+    await settle(storage, registered(1))
+    await settle(storage, PlayerTokenRotated(1, b"new token", 1_700_000_009))
+
+    player = await storage.accounts.player_by_token(b"new token")
+
+    assert player is not None
+    assert player == await storage.accounts.player(1)
+    assert player.token_hash == b"new token"
+    assert player.updated_at == 1_700_000_009
+    assert player.is_online
+    assert player.last_heartbeat == player.created_at == 1_700_000_000
+    assert await storage.accounts.player_by_token(b"token 1") is None
+    assert await storage.accounts.player(2) is None
+
+
+async def test_a_ban_in_force_comes_with_the_player(storage: Storage):
+    ban = PlayerBanned(1, 1, "b" * 32, "forever", "cheating", 1_700_000_001, None)
+    await settle(storage, registered(1), ban)
+
+    player = await storage.accounts.player(1)
+
+    assert player is not None
+    assert player.ban == Ban("b" * 32, "forever", "cheating", 1_700_000_001, None)
+
+
+async def test_a_game_comes_with_its_owner(storage: Storage):
+    await storage.accounts.set_plan(1, "pro")
+    await settle(storage, GameKeysRotated(1, b"new api", b"new admin", 1_700_000_005))
+
+    game = await storage.accounts.game_by_api_key(b"new api")
+
+    assert game is not None
+    assert game == await storage.accounts.game(1)
+    assert (game.owner_name, game.plan, game.data) == ("local", "pro", b"{}")
+    assert (game.private_key_hash, game.tag_key) == (b"new admin", b"0123456789abcdef")
+    assert (game.created_at, game.updated_at) == (1_700_000_000, 1_700_000_005)
+    assert await storage.accounts.game_by_api_key(b"api") is None
+    assert await storage.accounts.games() == [game]
+
+
+async def test_owners_have_names_of_their_own(storage: Storage):
+    owner = await storage.accounts.create_owner("Ada", "free")
+
+    assert await storage.accounts.owner_by_name("Ada") == owner
+    assert await storage.accounts.owner_by_name("Bob") is None
+    assert [o.name for o in await storage.accounts.owners()] == ["local", "Ada"]
+    with pytest.raises(Refused, match="already an owner named Ada"):
+        await storage.accounts.create_owner("Ada", "pro")
+    with pytest.raises(Refused, match="no owner with the id 99"):
+        await storage.accounts.set_plan(99, "pro")
+
+
+async def test_pages_of_players_follow_each_other_without_documents(storage: Storage):
+    await settle(storage, GameCreated(2, 1, "Other", b"a2", b"b2", b"c", 1))
+    await settle(storage, *(registered(n) for n in (1, 3, 5)))
+    await settle(storage, registered(2, game_id=2))
+
+    page = await storage.accounts.players_page(1, 0, 2)
+    rest = await storage.accounts.players_page(1, 3, 2)
+    online = await storage.accounts.online_players(1, 2)
+
+    assert [player.player_id for player in page + rest] == [1, 3, 5]
+    assert page[0].player_data == b"{}"
+    assert [player.player_id for player in online] == [2, 3]
+    assert online[0].player_data == b'{"level":1}'
+
+
+async def test_deleting_a_game_deletes_all_its_players_and_no_others(
+    storage: Storage, connection: Connection
+):
+    await settle(storage, GameCreated(2, 1, "Other", b"a2", b"b2", b"c", 1))
+    await settle(storage, *(registered(n) for n in range(1, 1202)), registered(5000, game_id=2))
+    await settle(storage, PlayerBanned(7, 1, "b" * 32, "hour", None, 1, 2))
+    seen: list[int] = []
+
+    await storage.accounts.delete_game(1, seen.append)
+
+    assert seen == [500, 1000, 1201]
+    assert await select(connection, "SELECT player_id FROM players") == [(5000,)]
+    assert await select(connection, "SELECT game_id FROM games") == [(2,)]
+    assert await select(connection, "SELECT count(*) FROM bans") == [(0,)]
+
+
+async def test_ids_are_never_given_twice_even_to_another_server(
+    empty_database: str, settings: StorageSettings
+):
+    ids: list[int] = []
+
+    async def take(storage: Storage) -> None:
+        ids.extend([await storage.accounts.next_player_id() for _ in range(50)])
+
+    for _ in range(2):
+        storage = Storage(empty_database, settings)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(storage.run)
+            async with trio.open_nursery() as takers:
+                for _ in range(50):
+                    takers.start_soon(take, storage)
+            assert await storage.accounts.next_game_id() > 0
+            nursery.cancel_scope.cancel()
+
+    assert len(ids) == len(set(ids)) == 5000
+    assert min(ids) == 1
+
+
+async def test_ids_run_out_only_with_the_database_away():
+    away = False
+
+    async def draw() -> int:
+        if away:
+            raise StorageUnavailable("away")
+        return 1
+
+    blocks = IdBlocks(draw, 8)
+    first = await blocks.take()
+    away = True
+
+    assert [first] + [await blocks.take() for _ in range(7)] == list(range(1, 9))
+    with pytest.raises(StorageUnavailable):
+        await blocks.take()
+
+
+async def test_an_owner_who_was_replaced_writes_nothing(storage: Storage, connection: Connection):
+    await connection.script("UPDATE shards SET epoch = epoch + 1", seconds_max=10)
+
+    with pytest.raises(StorageUnavailable, match="another server has taken over"):
+        await storage.accounts.create_owner("Eve", "pro")
+    assert await storage.accounts.owner_by_name("Eve") is None
+    await connection.script("UPDATE shards SET epoch = epoch - 1", seconds_max=10)
+
+
+async def test_reads_survive_a_restart_of_postgres(
+    storage: Storage, mortal_postgres: PostgresProcess
+):
+    await settle(storage, registered(1))
+    assert await storage.accounts.player(1) is not None
+
+    mortal_postgres.kill()
+    with pytest.raises(StorageUnavailable):
+        await storage.accounts.player(1)
+    mortal_postgres.start()
+
+    assert await storage.accounts.player(1) is not None
+
+
+async def test_reads_of_a_silent_database_end_in_bounded_time(
+    empty_database: str, settings: StorageSettings, mortal_postgres: PostgresProcess
+):
+    hasty = msgspec.structs.replace(
+        settings, load_seconds_max=0.1, connect_seconds_max=0.1, loader_waiters_max=3
+    )
+    storage = Storage(empty_database, hasty)
+    outcomes: list[str] = []
+
+    async def read() -> None:
+        with pytest.raises(StorageUnavailable) as caught:
+            await storage.accounts.player(1)
+        outcomes.append(str(caught.value))
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(storage.run)
+        await storage.accounts.player(1)
+        mortal_postgres.signal_backends(signal.SIGSTOP)
+        with trio.fail_after(2):
+            async with trio.open_nursery() as readers:
+                for _ in range(20):
+                    readers.start_soon(read)
+        mortal_postgres.signal_backends(signal.SIGCONT)
+        nursery.cancel_scope.cancel()
+
+    assert outcomes.count("too many reads wait for the database") == 13
+    assert len(outcomes) == 20
+
+
+async def test_a_reader_who_is_cancelled_costs_no_connection(storage: Storage):
+    await settle(storage, registered(1))
+    for n in range(60):
+        with trio.move_on_after(0.0002 * (n % 10)):
+            await storage.accounts.player(1)
+    async with trio.open_nursery() as nursery:
+        for _ in range(200):
+            nursery.start_soon(storage.accounts.player, 1)
+        await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+
+    assert await storage.accounts.player(1) is not None
+    assert len(storage._loaders._idle) <= 4
+    assert storage._loaders._free.value == 4
