@@ -24,9 +24,9 @@ DEPTH_MAX = 500
 """Levels of nesting: deeper than any document in use, well below where recursive parsers stop
 (Python 3.11 near 1,000 calls; Postgres some thousand)."""
 QUERY_FIELDS_MAX = 64
-INTEGER_MAX = 2**63 - 1
 INTEGER_DIGITS_MAX = 18
-"""Of an integer sent as a string: what always fits."""
+INTEGER_MAX = 10**INTEGER_DIGITS_MAX - 1
+"""A round number that databases hold, so that both forms of an integer have the same bound."""
 
 BodyT = TypeVar("BodyT", bound=Body)
 
@@ -179,12 +179,14 @@ class FieldKind(msgspec.Struct, frozen=True):
 
     noun: str
     convert: Callable[[object], Any]
+    empty_is_absent: bool = False
+    """Whether `""` counts as absent: where a string is a form of the type at all."""
 
 
 _DOCUMENT = FieldKind("an object", lambda value: value)
 _KINDS: dict[object, FieldKind] = {
-    str: FieldKind("a string", _string),
-    int: FieldKind("an integer", _integer),
+    str: FieldKind("a string", _string, empty_is_absent=True),
+    int: FieldKind("an integer", _integer, empty_is_absent=True),
     bool: FieldKind("a boolean", _boolean),
     float: FieldKind("a number", _number),
     list[int]: FieldKind("an array", _integers),
@@ -220,7 +222,9 @@ class Field(msgspec.Struct, frozen=True):
         Raises:
             InvalidBody: it is of the wrong type.
         """
-        if value is None or (value == "" and not self.keep_empty):
+        if value is None:
+            return None
+        if value == "" and self.kind.empty_is_absent and not self.keep_empty:
             return None
         try:
             return self.kind.convert(value)

@@ -22,14 +22,15 @@ Document = msgspec.Raw
 """A JSON object exactly as it was sent; in a body it is verified UTF-8, `bytes(document)` it is."""
 
 
-_SEEN_CHARACTERS = (
-    r"\u0020-\u007e\u00a0-\u00ac\u00ae-\u034e\u0350-\u061b\u061d-\u115e\u1161-\u17b3\u17b6-\u180a"
-    r"\u1810-\u200a\u2010-\u2027\u202f-\u205f\u2070-\u27ff\u2801-\u3163\u3165-\ud7ff\ue000-\ufdff"
-    r"\ufe10-\ufefe\uff00-\uff9f\uffa1-\uffef"
+_UNSEEN = (
+    r"\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    r"\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
 )
-NAME_PATTERN = rf"^(?!\s)(?!.*\s$)[{_SEEN_CHARACTERS}]*$"
-"""For the docs: what every game without rules of its own takes for a name. Patterns of JSON schemas
-cannot speak of characters beyond U+FFFF, which are taken too (emoji, for one)."""
+# U+E0000 to U+E0FFF, in words that engines which know code points only, and those which know
+# UTF-16 only, both understand: what is in the second range and not in the first.
+_TAGS = "(?![\u4e00-\U000dffff])[\u4e00-\U000e0fff]"
+NAME_PATTERN = rf"^(?=\s*\S.*\S\s*$)(?:(?!{_TAGS})[^{_UNSEEN}]){{2,50}}$"
+"""For the docs: what every game without rules of its own takes for a name."""
 
 
 class Body(msgspec.Struct, kw_only=True, gc=False):

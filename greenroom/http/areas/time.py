@@ -32,7 +32,7 @@ class TimeQuery(Body, kw_only=True):
         msgspec.Meta(
             description="Whole hours, `3`, `+3` or `-2`; a `+` may stand unencoded",
             examples=["+1", "-2"],
-            pattern=r"^ ?([+-]?(0?[0-9]|1[0-4]))?$",
+            pattern=r"^\s*([+-]?(0?[0-9]|1[0-4]))?\s*$",
         ),
     ] = None
 
