@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -14,7 +14,14 @@ from greenroom.actors.flows.identify import GameIdentity, identify_game
 from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
 from greenroom.actors.game import rules as game_rules
 from greenroom.actors.game.index import GameIndex
-from greenroom.actors.game.messages import Game, GameCreated, Owner, Plan
+from greenroom.actors.game.messages import (
+    Game,
+    GameCreated,
+    GameDocumentReplaced,
+    GameKeysRotated,
+    Owner,
+    Plan,
+)
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.message import Event
@@ -103,14 +110,10 @@ class Memory:
         elif isinstance(event, GameCreated):
             owner = self.all_owners[event.owner_id]
             self.all_games[event.game_id] = game_rules.created(event, owner.name, owner.plan)
-        elif hasattr(event, "player_id"):
-            player = self.players.get(event.player_id)
-            if player is not None:
-                player_rules.apply(player, event)
-        else:
-            game = self.all_games.get(getattr(event, "game_id", 0))
-            if game is not None:
-                game_rules.apply(game, event)
+        elif (player := self.players.get(getattr(event, "player_id", 0))) is not None:
+            player_rules.apply(player, event)
+        elif isinstance(event, GameDocumentReplaced | GameKeysRotated):
+            game_rules.apply(self.all_games[event.game_id], event)
 
     # Accounts.
 
@@ -205,7 +208,7 @@ class Arena:
 @asynccontextmanager
 async def open_world(
     memory: Memory, settings: WorldSettings | None = None, bounds: Bounds | None = None
-) -> AsyncIterator[World]:
+) -> AsyncGenerator[World]:
     """Run a world over what `memory` holds; leaving it is the end of the server."""
     clock, player_index, game_index = TestClock(), PlayerIndex(), GameIndex()
     players = DynamicSupervisor(
@@ -237,7 +240,7 @@ async def add_game(world: World, name: str = "Arena") -> tuple[GameIdentity, Gam
 
 
 @asynccontextmanager
-async def open_arena() -> AsyncIterator[Arena]:
+async def open_arena() -> AsyncGenerator[Arena]:
     """Run a world with one game in it."""
     memory = Memory()
     async with open_world(memory) as world:
