@@ -113,7 +113,7 @@ class JsonFormatter(logging.Formatter):
 def _message(record: logging.LogRecord) -> str:
     try:
         text = record.getMessage()
-    except Exception:  # noqa: BLE001 (wrong % arguments are a bug, but not worth losing the line for)
+    except Exception:  # noqa: BLE001 (wrong % arguments are a bug, yet no reason to lose it)
         text = f"{record.msg} (with arguments that do not fit)"
     return _safe(text)
 

@@ -101,7 +101,7 @@ def _open_files(settings: Settings) -> Check:
 
 
 def _data_dir(data_dir: Path) -> Check:
-    if not data_dir.exists():
+    if not _exists(data_dir):
         parent = _existing(data_dir)
         if os.access(parent, os.W_OK | os.X_OK):
             return Check("data directory", "ok", f"{data_dir} will be made by the first start")
@@ -232,6 +232,14 @@ def _has_no_cluster(settings: Settings) -> bool:
 
 def _existing(path: Path) -> Path:
     """Return a path, or the nearest directory above it that is there."""
-    while not path.exists() and path != path.parent:
+    while not _exists(path) and path != path.parent:
         path = path.parent
     return path
+
+
+def _exists(path: Path) -> bool:
+    """Return whether a path is there, for all that we are allowed to see."""
+    try:
+        return path.exists()
+    except OSError:
+        return False

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from greenroom.control.client import NoServer, call
+from greenroom.control.datadir import holder_of
 from greenroom.control.errors import DataDirInUse, OperationRefused
 from greenroom.control.messages import Operation, ShowDatabaseAddress, ShowTree
 from greenroom.control.protocol import socket_path
@@ -43,10 +44,19 @@ def perform(settings: Settings, operation: Operation[Result]) -> Result:
                 raise
         try:
             return _perform_alone(settings, operation)
-        except* DataDirInUse:
+        except* DataDirInUse as in_use:
             if time.monotonic() > deadline:
-                raise
+                raise _still_in_use(settings) from in_use
         time.sleep(RETRY_SECONDS)
+
+
+def _still_in_use(settings: Settings) -> DataDirInUse:
+    holder = holder_of(settings.data_dir)
+    who = f"{holder.purpose} (pid {holder.pid} on {holder.host})" if holder else "process"
+    return DataDirInUse(
+        f"A greenroom {who} uses {settings.data_dir} and does not answer commands: it may be "
+        "starting or stopping; try again."
+    )
 
 
 def perform_live(settings: Settings, operation: Operation[Result]) -> Result:

@@ -78,21 +78,16 @@ def _connected(path: Path) -> Generator[socket.socket]:
 
 def _read_answer(connection: socket.socket) -> bytes:
     """Read up to the first line that is not empty."""
-    received = bytearray()
-    while True:
-        chunk = connection.recv(1 << 16)
-        received += chunk
-        del received[: len(received) - len(received.lstrip(b"\n"))]
-        if b"\n" in chunk and received:
-            line, end, _ = bytes(received).partition(b"\n")
-            if end:
-                return line
-        if not chunk:
-            raise SocketError(
-                "The server stopped before it answered: look whether what was asked for was done."
-            )
-        if len(received) > ANSWER_BYTES_MAX:
-            raise SocketError("The server's answer is too long: ask for less.")
+    with connection.makefile("rb") as reader:
+        while (line := reader.readline(ANSWER_BYTES_MAX)) == b"\n":
+            pass
+    if line.endswith(b"\n"):
+        return line
+    if len(line) == ANSWER_BYTES_MAX:
+        raise SocketError("The server's answer is too long: ask for less.")
+    raise SocketError(
+        "The server stopped before it answered: look whether what was asked for was done."
+    )
 
 
 def _decode(line: bytes, operation: Operation[Result]) -> Result:

@@ -7,7 +7,8 @@ Keys are hashed in the database, so a crash must never leave a game whose keys n
 3. the file gets its final name.
 
 A start that finds the `.new` file goes on from where the last one stopped: with the game there, at
-3; without, at 2. A start that finds neither file makes a game only if there is none at all.
+3; without, at 2. Any other start makes a game only if the database has none at all. Should there be
+a file then, it is of another database that was used before; it is kept as `first-game.json.old`.
 """
 
 from __future__ import annotations
@@ -61,11 +62,13 @@ async def ensure_first_game(world: World, data_dir: Path) -> FirstGame | None:
     try:
         kept = _read_begun(begun)
         if kept is None:
-            if final.exists() or await world.accounts.games():
+            if await world.accounts.games():
                 return None
             kept = _begin(begun)
         first_game = await _finish(world, kept)
         write_whole(begun, _encode(first_game))
+        if final.exists():
+            final.replace(final.with_name(final.name + ".old"))
         begun.replace(final)
         sync_directory(data_dir)
     except OSError as error:

@@ -26,6 +26,7 @@ from greenroom.control.errors import OperationRefused
 from greenroom.control.first_game import forget_first_game, keep_rotated_keys
 from greenroom.control.messages import PAGE_PLAYERS_MAX, Operation
 from greenroom.control.office import Office
+from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import database_status
 
 LOCAL_OWNER = "local"
@@ -214,7 +215,7 @@ async def schema_of(conninfo: str) -> messages.Schema:
     Raises:
         StorageError: it cannot be reached, or its schema and the code do not fit together.
     """
-    states = await database_status(conninfo)
+    states = await database_status(conninfo, StorageSettings(start_seconds_max=2.0))
     return messages.Schema([messages.Migration(s.version, s.name, s.is_applied) for s in states])
 
 

@@ -75,7 +75,7 @@ async def test_where_there_are_games_already_none_is_made(
 @pytest.mark.parametrize("name", ["write_whole", "create_game", "sync_directory"])
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("call_number", [1, 2])
-async def test_a_crash_at_any_step_is_made_up_for_by_the_next_start(
+async def test_a_crash_at_any_step_is_made_up_for_by_the_next_start(  # noqa: PLR0917 (parameters)
     data_dir: Path,
     database_url: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -149,6 +149,16 @@ async def test_the_file_goes_with_the_first_game_and_with_no_other(
         assert first_game_file(data_dir).exists()
         await run(office, messages.DeleteGame(game_id=made.game_id))
         assert not first_game_file(data_dir).exists()
+
+
+async def test_another_database_gets_a_first_game_of_its_own(
+    data_dir: Path, database_url: str
+) -> None:
+    other = b'{"of": "another database"}'
+    first_game_file(data_dir).write_bytes(other)
+    assert await start(data_dir, database_url) is not None
+    await check(data_dir, database_url)
+    assert (data_dir / "first-game.json.old").read_bytes() == other
 
 
 async def test_a_damaged_file_is_told_about(data_dir: Path, database_url: str) -> None:

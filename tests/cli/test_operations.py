@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from greenroom.actors.flows.identify import identify_game, identify_player
+from greenroom.actors.flows.identify import identify_game
 from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.register import register_player
 from greenroom.actors.game.messages import GameNameRefused, ReplaceGameDocument
