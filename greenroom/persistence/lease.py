@@ -74,13 +74,15 @@ are kept: what is then the cheapest way, to read it all, would be ruin a minute 
 
 WRITER_SESSION = f"""{PLAN_SESSION}
 SET synchronous_commit = on;
+SET statement_timeout = 0;
+SET idle_session_timeout = 0;
 SET lock_timeout = '5s';
 SET idle_in_transaction_session_timeout = '10s';
 SET tcp_keepalives_idle = 10;
 SET tcp_keepalives_interval = 5;
 SET tcp_keepalives_count = 3;
 """
-"""Durable commits whatever the server's default; a server that soon notices when our machine has
+"""Durable commits, and no time limits but ours, whatever the server's defaults; a server that soon notices when our machine has
 died."""
 
 
