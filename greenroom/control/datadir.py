@@ -67,7 +67,7 @@ def holder_of(data_dir: Path) -> Holder | None:
 def _open_lock(data_dir: Path) -> int:
     try:
         if not data_dir.is_dir():
-            data_dir.mkdir(mode=0o700, parents=True)
+            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             if os.geteuid() == 0:
                 data_dir.chmod(0o711)
     except FileExistsError:
