@@ -82,8 +82,8 @@ SET tcp_keepalives_idle = 10;
 SET tcp_keepalives_interval = 5;
 SET tcp_keepalives_count = 3;
 """
-"""Durable commits, and no time limits but ours, whatever the server's defaults; a server that soon notices when our machine has
-died."""
+"""Durable commits, and no time limits but ours, whatever the server's defaults; a server that soon
+notices when our machine has died."""
 
 
 class Holder(msgspec.Struct, frozen=True):

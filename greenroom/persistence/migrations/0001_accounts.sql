@@ -3,10 +3,10 @@
 
 CREATE SEQUENCE owner_ids AS bigint;
 CREATE SEQUENCE game_ids AS bigint;
-CREATE SEQUENCE player_ids AS bigint INCREMENT BY 1000;  -- a server takes ids by the thousand
+CREATE SEQUENCE player_ids AS bigint INCREMENT BY 1000;  -- ids are taken by the thousand
 
 -- Who may write: the holder of the advisory lock, under an epoch that every start raises.
--- `sequence` counts committed transactions; it tells whether a commit that went unanswered happened.
+-- `sequence` counts committed transactions: it tells whether a commit without an answer happened.
 CREATE TABLE shards (
     shard integer PRIMARY KEY,
     epoch bigint NOT NULL,
