@@ -156,7 +156,7 @@ def test_every_refusals_text_is_written_in_one_place() -> None:
     trees = [ast.parse(path.read_text()) for path in python_files("greenroom")]
     texts = {text for tree in trees for text in refusal_texts(tree)}
     counts = Counter(literal for tree in trees for literal in literals(tree))
-    assert len(texts) > 10, "the refusals were not found: has their shape changed?"
+    assert len(texts) > 5, "the refusals were not found: has their shape changed?"
     assert not {text: counts[text] for text in texts if counts[text] > 1}
 
 

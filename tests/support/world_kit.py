@@ -10,7 +10,14 @@ from typing import TypeVar
 import trio
 
 from greenroom.actors.flows.games import GameKeys, create_game, make_game_keys
-from greenroom.actors.flows.identify import GameIdentity, identify_game
+from greenroom.actors.flows.identify import (
+    GameIdentity,
+    PlayerIdentity,
+    identify_game,
+    identify_player,
+)
+from greenroom.actors.flows.register import NewPlayer, register_player
+from greenroom.actors.flows.sweep import sweep
 from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
 from greenroom.actors.game import rules as game_rules
 from greenroom.actors.game.index import GameIndex
@@ -27,7 +34,13 @@ from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player import rules as player_rules
 from greenroom.actors.player.index import PlayerIndex
-from greenroom.actors.player.messages import Player, PlayerRegistered
+from greenroom.actors.player.messages import (
+    DescribePlayer,
+    LogOut,
+    Player,
+    PlayerRegistered,
+    PlayerView,
+)
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
 
 Record = TypeVar("Record", Player, Game)
@@ -246,3 +259,26 @@ async def open_arena() -> AsyncGenerator[Arena]:
     async with open_world(memory) as world:
         game, keys = await add_game(world)
         yield Arena(world, memory, game, keys)
+
+
+async def register(arena: Arena, name: str = "Ada", data: bytes = b"{}") -> NewPlayer:
+    return await register_player(arena.world, arena.game.game, name, data)
+
+
+async def identify(arena: Arena, token: str) -> PlayerIdentity:
+    return await identify_player(arena.world, arena.game, token)
+
+
+async def describe(arena: Arena, player_id: int) -> PlayerView:
+    return await arena.world.players.ref(player_id).ask(DescribePlayer())
+
+
+async def leave_memory(arena: Arena, token: str) -> int:
+    """Log a player out and let the sweeps take him out of memory; return his id."""
+    player = await identify(arena, token)
+    await player.player.ask(LogOut())
+    for _ in range(3):
+        await sweep(arena.world)
+        await trio.sleep(31)
+    assert arena.world.players.active(player.player_id) is None
+    return player.player_id

@@ -73,7 +73,11 @@ async def identify_game(world: World, api_token: str) -> GameIdentity | None:
     return GameIdentity(game, found.game_id)
 
 
-async def identify_admin(world: World, game: GameIdentity, private_token: str) -> bool:  # noqa: ARG001
+async def identify_admin(
+    world: World,  # noqa: ARG001 - all three identify in a world
+    game: GameIdentity,
+    private_token: str,
+) -> bool:
     """Return whether this is the game's admin key.
 
     Raises:

@@ -177,15 +177,11 @@ class GameNotFound(NotFound):
 
 
 class InvalidProjectKey(Refused):
-    """Nobody's project key, or one that was rotated away."""
-
-    text = "Invalid API token"
+    """Nobody's project key, or one that was rotated away; the text is the edge's."""
 
 
 class InvalidAdminKey(Refused):
-    """Not this game's admin key; the endpoint's own text is what clients see."""
-
-    text = "Invalid API credentials"
+    """Not this game's admin key; the text is each endpoint's own."""
 
 
 class GameNameRefused(Refused):

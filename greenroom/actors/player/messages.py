@@ -254,15 +254,11 @@ class PlayerNotFound(NotFound):
 
 
 class InvalidPlayerToken(Refused):
-    """Nobody's token, or one that was rotated away; the endpoint's own text is what clients see."""
-
-    text = "Invalid player token"
+    """Nobody's token, or one that was rotated away; the text is each endpoint's own."""
 
 
 class PlayerOfAnotherGame(InvalidPlayerToken):
     """A good token, of a player of another game."""
-
-    text = "Player does not belong to this game"
 
 
 class PlayerIsBanned(Refused):

@@ -288,10 +288,13 @@ async def _listed(pages: AsyncIterator[list[PlayerView]]) -> AsyncIterator[list[
         ]
 
 
+_PlayerId = Annotated[int, Missing("player_id is required")]
+
+
 class BanBody(Body, kw_only=True):
     """Whom, for how long, and why."""
 
-    player_id: Annotated[int, Missing("player_id is required")]
+    player_id: _PlayerId
     ban_duration: Annotated[
         str,
         Missing(f"ban_duration is required ({', '.join(BAN_DURATIONS)})"),
@@ -314,7 +317,7 @@ class BanReply(Reply, kw_only=True):
 class UnbanBody(Body, kw_only=True):
     """Whom."""
 
-    player_id: Annotated[int, Missing("player_id is required")]
+    player_id: _PlayerId
 
 
 class UnbanReply(Reply, kw_only=True):
