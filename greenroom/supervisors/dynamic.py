@@ -144,7 +144,7 @@ class DynamicSupervisor(Generic[Role]):
     def cell(self, key: Any) -> Cell[Role]:
         """Return the actor's place, loading him when he is passive; see `Cells.cell`."""
         cell = self._cells.get(key)
-        if cell is not None and (cell.given_up is None or not self._may_try_again(key)):
+        if cell is not None and (cell.given_up is None or not self._may_try_again(cell)):
             return cell
         cell = self._new_cell(key)
         if self._nursery is not None:
@@ -232,13 +232,17 @@ class DynamicSupervisor(Generic[Role]):
         what = "a change that the database refused" if command is None else type(command).__name__
         _logger.error("%s crashed at %s", cell.label, what, exc_info=error)
 
-    def _may_try_again(self, key: Any) -> bool:
-        """Return whether an actor that was given up has rested for the whole window."""
-        budget = self._budgets.get(key)
-        if budget is None or budget.is_fresh(trio.current_time()):
-            self.discard(key)
-            return True
-        return False
+    def _may_try_again(self, cell: Cell[Role]) -> bool:
+        """Return whether an actor that was given up has rested for the whole window.
+
+        What he wrote must have settled, too, or his record would be read before it is whole.
+        """
+        budget = self._budgets.get(cell.key)
+        rested = budget is None or budget.is_fresh(trio.current_time())
+        if not rested or cell.in_flight is not None:
+            return False
+        self.discard(cell.key)
+        return True
 
     # Loading.
 

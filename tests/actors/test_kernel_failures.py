@@ -1,0 +1,281 @@
+"""What the kernel promises when something fails: refusals, crashes, the database."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+from kernel_kit import (
+    AWAY,
+    Add,
+    CounterRole,
+    HandCommitter,
+    Negative,
+    Read,
+)
+
+from greenroom.actors.kernel.cell import CellState
+from greenroom.actors.kernel.errors import (
+    ActorCrashed,
+    CommitUnsettled,
+    StorageUnavailable,
+)
+from greenroom.supervisors.dynamic import DynamicSupervisor
+
+Counters = DynamicSupervisor[CounterRole]
+Jump = trio.testing.MockClock
+
+
+async def settle_down() -> None:
+    """Let every other task run as far as it can."""
+    await trio.testing.wait_all_tasks_blocked()
+
+
+# Refusal and crash
+
+
+async def test_a_refusal_is_an_answer_and_changes_nothing(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Add(5))
+    with pytest.raises(Negative, match="amounts are positive"):
+        await ref.ask(Add(-1))
+    assert await ref.ask(Read()) == 5
+    assert ref.statistics().refused == 1
+
+
+@pytest.mark.parametrize("poison", [13, 31])
+async def test_a_crash_answers_its_caller_alone_and_the_actor_returns_to_its_last_good_state(
+    counters: Counters,
+    poison: int,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Add(5))
+    with pytest.raises(ActorCrashed):
+        await ref.ask(Add(poison))
+    assert await ref.ask(Add(1)) == 6
+
+
+async def test_the_mailbox_outlives_the_crash_and_the_queued_are_served(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Add(5))
+    ref.tell(Add(13))
+    ref.tell(Add(2))
+    assert await ref.ask(Read()) == 7
+
+
+async def test_changes_in_flight_at_a_crash_are_settled_before_the_restart_reads(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.automatic = False
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ref.ask, Add(5))
+        await settle_down()
+        with pytest.raises(ActorCrashed):
+            await ref.ask(Add(13))
+        await trio.sleep(5)
+        assert ref.statistics().state is CellState.LOADING
+        committer.commit()
+    assert await ref.ask(Read()) == 5
+
+
+async def test_an_actor_that_keeps_crashing_is_given_up_and_everybody_queued_is_answered(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    for _ in range(4):
+        with pytest.raises(ActorCrashed):
+            await ref.ask(Add(13))
+    with pytest.raises(ActorCrashed, match="keeps crashing"):
+        await ref.ask(Read())
+    assert await counters.ref(2).ask(Add(1)) == 1, "a neighbour notices nothing"
+    await trio.sleep(11)
+    assert await ref.ask(Read()) == 0, "after the window he is tried again"
+
+
+async def test_a_record_that_cannot_be_loaded_crashes_its_callers_and_nobody_hangs(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    committer.load_error = ValueError("a broken record")
+    with pytest.raises(ActorCrashed):
+        await counters.ref(1).ask(Read())
+    committer.load_error = None
+    assert await counters.ref(1).ask(Read()) == 0
+
+
+# Durability
+
+
+async def test_the_reply_to_a_change_leaves_when_the_change_is_durable(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.automatic = False
+    answers: list[int] = []
+
+    async def add() -> None:
+        answers.append(await ref.ask(Add(5)))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(add)
+        await settle_down()
+        assert answers == []
+        committer.commit()
+    assert answers == [5]
+
+
+async def test_the_actor_goes_on_while_its_change_is_being_committed(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.automatic = False
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(ref.ask, Add(1))
+        await settle_down()
+        assert ref.statistics().handled == 4
+        committer.commit()
+
+
+async def test_a_read_and_a_refusal_that_saw_an_undurable_state_wait_for_it(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.automatic = False
+    seen: list[object] = []
+
+    async def read() -> None:
+        seen.append(await ref.ask(Read()))
+
+    async def refused() -> None:
+        with pytest.raises(Negative):
+            await ref.ask(Add(-1))
+        seen.append("refused")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ref.ask, Add(5))
+        await settle_down()
+        nursery.start_soon(read)
+        nursery.start_soon(refused)
+        await settle_down()
+        assert seen == []
+        committer.commit()
+    assert sorted(map(str, seen)) == ["5", "refused"]
+
+
+async def test_a_change_not_durable_in_time_is_unsettled_and_a_read_of_it_unavailable(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.automatic = False
+    with pytest.raises(CommitUnsettled):
+        await ref.ask(Add(5))
+    with pytest.raises(StorageUnavailable):
+        await ref.ask(Read())
+    committer.commit()
+    assert await ref.ask(Read()) == 5, "it was committed later, all the same"
+
+
+async def test_with_the_gate_closed_a_change_is_refused_before_it_runs_and_reads_go_on(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Add(5))
+    committer.is_open = False
+    with pytest.raises(StorageUnavailable):
+        await ref.ask(Add(1))
+    assert await ref.ask(Read()) == 5
+    committer.is_open = True
+    assert await ref.ask(Add(1)) == 6
+
+
+async def test_a_row_refused_by_the_database_takes_its_writer_back_and_nobody_else(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    first, second = counters.ref(1), counters.ref(2)
+    await first.ask(Add(1))
+    await second.ask(Add(1))
+    committer.automatic = False
+    outcomes: list[str] = []
+
+    async def add(key: int, amount: int) -> None:
+        try:
+            await counters.ref(key).ask(Add(amount))
+            outcomes.append(f"{key} added {amount}")
+        except ActorCrashed:
+            outcomes.append(f"{key} lost {amount}")
+
+    async with trio.open_nursery() as nursery:
+        for key, amount in [(1, 2), (1, 3), (2, 4)]:
+            nursery.start_soon(add, key, amount)
+            await settle_down()
+        committer.reject_first()
+        committer.commit()
+    assert sorted(outcomes) == ["1 lost 2", "1 lost 3", "2 added 4"]
+    assert await first.ask(Read()) == 1
+    assert await second.ask(Read()) == 5
+
+
+async def test_while_the_database_is_away_loading_is_tried_again_and_callers_hear_in_time(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    committer.load_error = AWAY
+    with pytest.raises(StorageUnavailable):
+        await counters.ref(1).ask(Read())
+    committer.load_error = None
+    assert await counters.ref(1).ask(Read()) == 0
+
+
+async def test_an_actor_given_up_is_not_read_again_before_what_it_wrote_has_settled(
+    counters: Counters, committer: HandCommitter, autojump_clock: Jump
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    for _ in range(3):
+        with pytest.raises(ActorCrashed):
+            await ref.ask(Add(13))
+    await ref.ask(Read())
+    committer.automatic = False
+    committer.commit_seconds_max = 100
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ref.ask, Add(5))
+        await settle_down()
+        with pytest.raises(ActorCrashed):
+            await ref.ask(Add(13))
+        await trio.sleep(20)
+        with pytest.raises(ActorCrashed, match="keeps crashing"):
+            await ref.ask(Read())
+        committer.commit()
+    assert await ref.ask(Read()) == 5
