@@ -68,6 +68,7 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
         ControlError, ConfigError, ListenError, StorageError: the server cannot start; one clear
             sentence says why. They may lie below a `StartFailed`.
         RestartLimitExceeded: something kept crashing; all has been stopped.
+        StorageFenced: another server has taken over the database; all has been stopped.
 
     Cancellation stops the server in order, too.
     """
@@ -115,7 +116,8 @@ class _Root:
     """The root supervisor: the database, then the server on it."""
 
     def __init__(self, settings: Settings, server: _Server) -> None:
-        children = [ChildSpec("server", server, shutdown_seconds=settings.stop_seconds_max)]
+        stop_seconds = 2 * settings.stop_seconds_max + 20.0  # HTTP's, storage's, and the others'
+        children = [ChildSpec("server", server, shutdown_seconds=stop_seconds)]
         if settings.database_url is None:
             postgres = _Postgres(settings, server)
             children.insert(0, ChildSpec("postgres", postgres, shutdown_seconds=STOP_SECONDS_MAX))

@@ -14,6 +14,8 @@ is kept, never the detail.
 
 from __future__ import annotations
 
+from greenroom.supervisors.spec import Hopeless
+
 
 class DatabaseError(Exception):
     """Everything that the database can do to us."""
@@ -36,11 +38,11 @@ class StorageError(DatabaseError):
     """The database cannot be used; the text is one sentence that says what to do."""
 
 
-class StorageHeld(StorageError):
+class StorageHeld(StorageError, Hopeless):
     """Another process writes to this database; only one may."""
 
 
-class StorageFenced(StorageError):
+class StorageFenced(StorageError, Hopeless):
     """A newer server has raised the epoch: nothing of ours may be written any more."""
 
 

@@ -11,6 +11,13 @@ from greenroom.supervisors.policy import Restart
 from greenroom.supervisors.tree import TreeNode
 
 
+class Hopeless(Exception):
+    """Raised by a service that no restart can help: it goes up to the root at once.
+
+    Erlang has `significant` children for this; here the error itself says that it is significant.
+    """
+
+
 class Service(Protocol):
     """Something that runs until it is cancelled: a listener, the committer, another supervisor."""
 

@@ -17,7 +17,7 @@ import msgspec
 import trio
 
 from greenroom.supervisors.policy import RestartBudget, Strategy, plan_exit
-from greenroom.supervisors.spec import ChildSpec
+from greenroom.supervisors.spec import ChildSpec, Hopeless
 from greenroom.supervisors.tree import TreeNode
 
 _logger = logging.getLogger(__name__)
@@ -85,13 +85,14 @@ class Supervisor:
         Raises:
             StartFailed: a child failed at its first start; those before it have been stopped.
             RestartLimitExceeded: the restart intensity was exceeded; all have been stopped.
+            Hopeless: a child said that no restart helps; all have been stopped.
 
         Cancellation stops the children in reverse order and waits for each.
         """
         self._stop_ordered = False
         self._exits.clear()
         self._budget = RestartBudget(self._budget.restarts_max, self._budget.window_seconds)
-        failure: StartFailed | RestartLimitExceeded | None = None
+        failure: Exception | None = None
         async with trio.open_nursery() as watcher:
             watcher.start_soon(self._watch_cancellation)
             with trio.CancelScope(shield=True):
@@ -122,14 +123,14 @@ class Supervisor:
 
     async def _live(
         self, nursery: trio.Nursery, task_status: trio.TaskStatus[None]
-    ) -> StartFailed | RestartLimitExceeded | None:
+    ) -> Exception | None:
         """Start, supervise and stop the children; return why, if it was not by order."""
         try:
             await self._start_all(nursery)
             if not self._is_stopping():
                 task_status.started()
                 await self._supervise(nursery)
-        except (StartFailed, RestartLimitExceeded) as failure:
+        except (StartFailed, RestartLimitExceeded, Hopeless) as failure:
             return failure
         finally:
             await self._stop(range(len(self._children) - 1, -1, -1))
@@ -161,6 +162,8 @@ class Supervisor:
         child = self._children[exit_.index]
         if exit_.incarnation != child.incarnation:
             return  # an earlier life: it was stopped on purpose meanwhile
+        if isinstance(exit_.error, Hopeless):
+            raise exit_.error
         restarts = [c.spec.restart for c in self._children]
         index, crashed = exit_.index, exit_.error is not None
         while not self._is_stopping():
@@ -185,6 +188,8 @@ class Supervisor:
             child.restarts += 1
             try:
                 await self._start(nursery, index)
+            except Hopeless:
+                raise
             except Exception:
                 _logger.exception("%s/%s did not restart", self.name, child.spec.name)
                 return index

@@ -76,9 +76,8 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
             raise RuntimeError("a bug in the handler")
         return real(actor, command)
 
-    monkeypatch.setattr(
-        PlayerActor, "handlers", {**PlayerActor.handlers, ReplacePlayerDocument: replace}
-    )
+    handlers: dict[Any, Any] = {**PlayerActor.handlers, ReplacePlayerDocument: replace}
+    monkeypatch.setattr(PlayerActor, "handlers", handlers)
 
 
 @pytest.mark.usefixtures("poisoned")

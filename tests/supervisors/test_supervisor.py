@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from greenroom.supervisors.policy import Restart, Strategy
-from greenroom.supervisors.spec import ChildSpec
+from greenroom.supervisors.spec import ChildSpec, Hopeless
 from greenroom.supervisors.supervisor import RestartLimitExceeded, StartFailed, Supervisor
 
 Jump = trio.testing.MockClock
@@ -42,8 +42,8 @@ class Probe:
                 await trio.sleep(self.stop_seconds)
             self.log.append(f"-{self.name}")
 
-    async def crash(self) -> None:
-        self._error = RuntimeError(f"{self.name} crashed")
+    async def crash(self, error: Exception | None = None) -> None:
+        self._error = error or RuntimeError(f"{self.name} crashed")
         await self.end()
 
     async def end(self) -> None:
@@ -246,3 +246,16 @@ async def test_the_tree_shows_states_restarts_and_what_is_below(
     shown = [(child.name, child.state, child.restarts) for child in node.children]
     assert shown == [("a", "running", 1), ("b", "stopped", 0)]
     nursery.cancel_scope.cancel()
+
+
+async def test_what_no_restart_can_help_stops_everybody_up_to_the_root_at_once(
+    autojump_clock: Jump,
+) -> None:
+    log: list[str] = []
+    probes = crew(log)
+    inner = Supervisor("inner", specs(probes))
+    with pytest.RaisesGroup(pytest.RaisesExc(Hopeless, match="taken"), flatten_subgroups=True):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(Supervisor("outer", [ChildSpec("inner", inner)]).run)
+            await probes["a"].crash(Hopeless("taken over"))
+    assert log == ["+a", "+b", "+c", "-a", "-c", "-b"]
