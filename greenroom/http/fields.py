@@ -29,7 +29,9 @@ _UNSEEN = (
 # U+E0000 to U+E0FFF, in words that engines which know code points only, and those which know
 # UTF-16 only, both understand: what is in the second range and not in the first.
 _TAGS = "(?![\u4e00-\U000dffff])[\u4e00-\U000e0fff]"
-NAME_PATTERN = rf"^(?=\s*\S.*\S\s*$)(?:(?!{_TAGS})[^{_UNSEEN}]){{2,50}}$"
+_INNER = rf"(?!{_TAGS})[^{_UNSEEN}]"
+_OUTER = rf"(?!{_TAGS})[^\s{_UNSEEN}]"
+NAME_PATTERN = rf"^\s*{_OUTER}(?:{_INNER}){{0,48}}{_OUTER}\s*$"
 """For the docs: what every game without rules of its own takes for a name."""
 
 

@@ -51,7 +51,10 @@ _ADMIN_TEXTS: Final = TokenTexts(
     key_missing=_BOTH_KEYS, token_missing=_BOTH_KEYS, token_invalid="Invalid API credentials"
 )
 
-_NameField = msgspec.Meta(min_length=2, max_length=50, pattern=NAME_PATTERN)
+_NameField = msgspec.Meta(
+    description="2 to 50 characters, spaces around them aside; the game may have rules of its own",
+    pattern=NAME_PATTERN,
+)
 
 
 class PlatformDisabled(Refused):
