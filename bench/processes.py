@@ -65,11 +65,11 @@ def greenroom(server: str) -> Iterator[Target]:
 @contextmanager
 def floor() -> Iterator[Target]:
     """Run the bare trio and httptools loop."""
-    command = [sys.executable, str(ROOT / "bench" / "floor.py"), "--port", "0"]
+    command = [sys.executable, str(ROOT / "bench" / "floor.py"), "0"]
     with _running(command, dict(os.environ), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        line = process.stdout.readline().decode()
-        yield Target(line.split()[-1], process.pid, None, "none")
+        ready = json.loads(process.stdout.readline())
+        yield Target(ready["http"], process.pid, None, "none")
 
 
 @contextmanager
@@ -77,7 +77,12 @@ def _running(
     command: list[str], environment: dict[str, str], stdout: int = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(  # noqa: PLW1509 - there are no threads here
-        command, env=environment, cwd=ROOT, preexec_fn=pin(SERVER_CORE), stdout=stdout
+        command,
+        env=environment,
+        cwd=ROOT,
+        preexec_fn=pin(SERVER_CORE),
+        stdout=stdout,
+        stderr=subprocess.DEVNULL,
     )
     try:
         yield process
