@@ -3,7 +3,8 @@
 Quart-trio ends a request's tasks as soon as the answer is out, and Hypercorn keeps its books of the
 connection inside that last `send`, so that it is cut off half-way and loses connections: hence
 `send` is shielded. A body that is not read to its end hangs the next request: hence it is read
-first. And every error that comes up here is JSON like all others.
+first. Hypercorn takes a client that has finished sending for one that is gone: hence the
+application hears of it only when nothing can be sent any more. And every error is JSON, here too.
 """
 
 from __future__ import annotations
@@ -54,14 +55,18 @@ class _Refused(Exception):
 class AsgiFence:
     """An ASGI application for one connection, around the real one."""
 
-    def __init__(self, app: ASGIFramework, options: HttpOptions, abort: Abort) -> None:
+    def __init__(
+        self, app: ASGIFramework, options: HttpOptions, abort: Abort, lost: trio.Event
+    ) -> None:
         """Protect `app`.
 
         Args:
             app: the application; sees each body as one message.
             options: the bounds.
             abort: ends the connection at once, for an answer that broke off.
+            lost: set once nothing can be sent any more.
         """
+        self._lost = lost
         self._app = app
         self._options = options
         self._abort = abort
@@ -73,10 +78,7 @@ class AsgiFence:
         if scope["type"] == "http":
             await self._serve(scope, receive, _Sender(send, self._options, self._abort))
         elif scope["type"] == "websocket":
-            try:
-                await _refuse_websocket(receive, send)
-            except Exception as error:  # noqa: BLE001  a peer causes these at will
-                _logger.debug("a WebSocket upgrade could not be refused: %r", error)
+            await _refuse_websocket(receive, _Sender(send, self._options, self._abort))
 
     async def _serve(self, scope: HTTPScope, receive: ASGIReceiveCallable, sender: _Sender) -> None:
         """Read the body, let the application answer, and see to it that there is an answer."""
@@ -89,10 +91,13 @@ class AsgiFence:
         except _Refused as refused:
             await sender.answer(refused.answer)
             return
+        whole = _Whole(body, receive, self._lost if scope["http_version"] < "2" else None)
         try:
-            await self._app(scope, _Whole(body, receive), sender)
+            await self._app(scope, whole, sender)
         except Exception:
             _logger.exception("the application failed at %r", scope["path"])
+        if whole.gone:
+            return
         if not sender.started:
             await sender.answer(refusal(500, INTERNAL))
         elif not sender.finished:
@@ -126,17 +131,30 @@ class AsgiFence:
 class _Whole:
     """ASGI's `receive` for a body that is already here."""
 
-    def __init__(self, body: bytes, receive: ASGIReceiveCallable) -> None:
-        """Yield `body` once, then whatever the server says: that the client left."""
+    def __init__(self, body: bytes, receive: ASGIReceiveCallable, lost: trio.Event | None) -> None:
+        """Yield `body` once, then that the client left.
+
+        Args:
+            body: all of it.
+            receive: the server's; after the body it can only say that the client left.
+            lost: waited for before that is believed, None when it is true (HTTP/2).
+        """
         self._body: bytes | None = body
         self._receive = receive
+        self._lost = lost
+        self.gone = False
+        """The application was told that the client left."""
 
     async def __call__(self) -> ASGIReceiveEvent:
         """Return the next message."""
         body, self._body = self._body, None
         if body is not None:
             return {"type": "http.request", "body": body, "more_body": False}
-        return await self._receive()
+        message = await self._receive()
+        if self._lost is not None:
+            await self._lost.wait()
+        self.gone = True
+        return message
 
 
 class _Sender:
@@ -153,12 +171,18 @@ class _Sender:
     async def __call__(self, message: ASGISendEvent) -> None:
         """Send one message; not cut off by the end of the request's tasks."""
         self.started = True
-        with trio.move_on_after(self._seconds_max, shield=True) as scope:
-            await self._send(message)
-        if scope.cancelled_caught:
-            await self._abort()
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             self.finished = True
+        sent = False
+        with trio.move_on_after(self._seconds_max, shield=True):
+            try:
+                await self._send(message)
+                sent = True
+            except Exception as error:  # noqa: BLE001  a peer causes these at will
+                _logger.debug("an answer could not be sent: %r", error)
+        if not sent:
+            await self._abort()  # and so the application is told that the client left
+        await trio.lowlevel.checkpoint_if_cancelled()  # by which it is ended
 
     async def answer(self, answer: Answer) -> None:
         """Send an answer made here."""
@@ -186,7 +210,7 @@ def _declared_length(scope: HTTPScope) -> int:
     return 0
 
 
-async def _refuse_websocket(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+async def _refuse_websocket(receive: ASGIReceiveCallable, sender: _Sender) -> None:
     """Answer a WebSocket upgrade: there is no such endpoint on this port."""
     await receive()
     answer = refusal(404, INVALID_ENDPOINT)
@@ -194,6 +218,6 @@ async def _refuse_websocket(receive: ASGIReceiveCallable, send: ASGISendCallable
     headers.append((b"content-type", answer.content_type.encode()))
     headers.append((b"content-length", str(len(answer.body)).encode()))
     start = {"type": "websocket.http.response.start", "status": 404, "headers": headers}
-    await send(cast("ASGISendEvent", start))
+    await sender(cast("ASGISendEvent", start))
     body = {"type": "websocket.http.response.body", "body": answer.body, "more_body": False}
-    await send(cast("ASGISendEvent", body))
+    await sender(cast("ASGISendEvent", body))

@@ -24,6 +24,8 @@ class PushbackStream(trio.abc.Stream):
         self._rest = rest
         self._send_seconds_max = send_seconds_max
         self.socket = stream.socket
+        self.lost = trio.Event()
+        """Set once nothing can be sent any more."""
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Return the bytes put back, then what comes; as every trio stream."""
@@ -32,7 +34,11 @@ class PushbackStream(trio.abc.Stream):
             cut = len(self._rest) if max_bytes is None else max_bytes
             part, self._rest = self._rest[:cut], self._rest[cut:]
             return part
-        return bytes(await self._stream.receive_some(max_bytes))
+        try:
+            return bytes(await self._stream.receive_some(max_bytes))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.lost.set()
+            raise
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send everything; a peer that does not read in time is a broken connection."""
@@ -40,7 +46,11 @@ class PushbackStream(trio.abc.Stream):
             with trio.fail_after(self._send_seconds_max):
                 await self._stream.send_all(data)
         except trio.TooSlowError:
+            self.lost.set()
             raise trio.BrokenResourceError("the peer does not read") from None
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.lost.set()
+            raise
 
     async def wait_send_all_might_not_block(self) -> None:
         """Wait until `send_all` may not block; as every trio stream."""
@@ -53,6 +63,7 @@ class PushbackStream(trio.abc.Stream):
 
     async def aclose(self) -> None:
         """Close the connection, within the same time limit."""
+        self.lost.set()
         with trio.move_on_after(self._send_seconds_max):
             await self._stream.aclose()
 

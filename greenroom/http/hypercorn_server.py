@@ -14,7 +14,7 @@ from typing import Any, cast
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
-from hypercorn.events import Event, RawData
+from hypercorn.events import Event, RawData, Updated
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, LifespanState
@@ -60,13 +60,16 @@ class HypercornServer:
         else:
             wrapped = PushbackStream(stream, rest, seconds)
         abort = partial(abort_stream, stream)
-        app = ASGIWrapper(AsgiFence(self._app, self._options, abort))
+        app = ASGIWrapper(AsgiFence(self._app, self._options, abort, wrapped.lost))
         state: LifespanState = {}
         try:
             server = _Server(app, self._config, self._context, state, cast("Any", wrapped))
-            await server.run()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel_when_lost, wrapped, nursery.cancel_scope)
+                await server.run()
+                nursery.cancel_scope.cancel()
         except* Exception as group:  # noqa: BLE001  the fence
-            _logger.warning("a connection ended badly in Hypercorn: %s", _summary(group))
+            _logger.info("a connection ended badly in Hypercorn: %s", _summary(group))
         finally:
             await abort()
 
@@ -76,14 +79,38 @@ class HypercornServer:
 
 
 class _Server(TCPServer):
-    """Hypercorn's connection, its bodiless refusals of malformed HTTP/1.1 given our body."""
+    """Hypercorn's connection, with two of its ways changed.
+
+    Its refusals of malformed HTTP/1.1, which have no body, get ours. And a connection whose peer
+    has finished is closed after the last answer; Hypercorn lets it lie until the idle time is up.
+    """
+
+    _idle = True
+    _peer_finished = False
 
     async def protocol_send(self, event: Event) -> None:
         """Send; see Hypercorn."""
         if isinstance(event, RawData) and _is_bare_refusal(event.data):
             refused = refusal(400, INVALID_REQUEST)
             event = RawData(AnswerWriter(time.time()).encode(refused, close=True))
+        elif isinstance(event, Updated):
+            self._idle = event.idle
+            if event.idle and self._peer_finished:
+                return
         await super().protocol_send(event)
+
+    async def _read_data(self) -> None:
+        """Read until the peer has finished; see Hypercorn."""
+        await super()._read_data()
+        self._peer_finished = True
+        if self._idle:
+            await self.idle_task.stop()
+
+
+async def _cancel_when_lost(stream: PushbackStream, scope: trio.CancelScope) -> None:
+    """End what waits in Hypercorn for an answer that can no longer be sent: it would for ever."""
+    await stream.lost.wait()
+    scope.cancel()
 
 
 def _is_bare_refusal(data: bytes) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 import trio
 
+from greenroom.http.connection import Answerer
 from greenroom.http.options import HttpOptions
 from greenroom.http.request import Answer, Request
 from greenroom.http.server import HttpServer
@@ -92,26 +93,55 @@ async def hello(request: Request) -> Answer:
     return Answer(status=200, body=b'{"success":true,"method":"%b"}' % request.method.encode())
 
 
+class Running:
+    """A server in a nursery, and the way to stop it."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self.server = server
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+
+    @property
+    def port(self) -> int:
+        return self.server.port
+
+    @property
+    def connections(self) -> int:
+        return self.server.connections
+
+    async def run(self, *, task_status: trio.TaskStatus[int]) -> None:
+        try:
+            with self._scope:
+                await self.server.run(task_status=task_status)
+        finally:
+            self._ended.set()
+
+    async def stop(self) -> None:
+        """Stop it as its supervisor would, and wait for the end."""
+        self._scope.cancel()
+        await self._ended.wait()
+
+
 @asynccontextmanager
-async def serving(echo: Echo | None = None, **options: Any) -> AsyncIterator[HttpServer]:
+async def serving(answerer: Answerer | None = None, **options: Any) -> AsyncIterator[Running]:
     """A server on a free port of loopback, stopped at the end."""
-    defaults: dict[str, Any] = {"port": 0, "stop_seconds_max": 1.0}
-    server = HttpServer(
-        HttpOptions(**(defaults | options)), echo or Echo(), {"/healthz": hello, "/sync": _sync}
-    )
+    settings = HttpOptions(**({"port": 0, "stop_seconds_max": 1.0} | options))
+    running = Running(HttpServer(settings, answerer or Echo(), {"/healthz": hello, "/sync": _sync}))
     with trio.fail_after(SECONDS_MAX):
         async with trio.open_nursery() as nursery:
-            await nursery.start(_run, server)
-            yield server
+            await nursery.start(running.run)
+            yield running
             nursery.cancel_scope.cancel()
-
-
-async def _run(server: HttpServer, *, task_status: trio.TaskStatus[int]) -> None:
-    await server.run(task_status=task_status)
 
 
 def _sync(request: Request) -> Answer:
     return Answer(status=200, body=b"{}", content_type="text/plain; charset=utf-8")
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until something that happens elsewhere has happened."""
+    while not condition():  # noqa: ASYNC110  what happens there has no event for tests
+        await trio.sleep(0.005)
 
 
 async def exchange(port: int, *pieces: bytes) -> bytes:
