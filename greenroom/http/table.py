@@ -20,6 +20,7 @@ import msgspec
 
 from greenroom.actors.kernel.errors import Refused
 from greenroom.http.fields import Body, Reply, Streamed
+from greenroom.http.limits import ADDRESS_RATES
 
 Handler = Callable[..., Awaitable[Reply | Streamed]]
 
@@ -78,6 +79,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
             raise TypeError(f"{self.path}: give one of body, query and document_body")
         if self.method == "GET" and (self.body is not None or self.document_body):
             raise TypeError(f"{self.path}: a GET has no body")
+        if self.rate_class not in ADDRESS_RATES:
+            raise TypeError(f"{self.path}: there is no rate class {self.rate_class}")
         takes = len(inspect.signature(self.handler).parameters)
         if takes != 1 + inputs + len(self.path_names):
             raise TypeError(f"{self.path}: the handler takes {takes} arguments")
