@@ -28,7 +28,7 @@ async def with_input(_: GameCaller, __: Document) -> Reply:
 
 
 def row(**more: Any) -> Endpoint:
-    fields = {
+    fields: dict[str, Any] = {
         "method": "POST",
         "path": "/api/x.php",
         "auth": Auth.KEY,
