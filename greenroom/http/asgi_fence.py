@@ -25,17 +25,15 @@ from hypercorn.typing import (
 )
 
 from greenroom.http.cors import CORS_HEADERS
+from greenroom.http.errors import error_answer, internal_server_error, invalid_endpoint
 from greenroom.http.options import HttpOptions
+from greenroom.http.parser import TIMED_OUT
 from greenroom.http.request import Answer
-from greenroom.http.writer import (
-    BODY_TOO_LARGE,
-    INTERNAL,
-    INVALID_ENDPOINT,
-    TIMED_OUT,
-    refusal,
-)
 
 _logger = logging.getLogger(__name__)
+
+BODY_TOO_LARGE = "greenroom.body_too_large"
+"""In a scope's `extensions`: the body was too large and has been thrown away."""
 
 Abort = Callable[[], Awaitable[None]]
 
@@ -85,7 +83,7 @@ class AsgiFence:
         try:
             body = await self._read(scope, receive)
             if not scope["path"].startswith("/"):
-                raise _Refused(refusal(404, INVALID_ENDPOINT))
+                raise _Refused(invalid_endpoint())
         except _Gone:
             return
         except _Refused as refused:
@@ -99,7 +97,7 @@ class AsgiFence:
         if whole.gone:
             return
         if not sender.started:
-            await sender.answer(refusal(500, INTERNAL))
+            await sender.answer(internal_server_error())
         elif not sender.finished:
             await self._abort()
 
@@ -107,7 +105,7 @@ class AsgiFence:
         """Return the whole body; what is too large is read to its end, within reason."""
         options = self._options
         if _declared_length(scope) > options.drain_bytes_max:
-            raise _Refused(refusal(413, BODY_TOO_LARGE))
+            return _too_large(scope)
         parts: list[bytes] = []
         size = 0
         with trio.move_on_after(options.request_seconds_max):
@@ -122,10 +120,8 @@ class AsgiFence:
                 elif part:
                     parts.append(part)
                 if not message.get("more_body", False) or size > options.drain_bytes_max:
-                    if size > options.body_bytes_max:
-                        raise _Refused(refusal(413, BODY_TOO_LARGE))
-                    return b"".join(parts)
-        raise _Refused(refusal(400, TIMED_OUT))
+                    return b"".join(parts) if size <= options.body_bytes_max else _too_large(scope)
+        raise _Refused(error_answer(400, TIMED_OUT))
 
 
 class _Whole:
@@ -202,6 +198,12 @@ class _Sender:
         await self({"type": "http.response.body", "body": answer.body, "more_body": False})
 
 
+def _too_large(scope: HTTPScope) -> bytes:
+    """Note that the body was too large; return what the application gets in its place."""
+    scope["extensions"][BODY_TOO_LARGE] = {}
+    return b""
+
+
 def _declared_length(scope: HTTPScope) -> int:
     """Return the Content-Length, 0 where none is given; both servers have checked its form."""
     for name, value in scope["headers"]:
@@ -213,7 +215,7 @@ def _declared_length(scope: HTTPScope) -> int:
 async def _refuse_websocket(receive: ASGIReceiveCallable, sender: _Sender) -> None:
     """Answer a WebSocket upgrade: there is no such endpoint on this port."""
     await receive()
-    answer = refusal(404, INVALID_ENDPOINT)
+    answer = invalid_endpoint()
     headers = [(name.lower().encode(), value.encode()) for name, value in CORS_HEADERS]
     headers.append((b"content-type", answer.content_type.encode()))
     headers.append((b"content-length", str(len(answer.body)).encode()))

@@ -17,11 +17,14 @@ from typing import Protocol
 
 import trio
 
+from greenroom.http.errors import error_answer, internal_server_error
 from greenroom.http.options import HttpOptions
 from greenroom.http.parser import (
     FOREIGN,
+    INCOMPLETE,
     NEED_DATA,
     REQUEST,
+    TIMED_OUT,
     TOO_LARGE,
     BadRequest,
     RequestParser,
@@ -30,17 +33,7 @@ from greenroom.http.proxies import TrustedProxies
 from greenroom.http.reaper import ANSWERING, CLOSING, HANDED, IDLE, READING, Phase, Reaper
 from greenroom.http.request import Answer, Request
 from greenroom.http.wire import ConnectionLost, Wire
-from greenroom.http.writer import (
-    BODY_TOO_LARGE,
-    CONTINUE,
-    INCOMPLETE,
-    INTERNAL,
-    LAST_CHUNK,
-    TIMED_OUT,
-    AnswerWriter,
-    chunk,
-    refusal,
-)
+from greenroom.http.writer import CONTINUE, LAST_CHUNK, AnswerWriter, chunk
 
 _logger = logging.getLogger(__name__)
 
@@ -139,7 +132,7 @@ class Connection:
                 try:
                     return await self._converse()
                 except BadRequest as error:
-                    last = refusal(400, str(error))
+                    last = error_answer(400, str(error))
             await self._say_goodbye(last)
         except ConnectionLost:
             self.phase = CLOSING
@@ -172,7 +165,10 @@ class Connection:
                     return None
                 continue
             elif event is TOO_LARGE:
-                goes_on = await self._refuse_body()
+                parser.keep_alive = parser.keep_alive and parser.drains
+                await self._answer(body_too_large=True)
+                await self._flush()
+                goes_on = parser.keep_alive
             else:
                 assert event is FOREIGN
                 await self._flush()
@@ -211,7 +207,7 @@ class Connection:
             raise BadRequest(INCOMPLETE)
         return False
 
-    async def _answer(self) -> None:
+    async def _answer(self, *, body_too_large: bool = False) -> None:
         """Have the parser's request answered."""
         parser, context = self._parser, self._context
         self.phase = ANSWERING
@@ -220,14 +216,22 @@ class Connection:
         address = self._peer
         if self._trusted:
             address = context.proxies.client_address(address, headers.get("x-forwarded-for"))
-        request = Request(parser.method, parser.path, parser.query, headers, parser.body, address)
+        request = Request(
+            parser.method,
+            parser.path,
+            parser.query,
+            headers,
+            parser.body,
+            address,
+            body_too_large,
+        )
         try:
             answer = await context.answerer.answer(request)
             if answer.stream is None:
                 self._write(self._encode(answer))
         except Exception:
             _logger.exception("no answer to %s %r", parser.method, parser.path)
-            answer = refusal(500, INTERNAL)
+            answer = internal_server_error()
             self._write(self._encode(answer))
         if answer.stream is not None:
             await self._stream(answer, answer.stream)
@@ -273,17 +277,6 @@ class Connection:
         finally:
             await _close_parts(parts)
 
-    async def _refuse_body(self) -> bool:
-        """Answer a request whose body is too large; return whether the connection goes on."""
-        parser = self._parser
-        if not parser.drains:
-            parser.keep_alive = False
-        self.phase = ANSWERING
-        self.since = self._context.reaper.now
-        self._write(self._encode(refusal(413, BODY_TOO_LARGE)))
-        await self._flush()
-        return parser.keep_alive
-
     async def _say_goodbye(self, last: Answer | None) -> None:
         """End a connection whose conversation was broken off.
 
@@ -298,10 +291,10 @@ class Connection:
             await self._wire.abort()
             return
         if expired_in is READING:
-            last = refusal(400, TIMED_OUT)
+            last = error_answer(400, TIMED_OUT)
         elif expired_in is ANSWERING:
             _logger.error("no answer to %r in time", self._parser.path)
-            last = refusal(500, INTERNAL)
+            last = internal_server_error()
         with self._scope:
             self._parser.keep_alive = False
             if last is not None and not self._parser.is_discarding:

@@ -20,6 +20,7 @@ from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
     InvalidProjectKey,
     answer_of,
+    body_too_large,
     internal_server_error,
     invalid_endpoint,
     too_many_requests,
@@ -154,6 +155,8 @@ class Dispatcher:
         except (InvalidProjectKey, TokenInvalid):
             self._limits.note_failed_token(request.address, now)
             raise
+        if request.body_too_large:
+            return body_too_large()
         query = read_query(request.query) if request.query else _NO_QUERY
         reply = await endpoint.handler(caller, *arguments, *route.read(request, query))
         is_engine = query.get("format") in FORMATS

@@ -19,6 +19,7 @@ from greenroom.http.fields import timestamp
 from greenroom.http.request import Answer
 
 INVALID_ENDPOINT = "Invalid endpoint"
+BODY_TOO_LARGE = "Request body is too large"
 TOO_MANY_REQUESTS = "Too many requests"
 INTERNAL_SERVER_ERROR = "Internal server error"
 
@@ -83,6 +84,11 @@ def too_many_requests(retry_seconds: int) -> Answer:
     answer = error_answer(429, TOO_MANY_REQUESTS, retry_after=retry_seconds)
     answer.headers = (("Retry-After", str(retry_seconds)),)
     return answer
+
+
+def body_too_large() -> Answer:
+    """Return the 413 of a body longer than the setting allows."""
+    return error_answer(413, BODY_TOO_LARGE)
 
 
 def invalid_endpoint() -> Answer:

@@ -20,11 +20,12 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, LifespanState
 
 from greenroom.http.asgi_fence import AsgiFence
+from greenroom.http.errors import error_answer
 from greenroom.http.handoff import PushbackStream, TlsPushbackStream
 from greenroom.http.options import HttpOptions
 from greenroom.http.parser import INVALID_REQUEST
 from greenroom.http.wire import TcpStream, abort_stream
-from greenroom.http.writer import AnswerWriter, refusal
+from greenroom.http.writer import AnswerWriter
 
 _logger = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ class _Server(TCPServer):
     async def protocol_send(self, event: Event) -> None:
         """Send; see Hypercorn."""
         if isinstance(event, RawData) and _is_bare_refusal(event.data):
-            refused = refusal(400, INVALID_REQUEST)
+            refused = error_answer(400, INVALID_REQUEST)
             event = RawData(AnswerWriter(time.time()).encode(refused, close=True))
         elif isinstance(event, Updated):
             self._idle = event.idle

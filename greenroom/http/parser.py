@@ -36,7 +36,7 @@ class Event(Enum):
     REQUEST = 1
     """A whole request under `/api/`."""
     TOO_LARGE = 2
-    """The head of a request whose body is too large; its body will be thrown away."""
+    """The head of a request under `/api/` whose body is too large and will be thrown away."""
     FOREIGN = 3
     """The head of a request that is another server's: `take_rest` and hand on."""
 
@@ -49,6 +49,8 @@ FOREIGN: Final = Event.FOREIGN
 INVALID_REQUEST = "Invalid HTTP request"
 HEAD_TOO_LARGE = "Request head is too large"
 INVALID_HOST = "Invalid Host header"
+INCOMPLETE = "Request is incomplete"
+TIMED_OUT = "Request timed out"
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HOST = re.compile(r"([A-Za-z0-9._~%!$&'()*+;=-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?")

@@ -15,12 +15,13 @@ from hypercorn.typing import HTTPScope
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
+from greenroom.http.asgi_fence import BODY_TOO_LARGE
 from greenroom.http.connection import Answerer
 from greenroom.http.cors import CORS_HEADERS
+from greenroom.http.errors import body_too_large, internal_server_error, invalid_endpoint
 from greenroom.http.options import HttpOptions
 from greenroom.http.proxies import TrustedProxies, plain_address
 from greenroom.http.request import Answer, Request
-from greenroom.http.writer import INTERNAL, INVALID_ENDPOINT, refusal
 
 Discovery = Callable[[Request], Answer | Awaitable[Answer]]
 """What answers GET on a path outside `/api/`; may be async."""
@@ -45,7 +46,9 @@ class _App:
             return _response(await self._answerer.answer(request))
         route = self._discovery.get(request.path.rstrip("/"))
         if route is None or request.method not in {"GET", "HEAD", "OPTIONS"}:
-            return _response(refusal(404, INVALID_ENDPOINT))
+            return _response(invalid_endpoint())
+        if request.body_too_large:
+            return _response(body_too_large())
         if request.method == "OPTIONS":
             return _response(await self._answerer.answer(request))
         answer = route(request)
@@ -67,6 +70,7 @@ class _App:
             headers=headers,
             body=await quart.request.body,
             address=self._proxies.client_address(peer, headers.get("x-forwarded-for")),
+            body_too_large=BODY_TOO_LARGE in scope["extensions"],
         )
 
 
@@ -110,10 +114,10 @@ def _response(answer: Answer) -> quart.Response:
 
 async def _refuse(_: HTTPException) -> quart.Response:
     """Answer what Quart itself refuses: paths and methods it has no rule for."""
-    return _response(refusal(404, INVALID_ENDPOINT))
+    return _response(invalid_endpoint())
 
 
 async def _fail(error: Exception) -> quart.Response:
     """Answer for a view that raised."""
     quart.current_app.logger.error("a view failed", exc_info=error)
-    return _response(refusal(500, INTERNAL))
+    return _response(internal_server_error())

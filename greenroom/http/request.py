@@ -21,6 +21,8 @@ class Request(msgspec.Struct, gc=False):
     body: bytes
     address: str
     """The client's address, `trusted_proxies` already taken into account."""
+    body_too_large: bool = False
+    """The body was too large and has been thrown away: 413, unless an earlier check refuses."""
 
 
 class Answer(msgspec.Struct):

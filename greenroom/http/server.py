@@ -13,6 +13,7 @@ import trio
 
 from greenroom import sockets
 from greenroom.http.connection import Answerer, Connection, ConnectionContext
+from greenroom.http.errors import too_many_requests
 from greenroom.http.hypercorn_server import HypercornServer
 from greenroom.http.options import HttpOptions
 from greenroom.http.quart_app import Discovery, build_app
@@ -26,7 +27,7 @@ from greenroom.http.wire import (
     Wire,
     abort_stream,
 )
-from greenroom.http.writer import TOO_MANY, AnswerWriter, refusal
+from greenroom.http.writer import AnswerWriter
 
 _logger = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ class HttpServer:
 
     async def _refuse_patiently(self, connected: socket.socket) -> None:
         """Answer 429 and close once the client can have read it."""
-        answer = refusal(429, TOO_MANY, retry_after=RETRY_AFTER_SECONDS)
+        answer = too_many_requests(RETRY_AFTER_SECONDS)
         wire = SocketWire(connected)
         try:
             with trio.move_on_after(self._options.linger_seconds_max):

@@ -6,8 +6,6 @@ import email.utils
 import http
 import logging
 
-import msgspec
-
 from greenroom.http.cors import CORS_HEADERS
 from greenroom.http.request import Answer
 
@@ -16,30 +14,7 @@ _logger = logging.getLogger(__name__)
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
-BODY_TOO_LARGE = "Request body is too large"
-TIMED_OUT = "Request timed out"
-INCOMPLETE = "Request is incomplete"
-TOO_MANY = "Too many requests"
-INTERNAL = "Internal server error"
-INVALID_ENDPOINT = "Invalid endpoint"
-
 _PREFIXES_MAX = 256
-
-
-def refusal(status: int, text: str, *, retry_after: int | None = None) -> Answer:
-    """Return the error answer `{"success": false, "error": text}`.
-
-    Args:
-        status: 400 to 500.
-        text: what clients match whole.
-        retry_after: seconds; told in the body and in a header.
-    """
-    body: dict[str, object] = {"success": False, "error": text}
-    if retry_after is None:
-        return Answer(status=status, body=msgspec.json.encode(body))
-    body["retry_after"] = retry_after
-    headers = (("Retry-After", str(retry_after)),)
-    return Answer(status=status, body=msgspec.json.encode(body), headers=headers)
 
 
 class AnswerWriter:

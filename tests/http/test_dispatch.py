@@ -225,6 +225,18 @@ async def test_tokens_are_checked_before_the_body(stage: Stage) -> None:
     assert answer.status == 401
 
 
+async def test_a_body_that_is_too_large_is_refused_after_everything_else(stage: Stage) -> None:
+    headers = {"x-api-token": stage.arena.keys.api_token}
+
+    async def status(path: str, headers: dict[str, str]) -> int:
+        request = Request("POST", path, "", headers, b"", "203.0.113.7", body_too_large=True)
+        return (await stage.dispatcher.answer(request)).status
+
+    assert await status("/api/echo.php", headers) == 413
+    assert await status("/api/echo.php", {"x-api-token": "bad"}) == 401
+    assert await status("/api/nothing.php", headers) == 404
+
+
 @pytest.mark.parametrize("body", [b"", b" \r\n", b"null", b"{}", b'{"unknown":[1]}'])
 async def test_calls_without_arguments_may_send_any_form_of_nothing(
     stage: Stage, body: bytes

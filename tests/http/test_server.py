@@ -85,7 +85,11 @@ EXCHANGES: dict[str, tuple[bytes, list[tuple[int, str]]]] = {
     "asterisk": (GET.replace(b"GET /api/x", b"OPTIONS *"), [(404, "Invalid endpoint")]),
     "CONNECT": (GET.replace(b"GET /api/x", b"CONNECT a:1"), [(404, "Invalid endpoint")]),
     "too large": (post(b"x" * 101) + GET, [(413, "Request body is too large"), (200, "GET")]),
-    "too large elsewhere": (post(b"x" * 101, b"/nope"), [(413, "Request body is too large")]),
+    "too large for discovery": (
+        GET.replace(b"/api/x", b"/healthz")[:-2] + b"Content-Length: 101\r\n\r\n" + b"x" * 101,
+        [(413, "Request body is too large")],
+    ),
+    "too large for nothing": (post(b"x" * 101, b"/nope") + GET, [(404, "Invalid"), (200, "GET")]),
     "too large in chunks": (
         b"POST /api/x HTTP/1.1\r\n" + H + b"Transfer-Encoding: chunked\r\n\r\n"
         b"65\r\n" + b"x" * 101 + b"\r\n0\r\n\r\n" + GET,

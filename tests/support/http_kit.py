@@ -12,6 +12,7 @@ import msgspec
 import trio
 
 from greenroom.http.connection import Answerer
+from greenroom.http.errors import body_too_large
 from greenroom.http.options import HttpOptions
 from greenroom.http.request import Answer, Request
 from greenroom.http.server import HttpServer
@@ -33,6 +34,8 @@ class Echo:
 
     async def answer(self, request: Request) -> Answer:
         self.requests.append(request)
+        if request.body_too_large:
+            return body_too_large()
         match request.path:
             case "/api/crash":
                 raise RuntimeError("a bug")
