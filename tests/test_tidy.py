@@ -25,7 +25,7 @@ LEFTOVERS = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
 INDEX_ADDRESSES = re.compile(
     r"py" r"pi\.org|python" r"hosted\.|npm" r"js\.|(?:extra-)?index" r"-url|find" r"-links"
 )
-MACHINE_PATHS = re.compile("|".join([r"/ro" r"ot/[\w.]", *map(re.escape, OUR_PATHS)]))
+MACHINE_PATHS = re.compile("|".join([(r"/ro" r"ot/[\w.]"), *map(re.escape, OUR_PATHS)]))
 
 SOURCE = {".py", ".sh", ".sql", ".toml", ""}
 """Suffixes of files that people write line by line; Markdown holds tables, locks hold hashes."""
