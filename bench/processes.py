@@ -76,11 +76,11 @@ def floor() -> Iterator[Target]:
 def _running(
     command: list[str], environment: dict[str, str], stdout: int = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(  # noqa: PLW1509 - there are no threads here
+    process = subprocess.Popen(
         command,
         env=environment,
         cwd=ROOT,
-        preexec_fn=pin(SERVER_CORE),
+        preexec_fn=pin(SERVER_CORE),  # noqa: PLW1509 - there are no threads here
         stdout=stdout,
         stderr=subprocess.DEVNULL,
     )
