@@ -131,8 +131,10 @@ def load(program: Path, target: Target, arguments: list[str]) -> dict[str, Any]:
         preexec_fn=pin(OTHER_CORE),
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    if finished.returncode:
+        raise SystemExit(f"the generator failed: {finished.stderr}")
     row: dict[str, Any] = json.loads(finished.stdout.strip().splitlines()[-1])
     if row["bad"]:
         raise SystemExit(f"{row['bad']} requests failed: {row['status']}")
