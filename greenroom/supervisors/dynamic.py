@@ -25,7 +25,6 @@ from greenroom.actors.kernel.errors import (
     MailboxFull,
     StorageUnavailable,
 )
-from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.kernel.timers import ActorTimers, TimerQueue
 from greenroom.supervisors.policy import RestartBudget
@@ -101,8 +100,8 @@ class DynamicSupervisor(Generic[Role]):
         """
         try:
             async with trio.open_nursery() as nursery:
-                self._nursery = nursery
                 await nursery.start(self._timers.run)
+                self._nursery = nursery
                 for cell in self._cells.values():
                     if cell.state is CellState.LOADING:
                         nursery.start_soon(self._bring_up, cell)
@@ -135,7 +134,7 @@ class DynamicSupervisor(Generic[Role]):
         while True:
             self._wake = trio.Event()
             while self._ready:
-                await self._ready.popleft().drain(self.bounds.turns_per_drain)
+                self._ready.popleft().drain(self.bounds.turns_per_drain)
                 await trio.lowlevel.checkpoint()
             await self._wake.wait()
 
@@ -170,6 +169,8 @@ class DynamicSupervisor(Generic[Role]):
         cell = self._cells.get(key)
         if cell is None:
             return True
+        if cell.given_up is not None:
+            return self._may_try_again(cell)
         if not cell.is_idle or cell.state is not CellState.UP:
             return False
         now = trio.current_time()
@@ -184,11 +185,9 @@ class DynamicSupervisor(Generic[Role]):
 
     def discard(self, key: Any) -> None:
         """Take an actor out of memory at once; whoever is queued gets `ActorStopped`."""
-        cell = self._cells.pop(key, None)
-        self._idle_since.pop(key, None)
-        self._budgets.pop(key, None)
-        if cell is not None and cell.given_up is None:
-            cell.give_up(ActorStopped(f"{cell.label} is not there"))
+        cell = self._cells.get(key)
+        if cell is not None:
+            self._forget(cell, ActorStopped(f"{cell.label} is not there"))
 
     def keys(self) -> Iterator[Any]:
         """Iterate over the keys of all active actors, as of now."""
@@ -227,9 +226,8 @@ class DynamicSupervisor(Generic[Role]):
         elif self._nursery is not None:
             self._nursery.start_soon(self._bring_up, cell)
 
-    def report(self, cell: Cell[Any], command: Command[Any, Any] | None, error: Exception) -> None:
-        """Log a crash: the command's type, never its contents, which may hold secrets."""
-        what = "a change that the database refused" if command is None else type(command).__name__
+    def report(self, cell: Cell[Any], what: str, error: Exception) -> None:
+        """Log a crash; see `CellHost.report`."""
         _logger.error("%s crashed at %s", cell.label, what, exc_info=error)
 
     def _may_try_again(self, cell: Cell[Role]) -> bool:
@@ -257,7 +255,7 @@ class DynamicSupervisor(Generic[Role]):
                 except StorageUnavailable:
                     pass
                 except Exception as error:  # noqa: BLE001 - a broken record is one actor's alone
-                    self.report(cell, None, error)
+                    self.report(cell, "its loading", error)
                     self._forget(cell, ActorCrashed(f"{cell.label} cannot be loaded"))
                     return
             await trio.sleep(delay_seconds)
@@ -274,10 +272,13 @@ class DynamicSupervisor(Generic[Role]):
             self._start(cell, actor)
 
     def _forget(self, cell: Cell[Role], error: ActorStopped | ActorCrashed) -> None:
-        """End a cell that never came up, so that the next who asks tries anew."""
+        """End a cell and all that is known of it; the next who asks for its actor tries anew."""
         if self._cells.get(cell.key) is cell:
             del self._cells[cell.key]
-        cell.give_up(error)
+            self._idle_since.pop(cell.key, None)
+            self._budgets.pop(cell.key, None)
+        if cell.given_up is None:
+            cell.give_up(error)
 
     def _start(self, cell: Cell[Role], actor: Actor[Role]) -> None:
         """Begin an incarnation."""
@@ -285,7 +286,7 @@ class DynamicSupervisor(Generic[Role]):
         try:
             actor.on_start()
         except Exception as error:  # noqa: BLE001 - a bug in one actor's hook is his alone
-            self.report(cell, None, error)
+            self.report(cell, "on_start", error)
             self._forget(cell, ActorCrashed(f"{cell.label} cannot start"))
             return
         cell.come_up(actor)

@@ -117,7 +117,7 @@ class Supervisor:
         finally:
             self._stop_ordered = True
             for child in self._children:
-                if child.state == "starting":
+                if child.state in ("starting", "restarting"):
                     child.scope.cancel()
             self._news.set()
 
@@ -143,6 +143,8 @@ class Supervisor:
                 return
             try:
                 await self._start(nursery, index)
+            except Hopeless:
+                raise
             except Exception as error:
                 if self._is_stopping():
                     return
@@ -158,42 +160,43 @@ class Supervisor:
                 await self._handle(nursery, self._exits.popleft())
 
     async def _handle(self, nursery: trio.Nursery, exit_: _Exit) -> None:
-        """Restart what an exit asks for, trying again while the budget lasts."""
+        """Restart what an exit asks for, while the budget lasts."""
         child = self._children[exit_.index]
         if exit_.incarnation != child.incarnation:
             return  # an earlier life: it was stopped on purpose meanwhile
         if isinstance(exit_.error, Hopeless):
             raise exit_.error
         restarts = [c.spec.restart for c in self._children]
-        index, crashed = exit_.index, exit_.error is not None
-        while not self._is_stopping():
-            plan = plan_exit(self.strategy, restarts, index, crashed=crashed)
-            if plan.forget:
-                return
-            if not self._budget.spend(trio.current_time()):
-                raise RestartLimitExceeded(
-                    f"{self.name}: children crashed more than {self._budget.restarts_max} times "
-                    f"in {self._budget.window_seconds} s, lastly {self._children[index].spec.name}"
-                )
-            await self._stop(plan.stop)
-            failed = await self._start_again(nursery, plan.start)
-            if failed is None:
-                return
-            index, crashed = failed, True
+        crashed = exit_.error is not None
+        plan = plan_exit(self.strategy, restarts, exit_.index, crashed=crashed)
+        if plan.forget:
+            return
+        if not self._budget.spend(trio.current_time()):
+            raise RestartLimitExceeded(
+                f"{self.name}: children crashed more than {self._budget.restarts_max} times "
+                f"in {self._budget.window_seconds} s, lastly {child.spec.name}"
+            )
+        await self._stop(plan.stop)
+        await self._start_again(nursery, plan.start)
 
-    async def _start_again(self, nursery: trio.Nursery, indices: Sequence[int]) -> int | None:
-        """Start children after a crash; return the first that failed to, None when all run."""
+    async def _start_again(self, nursery: trio.Nursery, indices: Sequence[int]) -> None:
+        """Start children after a crash, until one fails to.
+
+        That is an exit of his like any other. It queues behind those that came before it: what he
+        needs to start may have crashed, too.
+        """
         for index in indices:
+            if self._is_stopping():
+                return
             child = self._children[index]
             child.restarts += 1
             try:
                 await self._start(nursery, index)
-            except Hopeless:
-                raise
-            except Exception:
-                _logger.exception("%s/%s did not restart", self.name, child.spec.name)
-                return index
-        return None
+            except Exception as error:
+                if not self._is_stopping():
+                    _logger.exception("%s/%s did not restart", self.name, child.spec.name)
+                    self._exits.append(_Exit(index, child.incarnation, error))
+                return
 
     async def _start(self, nursery: trio.Nursery, index: int) -> None:
         """Start one child and wait until it says that it has started."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import pytest
 import trio
 import trio.testing
 from kernel_kit import (
     AWAY,
     Add,
+    Counter,
     CounterRole,
     HandCommitter,
     Negative,
@@ -29,6 +33,12 @@ Jump = trio.testing.MockClock
 async def settle_down() -> None:
     """Let every other task run as far as it can."""
     await trio.testing.wait_all_tasks_blocked()
+
+
+async def expect_crash(ask: Callable[[Any], Awaitable[object]], command: object) -> None:
+    """Ask what must meet a crash."""
+    with pytest.raises(ActorCrashed):
+        await ask(command)
 
 
 # Refusal and crash
@@ -279,3 +289,135 @@ async def test_an_actor_given_up_is_not_read_again_before_what_it_wrote_has_sett
             await ref.ask(Read())
         committer.commit()
     assert await ref.ask(Read()) == 5
+
+
+# What the kernel must not lose count of
+
+
+async def test_a_queued_ask_hears_that_its_own_change_failed_however_soon_that_is(
+    counters: Counters, committer: HandCommitter, autojump_clock: Jump
+) -> None:
+    committer.automatic = False
+    cell = counters.cell(1)
+    with pytest.RaisesGroup(CommitUnsettled):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cell.ask, Add(5), None)
+            await settle_down()
+            cell.come_up(Counter(0))
+            cell.drain(10)
+            committer.commit(CommitUnsettled("the server is stopping"))
+
+
+async def test_a_queued_ask_waits_for_its_own_change_and_not_for_later_ones(
+    counters: Counters, committer: HandCommitter, autojump_clock: Jump
+) -> None:
+    committer.automatic = False
+    cell = counters.cell(1)
+    answers: list[int] = []
+
+    async def ask() -> None:
+        answers.append(await cell.ask(Add(5), None))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await settle_down()
+        cell.come_up(Counter(0))
+        cell.drain(10)
+        committer.commit()
+        cell.turn(Add(1))
+        await settle_down()
+        assert answers == [5]
+        committer.commit()
+
+
+async def test_one_actor_is_brought_up_once_when_a_crash_and_a_refused_row_meet(
+    counters: Counters, committer: HandCommitter, autojump_clock: Jump
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.automatic = False
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(expect_crash, ref.ask, Add(5))
+        await settle_down()
+        await expect_crash(ref.ask, Add(13))
+        committer.reject_first()
+    assert await ref.ask(Read()) == 0
+    await trio.sleep(5)
+    assert committer.loads == ["counter/1", "counter/1"], "the first time and after the crash"
+    assert ref.statistics().crashed == 2
+
+
+async def test_an_actor_asked_while_the_supervisor_starts_is_brought_up_once(
+    committer: HandCommitter, nursery: trio.Nursery, autojump_clock: Jump
+) -> None:
+    supervisor: Counters = DynamicSupervisor("counter", committer.load, committer)
+
+    async def ask(key: int) -> None:
+        for _ in range(key):
+            await trio.lowlevel.checkpoint()
+        await supervisor.ref(key).ask(Read())
+
+    async with trio.open_nursery() as asking:
+        for key in range(8):
+            asking.start_soon(ask, key)
+        await nursery.start(supervisor.run)
+    await trio.sleep(5)
+    assert sorted(committer.loads) == [f"counter/{key}" for key in range(8)]
+
+
+async def test_nothing_is_kept_of_an_actor_that_is_gone(
+    counters: Counters, committer: HandCommitter, autojump_clock: Jump
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    assert not counters.passivate(1)
+    committer.load_error = ValueError("a broken record")
+    await expect_crash(ref.ask, Add(13))
+    await expect_crash(ref.ask, Read())
+    kept = {name: held for name, held in vars(counters).items() if isinstance(held, dict)}
+    assert not any(kept.values()), kept
+
+
+async def test_an_actor_given_up_leaves_memory_when_its_window_is_over(
+    counters: Counters, autojump_clock: Jump
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    for _ in range(4):
+        await expect_crash(ref.ask, Add(13))
+    assert not counters.passivate(1)
+    await trio.sleep(11)
+    assert counters.passivate(1)
+    assert len(counters) == 0
+
+
+async def test_an_error_told_to_many_keeps_nobodys_traceback(
+    counters: Counters, autojump_clock: Jump
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    for _ in range(4):
+        await expect_crash(ref.ask, Add(13))
+    errors: list[ActorCrashed] = []
+    for _ in range(2):
+        with pytest.raises(ActorCrashed) as caught:
+            await ref.ask(Read())
+        errors.append(caught.value)
+    assert errors[0] is not errors[1]
+
+
+async def test_the_log_says_where_an_actor_crashed(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.load_error = ValueError("a broken record")
+    await expect_crash(ref.ask, Add(13))
+    await expect_crash(ref.ask, Read())
+    assert [record.getMessage() for record in caplog.records] == [
+        "counter/1 crashed at Add",
+        "counter/1 crashed at its loading",
+    ]

@@ -233,6 +233,67 @@ async def test_a_stop_during_the_start_ends_it(autojump_clock: Jump) -> None:
     assert log == ["+a", "-a"]
 
 
+async def test_a_stop_during_a_restart_ends_it_and_starts_nobody_else(autojump_clock: Jump) -> None:
+    log: list[str] = []
+    probes = crew(log, "abc")
+
+    class SlowTheSecondTime(Probe):
+        async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+            if self.starts == 1:
+                self.starts = 2
+                await trio.sleep_forever()
+            await super().run(task_status=task_status)
+
+    probes["b"] = SlowTheSecondTime("b", log)
+    root = Supervisor("root", specs(probes), strategy=Strategy.ONE_FOR_ALL)
+    with trio.move_on_after(9):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(root.run)
+            await probes["a"].crash()
+            nursery.cancel_scope.cancel()
+    assert log == ["+a", "+b", "+c", "-a", "-c", "-b", "+a", "-a"]
+
+
+async def test_a_stop_while_siblings_stop_for_a_restart_starts_nobody_again(
+    autojump_clock: Jump,
+) -> None:
+    log: list[str] = []
+    probes = crew(log, "ab")
+    probes["b"].stop_seconds = 3
+    root = Supervisor("root", specs(probes), strategy=Strategy.ONE_FOR_ALL)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(root.run)
+        await probes["a"].crash()
+        nursery.cancel_scope.cancel()
+    assert log == ["+a", "+b", "-a", "-b"]
+
+
+async def test_whoever_fails_to_restart_waits_for_what_crashed_before_and_he_may_need(
+    nursery: trio.Nursery, autojump_clock: Jump
+) -> None:
+    log: list[str] = []
+    probes = crew(log, "ab")
+    needed = probes["a"]
+    running = trio.Event()
+
+    class Needy(Probe):
+        async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+            if self.starts and not running.is_set():
+                await trio.sleep(1)
+                running.set()  # from now on `a` is being restarted
+                await needed.crash()
+                raise RuntimeError("what I need is not there")
+            await super().run(task_status=task_status)
+
+    probes["b"] = Needy("b", log)
+    root = Supervisor("root", specs(probes), strategy=Strategy.REST_FOR_ONE, restarts_max=3)
+    await nursery.start(root.run)
+    await probes["b"].crash()
+    await trio.sleep(2)
+    assert log == ["+a", "+b", "-b", "-a", "+a", "+b"], "b came up once, after a"
+    nursery.cancel_scope.cancel()
+
+
 async def test_the_tree_shows_states_restarts_and_what_is_below(
     nursery: trio.Nursery, autojump_clock: Jump
 ) -> None:
@@ -259,3 +320,25 @@ async def test_what_no_restart_can_help_stops_everybody_up_to_the_root_at_once(
             await nursery.start(Supervisor("outer", [ChildSpec("inner", inner)]).run)
             await probes["a"].crash(Hopeless("taken over"))
     assert log == ["+a", "+b", "+c", "-a", "-c", "-b"]
+
+
+async def test_what_no_restart_can_help_is_so_at_a_start_further_down_too(
+    autojump_clock: Jump,
+) -> None:
+    log: list[str] = []
+    probes = crew(log, "a")
+
+    class Held(Probe):
+        async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+            if self.starts:
+                log.append("held")
+                raise Hopeless("held by another")
+            await super().run(task_status=task_status)
+
+    probes["b"] = Held("b", log)
+    inner = Supervisor("inner", specs(probes), restarts_max=0)
+    with pytest.RaisesGroup(pytest.RaisesExc(Hopeless, match="held"), flatten_subgroups=True):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(Supervisor("outer", [ChildSpec("inner", inner)]).run)
+            await probes["b"].crash()
+    assert log.count("held") == 1

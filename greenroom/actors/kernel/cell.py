@@ -22,7 +22,6 @@ import trio
 from greenroom.actors.kernel.actor import Actor
 from greenroom.actors.kernel.errors import (
     ActorCrashed,
-    ActorStopped,
     ActorUnavailable,
     CommitUnsettled,
     Refused,
@@ -83,8 +82,8 @@ class CellHost(Protocol):
         """Bring up the cell's next incarnation, or give it up."""
         ...
 
-    def report(self, cell: Cell[Any], command: Command[Any, Any] | None, error: Exception) -> None:
-        """Log a crash."""
+    def report(self, cell: Cell[Any], what: str, error: Exception) -> None:
+        """Log a crash at `what`: never the contents of a command, which may hold secrets."""
         ...
 
 
@@ -174,7 +173,7 @@ class Cell(Generic[Role]):
         mailbox, self._mailbox = self._mailbox, None
         while mailbox:
             envelope = mailbox.take()
-            envelope.error = error
+            envelope.error = error.again()
             envelope.answer()
         if self._stopped is not None:
             self._stopped.set()
@@ -187,7 +186,7 @@ class Cell(Generic[Role]):
         try:
             actor.on_stop()
         except Exception as error:  # noqa: BLE001 - a bug in a hook must not reach others
-            self._host.report(self, None, error)
+            self._host.report(self, "on_stop", error)
 
     async def wait_stopped(self) -> ActorUnavailable:
         """Wait until the cell is over; return why. Cancellation just ends the wait."""
@@ -212,10 +211,10 @@ class Cell(Generic[Role]):
                 result = result.reply
         except Refused:
             if self._batch is not None:
-                await self._settle(changed=False)
+                await self._settle(self.in_flight, changed=False)
             raise
         if self._batch is not None:
-            await self._settle(changed=changed)
+            await self._settle(self.in_flight, changed=changed)
         return result  # type: ignore[no-any-return]
 
     def tell(self, command: Command[Role, Any]) -> None:
@@ -244,7 +243,7 @@ class Cell(Generic[Role]):
         if scope.cancelled_caught:
             raise StorageUnavailable(f"{self.label} was not ready within {seconds} s")
         if envelope.error is None or isinstance(envelope.error, Refused):
-            await self._settle(changed=envelope.changed)
+            await self._settle(envelope.batch, changed=envelope.changed)
         if envelope.error is not None:
             raise envelope.error
         return envelope.reply  # type: ignore[no-any-return]
@@ -252,7 +251,7 @@ class Cell(Generic[Role]):
     def _put(self, envelope: Envelope) -> None:
         """Queue, or refuse when full or over."""
         if self.given_up is not None:
-            raise self.given_up
+            raise self.given_up.again()
         self._box().put(envelope)
         self._schedule()
 
@@ -292,7 +291,7 @@ class Cell(Generic[Role]):
         except StorageUnavailable:
             raise
         except Exception as error:
-            self._crash(command, error)
+            self._crash(type(command).__name__, error)
             raise ActorCrashed(f"{self.label} crashed") from error
 
     def _carry_out(self, actor: Actor[Role], change: Changed[Any]) -> None:
@@ -311,9 +310,9 @@ class Cell(Generic[Role]):
             try:
                 ref.tell(command)
             except ActorUnavailable as error:
-                self._host.report(self, command, error)
+                self._host.report(self, f"telling {type(command).__name__}", error)
 
-    async def drain(self, turns_max: int) -> None:
+    def drain(self, turns_max: int) -> None:
         """Give waiting commands their turns, at most `turns_max`; then ask for another drain."""
         self.draining = False
         for _ in range(turns_max):
@@ -334,15 +333,15 @@ class Cell(Generic[Role]):
             envelope.reply = result.reply if type(result) is Changed else result
         except Exception as error:  # noqa: BLE001 - it is the asker's, if there is one
             envelope.error = error
+        envelope.batch = self.in_flight
         envelope.answer()
 
-    async def _settle(self, *, changed: bool) -> None:
+    async def _settle(self, batch: Batch | None, *, changed: bool) -> None:
         """Wait until the state that a reply saw is durable.
 
         A change that is not settled in time is `CommitUnsettled`: it may yet become durable. A
         read is merely unavailable.
         """
-        batch = self.in_flight
         if batch is None:
             return
         try:
@@ -354,20 +353,16 @@ class Cell(Generic[Role]):
 
     # Crashes.
 
-    def _crash(self, command: Command[Role, Any] | None, error: Exception) -> None:
+    def _crash(self, what: str, error: Exception) -> None:
         """Throw the incarnation away and have the next one brought up."""
         self.crashed += 1
-        self._host.report(self, command, error)
-        self.retire()
-        self._host.restart(self)
+        self._host.report(self, what, error)
+        if self.actor is not None:  # else the next one is on its way already
+            self.retire()
+            self._host.restart(self)
 
     def reject(self, error: Exception) -> None:
         """Be told that the database refused a row: everything since is void, back to the record."""
         self.generation += 1
         if self.given_up is None:
-            self._crash(None, error)
-
-
-def stopped(label: str) -> ActorStopped:
-    """Return the error for an actor that is not there."""
-    return ActorStopped(f"{label} is not there")
+            self._crash("a change that could not be stored", error)

@@ -95,7 +95,7 @@ class Batch:
         if not self.settled:
             raise CommitUnsettled("the change was not durable in time")
         if self._error is not None:
-            raise type(self._error)(*self._error.args)
+            raise self._error.again()
         if self._rejected is not None and id(writer) in self._rejected:
             raise ActorCrashed("the database refused the change")
 

@@ -12,7 +12,7 @@ ActorError
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class ActorError(Exception):
@@ -35,6 +35,10 @@ class NotFound(Refused):
 
 class ActorUnavailable(ActorError):
     """No answer could be given; the subclass says whether the command ran."""
+
+    def again(self) -> Self:
+        """Return a copy to raise: one raised to many callers would keep all their tracebacks."""
+        return type(self)(*self.args)
 
 
 class MailboxFull(ActorUnavailable):

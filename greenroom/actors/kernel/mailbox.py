@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 from greenroom.actors.kernel.errors import MailboxFull
 from greenroom.actors.kernel.message import Command
 
+if TYPE_CHECKING:
+    from greenroom.actors.kernel.durability import Batch
+
 
 class Envelope:
     """One waiting command and, for an ask, the task that waits for its outcome."""
 
-    __slots__ = ("changed", "command", "error", "reply", "task")
+    __slots__ = ("batch", "changed", "command", "error", "reply", "task")
 
     def __init__(self, command: Command[Any, Any], task: trio.lowlevel.Task | None = None) -> None:
         """Hold a command; `task` is None for a tell."""
@@ -23,6 +26,8 @@ class Envelope:
         self.reply: Any = None
         self.error: BaseException | None = None
         self.changed = False
+        self.batch: Batch | None = None
+        """What must settle before the outcome may be told."""
 
     def answer(self) -> None:
         """Wake the asking task, if there is one; its outcome has been filled in."""
@@ -33,7 +38,7 @@ class Envelope:
 
 
 class Mailbox:
-    """A system lane (timers, stop) before a bounded user lane.
+    """A system lane (timers) before a bounded user lane.
 
     Full means refused: nothing waits for room in a mailbox, for whoever would is better off
     knowing.
