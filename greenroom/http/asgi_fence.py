@@ -24,8 +24,15 @@ from hypercorn.typing import (
     Scope,
 )
 
+from greenroom.http.budget import BodyBudget, BodyLease
 from greenroom.http.cors import CORS_HEADERS
-from greenroom.http.errors import error_answer, internal_server_error, invalid_endpoint
+from greenroom.http.errors import (
+    OVERLOAD_RETRY_SECONDS,
+    error_answer,
+    internal_server_error,
+    invalid_endpoint,
+    too_many_requests,
+)
 from greenroom.http.options import HttpOptions
 from greenroom.http.parser import TIMED_OUT
 from greenroom.http.request import Answer
@@ -54,16 +61,23 @@ class AsgiFence:
     """An ASGI application for one connection, around the real one."""
 
     def __init__(
-        self, app: ASGIFramework, options: HttpOptions, abort: Abort, lost: trio.Event
+        self,
+        app: ASGIFramework,
+        options: HttpOptions,
+        bodies: BodyBudget,
+        abort: Abort,
+        lost: trio.Event,
     ) -> None:
         """Protect `app`.
 
         Args:
             app: the application; sees each body as one message.
             options: the bounds.
+            bodies: what all bodies together may hold.
             abort: ends the connection at once, for an answer that broke off.
             lost: set once nothing can be sent any more.
         """
+        self._bodies = bodies
         self._lost = lost
         self._app = app
         self._options = options
@@ -81,7 +95,7 @@ class AsgiFence:
     async def _serve(self, scope: HTTPScope, receive: ASGIReceiveCallable, sender: _Sender) -> None:
         """Read the body, let the application answer, and see to it that there is an answer."""
         try:
-            body = await self._read(scope, receive)
+            body = await self._read(scope, receive, self._bodies.lease())
             if not scope["path"].startswith("/"):
                 raise _Refused(invalid_endpoint())
         except _Gone:
@@ -101,8 +115,18 @@ class AsgiFence:
         elif not sender.finished:
             await self._abort()
 
-    async def _read(self, scope: HTTPScope, receive: ASGIReceiveCallable) -> bytes:
+    async def _read(
+        self, scope: HTTPScope, receive: ASGIReceiveCallable, lease: BodyLease
+    ) -> bytes:
         """Return the whole body; what is too large is read to its end, within reason."""
+        try:
+            return await self._read_parts(scope, receive, lease)
+        finally:
+            lease.release()
+
+    async def _read_parts(
+        self, scope: HTTPScope, receive: ASGIReceiveCallable, lease: BodyLease
+    ) -> bytes:
         options = self._options
         if _declared_length(scope) > options.drain_bytes_max:
             return _too_large(scope)
@@ -119,6 +143,8 @@ class AsgiFence:
                     parts.clear()
                 elif part:
                     parts.append(part)
+                    if not lease.hold(size):
+                        raise _Refused(too_many_requests(OVERLOAD_RETRY_SECONDS))
                 if not message.get("more_body", False) or size > options.drain_bytes_max:
                     return b"".join(parts) if size <= options.body_bytes_max else _too_large(scope)
         raise _Refused(error_answer(400, TIMED_OUT))

@@ -17,7 +17,13 @@ from typing import Protocol
 
 import trio
 
-from greenroom.http.errors import error_answer, internal_server_error
+from greenroom.http.budget import BodyBudget
+from greenroom.http.errors import (
+    OVERLOAD_RETRY_SECONDS,
+    error_answer,
+    internal_server_error,
+    too_many_requests,
+)
 from greenroom.http.options import HttpOptions
 from greenroom.http.parser import (
     FOREIGN,
@@ -47,6 +53,10 @@ CLEANUP_SECONDS_MAX = 5.0
 """For the producer of a streamed answer that was broken off."""
 
 
+class _Overloaded(Exception):
+    """There is no memory for the body of this request."""
+
+
 class Answerer(Protocol):
     """The dispatcher, as the servers see it."""
 
@@ -58,12 +68,18 @@ class Answerer(Protocol):
 class ConnectionContext:
     """What all connections of a server share."""
 
-    __slots__ = ("answerer", "options", "proxies", "reaper", "stopping", "writer")
+    __slots__ = ("answerer", "bodies", "options", "proxies", "reaper", "stopping", "writer")
 
     def __init__(
-        self, options: HttpOptions, answerer: Answerer, writer: AnswerWriter, reaper: Reaper
+        self,
+        options: HttpOptions,
+        answerer: Answerer,
+        writer: AnswerWriter,
+        reaper: Reaper,
+        bodies: BodyBudget,
     ) -> None:
         """Share these."""
+        self.bodies = bodies
         self.options = options
         self.answerer = answerer
         self.writer = writer
@@ -77,6 +93,7 @@ class Connection:
     """Serves one connection from its first byte to its end."""
 
     __slots__ = (
+        "_body",
         "_context",
         "_expired_in",
         "_out",
@@ -108,6 +125,7 @@ class Connection:
         self._parser = RequestParser(
             options.header_bytes_max, options.body_bytes_max, options.drain_bytes_max
         )
+        self._body = context.bodies.lease()
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._sending = False
@@ -133,9 +151,14 @@ class Connection:
                     return await self._converse()
                 except BadRequest as error:
                     last = error_answer(400, str(error))
+                except _Overloaded:
+                    last = too_many_requests(OVERLOAD_RETRY_SECONDS)
             await self._say_goodbye(last)
         except ConnectionLost:
             self.phase = CLOSING
+        finally:
+            self._body.release()
+            self._parser.close()
         return None
 
     def expire(self) -> None:
@@ -186,6 +209,7 @@ class Connection:
 
         Raises:
             BadRequest: the end came in the middle of a request.
+            _Overloaded: there is no memory for its body.
         """
         parser = self._parser
         if parser.expects_continue:
@@ -194,6 +218,8 @@ class Connection:
         if self._out:
             await self._flush()
         if parser.in_message:
+            if not self._body.hold(parser.body_bytes):
+                raise _Overloaded
             self.phase = READING
             data = await self._wire.receive()
         else:
@@ -237,6 +263,7 @@ class Connection:
             await self._stream(answer, answer.stream)
         elif self._out_bytes > OUT_BYTES_MAX:
             await self._flush()
+        self._body.release()
 
     def _encode(self, answer: Answer) -> bytes:
         """Return the bytes of an answer to the parser's request."""

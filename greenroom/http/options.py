@@ -26,6 +26,8 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """A longer body is answered 413."""
     header_bytes_max: int = 32 << 10
     """Request line and headers together."""
+    bodies_bytes_max: int = 256 << 20
+    """All bodies that are still coming in together; beyond, their requests are answered 429."""
     drain_bytes_max: int = 4 << 20
     """So much of a body that is too large is read and thrown away to keep the connection."""
 
@@ -43,6 +45,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How long answers in flight may take when the server stops."""
 
     connections_max: int = 10_000
-    connections_per_address_max: int = 5_000
-    """Generous, for whole schools share an address; trusted proxies are exempt."""
+    connections_per_address_max: int | None = None
+    """Half of `connections_max` where not given: whole schools share an address. Trusted proxies
+    are exempt."""
     backlog: int = 1024

@@ -182,6 +182,11 @@ class RequestParser:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     @property
+    def body_bytes(self) -> int:
+        """How much of the present request's body is held."""
+        return 0 if self._too_large else self._size
+
+    @property
     def drains(self) -> bool:
         """Whether the rest of a body that is too large is short enough to be read."""
         return self._remaining <= self._drain_bytes_max and not self.expects_continue
@@ -195,6 +200,16 @@ class RequestParser:
     def has_rest(self) -> bool:
         """Whether bytes have come in that belong to no request returned so far."""
         return self._position < self._end
+
+    def close(self) -> None:
+        """Let go of everything; the last call.
+
+        httptools and this object hold each other: without this, what closed connections held would
+        lie about until the garbage collector looks for cycles, which a busy server seldom does.
+        """
+        del self._parser
+        self._parts.clear()
+        self._data = b""
 
     def receive(self, data: bytes) -> None:
         """Take bytes from the peer; only after `next` has said that it needs them."""

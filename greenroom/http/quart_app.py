@@ -42,15 +42,13 @@ class _App:
     async def view(self, path: str = "") -> quart.Response:  # noqa: ARG002  the rule names it
         """Answer every request there is."""
         request = await self._request()
-        if request.path.startswith("/api/"):
+        if request.path.startswith("/api/") or request.method == "OPTIONS":
             return _response(await self._answerer.answer(request))
         route = self._discovery.get(request.path.rstrip("/"))
-        if route is None or request.method not in {"GET", "HEAD", "OPTIONS"}:
+        if route is None or request.method not in {"GET", "HEAD"}:
             return _response(invalid_endpoint())
         if request.body_too_large:
             return _response(body_too_large())
-        if request.method == "OPTIONS":
-            return _response(await self._answerer.answer(request))
         answer = route(request)
         return _response(await answer if inspect.isawaitable(answer) else answer)
 

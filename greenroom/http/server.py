@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import trio
 
 from greenroom import sockets
+from greenroom.http.budget import BodyBudget
 from greenroom.http.connection import Answerer, Connection, ConnectionContext
 from greenroom.http.errors import too_many_requests
 from greenroom.http.hypercorn_server import HypercornServer
@@ -57,9 +58,12 @@ class HttpServer:
         self._tls = server_context(options.tls_certificate_file, options.tls_key_file)
         self._writer = AnswerWriter(time.time())
         self._reaper = Reaper(options, self._writer)
-        self._context = ConnectionContext(options, answerer, self._writer, self._reaper)
+        self._bodies = BodyBudget(options.bodies_bytes_max)
+        self._context = ConnectionContext(
+            options, answerer, self._writer, self._reaper, self._bodies
+        )
         self._app = build_app(answerer, discovery, options)
-        self._hypercorn = HypercornServer(self._app, options)
+        self._hypercorn = HypercornServer(self._app, options, self._bodies)
         self._nursery: trio.Nursery | None = None
         self._own: set[Connection] = set()
         self._handed: set[trio.abc.Stream] = set()
@@ -89,7 +93,7 @@ class HttpServer:
         )
         self.port = listeners[0].getsockname()[1]
         self._context.stopping = False
-        self._hypercorn = HypercornServer(self._app, self._options)
+        self._hypercorn = HypercornServer(self._app, self._options, self._bodies)
         self._reaper.tick()
         stop = trio.Event()
         async with trio.open_nursery() as nursery:
@@ -136,10 +140,11 @@ class HttpServer:
     def _take(self, connected: socket.socket, peer: str) -> None:
         """Begin to serve a new connection, or refuse it when there are too many."""
         options = self._options
-        crowded = self._by_address[
-            peer
-        ] >= options.connections_per_address_max and not self._context.proxies.trusts(peer)
-        if crowded or self.connections >= options.connections_max:
+        per_address = options.connections_per_address_max or -(-options.connections_max // 2)
+        crowded = self._by_address[peer] >= per_address
+        if self.connections >= options.connections_max or (
+            crowded and not self._context.proxies.trusts(peer)
+        ):
             self._refuse(connected)
             return
         self.connections += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,8 +12,10 @@ import trio
 import trio.testing
 from http_kit import Echo, read_all, replies
 
+from greenroom.http.budget import BodyBudget
 from greenroom.http.connection import Connection, ConnectionContext
 from greenroom.http.options import HttpOptions
+from greenroom.http.parser import RequestParser
 from greenroom.http.reaper import Reaper
 from greenroom.http.request import Answer, Request
 from greenroom.http.wire import StreamWire
@@ -32,7 +35,8 @@ class Served:
         self.echo = echo
         self.reaper = Reaper(settings, writer)
         self.reaper.tick()
-        self.context = ConnectionContext(settings, echo, writer, self.reaper)
+        self.bodies = BodyBudget(settings.bodies_bytes_max)
+        self.context = ConnectionContext(settings, echo, writer, self.reaper, self.bodies)
         self.client, self.server = trio.testing.memory_stream_pair()
         self.wire = StreamWire(self.server)
         self.connection = Connection(self.context, self.wire, "198.51.100.1")
@@ -243,6 +247,42 @@ async def test_a_client_that_waits_with_a_large_body_is_refused_at_once():
         [reply] = replies(await one.everything())
         assert (reply.status, reply.json["error"]) == (413, "Request body is too large")
         assert reply.headers["connection"] == "close"
+
+
+async def test_bodies_that_are_still_coming_are_bounded_together():
+    head = b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 100\r\n\r\n"
+    async with served(bodies_bytes_max=150) as one, served(one.echo) as other:
+        other.connection._body = one.bodies.lease()
+        await one.client.send_all(head + b"x" * 99)
+        await trio.testing.wait_all_tasks_blocked()
+        assert one.bodies.held == 99
+        await other.client.send_all(head + b"x" * 60)
+        await other.client.send_eof()
+        [reply] = replies(await other.everything())
+        assert (reply.status, reply.headers["retry-after"]) == (429, "1")
+        await trio.testing.wait_all_tasks_blocked()
+        assert one.bodies.held == 99
+        await one.client.send_all(b"x" + GET)
+        await one.client.send_eof()
+        assert [reply.status for reply in replies(await one.everything())] == [200, 200]
+        assert one.bodies.held == 0
+
+
+async def test_a_connection_that_is_over_leaves_no_cycle_to_the_garbage_collector():
+    gc.collect()
+    gc.disable()
+    try:
+        for end in (b"", b"GET", b"@\r\n\r\n", b"GET /healthz HTTP/1.1\r\n" + H + b"\r\n"):
+            one = Served(Echo(), {})
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(one.run)
+                await one.client.send_all(GET + end)
+                await one.client.send_eof()
+            del one
+        await trio.lowlevel.checkpoint()
+        assert not [each for each in gc.get_objects() if isinstance(each, RequestParser)]
+    finally:
+        gc.enable()
 
 
 async def test_a_stop_ends_idle_connections_at_once_and_others_after_their_answer():

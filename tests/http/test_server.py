@@ -62,6 +62,10 @@ EXCHANGES: dict[str, tuple[bytes, list[tuple[int, str]]]] = {
     ),
     "limited": (GET.replace(b"/x", b"/limited"), [(429, "{}")]),
     "preflight": (GET.replace(b"GET", b"OPTIONS"), [(204, "")]),
+    "preflight elsewhere": (
+        GET.replace(b"GET /api/x", b"OPTIONS /openapi.json"),
+        [(204, "")],
+    ),
     "discovery": (GET.replace(b"/api/x", b"/healthz"), [(200, '{"success":true,"method":"GET"}')]),
     "sync discovery": (GET.replace(b"/api/x", b"/sync"), [(200, "{}")]),
     "trailing slash": (GET.replace(b"/api/x", b"/healthz/"), [(200, '"success":true')]),
@@ -283,6 +287,14 @@ async def test_a_large_body_is_refused_without_being_read(server: str):
         await stream.aclose()
 
 
+async def test_http_2_bodies_are_bounded_together():
+    async with serving(bodies_bytes_max=50_000, body_bytes_max=100_000) as running:
+        client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
+        assert (await client.request("POST", "/api/x", b"x" * 60_000))[0] == 429
+        assert (await client.request("POST", "/api/x", b"x" * 40_000))[0] == 200
+        await client.stream.aclose()
+
+
 async def test_a_stop_finishes_answers_and_closes_idle_connections():
     echo = Echo()
     async with serving(echo, stop_seconds_max=10) as running:
@@ -338,7 +350,7 @@ async def test_a_server_that_is_run_again_has_its_port_again():
 
 
 async def test_too_many_connections_are_told_to_come_back():
-    async with serving(connections_max=2) as running:
+    async with serving(connections_max=2, connections_per_address_max=2) as running:
         held = [await trio.open_tcp_stream("127.0.0.1", running.port) for _ in range(2)]
         await until(lambda: running.connections == 2)
         [answer] = replies(await exchange(running.port, GET))
@@ -351,6 +363,16 @@ async def test_too_many_connections_are_told_to_come_back():
         [answer] = replies(await exchange(running.port, GET))
         assert answer.status == 200
         await held[1].aclose()
+
+
+async def test_one_address_may_take_half_of_all_connections():
+    async with serving(connections_max=3) as running:
+        held = [await trio.open_tcp_stream("127.0.0.1", running.port) for _ in range(2)]
+        await until(lambda: running.connections == 2)
+        [answer] = replies(await exchange(running.port, GET))
+        assert answer.status == 429
+        for stream in held:
+            await stream.aclose()
 
 
 @pytest.mark.parametrize(("proxies", "status"), [((), 429), (("127.0.0.1",), 200)])
@@ -464,6 +486,22 @@ async def test_http_2_in_the_clear_reaches_the_same_endpoints(server: str):
         assert (await client.request("GET", "/api/stream"))[2] == b'{"success":true,"players":[]}'
         assert (await client.request("GET", "/api/x"))[0] == 200
         await client.stream.aclose()
+
+
+@pytest.mark.parametrize("server", SERVERS)
+async def test_an_upgrade_to_http_2_is_taken(server: str):
+    upgrade = (
+        b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+        b"HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n\r\n"
+    )
+    async with serving(server=server) as running:
+        stream = await trio.open_tcp_stream("127.0.0.1", running.port)
+        await stream.send_all(GET[:-2] + upgrade)
+        data = bytearray()
+        while b'"path":"/api/x"' not in data:
+            data += await stream.receive_some()
+        assert data.startswith(b"HTTP/1.1 101 ")
+        await stream.aclose()
 
 
 async def test_an_http_2_body_that_does_not_come_is_answered_400():
