@@ -13,7 +13,7 @@ from inspect import getdoc
 import msgspec
 
 from greenroom.http.auth import ADMIN_KEY_HEADER, PLAYER_TOKEN_HEADER, PROJECT_KEY_HEADER
-from greenroom.http.bodies import body_fields
+from greenroom.http.bodies import InvalidBody, body_fields
 from greenroom.http.errors import (
     INTERNAL_SERVER_ERROR,
     INVALID_ENDPOINT,
@@ -261,7 +261,7 @@ def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
     tokens = endpoint.texts
     texts: dict[int, list[str]] = {400: [], 401: [], 404: []}
     if endpoint.input is not None or endpoint.document_body or endpoint.method != "GET":
-        texts[400].append("Invalid JSON body")
+        texts[400].append(InvalidBody.text)
     for field in body_fields(endpoint.input) if endpoint.input is not None else ():
         if field.missing_text is not None:
             texts[400].append(field.missing_text)

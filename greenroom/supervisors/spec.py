@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 import trio
@@ -30,6 +30,7 @@ class Service(Protocol):
         ...
 
 
+@runtime_checkable
 class Branch(Protocol):
     """A service that has something to show below itself in the tree."""
 

@@ -17,7 +17,7 @@ import msgspec
 import trio
 
 from greenroom.supervisors.policy import RestartBudget, Strategy, plan_exit
-from greenroom.supervisors.spec import ChildSpec, Hopeless
+from greenroom.supervisors.spec import Branch, ChildSpec, Hopeless
 from greenroom.supervisors.tree import TreeNode
 
 _logger = logging.getLogger(__name__)
@@ -272,8 +272,8 @@ class _Started(trio.TaskStatus[object]):
 
 def _node(child: _Child) -> TreeNode:
     """Draw one child and what is below it."""
-    branches = getattr(child.spec.service, "branches", None)
-    below: list[TreeNode] = branches() if branches is not None else []
+    service = child.spec.service
+    below = service.branches() if isinstance(service, Branch) else []
     return TreeNode(
         name=child.spec.name,
         state=child.state,
