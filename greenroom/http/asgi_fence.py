@@ -34,7 +34,7 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.options import HttpOptions
-from greenroom.http.parser import TIMED_OUT
+from greenroom.http.parser import INVALID_HOST, INVALID_REQUEST, TIMED_OUT, is_host, split_target
 from greenroom.http.request import Answer
 
 _logger = logging.getLogger(__name__)
@@ -82,20 +82,34 @@ class AsgiFence:
         self._app = app
         self._options = options
         self._abort = abort
+        self._calls = 0
+        self._last_call = trio.current_time()
 
     async def __call__(
         self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
     ) -> None:
         """Serve one request; see the ASGI specification."""
-        if scope["type"] == "http":
-            await self._serve(scope, receive, _Sender(send, self._options, self._abort))
-        elif scope["type"] == "websocket":
-            await _refuse_websocket(receive, _Sender(send, self._options, self._abort))
+        self._calls += 1
+        try:
+            if scope["type"] == "http":
+                await self._serve(scope, receive, _Sender(send, self._options, self._abort))
+            elif scope["type"] == "websocket":
+                await _refuse_websocket(receive, _Sender(send, self._options, self._abort))
+        finally:
+            self._calls -= 1
+            self._last_call = trio.current_time()
+
+    def idle_seconds(self) -> float:
+        """Return for how long the connection has had nothing to answer."""
+        return 0.0 if self._calls else trio.current_time() - self._last_call
 
     async def _serve(self, scope: HTTPScope, receive: ASGIReceiveCallable, sender: _Sender) -> None:
         """Read the body, let the application answer, and see to it that there is an answer."""
         try:
             body = await self._read(scope, receive, self._bodies.lease())
+            if scope["http_version"] < "2":
+                _check_head(scope)
+                scope = _origin_form(scope)
             if not scope["path"].startswith("/"):
                 raise _Refused(invalid_endpoint())
         except _Gone:
@@ -228,6 +242,31 @@ def _too_large(scope: HTTPScope) -> bytes:
     """Note that the body was too large; return what the application gets in its place."""
     scope["extensions"][BODY_TOO_LARGE] = {}
     return b""
+
+
+def _check_head(scope: HTTPScope) -> None:
+    """Refuse what h11 lets pass and the other server does not; both then end the connection."""
+    names = {name for name, _ in scope["headers"]}
+    if {b"content-length", b"transfer-encoding"} <= names:
+        raise _Refused(_last_answer(INVALID_REQUEST))
+    hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+    if not all(map(is_host, hosts)):
+        raise _Refused(_last_answer(INVALID_HOST))
+
+
+def _last_answer(text: str) -> Answer:
+    answer = error_answer(400, text)
+    answer.headers = (("Connection", "close"),)
+    return answer
+
+
+def _origin_form(scope: HTTPScope) -> HTTPScope:
+    """Return the scope as if the target had come without scheme, authority and fragment."""
+    raw = scope["raw_path"] + b"?" * bool(scope["query_string"]) + scope["query_string"]
+    if raw.startswith(b"/") and b"#" not in raw:
+        return scope
+    path, query = split_target(raw)
+    return {**scope, "path": path, "query_string": query.encode("latin-1")}
 
 
 def _declared_length(scope: HTTPScope) -> int:

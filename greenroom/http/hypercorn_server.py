@@ -6,6 +6,7 @@ process), so none of it runs here but the class that serves one connection, ever
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Any, cast
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
-from hypercorn.events import Event, RawData, Updated
+from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, LifespanState
@@ -32,6 +33,8 @@ _logger = logging.getLogger(__name__)
 
 REQUESTS_A_CONNECTION_MAX = 10_000
 """Then it closes; bounds what a peer can do with streams that it opens and resets."""
+LINGER_BYTES_MAX = 1 << 20
+"""How much is read after a refusal before the peer has had its chance to see it."""
 STREAMS_MAX = 100
 """HTTP/2 requests at a time on one connection."""
 
@@ -63,12 +66,15 @@ class HypercornServer:
         else:
             wrapped = PushbackStream(stream, rest, seconds)
         abort = partial(abort_stream, stream)
-        app = ASGIWrapper(AsgiFence(self._app, self._options, self._bodies, abort, wrapped.lost))
+        fence = AsgiFence(self._app, self._options, self._bodies, abort, wrapped.lost)
         state: LifespanState = {}
         try:
+            app = ASGIWrapper(fence)
             server = _Server(app, self._config, self._context, state, cast("Any", wrapped))
+            server.linger_seconds_max = self._options.linger_seconds_max
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_cancel_when_lost, wrapped, nursery.cancel_scope)
+                nursery.start_soon(_cancel_when_idle, fence, self._options, nursery.cancel_scope)
                 await server.run()
                 nursery.cancel_scope.cancel()
         except* Exception as group:  # noqa: BLE001  the fence
@@ -84,10 +90,12 @@ class HypercornServer:
 class _Server(TCPServer):
     """Hypercorn's connection, with two of its ways changed.
 
-    Its refusals of malformed HTTP/1.1, which have no body, get ours. And a connection whose peer
-    has finished is closed after the last answer; Hypercorn lets it lie until the idle time is up.
+    Its refusals of malformed HTTP/1.1, which have no body, get ours, and the peer time to read it.
+    And a connection whose peer has finished is closed after the last answer; Hypercorn lets it lie
+    until the idle time is up.
     """
 
+    linger_seconds_max = 0.0
     _idle = True
     _peer_finished = False
 
@@ -96,11 +104,24 @@ class _Server(TCPServer):
         if isinstance(event, RawData) and _is_bare_refusal(event.data):
             refused = error_answer(400, INVALID_REQUEST)
             event = RawData(AnswerWriter(time.time()).encode(refused, close=True))
-        elif isinstance(event, Updated):
+            await super().protocol_send(event)
+            await self._linger()
+            await super().protocol_send(Closed())
+            return
+        if isinstance(event, Updated):
             self._idle = event.idle
             if event.idle and self._peer_finished:
                 return
         await super().protocol_send(event)
+
+    async def _linger(self) -> None:
+        """Read on for a while: closing on unread bytes would destroy the answer on its way."""
+        gone = trio.BrokenResourceError, trio.ClosedResourceError
+        with trio.move_on_after(self.linger_seconds_max), contextlib.suppress(*gone):
+            await self.stream.send_eof()
+            left = LINGER_BYTES_MAX
+            while left > 0 and (data := await self.stream.receive_some(left)):
+                left -= len(data)
 
     async def _read_data(self) -> None:
         """Read until the peer has finished; see Hypercorn."""
@@ -116,9 +137,26 @@ async def _cancel_when_lost(stream: PushbackStream, scope: trio.CancelScope) -> 
     scope.cancel()
 
 
+async def _cancel_when_idle(
+    fence: AsgiFence, options: HttpOptions, scope: trio.CancelScope
+) -> None:
+    """End a connection that asks for nothing, where Hypercorn's own timer does not run.
+
+    That is before the first request of HTTP/2 in the clear, and after a handshake that it refused.
+    Where its timer runs it is let to go first, for it says goodbye.
+    """
+    seconds = options.idle_seconds_max + options.linger_seconds_max
+    while (left := seconds - fence.idle_seconds()) > 0:
+        await trio.sleep(left)
+    scope.cancel()
+
+
 def _is_bare_refusal(data: bytes) -> bool:
-    """Return whether this is an error without a body; the application sends none such."""
-    return data.startswith(b"HTTP/1.1 4") and b"content-length: 0\r\n" in data
+    """Return whether this is an error without a body; the application sends none such.
+
+    501 is what h11 says of a transfer coding that it does not know.
+    """
+    return data.startswith((b"HTTP/1.1 4", b"HTTP/1.1 501")) and b"content-length: 0\r\n" in data
 
 
 def _config(options: HttpOptions) -> Config:

@@ -8,6 +8,9 @@ the single transfer coding, and the bounds.
 The parser is fed one *piece* at a time, a piece ending at a blank line or at the end of a counted
 body. A message can end nowhere else, so that no piece ever holds parts of two messages, and the
 bytes of a request that goes to another server can be handed on exactly as they came.
+
+Clients that keep a connection send the same head over and over, byte for byte: a poll, a heartbeat.
+What the last head meant is remembered, and one that is its equal is not parsed again.
 """
 
 from __future__ import annotations
@@ -60,6 +63,8 @@ _HOSTS_KNOWN_MAX = 256
 _NAMES_KNOWN_MAX = 1024
 _FRAMING_BYTES_A_BODY_BYTE = 8
 """A chunk of one byte costs six: bounds chunk extensions and trailers, never honest chunks."""
+_LENGTH_DIGITS_MAX = 20
+"""Of a Content-Length, leading zeros too, which int() would not bear in any number."""
 
 _names: dict[bytes, str] = {}
 """Header names as they came → lower case, for the same few dozen come all day."""
@@ -75,7 +80,7 @@ def _lower(name: bytes) -> str:
     return lower
 
 
-def _is_host(host: str) -> bool:
+def is_host(host: str) -> bool:
     """Return whether a Host header is well-formed, and remember it."""
     if host in _hosts:
         return True
@@ -89,6 +94,20 @@ def _is_host(host: str) -> bool:
 def _is_method_unknown(error: HttpParserError, head: bytes) -> bool:
     """Return whether a well-formed method is all that was wrong: then it is a 404, not a 400."""
     return isinstance(error, HttpParserInvalidMethodError) and bool(_METHOD.match(head))
+
+
+def split_target(raw: bytes) -> tuple[str, str]:
+    """Return the path, percent-decoded, and the query of a target in whichever form it came."""
+    target = raw.decode("latin-1")
+    if not target.startswith("/"):
+        scheme, found, rest = target.partition("://")
+        if found and scheme.isalpha():  # the absolute form, which a proxy may send
+            authority, slash, after = rest.partition("/")
+            query = authority.partition("?")[1:]
+            target = slash + after if slash else "/" + "".join(query)
+    target = target.partition("#")[0] if "#" in target else target
+    path, _, query_string = target.partition("?")
+    return (unquote(path) if "%" in path else path), query_string
 
 
 class RequestParser:
@@ -108,6 +127,9 @@ class RequestParser:
         "_head",
         "_head_done",
         "_header_bytes_max",
+        "_is_repeated",
+        "_last_head",
+        "_last_remaining",
         "_parser",
         "_parts",
         "_position",
@@ -132,7 +154,7 @@ class RequestParser:
     query: str
     """As it came."""
     headers: dict[str, str]
-    """Names in lower case; a header given twice joined with `, `."""
+    """Names in lower case; a header given twice joined with `, `. Not to be changed."""
     keep_alive: bool
     """Whether the client will send another request after this one."""
     http_1_0: bool
@@ -159,6 +181,9 @@ class RequestParser:
         self.method = self.path = self.query = ""
         self.keep_alive = True
         self.http_1_0 = False
+        self.headers = {}
+        self._last_head = b""
+        self._last_remaining = -1
         self._begin()
 
     def _begin(self) -> None:
@@ -168,9 +193,8 @@ class RequestParser:
         self._tail = b""
         self._remaining = -1
         self._size = self._framing_bytes = 0
-        self._head_done = self._complete = self._too_large = False
+        self._head_done = self._complete = self._too_large = self._is_repeated = False
         self._parts: list[bytes] = []
-        self.headers = {}
         self.expects_continue = self.in_message = False
 
     @property
@@ -218,8 +242,11 @@ class RequestParser:
         self._end = len(data)
 
     def take_rest(self) -> bytes:
-        """Return every byte from the beginning of the present request, for another server."""
-        rest = self._head + self._data[self._position :]
+        """Return every byte from the beginning of the present request, for another server.
+
+        Blank lines before it, which are no error here, are one to Hypercorn.
+        """
+        rest = (self._head + self._data[self._position :]).lstrip(b"\r\n")
         self._position = self._end
         return rest
 
@@ -243,7 +270,13 @@ class RequestParser:
     def _next_of_head(self) -> Event:
         """Feed one piece of the head; judge the head when that was its end."""
         piece = self._take_to_blank_line()
-        head = self._head = self._head + piece if self._head else piece
+        if self._head:
+            head = self._head = self._head + piece
+        elif piece == self._last_head:
+            return self._repeat()
+        else:
+            head = self._head = piece
+            self.headers = {}
         if len(head) > self._header_bytes_max:
             raise BadRequest(HEAD_TOO_LARGE)
         try:
@@ -259,6 +292,14 @@ class RequestParser:
         self._tail = b""
         return self._judge_head()
 
+    def _repeat(self) -> Event:
+        """Take what is known of a head that came before; httptools need not see it again."""
+        self._is_repeated = self._head_done = True
+        self._tail = b""
+        self._remaining = self._last_remaining
+        self._complete = self._remaining <= 0
+        return REQUEST if self._complete else NEED_DATA
+
     def _next_of_body(self) -> Event:
         """Feed one piece of the body; the request is there when that was its end."""
         before = self._size
@@ -269,6 +310,10 @@ class RequestParser:
             piece = self._data[start:end]
         else:
             piece = self._take_to_blank_line()
+        if self._is_repeated:
+            self.on_body(piece)
+            self._complete = self._remaining == 0
+            return REQUEST if self._complete else NEED_DATA
         try:
             self._parser.feed_data(piece)
         except HttpParserError:
@@ -300,7 +345,7 @@ class RequestParser:
         if not http_1_0 and version != "1.1":
             raise BadRequest(INVALID_REQUEST)
         host = headers.get("host")
-        if (host is None and not http_1_0) or (host is not None and not _is_host(host)):
+        if (host is None and not http_1_0) or (host is not None and not is_host(host)):
             raise BadRequest(INVALID_HOST)
         connection = headers.get("connection")
         if connection is None:
@@ -308,13 +353,17 @@ class RequestParser:
         else:
             tokens = [token.strip() for token in connection.lower().split(",")]
             self.keep_alive = "close" not in tokens and (not http_1_0 or "keep-alive" in tokens)
-        self._split_target()
+        self.path, self.query = split_target(self._target)
         if not self.path.startswith("/api/"):
             return FOREIGN
-        self._head = b""
+        event = REQUEST if self._complete else NEED_DATA
         if "content-length" in headers or "transfer-encoding" in headers:
-            return self._judge_framing()
-        return REQUEST if self._complete else NEED_DATA
+            event = self._judge_framing()
+        is_repeatable = self._complete or (self._remaining > 0 and not self.expects_continue)
+        self._last_head = self._head if is_repeatable and event is not TOO_LARGE else b""
+        self._last_remaining = self._remaining
+        self._head = b""
+        return event
 
     def _judge_framing(self) -> Event:
         """Find out how the body ends, and whether it is too large before it has come."""
@@ -324,26 +373,16 @@ class RequestParser:
             if coding.lower() != "chunked" or self.http_1_0:
                 raise BadRequest(INVALID_REQUEST)
         else:
-            self._remaining = int(headers["content-length"])
+            length = headers["content-length"]
+            if len(length) > _LENGTH_DIGITS_MAX:
+                raise BadRequest(INVALID_REQUEST)
+            self._remaining = int(length)
         if not self._complete and "expect" in headers and not self.http_1_0:
             self.expects_continue = headers["expect"].lower() == "100-continue"
         if self._remaining > self._body_bytes_max:
             self._too_large = True
             return TOO_LARGE
         return REQUEST if self._complete else NEED_DATA
-
-    def _split_target(self) -> None:
-        """Take path and query out of the target, in whichever of its forms it came."""
-        target = self._target.decode("latin-1")
-        if not target.startswith("/"):
-            scheme, found, rest = target.partition("://")
-            if found and scheme.isalpha():  # the absolute form, which a proxy may send
-                authority, slash, after = rest.partition("/")
-                query = authority.partition("?")[1:]
-                target = slash + after if slash else "/" + "".join(query)
-        target = target.partition("#")[0] if "#" in target else target
-        path, _, self.query = target.partition("?")
-        self.path = unquote(path) if "%" in path else path
 
     def _take_to_blank_line(self) -> bytes:
         """Take bytes up to and including the next blank line, or all there are.

@@ -213,6 +213,11 @@ BAD = {
     "a list of lengths": b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 1, 1\r\n\r\na",
     "a signed length": b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: +1\r\n\r\na",
     "a negative length": b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: -1\r\n\r\na",
+    "a length of more digits than int() takes": b"POST /api/x HTTP/1.1\r\n"
+    + H
+    + b"Content-Length: "
+    + b"0" * 5000
+    + b"1\r\n\r\na",
     "a huge length": b"POST /api/x HTTP/1.1\r\n"
     + H
     + b"Content-Length: "
