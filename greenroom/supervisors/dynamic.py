@@ -86,7 +86,7 @@ class DynamicSupervisor(Generic[Role]):
         self._cells: dict[Any, Cell[Role]] = {}
         self._ready: deque[Cell[Any]] = deque()
         self._wake = trio.Event()
-        self._timers = TimerQueue()
+        self.timers = TimerQueue()
         self._budgets: dict[Any, RestartBudget] = {}
         self._idle_since: dict[Any, tuple[int, float]] = {}
         self._nursery: trio.Nursery | None = None
@@ -100,7 +100,7 @@ class DynamicSupervisor(Generic[Role]):
         """
         try:
             async with trio.open_nursery() as nursery:
-                await nursery.start(self._timers.run)
+                await nursery.start(self.timers.run)
                 self._nursery = nursery
                 for cell in self._cells.values():
                     if cell.state is CellState.LOADING:
@@ -282,7 +282,7 @@ class DynamicSupervisor(Generic[Role]):
 
     def _start(self, cell: Cell[Role], actor: Actor[Role]) -> None:
         """Begin an incarnation."""
-        actor.timers = ActorTimers(self._timers, cell)
+        actor.timers = ActorTimers(self.timers, cell)
         try:
             actor.on_start()
         except Exception as error:  # noqa: BLE001 - a bug in one actor's hook is his alone

@@ -269,6 +269,20 @@ async def test_timers_go_before_what_users_sent(
     assert log == [2, 1]
 
 
+async def test_timers_replaced_again_and_again_do_not_pile_up_and_the_last_of_each_is_delivered(
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
+) -> None:
+    refs = [counters.ref(key) for key in range(3)]
+    for _ in range(1000):
+        for ref in refs:
+            await ref.ask(Remind("a", 100, 1))
+    assert len(counters.timers) < 200
+    await trio.sleep(101)
+    assert [await ref.ask(Read()) for ref in refs] == [1, 1, 1]
+
+
 # Passivation and stop
 
 

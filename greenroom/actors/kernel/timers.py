@@ -16,28 +16,39 @@ if TYPE_CHECKING:
 
 _Entry = tuple[float, int]
 
+_STALE_MIN = 64
+"""So few stale timers are not worth looking for."""
+
 
 class TimerQueue:
     """All timers of one supervisor in one heap, served by one task; an idle actor costs none.
 
-    A stopped or replaced timer stays in the heap until it is due (lazy deletion, the usual trade
-    of a binary heap), and is then found to be no longer its cell's and dropped.
+    A stopped or replaced timer stays in the heap until it is due, and is then found to be no longer
+    its cell's, or until the heap has doubled and all such are dropped: so it holds about twice as
+    many as are running, at most. An actor has one timer a name, and names are the actor's code's.
     """
 
     def __init__(self) -> None:
         """Start empty."""
         self._heap: list[tuple[float, int, Cell[Any], str, Command[Any, Any]]] = []
         self._count = 0
+        self._tidy_at = _STALE_MIN
         self._changed = trio.Event()
 
     def add(self, cell: Cell[Any], name: str, due: float, command: Command[Any, Any]) -> _Entry:
         """Queue a command for a cell at trio time `due`; the entry returned identifies it."""
+        if len(self._heap) >= self._tidy_at:
+            self._tidy()
         self._count += 1
         entry = (due, self._count)
         heapq.heappush(self._heap, (due, self._count, cell, name, command))
         if self._heap[0][1] == self._count:
             self._changed.set()
         return entry
+
+    def __len__(self) -> int:
+        """Return how many timers are held, stale ones among them."""
+        return len(self._heap)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Deliver what is due, until cancelled; what is left then is never delivered."""
@@ -56,6 +67,16 @@ class TimerQueue:
             if cell.timers is not None and cell.timers.get(name) == (due, count):
                 del cell.timers[name]
                 cell.tell_first(command)
+
+    def _tidy(self) -> None:
+        """Drop what is stale."""
+        self._heap = [
+            entry
+            for entry in self._heap
+            if entry[2].timers and entry[2].timers.get(entry[3]) == entry[:2]
+        ]
+        heapq.heapify(self._heap)
+        self._tidy_at = 2 * len(self._heap) + _STALE_MIN
 
 
 class ActorTimers:
