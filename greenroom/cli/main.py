@@ -23,7 +23,6 @@ from greenroom.cli.players import player
 from greenroom.cli.serve import serve
 
 EXIT_FAILURE = 1
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 

@@ -56,7 +56,7 @@ async def _admin_caller(world: World, texts: TokenTexts, request: Request) -> Ad
     key = request.headers.get(_admin_key)
     if not key:
         raise TokenMissing(texts.token_missing)
-    if not await identify_admin(world, identity, key):
+    if not await identify_admin(identity, key):
         raise TokenInvalid(texts.token_invalid)
     return AdminCaller(world, request.address, identity.game, identity.game_id)
 

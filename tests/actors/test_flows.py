@@ -159,7 +159,7 @@ async def test_junk_never_reaches_the_database(autojump_clock: MockClock, arena:
         with pytest.raises(InvalidPlayerToken):
             await identify(arena, junk)
         assert await identify_game(arena.world, junk) is None
-        assert not await identify_admin(arena.world, arena.game, junk)
+        assert not await identify_admin(arena.game, junk)
     assert arena.memory.reads == []
 
 

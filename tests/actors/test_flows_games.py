@@ -52,9 +52,9 @@ async def test_a_game_is_known_by_its_keys_active_or_not(autojump_clock: MockClo
             found = await identify_game(world, keys.api_token)
             assert found is not None
             assert found.game_id == game.game_id
-            assert await identify_admin(world, found, keys.api_private_token)
-            assert not await identify_admin(world, found, keys.api_token)
-            assert not await identify_admin(world, found, make_game_keys().api_private_token)
+            assert await identify_admin(found, keys.api_private_token)
+            assert not await identify_admin(found, keys.api_token)
+            assert not await identify_admin(found, make_game_keys().api_private_token)
         assert memory.reads == ["game_by_api_key", "game"]
         assert await identify_game(world, keys.api_private_token) is None
 
@@ -63,11 +63,11 @@ async def test_rotated_keys_are_dead_at_once(autojump_clock: MockClock, arena: A
     keys = make_game_keys()
     await rotate_game_keys(arena.world, arena.game.game_id, keys)
     assert await identify_game(arena.world, arena.keys.api_token) is None
-    assert not await identify_admin(arena.world, arena.game, arena.keys.api_private_token)
+    assert not await identify_admin(arena.game, arena.keys.api_private_token)
     found = await identify_game(arena.world, keys.api_token)
     assert found is not None
     assert found.game_id == arena.game.game_id
-    assert await identify_admin(arena.world, found, keys.api_private_token)
+    assert await identify_admin(found, keys.api_private_token)
     with pytest.raises(GameNotFound):
         await rotate_game_keys(arena.world, 999, keys)
 
@@ -113,7 +113,7 @@ async def test_a_deleted_game_is_gone_with_its_keys_and_players(
     await delete_game(arena.world, arena.game.game_id, deleted.append)
     assert deleted == [1]
     assert await identify_game(arena.world, arena.keys.api_token) is None
-    assert not await identify_admin(arena.world, arena.game, arena.keys.api_private_token)
+    assert not await identify_admin(arena.game, arena.keys.api_private_token)
     with pytest.raises(GameNotFound):
         await delete_game(arena.world, arena.game.game_id)
     await trio.sleep(150)

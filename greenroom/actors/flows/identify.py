@@ -73,11 +73,7 @@ async def identify_game(world: World, api_token: str) -> GameIdentity | None:
     return GameIdentity(game, found.game_id)
 
 
-async def identify_admin(
-    world: World,  # noqa: ARG001 - all three identify in a world
-    game: GameIdentity,
-    private_token: str,
-) -> bool:
+async def identify_admin(game: GameIdentity, private_token: str) -> bool:
     """Return whether this is the game's admin key.
 
     Raises:
