@@ -223,6 +223,11 @@ BAD = {
     + b"Content-Length: "
     + b"9" * 30
     + b"\r\n\r\n",
+    "a length of many digits": b"POST /api/x HTTP/1.1\r\n"
+    + H
+    + b"Content-Length: "
+    + b"0" * 99
+    + b"1\r\n\r\na",
     "length and coding": b"POST /api/x HTTP/1.1\r\n"
     + H
     + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -356,6 +361,40 @@ def test_names_and_hosts_remembered_are_bounded():
     for number in range(3_000):
         name = b"X-%d: y\r\nHost: h%d\r\n\r\n" % (number, number)
         assert parse([b"GET /api/x HTTP/1.1\r\n" + name])[-1] == "DONE"
+
+
+def test_a_head_that_comes_again_is_not_parsed_again_and_means_the_same():
+    head = b"POST /api/x?q HTTP/1.1\r\n" + H + b"Content-Length: 3\r\n\r\n"
+    other = b"POST /api/y HTTP/1.1\r\n" + H + b"Content-Length: 2\r\n\r\n"
+    data = head + b"abc" + head + b"def" + other + b"gh" + head + b"ijk" + other + b"\r\n"
+    headers = {"content-length": "3"}
+    expected = [
+        request_of("POST", "/api/x", b"abc", query="q", headers=headers),
+        request_of("POST", "/api/x", b"def", query="q", headers=headers),
+        request_of("POST", "/api/y", b"gh", headers={"content-length": "2"}),
+        request_of("POST", "/api/x", b"ijk", query="q", headers=headers),
+        request_of("POST", "/api/y", b"\r\n", headers={"content-length": "2"}),
+        "DONE",
+    ]
+    for pieces in splits(data):
+        assert parse(pieces) == expected
+
+    reader = parser()
+    reader.receive(head + b"abc" + head + b"def")
+    assert reader.next() is REQUEST
+    first = reader.headers
+    assert reader.next() is REQUEST
+    assert reader.headers is first
+
+
+@pytest.mark.parametrize("between", ["chunks", "a body that is too large, then a request"])
+def test_a_head_that_comes_again_after_another_is_understood(between: str):
+    data, requests = GOOD[between]
+    get, [request] = GOOD["a GET"]
+    whole = get + data + get + data + data + get + get
+    expected = [request, *requests, request, *requests, *requests, request, request, "DONE"]
+    assert parse([whole]) == expected
+    assert parse([whole[i : i + 7] for i in range(0, len(whole), 7)]) == expected
 
 
 @given(st.data())
