@@ -30,7 +30,7 @@ from prometheus_client.core import (
 
 from greenroom.http.errors import error_answer, invalid_endpoint
 from greenroom.http.request import Answer, Request
-from greenroom.supervisors.tree import TreeNode
+from greenroom.supervisors.tree import ACTORS, TreeNode
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS_BOUNDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
@@ -77,14 +77,18 @@ Source = Callable[[], Iterable[Sample]]
 
 
 def tree_samples(tree: TreeNode) -> Iterator[Sample]:
-    """Tell of each node of the supervision tree its restarts and what waits in its mailboxes."""
+    """Tell of each node of the supervision tree its restarts and what waits in its mailboxes.
+
+    Single actors are left out: each label that ever was stays a time series in Prometheus.
+    """
     waiting: list[tuple[str, TreeNode]] = [(tree.name, tree)]
     while waiting:
         path, node = waiting.pop()
         labels = {"node": path}
         yield Sample("greenroom_restarts", "Restarts by node.", node.restarts, labels, "counter")
         yield Sample("greenroom_mailbox_commands", "Commands that wait.", node.mailbox, labels)
-        waiting.extend((f"{path}/{child.name}", child) for child in node.children)
+        if node.name != ACTORS:
+            waiting.extend((f"{path}/{child.name}", child) for child in node.children)
 
 
 def actor_samples(counts: dict[str, int]) -> Iterator[Sample]:

@@ -28,11 +28,14 @@ from greenroom.actors.kernel.errors import (
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.kernel.timers import ActorTimers, TimerQueue
 from greenroom.supervisors.policy import RestartBudget
-from greenroom.supervisors.tree import TreeNode
+from greenroom.supervisors.tree import ACTORS, TreeNode
 
 _logger = logging.getLogger(__name__)
 
 Role = TypeVar("Role")
+
+TROUBLED_MAX = 10
+"""Actors that the tree names: people read it."""
 
 Loader = Callable[[Any], Awaitable["Actor[Role] | None"]]
 
@@ -113,21 +116,16 @@ class DynamicSupervisor(Generic[Role]):
                 self.discard(key)
 
     def branches(self) -> list[TreeNode]:
-        """Return one node that sums up all actors, and one for each in trouble (ten at most)."""
-        troubled = [c for c in self._cells.values() if c.crashed or c.queued][:10]
-        queued = sum(cell.queued for cell in self._cells.values())
-        return [
-            TreeNode(
-                name=f"{len(self._cells)} active",
-                state="running",
-                restarts=self.restarts,
-                mailbox=queued,
-                children=[
-                    TreeNode(c.label, c.state.value, restarts=c.crashed, mailbox=c.queued)
-                    for c in troubled
-                ],
-            )
-        ]
+        """Return one node that sums up all actors, and below it some of those in trouble."""
+        troubled: list[TreeNode] = []
+        waiting = 0
+        for cell in self._cells.values():
+            queued = cell.queued
+            waiting += queued
+            if (queued or cell.crashed) and len(troubled) < TROUBLED_MAX:
+                troubled.append(TreeNode(cell.label, cell.state.value, cell.crashed, queued))
+        state = f"{len(self._cells)} active"
+        return [TreeNode(ACTORS, state, self.restarts, waiting, troubled)]
 
     async def _drain_forever(self) -> None:
         """Give actors with waiting commands their turns."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+ACTORS = "actors"
+"""The node that sums up all actors of a kind. Below it stand only those in trouble just now."""
+
 
 class TreeNode(msgspec.Struct, frozen=True):
     """One supervisor, service or kind of actor."""

@@ -421,3 +421,17 @@ async def test_the_log_says_where_an_actor_crashed(
         "counter/1 crashed at Add",
         "counter/1 crashed at its loading",
     ]
+
+
+async def test_the_tree_counts_actors_and_names_those_in_trouble(
+    counters: Counters, autojump_clock: Jump
+) -> None:
+    for key in range(12):
+        await counters.ref(key).ask(Read())
+    for key in range(2):
+        await expect_crash(counters.ref(key).ask, Add(13))
+    counters.ref(0).tell(Read())
+    (node,) = counters.branches()
+    assert (node.name, node.state, node.restarts, node.mailbox) == ("actors", "12 active", 2, 1)
+    troubled = [(child.name, child.state, child.restarts) for child in node.children]
+    assert troubled == [("counter/0", "loading", 1), ("counter/1", "loading", 1)]

@@ -15,7 +15,7 @@ from greenroom.http.metrics import (
     tree_samples,
 )
 from greenroom.http.request import Request
-from greenroom.supervisors.tree import TreeNode
+from greenroom.supervisors.tree import ACTORS, TreeNode
 
 
 def scrape(address: str = "127.0.0.1", **headers: str) -> Request:
@@ -98,3 +98,10 @@ async def test_the_page_is_what_prometheus_reads() -> None:
     assert samples["greenroom_odd",] == 1
     assert "process_open_fds" in text
     assert "never.php" not in text
+
+
+def test_no_single_actor_becomes_a_time_series() -> None:
+    actor = TreeNode("player/17", "up", 1, 2)
+    players = TreeNode("players", "running", 0, 2, [TreeNode(ACTORS, "5 active", 1, 2, [actor])])
+    nodes = {sample.labels["node"] for sample in tree_samples(players)}
+    assert nodes == {"players", "players/actors"}
