@@ -216,7 +216,9 @@ class Connection:
             parser.expects_continue = False
             self._write(CONTINUE)
         if self._out:
-            await self._flush()
+            self._sending = True
+            await self._wire.post(self._take_out())
+            self._sending = False
         if parser.in_message:
             if not self._body.hold(parser.body_bytes):
                 raise _Overloaded
@@ -349,16 +351,19 @@ class Connection:
         self._out_bytes += len(data)
 
     async def _flush(self) -> None:
-        """Send what waits, in one write."""
-        out = self._out
-        if not out:
-            return
-        data = out[0] if len(out) == 1 else b"".join(out)
-        out.clear()
-        self._out_bytes = 0
+        """Send what waits, in one write, behind what was posted."""
+        data = self._take_out()
         self._sending = True
         await self._wire.send(data)
         self._sending = False
+
+    def _take_out(self) -> bytes:
+        """Return what waits to be sent, in one piece."""
+        out = self._out
+        data = out[0] if len(out) == 1 else b"".join(out)
+        out.clear()
+        self._out_bytes = 0
+        return data
 
 
 async def _close_parts(parts: AsyncIterator[bytes]) -> None:

@@ -19,6 +19,7 @@ from greenroom.http.hypercorn_server import HypercornServer
 from greenroom.http.options import HttpOptions
 from greenroom.http.quart_app import Discovery, build_app
 from greenroom.http.reaper import Reaper
+from greenroom.http.sender import Sender
 from greenroom.http.tls import server_context
 from greenroom.http.wire import (
     ConnectionLost,
@@ -58,6 +59,7 @@ class HttpServer:
         self._tls = server_context(options.tls_certificate_file, options.tls_key_file)
         self._writer = AnswerWriter(time.time())
         self._reaper = Reaper(options, self._writer)
+        self._sender = Sender()
         self._bodies = BodyBudget(options.bodies_bytes_max)
         self._context = ConnectionContext(
             options, answerer, self._writer, self._reaper, self._bodies
@@ -115,6 +117,7 @@ class HttpServer:
         with trio.CancelScope(shield=True):
             async with trio.open_nursery() as helpers:
                 helpers.start_soon(self._reaper.run)
+                helpers.start_soon(self._sender.run)
                 async with trio.open_nursery() as connections:
                     task_status.started(connections)
                     await stop.wait()
@@ -164,7 +167,7 @@ class HttpServer:
     async def _refuse_patiently(self, connected: socket.socket) -> None:
         """Answer 429 and close once the client can have read it."""
         answer = too_many_requests(RETRY_AFTER_SECONDS)
-        wire = SocketWire(connected)
+        wire = SocketWire(connected, self._sender)
         try:
             with trio.move_on_after(self._options.linger_seconds_max):
                 await wire.send(self._writer.encode(answer, close=True))
@@ -200,7 +203,7 @@ class HttpServer:
             if self._options.server == "hypercorn":
                 await self._hand_over(_stream(connected), b"")
                 return
-            wire = SocketWire(connected)
+            wire = SocketWire(connected, self._sender)
         else:
             stream = await self._shake_hands(_stream(connected), self._tls)
             if stream is None:

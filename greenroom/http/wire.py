@@ -13,6 +13,8 @@ from typing import Protocol
 
 import trio
 
+from greenroom.http.sender import Sender
+
 RECEIVE_BYTES = 1 << 16
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """`struct linger`: on, zero seconds."""
@@ -44,6 +46,13 @@ class Wire(Protocol):
         """
         ...
 
+    async def post(self, data: bytes) -> None:
+        """Send soon, behind everything posted before; waits only for what is overdue.
+
+        That it broke is told by whatever is called next.
+        """
+        ...
+
     async def finish_sending(self) -> None:
         """Tell the peer that nothing more will come, where the protocol can."""
         ...
@@ -62,16 +71,25 @@ class Wire(Protocol):
 
 
 class SocketWire:
-    """A plain TCP connection; checkpoints in `receive`, and in `send` only when it must wait."""
+    """A plain TCP connection; checkpoints in `receive`, and in `send` only when it must wait.
 
-    __slots__ = ("_socket",)
+    What was posted and does not fit into the kernel's buffer is overdue: until a task of the
+    `Sender` has sent it, nothing is read and nothing more is sent.
+    """
 
-    def __init__(self, connected: socket.socket) -> None:
-        """Own a non-blocking connected socket."""
+    __slots__ = ("_overdue", "_posted", "_sender", "_socket")
+
+    def __init__(self, connected: socket.socket, sender: Sender) -> None:
+        """Own a non-blocking connected socket; post through a sender."""
         self._socket = connected
+        self._sender = sender
+        self._posted = b""
+        self._overdue: trio.Event | None = None
 
     async def receive(self) -> bytes:
         """See `Wire`."""
+        if self._overdue is not None:
+            await self._overdue.wait()
         connected = self._socket
         while True:
             await trio.lowlevel.wait_readable(connected)
@@ -82,8 +100,53 @@ class SocketWire:
             except OSError as error:
                 raise ConnectionLost from error
 
+    async def post(self, data: bytes) -> None:
+        """See `Wire`."""
+        if self._overdue is not None:
+            await self._overdue.wait()
+        if not self._posted:
+            self._sender.add(self)
+        self._posted += data
+
+    def flush(self) -> bool:
+        """See `Flushable`."""
+        data = self._posted
+        if not data:  # it went with what was sent directly since
+            return True
+        try:
+            sent = self._socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError:  # closed or broken: the connection's own task finds out by itself
+            sent = len(data)
+        if sent == len(data):
+            self._posted = b""
+            return True
+        self._posted = data[sent:]
+        self._overdue = trio.Event()
+        return False
+
+    async def send_rest(self) -> None:
+        """See `Flushable`."""
+        rest, overdue = self._posted, self._overdue
+        assert overdue is not None
+        try:
+            await self._send_rest(memoryview(rest))
+        except (ConnectionLost, trio.ClosedResourceError):
+            pass
+        finally:
+            self._posted = b""
+            self._overdue = None
+            overdue.set()
+
     async def send(self, data: bytes) -> None:
         """See `Wire`."""
+        if self._overdue is not None:
+            await self._overdue.wait()
+        if self._posted:
+            data, self._posted = self._posted + data, b""
+        if not data:
+            return
         try:
             sent = self._socket.send(data)
         except (BlockingIOError, InterruptedError):
@@ -94,7 +157,12 @@ class SocketWire:
             await self._send_rest(memoryview(data)[sent:])
 
     async def _send_rest(self, rest: memoryview) -> None:
-        """Send what the kernel's buffer had no room for."""
+        """Send what the kernel's buffer had no room for.
+
+        Raises:
+            ConnectionLost: it broke.
+            trio.ClosedResourceError: it was closed meanwhile.
+        """
         try:
             while rest:
                 await trio.lowlevel.wait_writable(self._socket)
@@ -112,12 +180,20 @@ class SocketWire:
 
     async def close(self) -> None:
         """See `Wire`; never waits."""
-        self._socket.close()
+        self.flush()
+        self._close()
 
     async def abort(self) -> None:
         """Reset the connection: a plain close would look like the end of an HTTP/1.0 answer."""
         with contextlib.suppress(OSError):
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        self._close()
+
+    def _close(self) -> None:
+        """Close; a task that still sends what is overdue gets a `ClosedResourceError`."""
+        if self._overdue is not None:
+            trio.lowlevel.notify_closing(self._socket)
+        self._posted = b""
         self._socket.close()
 
     def stream(self) -> trio.SocketStream:
@@ -149,10 +225,16 @@ class StreamWire:
 
     async def send(self, data: bytes) -> None:
         """See `Wire`."""
+        if not data:
+            return
         try:
             await self._stream.send_all(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise ConnectionLost from error
+
+    async def post(self, data: bytes) -> None:
+        """See `Wire`; a stream has to be waited for in any case."""
+        await self.send(data)
 
     async def finish_sending(self) -> None:
         """See `Wire`; TLS has no such thing."""
