@@ -19,7 +19,9 @@ from pathlib import Path
 import msgspec
 
 from greenroom.actors.flows.games import GameKeys, create_game, make_game_keys
+from greenroom.actors.flows.ports import Accounts
 from greenroom.actors.flows.world import World
+from greenroom.actors.game.messages import Owner
 from greenroom.actors.player.tokens import hash_token
 from greenroom.control.errors import ControlError
 from greenroom.control.files import sync_directory, write_whole
@@ -27,7 +29,8 @@ from greenroom.control.ready import FirstGame
 
 FILE_NAME = "first-game.json"
 GAME_NAME = "first-game"
-OWNER_NAME = "local"
+LOCAL_OWNER = "local"
+"""The owner whom every installation has, with the plan `unlimited`."""
 
 _logger = logging.getLogger(__name__)
 
@@ -37,6 +40,18 @@ class _Kept(msgspec.Struct, frozen=True):
 
     api_token: str
     api_private_token: str
+
+
+async def local_owner(accounts: Accounts) -> Owner:
+    """Return the owner `local`, made when missing.
+
+    Raises:
+        StorageUnavailable: the database does not answer.
+
+    Cancellation: he may be there or not.
+    """
+    owner = await accounts.owner_by_name(LOCAL_OWNER)
+    return owner or await accounts.create_owner(LOCAL_OWNER, "unlimited")
 
 
 def first_game_file(data_dir: Path) -> Path:
@@ -139,8 +154,7 @@ async def _finish(world: World, kept: _Kept) -> FirstGame:
     if game is not None:
         game_id, owner_name = game.game_id, game.owner_name
     else:
-        owner = await accounts.owner_by_name(OWNER_NAME)
-        owner = owner or await accounts.create_owner(OWNER_NAME, "unlimited")
+        owner = await local_owner(accounts)
         keys = GameKeys(kept.api_token, kept.api_private_token)
         game_id, owner_name = await create_game(world, owner, GAME_NAME, keys), owner.name
     return FirstGame(

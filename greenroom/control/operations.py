@@ -23,14 +23,17 @@ from greenroom.actors.player.messages import DescribePlayer, PlayerView
 from greenroom.actors.player.rules import view
 from greenroom.control import messages
 from greenroom.control.errors import OperationRefused
-from greenroom.control.first_game import forget_first_game, keep_rotated_keys
+from greenroom.control.first_game import (
+    LOCAL_OWNER,
+    forget_first_game,
+    keep_rotated_keys,
+    local_owner,
+)
 from greenroom.control.messages import PAGE_PLAYERS_MAX, Operation
 from greenroom.control.office import Office
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import database_status
 
-LOCAL_OWNER = "local"
-"""The owner who is there from the start, with the plan `unlimited`."""
 OWNER_NAME_CHARACTERS_MAX = 100
 
 Result = TypeVar("Result")
@@ -82,7 +85,7 @@ async def set_plan(office: Office, ask: messages.SetPlan) -> messages.Owner:
 async def create_game(office: Office, ask: messages.CreateGame) -> messages.GameKeys:
     """Add a game; `local`, whom every installation has, is made when it is his first."""
     owner = (
-        await local_owner(office)
+        await local_owner(office.world.accounts)
         if ask.owner == LOCAL_OWNER
         else await _owner_named(office, ask.owner)
     )
@@ -200,13 +203,6 @@ async def show_database_address(
 ) -> messages.DatabaseAddress:
     """Say where the database is."""
     return messages.DatabaseAddress(as_url(office.conninfo))
-
-
-async def local_owner(office: Office) -> game_messages.Owner:
-    """Return the owner `local`, made when missing."""
-    accounts = office.world.accounts
-    owner = await accounts.owner_by_name(LOCAL_OWNER)
-    return owner or await accounts.create_owner(LOCAL_OWNER, "unlimited")
 
 
 async def schema_of(conninfo: str) -> messages.Schema:

@@ -8,14 +8,16 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import msgspec
 import pytest
 
 from greenroom import __version__
+from greenroom.actors.game.messages import Plan
 from greenroom.cli import perform
+from greenroom.cli.common import PLANS
 from greenroom.cli.main import cli, main
 from greenroom.cli.output import shown
 from greenroom.control import messages
@@ -55,6 +57,10 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(perform, "perform", answer)
     return queue
+
+
+def test_the_command_line_offers_the_plans_that_there_are() -> None:
+    assert tuple(PLANS) == get_args(Plan)
 
 
 def test_every_command_of_the_issue_is_there() -> None:
