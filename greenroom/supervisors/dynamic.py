@@ -18,7 +18,7 @@ import trio
 
 from greenroom.actors.kernel.actor import Actor
 from greenroom.actors.kernel.cell import Cell, CellState
-from greenroom.actors.kernel.durability import Durability
+from greenroom.actors.kernel.durability import Batch, Durability
 from greenroom.actors.kernel.errors import (
     ActorCrashed,
     ActorStopped,
@@ -92,6 +92,8 @@ class DynamicSupervisor(Generic[Role]):
         self.timers = TimerQueue()
         self._budgets: dict[Any, RestartBudget] = {}
         self._idle_since: dict[Any, tuple[int, float]] = {}
+        self._left_behind: dict[Any, Batch] = {}
+        """What discarded actors have changed and the database does not hold yet, by key."""
         self._nursery: trio.Nursery | None = None
 
     # The service.
@@ -185,6 +187,10 @@ class DynamicSupervisor(Generic[Role]):
         """Take an actor out of memory at once; whoever is queued gets `ActorStopped`."""
         cell = self._cells.get(key)
         if cell is not None:
+            batch = cell.in_flight
+            if batch is not None and self._nursery is not None:  # else nobody will be loaded
+                left = {k: b for k, b in self._left_behind.items() if not b.settled}
+                self._left_behind = {**left, key: batch}
             self._forget(cell, ActorStopped(f"{cell.label} is not there"))
 
     def keys(self) -> Iterator[Any]:
@@ -199,7 +205,7 @@ class DynamicSupervisor(Generic[Role]):
         """Make a place for an actor."""
         if len(self._cells) >= self.bounds.actors_max:
             raise MailboxFull(f"{self.bounds.actors_max} actors are in memory already")
-        cell: Cell[Role] = Cell(self, self.kind, key)
+        cell: Cell[Role] = Cell(self, self.kind, key, self._left_behind.pop(key, None))
         self._cells[key] = cell
         return cell
 

@@ -435,3 +435,20 @@ async def test_the_tree_counts_actors_and_names_those_in_trouble(
     assert (node.name, node.state, node.restarts, node.mailbox) == ("actors", "12 active", 2, 1)
     troubled = [(child.name, child.state, child.restarts) for child in node.children]
     assert troubled == [("counter/0", "loading", 1), ("counter/1", "loading", 1)]
+
+
+async def test_an_actor_discarded_with_a_change_in_flight_is_read_again_when_that_has_settled(
+    counters: Counters, committer: HandCommitter, autojump_clock: Jump
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.automatic = False
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ref.ask, Add(5))
+        await settle_down()
+        counters.discard(1)
+        ref.tell(Read())
+        await trio.sleep(5)
+        assert committer.loads == ["counter/1"]
+        committer.commit()
+    assert await ref.ask(Read()) == 5

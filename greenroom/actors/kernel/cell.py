@@ -107,11 +107,11 @@ class Cell(Generic[Role]):
         "timers",
     )
 
-    def __init__(self, host: CellHost, kind: str, key: Any) -> None:
-        """Make a cell that is loading."""
+    def __init__(self, host: CellHost, kind: str, key: Any, after: Batch | None = None) -> None:
+        """Make a cell that is loading; `after` holds a change of an earlier cell of the actor's."""
         self._host = host
         self._mailbox: Mailbox | None = None
-        self._batch: Batch | None = None
+        self._batch = after
         self._stopped: trio.Event | None = None
         self.kind = kind
         self.key = key
