@@ -146,7 +146,7 @@ async def _cancel_when_idle(
     Where its timer runs it is let to go first, for it says goodbye.
     """
     seconds = options.idle_seconds_max + options.linger_seconds_max
-    while (left := seconds - fence.idle_seconds()) > 0:
+    while (left := seconds - fence.idle_seconds()) > 0:  # noqa: ASYNC110  there is no event
         await trio.sleep(left)
     scope.cancel()
 
