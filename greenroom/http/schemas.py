@@ -84,7 +84,9 @@ def integer_schema(field: Field) -> Schema:
 
 
 def _lenient_integer_schema(field: Field) -> Schema:
-    pattern = _KEY_PATTERN if field.missing_text else rf"^([+-]?[0-9]{{1,{INTEGER_DIGITS_MAX}}})?$"
+    # among others in a list, as in a required field, nothing is no integer
+    is_needed = field.missing_text is not None or field.type is not int
+    pattern = _KEY_PATTERN if is_needed else rf"^([+-]?[0-9]{{1,{INTEGER_DIGITS_MAX}}})?$"
     return {"anyOf": [integer_schema(field), {"type": "string", "pattern": pattern}]}
 
 
