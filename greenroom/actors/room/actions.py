@@ -1,0 +1,172 @@
+"""Actions: a member asks, a target answers. Pure.
+
+    pending ── CompleteAction by its target ──► completed | failed, kept for its sender
+    pending ── its target leaves ─────────────► failed
+    any     ── its sender leaves ─────────────► gone
+
+A result is kept for an hour, and no more than `RESULTS_MAX` of one sender.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from greenroom.actors.room.events import ActionProcessed, ActionsSent
+from greenroom.actors.room.groups import find_targets
+from greenroom.actors.room.messages import (
+    ActionResult,
+    CompleteAction,
+    PendingAction,
+    SendActions,
+    Sent,
+)
+from greenroom.actors.room.refusals import ActionNotFound, TooManyActions
+from greenroom.actors.room.state import Action, Result, Room
+
+PENDING_MAX: Final = 1_000
+PENDING_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Unanswered actions of one room, and the bytes of what they carry; beyond: `TooManyActions`."""
+
+SHOWN_MAX: Final = 50
+RESULTS_MAX: Final = 50
+"""Results of one sender; beyond, the oldest are dropped."""
+RESULTS_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Bytes of all results of a room, likewise; the newest is kept whatever its size."""
+RESULT_SECONDS_MAX: Final = 3_600
+
+
+def decide_send(room: Room, command: SendActions, now: int) -> tuple[tuple[ActionsSent, ...], Sent]:
+    """Ask each of the targets; nobody there to ask is a success with none.
+
+    Raises:
+        OnlyHostTargetsOthers, NoValidTargets: see `find_targets`.
+        TooManyActions: too many wait already.
+    """
+    target_ids = find_targets(room, command.player_id, command.targets)
+    if not target_ids:
+        return (), Sent((), ())
+    request_bytes = len(command.request_data) * len(target_ids)
+    if (
+        len(room.actions) + len(target_ids) > PENDING_MAX
+        or _pending_bytes(room) + request_bytes > PENDING_BYTES_MAX
+    ):
+        raise TooManyActions
+    ids = tuple(_action_id(command.seed, index) for index in range(len(target_ids)))
+    event = ActionsSent(
+        command.player_id,
+        command.action_type,
+        command.request_data,
+        tuple(zip(ids, target_ids, strict=True)),
+        now,
+    )
+    return (event,), Sent(ids, target_ids)
+
+
+def decide_complete(room: Room, command: CompleteAction, now: int) -> ActionProcessed:
+    """Take the target's answer.
+
+    Raises:
+        ActionNotFound: no such action waits for him.
+    """
+    action = room.actions.get(command.action_id)
+    if action is None or action.target_id != command.player_id:
+        raise ActionNotFound
+    return ActionProcessed(command.action_id, command.status, command.response_data, now)
+
+
+def pending(room: Room, player_id: int) -> tuple[PendingAction, ...]:
+    """Return what a member is asked to do, oldest first."""
+    waiting = (a for a in room.actions.values() if a.target_id == player_id)
+    return tuple(
+        PendingAction(
+            action_id=action.action_id,
+            player_id=action.sender_id,
+            player_name=room.members[action.sender_id].player_name,
+            is_host=action.sender_id == room.host_id,
+            target_id=action.target_id,
+            action_type=action.action_type,
+            request_data=action.request_data,
+            created_at=action.created_at,
+        )
+        for action in islice(waiting, SHOWN_MAX)
+    )
+
+
+def results(room: Room, player_id: int, now: int) -> tuple[ActionResult, ...]:
+    """Return what came of a member's actions within the last hour, newest first."""
+    return tuple(
+        ActionResult(
+            action_id=result.action_id,
+            action_type=result.action_type,
+            status=result.status,
+            response_data=result.response_data,
+            target_id=result.target_id,
+            is_host=result.target_id == room.host_id,
+            processed_at=result.processed_at,
+        )
+        for result in reversed(room.results)
+        if result.sender_id == player_id and now - result.processed_at < RESULT_SECONDS_MAX
+    )
+
+
+def add(room: Room, event: ActionsSent) -> None:
+    """Let new actions wait for their targets."""
+    for action_id, target_id in event.actions:
+        room.actions[action_id] = Action(
+            action_id, event.player_id, target_id, event.action_type, event.request_data, event.at
+        )
+
+
+def process(room: Room, event: ActionProcessed) -> None:
+    """Turn an action into its result."""
+    action = room.actions.pop(event.action_id)
+    room.results.append(
+        Result(
+            action.action_id,
+            action.sender_id,
+            action.target_id,
+            action.action_type,
+            event.status,
+            event.response_data,
+            event.at,
+        )
+    )
+    room.results = list(_kept(room.results, event.at))[::-1]
+
+
+def forget_member(room: Room, player_id: int, now: int) -> None:
+    """Void what somebody who left has asked for; fail what he was asked."""
+    for action in list(room.actions.values()):
+        if action.sender_id == player_id:
+            del room.actions[action.action_id]
+        elif action.target_id == player_id:
+            process(room, ActionProcessed(action.action_id, "failed", None, now))
+    room.results = [result for result in room.results if result.sender_id != player_id]
+
+
+def _kept(results: list[Result], now: int) -> Iterator[Result]:
+    """Yield the results that are kept, newest first."""
+    counts: dict[int, int] = {}
+    size = 0
+    for result in reversed(results):
+        size += _size(result)
+        if size > RESULTS_BYTES_MAX and result is not results[-1]:
+            return
+        count = counts[result.sender_id] = counts.get(result.sender_id, 0) + 1
+        if count <= RESULTS_MAX and now - result.processed_at < RESULT_SECONDS_MAX:
+            yield result
+
+
+def _size(result: Result) -> int:
+    return 0 if result.response_data is None else len(result.response_data)
+
+
+def _pending_bytes(room: Room) -> int:
+    return sum(len(action.request_data) for action in room.actions.values())
+
+
+def _action_id(seed: bytes, index: int) -> str:
+    return hashlib.blake2b(seed + bytes((index,)), digest_size=16).hexdigest()

@@ -1,0 +1,304 @@
+"""What rooms are asked and what they answer. Events and refusals stand in files of their own.
+
+`player_id` in a command is the member who acts. Times are in Unix seconds, documents the bytes of
+JSON objects.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from greenroom.actors.kernel.message import Command
+from greenroom.actors.room.events import ActionStatus, LeaveReason, NewMember
+
+GroupWord = Literal["all", "host", "others", "specific"]
+
+
+class RoomRole:
+    """Marks commands that rooms take."""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Some of a room's members, as one of them sees it: `others` is everybody but himself."""
+
+    word: GroupWord
+    player_ids: frozenset[int] = frozenset()
+    """Of `specific`."""
+
+
+# Replies.
+
+
+class RoomOpened(msgspec.Struct, frozen=True):
+    """A room that was just created."""
+
+    room_id: str
+    room_name: str
+    join_token: str
+
+
+class RosterEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A member, as another (or he himself: `is_local`) sees him."""
+
+    player_id: int
+    player_name: str
+    player_data: bytes
+    is_host: bool
+    is_online: bool
+    is_local: bool
+    joined_at: int
+    last_heartbeat: int
+
+
+class RoomListing(msgspec.Struct, frozen=True, kw_only=True):
+    """What anybody may see of a room."""
+
+    room_id: str
+    room_name: str
+    max_players: int
+    current_players: int
+    has_password: bool
+    host_switch: bool
+    can_leave: bool
+    realtime: bool
+    rules: bytes
+
+
+class PendingAction(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a member is asked to do; `is_host` is about who asks, `player_id`."""
+
+    action_id: str
+    player_id: int
+    player_name: str
+    is_host: bool
+    target_id: int
+    action_type: str
+    request_data: bytes
+    created_at: int
+
+
+class ActionResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of something that a member asked for; `is_host` is about the target."""
+
+    action_id: str
+    action_type: str
+    status: ActionStatus
+    response_data: bytes | None
+    target_id: int
+    is_host: bool
+    processed_at: int
+
+
+class UpdateView(msgspec.Struct, frozen=True, kw_only=True):
+    """An update as its target reads it."""
+
+    update_id: str
+    from_player_id: int
+    update_type: str
+    data: bytes
+    created_at: int
+
+
+class UpdatesPage(msgspec.Struct, frozen=True):
+    """Updates after a cursor, the cursor behind them, and how many had fallen off in between."""
+
+    updates: tuple[UpdateView, ...]
+    last_update: str | None
+    missed: int
+
+
+class RoomStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A room as one of its members sees it, and what waits for him there."""
+
+    room: RoomListing
+    join_token: str
+    is_host: bool
+    is_online: bool
+    player_name: str
+    joined_at: int
+    last_heartbeat: int
+    created_at: int
+    last_activity: int
+    pending_actions: tuple[PendingAction, ...]
+    pending_updates: tuple[UpdateView, ...]
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """Actions or updates that were sent: one id for each target, in the same order."""
+
+    ids: tuple[str, ...]
+    target_ids: tuple[int, ...]
+
+
+# Commands.
+
+
+class CreateRoom(Command[RoomRole, RoomOpened], frozen=True, kw_only=True):
+    """Come into being. Only ever the first command to a room without a state.
+
+    `room_name` None: named after its id. `members` holds the host, and is in joining order.
+    """
+
+    room_id: str
+    game_id: int
+    room_name: str | None
+    max_players: int
+    password_hash: bytes | None
+    join_token: str
+    host_switch: bool
+    can_leave: bool
+    realtime: bool
+    rules: bytes
+    host_id: int
+    members: tuple[NewMember, ...]
+
+
+class JoinRoom(Command[RoomRole, bool], frozen=True, kw_only=True):
+    """Take a seat; answers whether it made him the host (nobody was online to be it).
+
+    Refused: AlreadyInRoom, RoomInactive, RoomFull, IncorrectPassword.
+    """
+
+    player_id: int
+    player_name: str
+    player_data: bytes
+    password: str | None = None
+    join_token: str | None = None
+    is_invited: bool = False
+
+
+class ReadRoster(Command[RoomRole, tuple[RosterEntry, ...]], frozen=True):
+    """See who is in the room, the host first. Refused: NotInAnyRoom."""
+
+    player_id: int
+
+
+class LeaveRoom(Command[RoomRole, None], frozen=True):
+    """Give up one's seat. Refused: NotInAnyRoom, MayNotLeave."""
+
+    player_id: int
+
+
+class PutOut(Command[RoomRole, bool], frozen=True):
+    """Free a member's seat, whether he may leave or not; answers whether he had one."""
+
+    player_id: int
+    reason: LeaveReason
+
+
+class KeepSeat(Command[RoomRole, None], frozen=True):
+    """Give a sign of life. Refused: PlayerNotInAnyRoom."""
+
+    player_id: int
+
+
+class ReadCurrent(Command[RoomRole, RoomStatus | None], frozen=True):
+    """See the room and what waits in it; None for somebody who is not in it."""
+
+    player_id: int
+
+
+class StopRoom(Command[RoomRole, None], frozen=True):
+    """End the room. Refused: NotInAnyGameRoom, OnlyHostStops."""
+
+    player_id: int
+
+
+class KickMember(Command[RoomRole, None], frozen=True):
+    """Put a member out.
+
+    Refused: NotInAnyGameRoom, OnlyHostKicks, KickingOneself, MemberNotFound.
+    """
+
+    player_id: int
+    target_id: int
+
+
+class SetRoomPassword(Command[RoomRole, None], frozen=True):
+    """Set the password, None for none. Refused: NotInAnyRoom, OnlyHostSetsPassword."""
+
+    player_id: int
+    password_hash: bytes | None
+
+
+class SendActions(Command[RoomRole, Sent], frozen=True, kw_only=True):
+    """Ask members to do something. `seed` is 16 random bytes, which action ids are made of.
+
+    Refused: PlayerNotInAnyRoom, OnlyHostTargetsOthers, NoValidTargets, TooManyActions.
+    """
+
+    player_id: int
+    targets: Group
+    action_type: str
+    request_data: bytes
+    seed: bytes
+
+
+class ReadResults(Command[RoomRole, tuple[ActionResult, ...]], frozen=True):
+    """See what came of one's actions, newest first. Refused: PlayerNotInAnyRoom."""
+
+    player_id: int
+
+
+class ReadPending(Command[RoomRole, tuple[PendingAction, ...]], frozen=True):
+    """See what one is asked to do, oldest first. Refused: NotInAnyRoom."""
+
+    player_id: int
+
+
+class CompleteAction(Command[RoomRole, None], frozen=True):
+    """Say what came of an action. Refused: PlayerNotInAnyRoom, ActionNotFound."""
+
+    player_id: int
+    action_id: str
+    status: ActionStatus
+    response_data: bytes | None
+
+
+class SendUpdates(Command[RoomRole, Sent], frozen=True):
+    """Tell members something.
+
+    Refused: PlayerNotInAnyRoom, OnlyHostTargetsOthers, NoValidTargets.
+    """
+
+    player_id: int
+    targets: Group
+    update_type: str
+    data: bytes
+
+
+class PollUpdates(Command[RoomRole, UpdatesPage], frozen=True):
+    """Read updates after a cursor. Refused: PlayerNotInAnyRoom, NoValidSources."""
+
+    player_id: int
+    sources: Group
+    last_update: str | None
+
+
+class DescribeRoom(Command[RoomRole, RoomListing], frozen=True):
+    """See what anybody may see."""
+
+
+class RenameMember(Command[RoomRole, None], frozen=True):
+    """Take note of a member's new name; somebody else's changes nothing."""
+
+    player_id: int
+    player_name: str
+
+
+class NoteSilence(Command[RoomRole, None], frozen=True):
+    """Take note that a member has gone stale."""
+
+    player_id: int
+
+
+class NoteSignOfLife(Command[RoomRole, None], frozen=True):
+    """Take note that a member was heard of, by whatever call."""
+
+    player_id: int
+
+
+class LookAtClock(Command[RoomRole, None], frozen=True):
+    """Free the seats whose grace is over, and end the room if it is idle (a timer of its own)."""

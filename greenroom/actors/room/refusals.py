@@ -1,0 +1,189 @@
+"""How rooms refuse. The texts are matched whole by clients."""
+
+from __future__ import annotations
+
+from greenroom.actors.kernel.errors import NotFound, Refused
+
+ROOM_NAME_CHARACTERS_MAX = 120
+MAX_PLAYERS_MIN = 2
+MAX_PLAYERS_MAX = 16
+
+
+# Coming in.
+
+
+class AlreadyInRoom(Refused):
+    """He has a seat in a room, maybe this one."""
+
+    text = "You are already in a game room. Leave current room first."
+
+
+class CreatingInLobby(Refused):
+    """He has a seat in a lobby, and wants to open a room."""
+
+    text = "You cannot create a game room while in a matchmaking lobby."
+
+
+class JoiningInLobby(Refused):
+    """He has a seat in a lobby, and wants to join a room."""
+
+    text = "You cannot join a game room while in a matchmaking lobby."
+
+
+class RoomNotFound(NotFound):
+    """There is no such room in this game."""
+
+    text = "Room not found"
+
+
+class RoomInactive(Refused):
+    """The room has ended."""
+
+    text = "Room inactive"
+
+
+class RoomFull(Refused):
+    """Every seat is taken."""
+
+    text = "Room is full"
+
+
+class IncorrectPassword(Refused):
+    """Neither the password, nor the join token, nor an invite."""
+
+    text = "Incorrect password"
+
+
+class RoomNameTooLong(Refused):
+    """A name that no list could show."""
+
+    text = f"room_name must be at most {ROOM_NAME_CHARACTERS_MAX} characters"
+
+
+class MaxPlayersOutOfRange(Refused):
+    """Too small or too large for a room; for a lobby, too."""
+
+    text = f"max_players must be between {MAX_PLAYERS_MIN} and {MAX_PLAYERS_MAX}"
+
+
+# Without a seat: three texts for one thing, by the operation that was called.
+
+
+class NotInAnyRoom(Refused):
+    """Of players, leave, password and pending."""
+
+    text = "You are not in any room"
+
+
+class PlayerNotInAnyRoom(Refused):
+    """Of heartbeat, actions and updates."""
+
+    text = "Player is not in any room"
+
+
+class NotInAnyGameRoom(Refused):
+    """Of stop and kick."""
+
+    text = "You are not in any game room"
+
+
+# Members among themselves.
+
+
+class MayNotLeave(Refused):
+    """The room keeps its members (not its host)."""
+
+    text = "Players are not allowed to leave this room"
+
+
+class OnlyHostSetsPassword(Refused):
+    """A member would change the password."""
+
+    text = "Only host can update room password"
+
+
+class OnlyHostKicks(Refused):
+    """A member would put another out."""
+
+    text = "Only host can kick players"
+
+
+class OnlyHostStops(Refused):
+    """A member would end the room."""
+
+    text = "Only host can stop game room"
+
+
+class KickingOneself(Refused):
+    """The host would put himself out; he can leave."""
+
+    text = "You cannot kick yourself"
+
+
+class MemberNotFound(NotFound):
+    """Nobody in the room has this id."""
+
+    text = "Player not found in this room"
+
+
+# Actions and updates.
+
+
+class InvalidTargets(Refused):
+    """None of the four words for targets."""
+
+    text = "Invalid target players"
+
+
+class InvalidTargetIds(Refused):
+    """Specific targets, and an empty list of them."""
+
+    text = "Invalid target players ids"
+
+
+class TargetIdsMissing(Refused):
+    """Specific targets, and no list of them."""
+
+    text = "Missing required field: target_players_ids"
+
+
+class NoValidTargets(Refused):
+    """None of the specific targets is here."""
+
+    text = "No valid target players found"
+
+
+class OnlyHostTargetsOthers(Refused):
+    """A member would reach beyond the host."""
+
+    text = "Only the host can target other players"
+
+
+class InvalidSources(Refused):
+    """None of the four words for senders."""
+
+    text = "Invalid from players"
+
+
+class NoValidSources(Refused):
+    """None of the specific senders is here."""
+
+    text = "No valid source players found"
+
+
+class TooManyActions(Refused):
+    """The room holds as many unanswered actions as it may."""
+
+    text = "Too many unanswered actions in this room"
+
+
+class InvalidStatus(Refused):
+    """An action ends in one of two ways."""
+
+    text = "Status must be completed or failed"
+
+
+class ActionNotFound(NotFound):
+    """No action of this id waits for the caller."""
+
+    text = "Action not found or already processed"

@@ -1,0 +1,154 @@
+"""What a room is. `rules.apply` alone changes it, but for what is soft: see `Member`."""
+
+from __future__ import annotations
+
+import msgspec
+
+from greenroom.actors.room.events import ActionStatus, Delivery, UpdatesSent
+
+
+class RoomLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server's settings say about rooms."""
+
+    seat_grace_seconds: int = 300
+    """How long a member who went offline keeps his seat where members may leave."""
+    idle_seconds_max: int = 300
+    """How long a room lasts that nobody is online in."""
+    updates_max: int = 2_000
+    """Updates that a room keeps; beyond, the oldest fall off, and are counted as missed."""
+    updates_bytes_max: int = 2 * 1024 * 1024
+    """Bytes of all kept updates' data, likewise; the newest is kept whatever its size."""
+
+
+class Sending(msgspec.Struct, frozen=True):
+    """Kept updates that were sent together, and the journal entry that they stand in."""
+
+    sequence: int
+    event: UpdatesSent
+
+
+class Update(msgspec.Struct, frozen=True):
+    """A kept update in its target's inbox."""
+
+    delivery: Delivery
+    sending: Sending
+
+    @property
+    def number(self) -> int:
+        """Return where it stands among all updates of the room."""
+        return self.delivery.number
+
+    @property
+    def sender_id(self) -> int:
+        """Return who sent it."""
+        return self.sending.event.player_id
+
+
+class Fallen(msgspec.Struct):
+    """How many updates from one sender to one target have fallen off, and the last one's number."""
+
+    count: int = 0
+    last_number: int = 0
+
+
+GONE = 0
+"""Stands for all who have left, where senders are counted: no player has this id."""
+
+
+class Member(msgspec.Struct, kw_only=True):
+    """One seat. `last_heartbeat` and `read` are soft: they change without events."""
+
+    player_id: int
+    player_name: str
+    player_data: bytes
+    joined_at: int
+    joined_number: int
+    """The room's last update before he joined."""
+    last_heartbeat: int
+    offline_since: int | None = None
+    """When he went offline; None while he is online."""
+    received: int = 0
+    """How many updates were sent to him, fallen ones included."""
+    received_from: dict[int, int] = {}
+    """The same by sender, present members only, since the sender joined."""
+    fallen: dict[int, Fallen] = {}
+    """What fell off unkept, by sender; `GONE` for those who left."""
+    read: dict[int, int] = {}
+    """The highest number that he polled, by sender."""
+    inbox: list[Update] = []
+    """The kept updates to him, oldest first."""
+
+    @property
+    def is_online(self) -> bool:
+        """Return whether he was heard of lately."""
+        return self.offline_since is None
+
+
+class Action(msgspec.Struct, frozen=True):
+    """An action that waits for its target."""
+
+    action_id: str
+    sender_id: int
+    target_id: int
+    action_type: str
+    request_data: bytes
+    created_at: int
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A processed action, kept for its sender."""
+
+    action_id: str
+    sender_id: int
+    target_id: int
+    action_type: str
+    status: ActionStatus
+    response_data: bytes | None
+    processed_at: int
+
+
+class Room(msgspec.Struct, kw_only=True):
+    """A room's whole state."""
+
+    room_id: str
+    game_id: int
+    room_name: str
+    max_players: int
+    password_hash: bytes | None
+    join_token: str
+    host_switch: bool
+    can_leave: bool
+    realtime: bool
+    rules: bytes
+    host_id: int
+    created_at: int
+    last_activity: int
+    version: int = 0
+    """How many events made this state: the sequence of the last in the journal."""
+    members: dict[int, Member] = {}
+    """By id, in the order of their joining."""
+    silent_since: int | None = None
+    """Since when nobody is online; None while somebody is."""
+    ended_at: int | None = None
+    actions: dict[str, Action] = {}
+    """What waits for its target, oldest first."""
+    results: list[Result] = []
+    """What was processed, oldest first."""
+    last_number: int = 0
+    """The number of the last update."""
+    kept_from: int = 1
+    """The number of the oldest kept update; `last_number + 1` when none is kept."""
+    sendings: list[Sending] = []
+    """The kept updates as they were sent, oldest first."""
+    kept_bytes: int = 0
+    """Bytes of all kept updates' data."""
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether it has not ended."""
+        return self.ended_at is None
+
+    @property
+    def journal_kept_from(self) -> int:
+        """Return the oldest journal entry needed beside a snapshot; `version + 1` for none."""
+        return self.sendings[0].sequence if self.sendings else self.version + 1
