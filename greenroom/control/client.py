@@ -68,6 +68,10 @@ def _connected(path: Path) -> Generator[socket.socket]:
                 connection.connect(address)
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
             raise NoServer(f"No server runs on {path.parent}.") from None
+        except BlockingIOError:
+            raise SocketError(
+                "Too many commands wait for the server: try again when some have ended."
+            ) from None
         except OSError as error:
             raise SocketError(
                 f"Cannot reach the server through {path} ({error.strerror or error}): "

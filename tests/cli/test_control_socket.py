@@ -234,3 +234,14 @@ def test_every_operation_knows_its_name_and_its_result() -> None:
 def replace(monkeypatch: pytest.MonkeyPatch, operation: Any, run: Answering) -> None:
     entry = operations.Entry(operation, run)
     monkeypatch.setitem(operations.OPERATIONS, operation.name, entry)
+
+
+def test_a_crowd_before_the_socket_is_told_from_a_lack_of_permission(tmp_path: Path):
+    path = socket_path(tmp_path)
+    with contextlib.ExitStack() as crowd:
+        listener = crowd.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(path))
+        listener.listen(0)
+        crowd.enter_context(socket.socket(socket.AF_UNIX)).connect(str(path))
+        with pytest.raises(SocketError, match="Too many commands wait"):
+            client.call(path, messages.ShowTree())
