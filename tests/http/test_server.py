@@ -5,14 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
-import ssl
-from collections.abc import AsyncIterator
 from typing import Any
 
-import h2.config
-import h2.connection
-import h2.events
-import httpx
 import pytest
 import trio
 from http_kit import JSON, Echo, Running, exchange, read_all, replies, serving, until
@@ -20,7 +14,6 @@ from http_kit import JSON, Echo, Running, exchange, read_all, replies, serving, 
 from greenroom.http.options import HttpOptions
 from greenroom.http.request import Answer, Request
 from greenroom.http.server import HttpServer
-from greenroom.http.tls import TlsError
 from greenroom.sockets import ListenError
 
 H = b"Host: a\r\n"
@@ -287,14 +280,6 @@ async def test_a_large_body_is_refused_without_being_read(server: str):
         await stream.aclose()
 
 
-async def test_http_2_bodies_are_bounded_together():
-    async with serving(bodies_bytes_max=50_000, body_bytes_max=100_000) as running:
-        client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
-        assert (await client.request("POST", "/api/x", b"x" * 60_000))[0] == 429
-        assert (await client.request("POST", "/api/x", b"x" * 40_000))[0] == 200
-        await client.stream.aclose()
-
-
 async def test_a_stop_finishes_answers_and_closes_idle_connections():
     echo = Echo()
     async with serving(echo, stop_seconds_max=10) as running:
@@ -427,228 +412,6 @@ async def test_a_header_of_an_answer_cannot_break_out_of_its_line(
         assert "x-evil" not in answer.headers
         assert answer.headers["x-good"] == "c"
     assert "X-Evil" in caplog.text
-
-
-# HTTP/2
-
-
-class Http2:
-    """A client of one HTTP/2 connection."""
-
-    def __init__(self, stream: trio.abc.Stream) -> None:
-        self.stream = stream
-        config = h2.config.H2Configuration(header_encoding="utf-8")
-        self.connection = h2.connection.H2Connection(config)
-        self.connection.initiate_connection()
-
-    async def request(
-        self, method: str, path: str, body: bytes = b"", *, end: bool = True
-    ) -> tuple[int, dict[str, str], bytes]:
-        stream_id = self.connection.get_next_available_stream_id()
-        head = [(":method", method), (":path", path), (":authority", "a"), (":scheme", "http")]
-        self.connection.send_headers(stream_id, head, end_stream=end and not body)
-        for start in range(0, len(body), 16_000):
-            part = body[start : start + 16_000]
-            last = start + 16_000 >= len(body)
-            self.connection.send_data(stream_id, part, end_stream=end and last)
-        await self.stream.send_all(self.connection.data_to_send())
-        status, headers, received = 0, dict[str, str](), b""
-        while True:
-            data = await self.stream.receive_some()
-            assert data, "closed"
-            for event in self.connection.receive_data(data):
-                if isinstance(event, h2.events.ResponseReceived):
-                    headers = {str(k): str(v) for k, v in event.headers}
-                    status = int(headers[":status"])
-                elif isinstance(event, h2.events.DataReceived):
-                    received += event.data or b""
-                    self.connection.acknowledge_received_data(
-                        event.flow_controlled_length or 0, stream_id
-                    )
-                elif isinstance(event, h2.events.StreamEnded):
-                    return status, headers, received
-                elif isinstance(event, h2.events.StreamReset):
-                    return 0, headers, received
-            await self.stream.send_all(self.connection.data_to_send())
-
-
-@pytest.mark.parametrize("server", SERVERS)
-async def test_http_2_in_the_clear_reaches_the_same_endpoints(server: str):
-    async with serving(server=server, body_bytes_max=10_000) as running:
-        client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
-        status, headers, body = await client.request("POST", "/api/x?q=1", b"hello")
-        assert (status, headers["access-control-allow-origin"]) == (200, "*")
-        assert b'"query":"q=1"' in body
-        assert b'"body":"hello"' in body
-        assert (await client.request("GET", "/healthz"))[0] == 200
-        assert (await client.request("GET", "/nope"))[0] == 404
-        assert (await client.request("POST", "/api/x", b"x" * 20_000))[0] == 413
-        assert (await client.request("GET", "/api/stream"))[2] == b'{"success":true,"players":[]}'
-        assert (await client.request("GET", "/api/x"))[0] == 200
-        await client.stream.aclose()
-
-
-@pytest.mark.parametrize("server", SERVERS)
-async def test_an_upgrade_to_http_2_is_taken(server: str):
-    upgrade = (
-        b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
-        b"HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n\r\n"
-    )
-    async with serving(server=server) as running:
-        stream = await trio.open_tcp_stream("127.0.0.1", running.port)
-        await stream.send_all(GET[:-2] + upgrade)
-        data = bytearray()
-        while b'"path":"/api/x"' not in data:
-            data += await stream.receive_some()
-        assert data.startswith(b"HTTP/1.1 101 ")
-        await stream.aclose()
-
-
-async def test_an_http_2_body_that_does_not_come_is_answered_400():
-    async with serving(request_seconds_max=0.2) as running:
-        client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
-        status, _, body = await client.request("POST", "/api/x", b"hello", end=False)
-        assert status == 400
-        assert b"Request timed out" in body
-        await client.stream.aclose()
-
-
-async def test_broken_http_2_harms_nobody():
-    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-    async with serving(idle_seconds_max=0.3) as running:
-        for rest in (
-            b"",
-            b"\xff" * 100,
-            b"\0\0\0\4\0\0\0\0\0" + b"\0" * 64,
-            b"GET / HTTP/1.1\r\n\r\n",
-        ):
-            await exchange(running.port, preface + rest)
-        client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
-        assert (await client.request("GET", "/api/x"))[0] == 200
-        await client.stream.aclose()
-        await until(lambda: running.connections == 0)
-
-
-# TLS
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A certificate for localhost, its key, and its authority."""
-    trustme = pytest.importorskip("trustme")
-    directory = tmp_path_factory.mktemp("tls")
-    authority = trustme.CA()
-    issued = authority.issue_cert("localhost", "127.0.0.1")
-    issued.private_key_and_cert_chain_pem.write_to_path(directory / "both.pem")
-    issued.private_key_pem.write_to_path(directory / "key.pem")
-    issued.cert_chain_pems[0].write_to_path(directory / "cert.pem")
-    authority.cert_pem.write_to_path(directory / "ca.pem")
-    return {name: str(directory / f"{name}.pem") for name in ("both", "key", "cert", "ca")}
-
-
-@pytest.fixture
-def trusting(certificate: dict[str, str]) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=certificate["ca"])
-
-
-@pytest.fixture
-async def tls_server(certificate: dict[str, str]) -> AsyncIterator[Running]:
-    async with serving(
-        tls_certificate_file=certificate["cert"],
-        tls_key_file=certificate["key"],
-        handshake_seconds_max=0.5,
-    ) as running:
-        yield running
-
-
-async def open_tls(port: int, context: ssl.SSLContext) -> trio.SSLStream[trio.SocketStream]:
-    plain = await trio.open_tcp_stream("127.0.0.1", port)
-    stream = trio.SSLStream(plain, context, server_hostname="localhost", https_compatible=True)
-    try:
-        await stream.do_handshake()
-    except trio.BrokenResourceError:
-        await trio.aclose_forcefully(stream)
-        raise
-    return stream
-
-
-async def test_https_serves_the_fast_path_and_the_rest(
-    tls_server: Running, trusting: ssl.SSLContext
-):
-    assert tls_server.server.scheme == "https"
-    stream = await open_tls(tls_server.port, trusting)
-    for request in (GET, post(b"x" * 60_000), GET.replace(b"/api/x", b"/healthz"), GET):
-        await stream.send_all(request)
-        data = bytearray()
-        while b"}" not in data:
-            data += await stream.receive_some()
-        assert data.startswith(b"HTTP/1.1 200")
-    await stream.aclose()
-
-
-async def test_https_offers_http_2(tls_server: Running, trusting: ssl.SSLContext):
-    trusting.set_alpn_protocols(["h2", "http/1.1"])
-    stream = await open_tls(tls_server.port, trusting)
-    assert stream.selected_alpn_protocol() == "h2"
-    client = Http2(stream)
-    status, _, body = await client.request("POST", "/api/x", b"hello")
-    assert status == 200
-    assert b'"body":"hello"' in body
-    await trio.aclose_forcefully(stream)
-
-
-async def test_https_answers_an_ordinary_client(
-    tls_server: Running, certificate: dict[str, str], trusting: ssl.SSLContext
-):
-    base = f"https://127.0.0.1:{tls_server.port}"
-    for http2 in (False, True):
-        context = ssl.create_default_context(cafile=certificate["ca"])
-        async with httpx.AsyncClient(http2=http2, verify=context) as client:
-            answer = await client.post(f"{base}/api/x", content=b"hello")
-            assert answer.http_version == ("HTTP/2" if http2 else "HTTP/1.1")
-            assert answer.json()["body"] == "hello"
-            assert (await client.get(f"{base}/healthz")).status_code == 200
-
-
-async def test_old_tls_is_refused(tls_server: Running, certificate: dict[str, str]):
-    context = ssl.create_default_context(cafile=certificate["ca"])
-    context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
-    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
-        context.maximum_version = ssl.TLSVersion.TLSv1_1
-    with pytest.raises(trio.BrokenResourceError):
-        await open_tls(tls_server.port, context)
-
-
-async def test_a_handshake_that_does_not_happen_ends(tls_server: Running):
-    for sent in (b"", GET, b"\x16\x03\x01"):
-        stream = await trio.open_tcp_stream("127.0.0.1", tls_server.port)
-        await stream.send_all(sent)
-        with contextlib.suppress(trio.BrokenResourceError):
-            assert b"HTTP" not in await read_all(stream)
-        await stream.aclose()
-    await until(lambda: tls_server.connections == 0)
-
-
-def test_a_certificate_that_cannot_be_used_is_one_clear_sentence(
-    certificate: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-):
-    missing = tmp_path_factory.mktemp("empty") / "none.pem"
-    other = missing.with_name("other.pem")
-    other.write_text("nonsense")
-    cases: list[Any] = [
-        (certificate["cert"], missing, "cannot be read: No such file"),
-        (missing, certificate["key"], "cannot be read: No such file"),
-        (other, certificate["key"], "cannot be used with its key"),
-        (None, certificate["key"], "set both or none"),
-    ]
-    for certificate_file, key_file, text in cases:
-        with pytest.raises(TlsError, match=text):
-            HttpServer(
-                HttpOptions(tls_certificate_file=certificate_file, tls_key_file=key_file),
-                Echo(),
-                {},
-            )
-    HttpServer(HttpOptions(tls_certificate_file=certificate["both"]), Echo(), {})  # type: ignore[arg-type]
 
 
 async def test_no_request_is_logged(caplog: pytest.LogCaptureFixture):
