@@ -13,9 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-import msgspec
-
-from greenroom.actors.kernel.journal import JournalEntry
+from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.persistence.arrays import (
     BYTEA_COLUMN,
     INT8_COLUMN,
@@ -61,10 +59,16 @@ _LOAD_SNAPSHOTS = Statement(
     TEXT,
     INT8,
 )
+_LOAD_SNAPSHOT = Statement(
+    "SELECT version, kept_from, format, payload FROM snapshots WHERE kind = $1 AND key = $2",
+    TEXT,
+    TEXT,
+)
 _LOAD_ENTRIES = Statement(
     "SELECT j.key, j.sequence, j.format, j.payload, extract(epoch FROM j.recorded_at)::bigint"
     " FROM journal AS j LEFT JOIN snapshots AS s ON s.kind = j.kind AND s.key = j.key"
-    " WHERE j.kind = $1 AND j.sequence > coalesce(s.version, 0) AND (j.key, j.sequence) > ($2, $3)"
+    " WHERE j.kind = $1 AND j.sequence >= coalesce(s.kept_from, 1)"
+    " AND (j.key, j.sequence) > ($2, $3)"
     " ORDER BY j.key, j.sequence LIMIT $4",
     TEXT,
     TEXT,
@@ -94,28 +98,6 @@ _CUT = Statement(
 )
 _FORGET_SNAPSHOT = Statement("DELETE FROM snapshots WHERE kind = $1 AND key = $2", TEXT, TEXT)
 _FORGET_ENTRIES = Statement("DELETE FROM journal WHERE kind = $1 AND key = $2", TEXT, TEXT)
-
-
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """An actor's whole state, encoded.
-
-    `version` is the sequence of the last journal entry in it; `kept_from` that of the oldest entry
-    that the actor still needs from the journal (a room's kept updates), `version + 1` for none.
-    """
-
-    kind: str
-    key: str
-    version: int
-    kept_from: int
-    format: int
-    payload: bytes
-
-
-class Recovered(msgspec.Struct):
-    """What one actor comes back from. `entries` are those after the snapshot, in order."""
-
-    snapshot: Snapshot | None = None
-    entries: list[JournalEntry] = []
 
 
 class JournalStore:
@@ -179,6 +161,29 @@ class JournalStore:
                 found[key].entries.append(JournalEntry(kind, *row))
             if len(rows) < page:
                 return dict(found)
+
+    async def recover(self, kind: str, key: str, *, page: int = 1_000) -> Recovered | None:
+        """Return what one actor comes back from, None for one that nothing is stored of.
+
+        Raises:
+            StorageUnavailable: the database is away.
+        """
+        found = Recovered()
+        (rows,) = await self._loaders.fetch(Query(_LOAD_SNAPSHOT, (text(kind), text(key))))
+        for version, kept_from, format_, payload in rows:
+            found.snapshot = Snapshot(
+                kind=kind,
+                key=key,
+                version=version,
+                kept_from=kept_from,
+                format=format_,
+                payload=payload,
+            )
+        after = 0 if found.snapshot is None else found.snapshot.kept_from - 1
+        while some := await self.history(kind, key, after, page):
+            found.entries += some
+            after = some[-1].sequence
+        return found if found.snapshot is not None or found.entries else None
 
     async def history(self, kind: str, key: str, after: int, limit: int) -> list[JournalEntry]:
         """Return entries of one actor that are still kept, from the first after `after`.

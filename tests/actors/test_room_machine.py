@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from room_kit import HOST, RoomKit, facts
 
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.room import actions, presence, updates
+from greenroom.actors.kernel.journal import Snapshot
+from greenroom.actors.room import actions, codec, presence, updates
 from greenroom.actors.room.state import RoomLimits
 
 PLAYERS = st.integers(1, 5)
@@ -31,7 +32,7 @@ class RoomMachine(RuleBasedStateMachine):
     """Players come and go, fall silent, act and tell; the server crashes."""
 
     kit: RoomKit
-    saved: bytes | None = None
+    saved: Snapshot | None = None
 
     @initialize(
         host_switch=st.booleans(),
@@ -150,7 +151,7 @@ class RoomMachine(RuleBasedStateMachine):
 
     @rule()
     def save(self) -> None:
-        self.saved = self.kit.save()
+        self.saved = codec.snapshot(self.kit.room)
 
     @rule()
     def crash(self) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from postgres_kit import FakeWriter, select
 
-from greenroom.actors.kernel.journal import JournalEntry
+from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.persistence.driver import Connection
 from greenroom.persistence.errors import QueryFailed
-from greenroom.persistence.journal import Snapshot
 from greenroom.persistence.storage import Storage
 
 OLD, NEW = 1_600_000_000, 1_700_000_000
@@ -49,6 +48,28 @@ async def test_recovery_reads_the_snapshot_and_the_entries_after_it(storage: Sto
         assert [e.sequence for e in found["b"].entries] == list(range(1, 8))
         assert found["c"].snapshot == snapshot("c", 3)
         assert found["c"].entries == []
+
+
+async def test_what_a_snapshot_keeps_in_the_journal_is_read_with_it(storage: Storage):
+    await write(storage, *(entry("a", n) for n in range(1, 8)), entry("b", 1))
+    await storage.journal.save([snapshot("a", 6, kept_from=3)])
+
+    found = (await storage.journal.load("room"))["a"]
+    assert found.snapshot == snapshot("a", 6, kept_from=3)
+    assert [e.sequence for e in found.entries] == [3, 4, 5, 6, 7]
+
+
+async def test_one_actor_is_recovered_alone(storage: Storage):
+    await write(storage, *(entry("a", n) for n in range(1, 8)), entry("b", 1))
+    await storage.journal.save([snapshot("a", 6, kept_from=3), snapshot("c", 2)])
+
+    for page in (1, 2, 1000):
+        everybody = await storage.journal.load("room")
+        for key in "abc":
+            assert await storage.journal.recover("room", key, page=page) == everybody[key]
+    assert await storage.journal.recover("room", "d") is None
+    assert await storage.journal.recover("lobby", "a") is None
+    assert await storage.journal.recover("room", "c") == Recovered(snapshot("c", 2))
 
 
 async def test_a_snapshot_replaces_only_an_older_one_and_refusals_are_told(storage: Storage):

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from greenroom.actors.kernel.journal import JournalEntry
+from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.actors.room import actions, codec, presence, rules, updates
 from greenroom.actors.room.events import ActionStatus, LeaveReason, NewMember, RoomEvent
 from greenroom.actors.room.groups import read_sources, read_targets
@@ -170,20 +170,9 @@ class RoomKit:
     def read(self, player_id: int, cursor: str | None = None) -> list[bytes]:
         return [update.data for update in self.poll(player_id, cursor).updates]
 
-    def restored(self, snapshot: bytes | None = None) -> Room:
+    def restored(self, snapshot: Snapshot | None = None) -> Room:
         """The room as it comes back from a snapshot and the entries that it still needs."""
-        if snapshot is None:
-            room, entries = None, self.entries
-        else:
-            room = codec.read_snapshot(snapshot, codec.SNAPSHOT_FORMAT)
-            entries = self.entries[self.kept_from - 1 :]
-        again = codec.restore(room, entries)
+        first = 1 if snapshot is None else snapshot.kept_from
+        again = codec.restore(Recovered(snapshot, self.entries[first - 1 :]))
         assert again is not None
         return again
-
-    kept_from = 1
-    """What was noted beside the snapshot; see `save`."""
-
-    def save(self) -> bytes:
-        self.kept_from = self.room.journal_kept_from
-        return codec.snapshot(self.room)

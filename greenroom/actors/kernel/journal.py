@@ -1,6 +1,8 @@
-"""The event that actors restored from a journal leave: one encoded outcome, in order."""
+"""What actors restored from a journal leave and come back from: entries, snapshots, both."""
 
 from __future__ import annotations
+
+import msgspec
 
 from greenroom.actors.kernel.message import Event
 
@@ -18,3 +20,29 @@ class JournalEntry(Event, frozen=True):
     format: int
     payload: bytes
     recorded_at: int
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """An actor's whole state, encoded.
+
+    `version` is the sequence of the last journal entry in it; `kept_from` that of the oldest entry
+    that the actor still needs from the journal (a room's kept updates), `version + 1` for none.
+    """
+
+    kind: str
+    key: str
+    version: int
+    kept_from: int
+    format: int
+    payload: bytes
+
+
+class Recovered(msgspec.Struct):
+    """What one actor comes back from.
+
+    `entries` are in order, from the oldest that the snapshot keeps, or from the first if there is
+    no snapshot.
+    """
+
+    snapshot: Snapshot | None = None
+    entries: list[JournalEntry] = []

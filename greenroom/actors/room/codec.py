@@ -7,12 +7,11 @@ format number; what was written in a later format is refused, never guessed at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
-from greenroom.actors.kernel.journal import JournalEntry
+from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.actors.room import rules, updates
 from greenroom.actors.room.events import RoomCreated, RoomEvent, UpdatesSent
 from greenroom.actors.room.state import Room
@@ -49,41 +48,43 @@ def event_of(written: JournalEntry) -> RoomEvent:
         raise UnreadableRoom(f"{_name(written)} cannot be read: {error}") from error
 
 
-def snapshot(room: Room) -> bytes:
-    """Return a room without its kept updates, encoded in `SNAPSHOT_FORMAT`."""
+def snapshot(room: Room) -> Snapshot:
+    """Return a room without its kept updates, and which of its entries it needs besides."""
     members = {i: msgspec.structs.replace(m, inbox=[]) for i, m in room.members.items()}
     bare = msgspec.structs.replace(room, members=members, sendings=[], kept_bytes=0)
-    return _encoder.encode(bare)
+    return Snapshot(
+        kind=KIND,
+        key=room.room_id,
+        version=room.version,
+        kept_from=room.journal_kept_from,
+        format=SNAPSHOT_FORMAT,
+        payload=_encoder.encode(bare),
+    )
 
 
-def read_snapshot(payload: bytes, snapshot_format: int) -> Room:
+def read_snapshot(written: Snapshot) -> Room:
     """Return the room that a snapshot holds, without its kept updates.
 
     Raises:
         UnreadableRoom: it is of a later format, or damaged.
     """
-    if snapshot_format != SNAPSHOT_FORMAT:
-        raise UnreadableRoom(f"a snapshot has format {snapshot_format}, not {SNAPSHOT_FORMAT}")
+    name = f"the snapshot of room {written.key}"
+    if written.format != SNAPSHOT_FORMAT:
+        raise UnreadableRoom(f"{name} has format {written.format}, not {SNAPSHOT_FORMAT}")
     try:
-        return _rooms.decode(payload)
+        return _rooms.decode(written.payload)
     except msgspec.DecodeError as error:
-        raise UnreadableRoom(f"a snapshot cannot be read: {error}") from error
+        raise UnreadableRoom(f"{name} cannot be read: {error}") from error
 
 
-def restore(room: Room | None, entries: Iterable[JournalEntry]) -> Room | None:
-    """Return the room that a snapshot and the journal make.
-
-    Args:
-        room: what `read_snapshot` returned, None where there is no snapshot; it is changed.
-        entries: the journal from the oldest entry that the snapshot keeps, in order.
-
-    Returns:
-        The room; None if there is neither snapshot nor entry.
+def restore(recovered: Recovered) -> Room | None:
+    """Return the room that a snapshot and the journal make, None where there is neither.
 
     Raises:
-        UnreadableRoom: an entry is missing or cannot be read.
+        UnreadableRoom: one of them cannot be read, or an entry is missing.
     """
-    for written in entries:
+    room = None if recovered.snapshot is None else read_snapshot(recovered.snapshot)
+    for written in recovered.entries:
         if room is not None and written.sequence <= room.version:
             _keep_again(room, written)
             continue

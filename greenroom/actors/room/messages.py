@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from greenroom.actors.kernel.journal import Snapshot
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.room.events import ActionStatus, LeaveReason, NewMember
 
@@ -302,3 +303,7 @@ class NoteSignOfLife(Command[RoomRole, None], frozen=True):
 
 class LookAtClock(Command[RoomRole, None], frozen=True):
     """Free the seats whose grace is over, and end the room if it is idle (a timer of its own)."""
+
+
+class TakeSnapshot(Command[RoomRole, Snapshot], frozen=True):
+    """Answer the state, encoded, once it is durable."""

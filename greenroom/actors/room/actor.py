@@ -1,0 +1,296 @@
+"""A room as an actor: its state, changed by `rules`, journalled, and the index of rooms in step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from greenroom.actors.kernel.actor import Actor, handles
+from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.kernel.journal import JournalEntry, Snapshot
+from greenroom.actors.kernel.message import Changed, Event
+from greenroom.actors.room import actions, codec, presence, rules, updates, views
+from greenroom.actors.room.events import (
+    ActionProcessed,
+    ActionsSent,
+    RoomCreated,
+    RoomEvent,
+    UpdatesSent,
+)
+from greenroom.actors.room.index import RoomIndex
+from greenroom.actors.room.messages import (
+    ActionResult,
+    CompleteAction,
+    CreateRoom,
+    DescribeRoom,
+    JoinRoom,
+    KeepSeat,
+    KickMember,
+    LeaveRoom,
+    LookAtClock,
+    NoteSignOfLife,
+    NoteSilence,
+    PendingAction,
+    PollUpdates,
+    PutOut,
+    ReadCurrent,
+    ReadPending,
+    ReadResults,
+    ReadRoster,
+    RenameMember,
+    RoomListing,
+    RoomOpened,
+    RoomRole,
+    RoomStatus,
+    RosterEntry,
+    SendActions,
+    SendUpdates,
+    Sent,
+    SetRoomPassword,
+    StopRoom,
+    TakeSnapshot,
+    UpdatesPage,
+)
+from greenroom.actors.room.refusals import NotInAnyRoom, PlayerNotInAnyRoom, RoomNotFound
+from greenroom.actors.room.state import Room, RoomLimits
+
+Reply = TypeVar("Reply")
+
+_CLOCK: Final = "clock"
+_RETRY_SECONDS: Final = 5.0
+"""When the clock is looked at again if the database was away."""
+
+
+class RoomActor(Actor[RoomRole]):
+    """One room.
+
+    Read marks and times of last signs of life are soft; all else changes by events alone.
+    """
+
+    kind = codec.KIND
+
+    def __init__(
+        self, room: Room | None, index: RoomIndex, clock: Clock, limits: RoomLimits
+    ) -> None:
+        """Hold a state, or none yet: then the first command must be `CreateRoom`."""
+        self._state = room
+        self._index = index
+        self._clock = clock
+        self._limits = limits
+
+    @property
+    def is_created(self) -> bool:
+        """Return whether there is a state."""
+        return self._state is not None
+
+    @property
+    def _room(self) -> Room:
+        """Return the state.
+
+        Raises:
+            RoomNotFound: there is none yet.
+        """
+        if self._state is None:
+            raise RoomNotFound
+        return self._state
+
+    def on_start(self) -> None:
+        """Enter the index; every grace begins anew."""
+        if self._state is not None:
+            presence.restart_clocks(self._state, self._clock.now())
+            self._show(self._state)
+
+    def apply(self, event: Event) -> None:
+        """Change the state by a journal entry, as a restart would."""
+        assert isinstance(event, JournalEntry)
+        happened = codec.event_of(event)
+        if isinstance(happened, RoomCreated):
+            self._state = rules.created(happened)
+        else:
+            rules.apply(self._room, happened)
+        if not isinstance(happened, UpdatesSent | ActionsSent | ActionProcessed):
+            self._show(self._room)
+
+    def _show(self, room: Room) -> None:
+        """Bring the index and the clock's timer up to date."""
+        for player_id in self._index.show(room):
+            self.timers.start(f"put out {player_id}", 0.0, PutOut(player_id, "left"))
+        self._set_clock(room)
+
+    def _set_clock(self, room: Room) -> None:
+        due = presence.next_look(room, self._limits)
+        if due is None:
+            self.timers.stop(_CLOCK)
+        else:
+            seconds = max(1.0, float(due - self._clock.now()))
+            self.timers.start(_CLOCK, seconds, LookAtClock())
+
+    def _changed(self, reply: Reply, events: Iterable[RoomEvent]) -> Changed[Reply]:
+        """Return the reply with the journal entries of the events."""
+        version = 0 if self._state is None else self._state.version
+        if self._state is None:
+            (created,) = events
+            assert isinstance(created, RoomCreated)
+            return Changed(reply, codec.entry(created.room_id, 1, created))
+        room_id = self._state.room_id
+        entries = (codec.entry(room_id, n, event) for n, event in enumerate(events, version + 1))
+        return Changed(reply, *entries)
+
+    def _member(self, player_id: int, refusal: type[Refused]) -> Room:
+        """Return the room for one of its members, and take the call as his sign of life."""
+        room = self._room
+        rules.require_member(room, player_id, refusal)
+        rules.seen(room, player_id, self._clock.now())
+        return room
+
+    # Coming and going.
+
+    @handles(CreateRoom)
+    def create(self, command: CreateRoom) -> Changed[RoomOpened]:
+        """Come into being."""
+        if self._state is not None:
+            raise RuntimeError(f"room {command.room_id} exists already")
+        event = rules.decide_create(command, self._clock.now())
+        reply = RoomOpened(event.room_id, event.room_name, event.join_token)
+        return self._changed(reply, (event,))
+
+    @handles(JoinRoom)
+    def join(self, command: JoinRoom) -> Changed[bool]:
+        """Seat a player."""
+        events = rules.decide_join(self._room, command, self._clock.now())
+        return self._changed(len(events) > 1, events)
+
+    @handles(LeaveRoom)
+    def leave(self, command: LeaveRoom) -> Changed[None]:
+        """Let a member go."""
+        room = self._room
+        return self._changed(None, rules.decide_leave(room, command.player_id, self._clock.now()))
+
+    @handles(PutOut)
+    def put_out(self, command: PutOut) -> Changed[bool]:
+        """Free a seat."""
+        events = rules.decide_put_out(self._room, command, self._clock.now())
+        return self._changed(bool(events), events)
+
+    @handles(KickMember)
+    def kick(self, command: KickMember) -> Changed[None]:
+        """Put a member out for the host."""
+        return self._changed(None, (rules.decide_kick(self._room, command, self._clock.now()),))
+
+    @handles(StopRoom)
+    def stop(self, command: StopRoom) -> Changed[None]:
+        """End."""
+        event = rules.decide_stop(self._room, command.player_id, self._clock.now())
+        return self._changed(None, (event,))
+
+    # What members see and set.
+
+    @handles(ReadRoster)
+    def read_roster(self, command: ReadRoster) -> tuple[RosterEntry, ...]:
+        """Show who is here."""
+        return views.roster(self._member(command.player_id, NotInAnyRoom), command.player_id)
+
+    @handles(KeepSeat)
+    def keep_seat(self, command: KeepSeat) -> None:
+        """Take a sign of life."""
+        self._member(command.player_id, PlayerNotInAnyRoom)
+
+    @handles(ReadCurrent)
+    def read_current(self, command: ReadCurrent) -> RoomStatus | None:
+        """Show a member what he needs to know."""
+        if command.player_id in self._room.members:
+            rules.seen(self._room, command.player_id, self._clock.now())
+        return views.status(self._room, command.player_id)
+
+    @handles(DescribeRoom)
+    def describe(self, command: DescribeRoom) -> RoomListing:
+        """Show what anybody may see."""
+        return views.listing(self._room)
+
+    @handles(SetRoomPassword)
+    def set_password(self, command: SetRoomPassword) -> Changed[None]:
+        """Set or remove the password."""
+        event = rules.decide_password(
+            self._room, command.player_id, command.password_hash, self._clock.now()
+        )
+        return self._changed(None, (event,))
+
+    @handles(RenameMember)
+    def rename(self, command: RenameMember) -> Changed[None]:
+        """Take note of a member's new name."""
+        events = rules.decide_rename(
+            self._room, command.player_id, command.player_name, self._clock.now()
+        )
+        return self._changed(None, events)
+
+    # Actions and updates.
+
+    @handles(SendActions)
+    def send_actions(self, command: SendActions) -> Changed[Sent]:
+        """Ask members to do something."""
+        room = self._member(command.player_id, PlayerNotInAnyRoom)
+        events, sent = actions.decide_send(room, command, self._clock.now())
+        return self._changed(sent, events)
+
+    @handles(ReadResults)
+    def read_results(self, command: ReadResults) -> tuple[ActionResult, ...]:
+        """Show a sender what came of it."""
+        room = self._member(command.player_id, PlayerNotInAnyRoom)
+        return actions.results(room, command.player_id, self._clock.now())
+
+    @handles(ReadPending)
+    def read_pending(self, command: ReadPending) -> tuple[PendingAction, ...]:
+        """Show a target what he is asked."""
+        return actions.pending(self._member(command.player_id, NotInAnyRoom), command.player_id)
+
+    @handles(CompleteAction)
+    def complete(self, command: CompleteAction) -> Changed[None]:
+        """Take a target's answer."""
+        room = self._member(command.player_id, PlayerNotInAnyRoom)
+        event = actions.decide_complete(room, command, self._clock.now())
+        return self._changed(None, (event,))
+
+    @handles(SendUpdates)
+    def send_updates(self, command: SendUpdates) -> Changed[Sent]:
+        """Tell members something."""
+        room = self._member(command.player_id, PlayerNotInAnyRoom)
+        events, sent = updates.decide_send(room, command, self._limits, self._clock.now())
+        return self._changed(sent, events)
+
+    @handles(PollUpdates)
+    def poll_updates(self, command: PollUpdates) -> UpdatesPage:
+        """Give a member what comes after his cursor."""
+        room = self._member(command.player_id, PlayerNotInAnyRoom)
+        page = updates.poll(room, command)
+        updates.mark_read(room, command.player_id, page)
+        return page
+
+    # Presence.
+
+    @handles(NoteSilence)
+    def note_silence(self, command: NoteSilence) -> Changed[None]:
+        """Put a stale member offline."""
+        now = self._clock.now()
+        return self._changed(None, presence.decide_silence(self._room, command.player_id, now))
+
+    @handles(NoteSignOfLife)
+    def note_sign_of_life(self, command: NoteSignOfLife) -> Changed[None]:
+        """Bring a member back online."""
+        room, now = self._room, self._clock.now()
+        return self._changed(None, presence.decide_sign_of_life(room, command.player_id, now))
+
+    @handles(LookAtClock)
+    def look_at_clock(self, command: LookAtClock) -> Changed[None]:
+        """Do what time brings; should it be refused now, another look follows."""
+        events = presence.decide_time(self._room, self._limits, self._clock.now())
+        if events:
+            self.timers.start(_CLOCK, _RETRY_SECONDS, LookAtClock())
+        else:
+            self._set_clock(self._room)
+        return self._changed(None, events)
+
+    @handles(TakeSnapshot)
+    def take_snapshot(self, command: TakeSnapshot) -> Snapshot:
+        """Write the state down; the reply leaves when all of it is durable."""
+        return codec.snapshot(self._room)
