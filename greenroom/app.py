@@ -40,6 +40,7 @@ from greenroom.control.first_game import ensure_first_game, first_game_file
 from greenroom.control.office import Office
 from greenroom.control.protocol import socket_path
 from greenroom.control.ready import FirstGame, Ready, no_ready_file_left, ready
+from greenroom.control.signals import stop_signals
 from greenroom.fronts import Fronts
 from greenroom.persistence.embedded import STOP_SECONDS_MAX, EmbeddedPostgres
 from greenroom.persistence.settings import StorageSettings
@@ -58,7 +59,7 @@ everybody. What is there after the start is frozen, so that collections need not
 
 
 async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> None:
-    """Run the whole server until SIGTERM or SIGINT, then stop it in order.
+    """Run the whole server until SIGTERM, SIGINT or SIGHUP, then stop it in order.
 
     Args:
         settings: everything configurable.
@@ -103,8 +104,8 @@ async def open_office(settings: Settings, purpose: Purpose = "command") -> Async
 async def _watch_signals(
     scope: trio.CancelScope, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Stop in order at the first SIGTERM or SIGINT; later ones change nothing."""
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    """Stop in order at the first signal that asks for it; later ones change nothing."""
+    with trio.open_signal_receiver(*stop_signals()) as signals:
         task_status.started()
         async for number in signals:
             if not scope.cancel_called:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,6 +10,7 @@ from greenroom.control.datadir import holder_of
 from greenroom.control.errors import DataDirInUse, OperationRefused
 from greenroom.control.messages import Operation, ShowDatabaseAddress, ShowTree
 from greenroom.control.protocol import socket_path
+from greenroom.control.signals import stop_signals
 
 if TYPE_CHECKING:
     import trio
@@ -33,7 +33,7 @@ def perform(settings: Settings, operation: Operation[Result]) -> Result:
 
     Raises:
         ControlError, StorageError, ActorError: it could not be done; may lie in a group.
-        Interrupted: SIGINT or SIGTERM.
+        Interrupted: a signal asked to stop.
     """
     deadline = time.monotonic() + IN_USE_SECONDS_MAX
     while True:
@@ -127,7 +127,7 @@ async def _cancel_on_signal(scope: trio.CancelScope, *, task_status: trio.TaskSt
     """A second signal changes nothing: Postgres is stopped in order whatever happens."""
     import trio
 
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with trio.open_signal_receiver(*stop_signals()) as signals:
         task_status.started()
         async for _ in signals:
             scope.cancel()

@@ -42,7 +42,7 @@ DESCRIPTORS_BESIDE_CONNECTIONS = 256
 def serve(invocation: Invocation, /, **flags: str | None) -> None:
     """Run the server, with an embedded Postgres unless another is given.
 
-    Its log goes to standard error. SIGTERM and ^C stop it in order.
+    Its log goes to standard error. SIGTERM, ^C and closing the terminal stop it in order.
     """
     from greenroom.logs import configure
 

@@ -103,11 +103,11 @@ class ServerProcess:
         self._process.kill()
         self._process.wait(STOP_SECONDS_MAX)
 
-    def stop(self) -> int:
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Tell it to stop; return its exit status."""
         assert self._process is not None
         if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
+            self._process.send_signal(number)
         return self._process.wait(STOP_SECONDS_MAX)
 
     def new_game(self, name: str = "game") -> Game:
