@@ -48,7 +48,7 @@ DatabaseUrl = Annotated[
     str,
     Meta(
         pattern=r"^(postgres(ql)?://|\s*\w+\s*=)",
-        description="an address such as postgresql://user:password@host:5432/database",
+        description="an address such as postgresql://user@host:5432/database",
     ),
 ]
 Networks = Annotated[

@@ -18,6 +18,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 ID = click.IntRange(1, 2**63 - 1)
+ID.name = "id"  # "'x' is not a valid id", where click would speak of an integer range
 PLANS = ["unlimited", "free", "standard", "pro"]
 
 _OPTIONS = (

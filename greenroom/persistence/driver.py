@@ -316,7 +316,7 @@ async def _attempts(conninfo: str) -> list[str]:
     except psycopg.Error:  # its text may quote the password
         raise StorageError(
             "The database URL cannot be understood; write it as"
-            " postgresql://user:password@host:5432/database"
+            " postgresql://user@host:5432/database"
         ) from None
     parameters = _DEFAULTS | given
     hosts = (parameters.get("host") or os.environ.get("PGHOST", "")).split(",")

@@ -33,6 +33,7 @@ T = TypeVar("T")
 _RETRY_SECONDS = 0.25
 _CLASSES_AT_START = frozenset({"08", "25", "40", "53", "55", "57"})
 """SQLSTATE classes that a start waits out; a lacking permission, for one, it does not."""
+_INSUFFICIENT_PRIVILEGE = "42501"
 
 
 class Storage:
@@ -126,7 +127,7 @@ async def _patiently(attempt: Callable[[], Awaitable[T]], seconds_max: float) ->
             if refusal is not None:
                 raise refusal from error
             if isinstance(error, QueryFailed) and error.sqlstate[:2] not in _CLASSES_AT_START:
-                raise StorageError(f"The database refused to be set up: {error}") from error
+                raise StorageError(_refused_text(error)) from error
             if trio.current_time() >= deadline:
                 raise StorageError(_away_text(error)) from error
         await trio.sleep(_RETRY_SECONDS)
@@ -135,5 +136,13 @@ async def _patiently(attempt: Callable[[], Awaitable[T]], seconds_max: float) ->
 def _away_text(error: DatabaseError) -> str:
     """Return the sentence for a database that did not answer in time."""
     if isinstance(error, QueryFailed):
-        return f"The database refused to be set up: {error}"
+        return _refused_text(error)
     return f"The database cannot be reached: {error}; check that it runs, and the database URL"
+
+
+def _refused_text(error: QueryFailed) -> str:
+    """Return the sentence for a database that does not let us make our tables."""
+    advice = ""
+    if error.sqlstate == _INSUFFICIENT_PRIVILEGE:
+        advice = "; let the URL's user own the database (ALTER DATABASE … OWNER TO …)"
+    return f"The database refused to be set up: {error}{advice}"

@@ -129,7 +129,7 @@ def test_a_command_line_that_makes_no_sense_is_refused(
     arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(arguments) == 2
-    assert capsys.readouterr().err
+    assert "integer range" not in capsys.readouterr().err
     if len(arguments) > 1:
         assert main([*arguments, "--json"]) == 2
         assert json.loads(capsys.readouterr().out).keys() == {"error"}
@@ -137,7 +137,13 @@ def test_a_command_line_that_makes_no_sense_is_refused(
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--port", "x"], ["--server", "apache"], ["--config", "/does/not/exist"], ["--data-dir", ""]],
+    [
+        ["--port", "x"],
+        ["--server", "apache"],
+        ["--config", "/does/not/exist"],
+        ["--data-dir", ""],
+        ["--database-url", "mysql://u:s3cret@h/x"],
+    ],
 )
 def test_a_wrong_setting_is_one_sentence(
     arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -148,6 +154,8 @@ def test_a_wrong_setting_is_one_sentence(
     assert out == ""
     assert err.startswith("greenroom: ")
     assert err.count("\n") == 1
+    assert "s3cret" not in err
+    assert "[redacted]" not in err, "our own example is no secret"
     assert main([*command, "--json"]) == 1
     out, err = capsys.readouterr()
     assert json.loads(out).keys() == {"error"}

@@ -17,6 +17,7 @@ from postgres_kit import (
     wait_until,
     wait_until_async,
 )
+from psycopg.conninfo import make_conninfo
 
 from greenroom.actors.kernel.errors import CommitUnsettled
 from greenroom.actors.player.messages import PlayerDocumentReplaced
@@ -141,6 +142,19 @@ async def test_a_database_that_cannot_be_used_is_said_in_one_sentence(
 
     assert "hunter2" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+async def test_a_user_who_may_make_no_tables_is_told_what_he_needs(
+    empty_database: str, settings: StorageSettings
+):
+    connection = await Connection.connect(empty_database, seconds_max=10)
+    await connection.script("REVOKE CREATE ON SCHEMA public FROM PUBLIC", seconds_max=10)
+    await connection.script("CREATE ROLE guest LOGIN", seconds_max=10)
+    connection.close()
+    conninfo = make_conninfo(empty_database, user="guest")
+
+    with pytest.raises(StorageError, match="let the URL's user own the database"):
+        await Storage(conninfo, settings).run()
 
 
 async def test_a_wrong_password_is_said(mortal_postgres: PostgresProcess, empty_database: str):
