@@ -6,7 +6,6 @@ import os
 import resource
 import shutil
 import socket
-import ssl
 import sys
 import time
 from collections.abc import Callable
@@ -175,15 +174,14 @@ def _bind_problem(host: str, port: int, kind: socket.SocketKind) -> str | None:
 
 
 def _tls(settings: Settings) -> Check:
-    certificate, key = settings.tls_certificate_file, settings.tls_key_file
-    assert certificate is not None
+    from greenroom.http.tls import TlsError, server_context
+
     try:
-        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
-    except (ssl.SSLError, OSError, ValueError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        text = f"{certificate} and {key} cannot be used: {reason}"
-        return Check("tls", "fail", text, "Give a PEM certificate chain and its unencrypted key.")
-    return Check("tls", "ok", str(certificate))
+        server_context(settings.tls_certificate_file, settings.tls_key_file)
+    except TlsError as error:
+        advice = "Give a PEM certificate chain and its unencrypted key."
+        return Check("tls", "fail", str(error), advice)
+    return Check("tls", "ok", str(settings.tls_certificate_file))
 
 
 def _postgres(settings: Settings) -> Check:
@@ -201,15 +199,17 @@ def _postgres(settings: Settings) -> Check:
 
 def _database(settings: Settings, *, is_running: bool) -> Check:
     """Reachable, and with a schema that fits?"""
-    if not is_running and settings.database_url is None and _has_no_cluster(settings):
-        return Check("database", "ok", "will be made by the first start")
+    if not is_running and settings.database_url is None:
+        early = _no_cluster(settings)
+        if early is not None:
+            return early
     try:
         schema = perform(settings, ShowSchema())
     except Exception as error:
         text = sentence(error)
         if text is None:
             raise
-        return Check("database", "fail", text, "See greenroom config show for where it should be.")
+        return Check("database", "fail", text, "greenroom config show says which one that is.")
     pending = [migration.name for migration in schema.migrations if not migration.is_applied]
     if pending:
         text = f"reachable; {', '.join(pending)} not applied yet"
@@ -221,13 +221,17 @@ def _database(settings: Settings, *, is_running: bool) -> Check:
     )
 
 
-def _has_no_cluster(settings: Settings) -> bool:
+def _no_cluster(settings: Settings) -> Check | None:
+    """Say why there is no embedded database to look at, `None` when there is one."""
     from greenroom.persistence.embedded import EmbeddedPostgresError, inspect
 
     try:
-        return inspect(settings.data_dir).cluster is None
+        found = inspect(settings.data_dir)
     except EmbeddedPostgresError:
-        return True
+        return Check("database", "warn", "not looked at", "Mend what is said of postgres first.")
+    if found.cluster is None:
+        return Check("database", "ok", "will be made by the first start")
+    return None
 
 
 def _existing(path: Path) -> Path:

@@ -12,11 +12,12 @@ from greenroom.actors.kernel.errors import (
 )
 from greenroom.config import ConfigError
 from greenroom.control.errors import ControlError
+from greenroom.http.tls import TlsError
 from greenroom.persistence.errors import DatabaseError, StorageError
 from greenroom.sockets import ListenError
 from greenroom.supervisors.supervisor import RestartLimitExceeded, StartFailed
 
-_SPEAKING = (ConfigError, ControlError, StorageError, ListenError, Refused)
+_SPEAKING = (ConfigError, ControlError, StorageError, ListenError, TlsError, Refused)
 """Errors whose text is the operator's sentence already."""
 
 

@@ -22,7 +22,10 @@ from server_kit import ServerProcess
 
 from greenroom.app import open_office
 from greenroom.config import Settings
+from greenroom.control.client import call
 from greenroom.control.datadir import hold_data_dir
+from greenroom.control.messages import ShowTree
+from greenroom.control.protocol import socket_path
 
 SECONDS_MAX = 60.0
 
@@ -186,6 +189,20 @@ def test_a_taken_port_is_one_sentence(data_dir: Path, database_url: str) -> None
     assert_one_sentence(done, port, "another program listens there")
 
 
+@pytest.mark.parametrize("server", ["greenroom", "hypercorn"])
+def test_a_certificate_that_cannot_be_used_is_one_sentence(
+    data_dir: Path, database_url: str, server: str
+) -> None:
+    given = {
+        "GREENROOM_TLS_CERTIFICATE_FILE": str(data_dir / "none.pem"),
+        "GREENROOM_TLS_KEY_FILE": str(data_dir / "none.key"),
+    }
+    ports = ("--port", "0", "--realtime-port", "0", "--udp-port", "0")
+    arguments = ("serve", *ports, "--database-url", database_url, "--server", server)
+    done = command(*arguments, data_dir=data_dir, **given)
+    assert_one_sentence(done, "none.pem", "No such file")
+
+
 def test_a_data_directory_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
@@ -265,6 +282,25 @@ async def test_a_database_held_from_elsewhere_is_one_sentence_that_says_by_whom(
             assert_one_sentence(done, f"held by host {socket.gethostname()}", f"pid {os.getpid()}")
 
 
+def test_a_closed_terminal_stops_the_server_and_its_postgres_unless_under_nohup(
+    data_dir: Path,
+) -> None:
+    server = ServerProcess(data_dir).start()
+    postmaster = data_dir / "postgres" / "postmaster.pid"
+    assert postmaster.exists()
+    assert server.stop(signal.SIGHUP) == 0
+    assert not postmaster.exists()
+
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child inherits it
+    try:
+        server.start()
+    finally:
+        signal.signal(signal.SIGHUP, ignored)
+    os.kill(server.pid, signal.SIGHUP)
+    assert call(socket_path(data_dir), ShowTree()).state == "running"
+    assert server.stop() == 0
+
+
 def test_commands_wait_for_each_other(data_dir: Path, database_url: str) -> None:
     with contextlib.ExitStack() as stack:
         stack.enter_context(hold_data_dir(data_dir, "command"))
@@ -324,6 +360,14 @@ def test_the_doctor_says_what_is_wrong(data_dir: Path) -> None:
     assert all(check["advice"] for check in checks.values() if check["status"] != "ok")
     assert port in checks["ports"]["text"]
     assert "s3cret" not in done.out + done.err
+
+
+def test_the_doctor_says_nothing_of_a_database_whose_postgres_is_not_right(data_dir: Path) -> None:
+    (data_dir / "postgres").symlink_to(data_dir / "nowhere")
+    done = command("doctor", "--json", data_dir=data_dir, GREENROOM_PORT="0")
+    checks = {check["name"]: check for check in done.json["checks"]}
+    assert checks["postgres"]["status"] == "fail"
+    assert (checks["database"]["status"], checks["database"]["text"]) == ("warn", "not looked at")
 
 
 def test_output_into_a_closed_pipe_is_no_bug(data_dir: Path) -> None:
