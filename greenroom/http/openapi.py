@@ -24,9 +24,13 @@ from greenroom.http.errors import (
 from greenroom.http.fields import Body
 from greenroom.http.request import Answer, Request
 from greenroom.http.schemas import (
+    EXAMPLES,
     ReplySchemas,
     Schema,
+    body_schema,
     document_schema,
+    example_of,
+    field_example,
     field_schema,
     integer_schema,
 )
@@ -44,14 +48,15 @@ _SECURITY_SCHEMES: dict[str, tuple[str, str]] = {
     "PlayerToken": (PLAYER_TOKEN_HEADER, "The player's token: `private_key` of register."),
     "AdminKey": (ADMIN_KEY_HEADER, "The game's admin key; never put it into a game client."),
 }
+FORMAT_DESCRIPTION = (
+    "with `format=engine` (or `unity`) in the query, answers hold documents as strings of compact "
+    "JSON: `player_data`, `rules`, `request_data` and `response_data` become `<name>_json`, and "
+    "`data_json` stands beside `data`. Anything else changes nothing."
+)
 _FORMAT_PARAMETER: Schema = {
     "name": "format",
     "in": "query",
-    "description": (
-        "`engine` (or `unity`) answers with documents as strings of compact JSON: `player_data`, "
-        "`rules`, `request_data` and `response_data` become `<name>_json`, and `data_json` stands "
-        "beside `data`. Anything else changes nothing."
-    ),
+    "description": FORMAT_DESCRIPTION[0].upper() + FORMAT_DESCRIPTION[1:],
     "schema": {"type": "string"},
     "example": "engine",
 }
@@ -63,6 +68,18 @@ In requests, unknown members are ignored, `null` and (for strings) `""` count as
 may be sent as strings of digits. Wherever a body takes a document such as `player_data`, it may be
 sent as `player_data_json` instead, a string that holds the JSON object.
 """
+_BAN: Schema = {
+    "success": False,
+    "error": "You are banned: Cheating. This is a permanent ban.",
+    "ban_info": {
+        "ban_id": EXAMPLES["ban_id"],
+        "ban_duration": "forever",
+        "ban_reason": "Cheating",
+        "banned_at": EXAMPLES["created_at"],
+        "banned_until": None,
+    },
+}
+_TOO_MANY: Schema = {"success": False, "error": TOO_MANY_REQUESTS, "retry_after": 1}
 _AREA_DESCRIPTIONS = {
     "game_players": "Accounts, sessions, tokens, bans",
     "game_data": "The game's document and each player's, stored verbatim",
@@ -141,7 +158,7 @@ def _operation(endpoint: Endpoint, replies: ReplySchemas) -> Schema:
         operation["requestBody"] = {
             "description": "The document, stored as it is sent",
             "required": True,
-            "content": _json(document_schema("data")),
+            "content": _json(document_schema("data"), EXAMPLES["data"]),
         }
     return operation
 
@@ -161,32 +178,27 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
             schema = {"anyOf": [integer_schema(field), {"type": "string", "enum": [""]}]}
         parameter: Schema = {"name": field.name, "in": "query", "schema": schema}
         parameter["description"] = schema.pop("description", f"Optional `{field.name}`")
+        example = field_example(field)
+        if example is not None:
+            parameter["example"] = example
         parameters.append(parameter)
     return [*parameters, _FORMAT_PARAMETER]
 
 
 def _request_body(body: type[Body]) -> Schema:
-    fields = body_fields(body)
-    required = [
-        field.name
-        for field in fields
-        if field.missing_text is not None or field.name in body.schema_required
-    ]
-    schema: Schema = {
-        "type": "object",
-        "properties": {
-            field.name: field_schema(field, is_required=field.name in required) for field in fields
-        },
-        "additionalProperties": True,
-    }
-    if required:
-        schema["required"] = required
-    else:
+    schema = body_schema(body)
+    required = "required" in schema
+    if not required:
         schema["nullable"] = True
+    example = {
+        name: example_of(member, {})
+        for name, member in schema["properties"].items()
+        if "example" in member or name in schema.get("required", ())
+    }
     return {
         "description": getdoc(body) or "",
-        "required": bool(required),
-        "content": _json(schema),
+        "required": required,
+        "content": _json(schema, example),
     }
 
 
@@ -234,18 +246,19 @@ def _error_schemas() -> Schema:
 
 def _responses(endpoint: Endpoint, replies: ReplySchemas) -> Schema:
     texts = _texts(endpoint)
-    ban = "You are banned. This is a permanent ban."
     return {
-        "200": {"description": "Success", "content": _json(replies.reply(endpoint.reply))},
+        "200": {"description": "Success", "content": _success(endpoint, replies)},
         "400": _error("The request does not fit, or cannot be done now", texts[400]),
         "401": _error("A token is missing or not valid", texts[401]),
         **(
-            {"403": _error("The player is banned", [ban], "BannedError")} if _bans(endpoint) else {}
+            {"403": _error("The player is banned", [_BAN["error"]], "BannedError", _BAN)}
+            if _bans(endpoint)
+            else {}
         ),
         "404": _error("What is named does not exist", [*texts[404], INVALID_ENDPOINT]),
         "413": _error("The body is too large", ["Request body is too large"]),
         "429": {
-            **_error("Too much at once", [TOO_MANY_REQUESTS], "TooManyRequestsError"),
+            **_error("Too much at once", [TOO_MANY_REQUESTS], "TooManyRequestsError", _TOO_MANY),
             "headers": {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}},
         },
         "500": _error("A fault of the server", [INTERNAL_SERVER_ERROR]),
@@ -272,16 +285,33 @@ def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
     return {status: [*dict.fromkeys(filter(None, some))] for status, some in texts.items()}
 
 
-def _error(description: str, texts: list[str], schema: str = "Error") -> Schema:
+def _error(
+    description: str, texts: list[str], schema: str = "Error", example: Schema | None = None
+) -> Schema:
     listed = "; ".join(f"`{text}`" for text in texts)
-    content = _json({"$ref": f"#/components/schemas/{schema}"})
-    if texts and schema == "Error":
-        content["application/json"]["example"] = {"success": False, "error": texts[0]}
+    if example is None and texts:
+        example = {"success": False, "error": texts[0]}
     return {
         "description": f"{description}: {listed}" if listed else description,
-        "content": content,
+        "content": _json({"$ref": f"#/components/schemas/{schema}"}, example),
     }
 
 
-def _json(schema: Schema) -> Schema:
-    return {"application/json": {"schema": schema}}
+def _success(endpoint: Endpoint, replies: ReplySchemas) -> Schema:
+    """Return the content of a 200, with an example in each of its formats."""
+    schema = replies.reply(endpoint.reply)
+    if "anyOf" not in schema:
+        return _json(schema, example_of(schema, replies.components))
+    plain, engine = (example_of(variant, replies.components) for variant in schema["anyOf"])
+    content = _json(schema)
+    content["application/json"]["examples"] = {
+        "plain": {"summary": "As it is", "value": plain},
+        "engine": {"summary": "With format=engine", "value": engine},
+    }
+    return content
+
+
+def _json(schema: Schema, example: Schema | None = None) -> Schema:
+    return {
+        "application/json": {"schema": schema} | ({} if example is None else {"example": example})
+    }

@@ -10,9 +10,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from greenroom.http.bodies import INTEGER_DIGITS_MAX, INTEGER_MAX, Field
+from greenroom.http.bodies import INTEGER_DIGITS_MAX, INTEGER_MAX, Field, body_fields
 from greenroom.http.engine import DOUBLED, REPLACED, converter
-from greenroom.http.fields import Document
+from greenroom.http.fields import Body, Document
 
 Schema = dict[str, Any]
 
@@ -24,7 +24,7 @@ EXAMPLES: dict[str, Any] = {
     "ban_duration": "week",
     "ban_id": "3f2a9c0d5b7e4816a2c4e6f80b1d3f57",
     "ban_reason": "Cheating",
-    "banned_until": None,
+    "banned_until": "2026-03-20T14:01:49Z",
     "bans_removed": 1,
     "count": 1,
     "created_at": _TIME,
@@ -34,9 +34,13 @@ EXAMPLES: dict[str, Any] = {
     "is_online": True,
     "last_heartbeat": _TIME,
     "last_login": _TIME,
-    "last_logout": None,
+    "last_logout": "2026-03-12T22:40:00Z",
     "limit": 100,
     "new_name": "Ada II",
+    "offset_hours": 1,
+    "offset_string": "+1",
+    "original_timestamp": 1773406909,
+    "original_utc": "2026-03-13T13:01:49+00:00",
     "player_data": {"level": 3, "xp": 12.5},
     "player_id": 17,
     "player_name": "Ada",
@@ -61,14 +65,40 @@ def field_schema(field: Field, *, is_required: bool = False) -> Schema:
     schema = _KIND_SCHEMAS[field.type](field)
     if field.is_document:
         schema["description"] = f"A JSON object; or send `{field.name}_json`, a string of it"
-    example = EXAMPLES.get(field.name)
+    example = field_example(field)
     if example is not None and field.type is not Document:
-        schema.setdefault("example", example)
+        schema["example"] = example
     if is_required:
         if field.type is str and not field.keep_empty:
             schema.setdefault("minLength", 1)
         return schema
     return _nullable(schema)
+
+
+def field_example(field: Field) -> Any:
+    """Return the example that the field itself gives, or else that of its name; None for none."""
+    own = (meta.examples[0] for meta in field.metas if meta.examples)
+    return next(own, EXAMPLES.get(field.name))
+
+
+def body_schema(body: type[Body]) -> Schema:
+    """Return the schema of a whole body: unknown members are ignored."""
+    fields = body_fields(body)
+    required = [
+        field.name
+        for field in fields
+        if field.missing_text is not None or field.name in body.schema_required
+    ]
+    schema: Schema = {
+        "type": "object",
+        "properties": {
+            field.name: field_schema(field, is_required=field.name in required) for field in fields
+        },
+        "additionalProperties": True,
+    }
+    if required:
+        schema["required"] = required
+    return schema
 
 
 def integer_schema(field: Field) -> Schema:
@@ -130,8 +160,6 @@ def _limits(field: Field) -> Schema:
             value = getattr(meta, attribute)
             if value is not None:
                 schema[word] = value
-        if meta.examples:
-            schema["example"] = meta.examples[0]
         schema.update(meta.extra_json_schema or {})
     return schema
 
@@ -229,6 +257,36 @@ def document_schema(name: str) -> Schema:
     """Return the schema of a game-defined document."""
     example = EXAMPLES.get(name, {})
     return {"type": "object", "additionalProperties": True, "example": example}
+
+
+def example_of(schema: Schema, components: Schema) -> Any:
+    """Return an example that keeps a schema, put together from those of its parts.
+
+    Args:
+        schema: of a request or a reply, or any part of one.
+        components: where its references lead.
+    """
+    if "example" in schema:
+        return schema["example"]
+    if "$ref" in schema:
+        return example_of(components[schema["$ref"].rpartition("/")[2]], components)
+    for word in ("allOf", "anyOf"):
+        if word in schema:
+            return example_of(schema[word][0], components)
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema["type"] == "array":
+        return [example_of(schema["items"], components)]
+    if schema["type"] == "object":
+        return {
+            name: example_of(member, components)
+            for name, member in schema.get("properties", {}).items()
+        }
+    return None if schema.get("nullable") else PLAIN_EXAMPLES[schema["type"]]
+
+
+PLAIN_EXAMPLES: Schema = {"string": "text", "integer": 1, "number": 1.5, "boolean": True}
+"""By type, of fields whose names have none."""
 
 
 def _nullable(schema: Schema) -> Schema:

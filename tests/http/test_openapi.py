@@ -29,6 +29,7 @@ from greenroom.http.limits import AddressLimits
 from greenroom.http.metrics import Metrics
 from greenroom.http.openapi import OpenApi, build
 from greenroom.http.request import Request
+from greenroom.http.schemas import PLAIN_EXAMPLES
 from greenroom.http.table import Auth, Endpoint, TokenTexts
 
 DOCUMENT = json.loads(json.dumps(build(ENDPOINTS)))
@@ -96,6 +97,55 @@ def test_every_example_keeps_its_own_schema() -> None:
     assert len(examples) > 20
     for schema in examples:
         assert check(schema["example"], schema) == []
+
+
+def bodies() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every JSON body that the document describes, with where it stands."""
+    for method, path, operation in operations():
+        if "requestBody" in operation:
+            yield f"{method} {path}", operation["requestBody"]["content"]["application/json"]
+        for status, response in operation["responses"].items():
+            yield f"{method} {path} {status}", response["content"]["application/json"]
+
+
+def test_every_body_has_examples_that_keep_its_schema() -> None:
+    for where, content in bodies():
+        named = content.get("examples", {}).values()
+        for value in [each["value"] for each in named] or [content.get("example")]:
+            if value is None and where.endswith(" 400"):
+                continue  # a call that takes nothing may refuse nothing
+            assert value, where
+            assert check(value, content["schema"]) == [], where
+
+
+def test_the_engine_format_has_an_example_of_its_own() -> None:
+    get = DOCUMENT["paths"]["/api/game_data.php/game/get"]["get"]["responses"]["200"]
+    examples = get["content"]["application/json"]["examples"]
+    assert "data_json" in examples["engine"]["value"]
+    assert "data_json" not in examples["plain"]["value"]
+
+
+def test_every_text_in_an_example_says_something() -> None:
+    """A field whose name is not in `schemas.EXAMPLES` would be shown as a mere `text`."""
+
+    def texts(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+        if isinstance(value, dict):
+            for key, member in value.items():
+                yield from texts(member, key)
+        elif isinstance(value, list):
+            for member in value:
+                yield from texts(member, name)
+        else:
+            yield name, value
+
+    silent = {
+        f"{where}: {name}"
+        for where, content in bodies()
+        for shown in (content.get("example"), content.get("examples"))
+        for name, value in texts(shown)
+        if value == PLAIN_EXAMPLES["string"]
+    }
+    assert silent == set()
 
 
 # Requests: the schema says exactly what is taken.

@@ -326,7 +326,7 @@ class UnbanBody(Body, kw_only=True):
 class UnbanReply(Reply, kw_only=True):
     """How many bans held until now."""
 
-    message: str
+    message: str = "Player unbanned successfully"
     player_id: int
     bans_removed: int
 
@@ -353,8 +353,10 @@ async def ban(caller: AdminCaller, body: BanBody) -> BanReply:
 async def unban(caller: AdminCaller, body: UnbanBody) -> UnbanReply:
     """End a player's bans."""
     removed = await unban_player(caller.world, caller.game_id, body.player_id)
-    message = "Player unbanned successfully" if removed else "No active bans found for this player"
-    return UnbanReply(message=message, player_id=body.player_id, bans_removed=removed)
+    reply = UnbanReply(player_id=body.player_id, bans_removed=removed)
+    if not removed:
+        reply.message = "No active bans found for this player"
+    return reply
 
 
 def _shown(player_tag: str) -> str:
