@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from greenroom.actors.flows.world import World
 from greenroom.config import Settings
+from greenroom.http.discovery import discovery_routes
 from greenroom.http.dispatch import Dispatcher
-from greenroom.http.endpoints import ENDPOINTS
+from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.health import Health
 from greenroom.http.limits import AddressLimits
 from greenroom.http.metrics import Metrics, actor_samples, statistics_samples, tree_samples
-from greenroom.http.openapi import OpenApi
 from greenroom.http.options import HttpOptions
 from greenroom.http.server import HttpServer
 from greenroom.persistence.storage import Storage
@@ -78,14 +78,14 @@ class Fronts:
         metrics.add_source(lambda: statistics_samples("greenroom_storage", storage.statistics()))
         dispatcher = Dispatcher(
             world,
-            ENDPOINTS,
+            (*ENDPOINTS, *TOOLS),
             limits=AddressLimits(settings.rate_limit_factor),
             metrics=metrics,
             requests_in_flight_max=settings.requests_in_flight_max,
         )
         health = Health(lambda: storage.committer.is_open)
         discovery = {
-            "/openapi.json": OpenApi(ENDPOINTS).answer,
+            **discovery_routes(ENDPOINTS, TOOLS, dispatcher),
             "/healthz": health.live,
             "/readyz": health.ready,
             "/metrics": metrics.answer,

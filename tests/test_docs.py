@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from greenroom.config import FIELDS
-from greenroom.http.endpoints import ENDPOINTS
+from greenroom.http.endpoints import ENDPOINTS, TOOLS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -21,6 +21,11 @@ def test_every_operation_is_named_in_the_http_page() -> None:
     page = (ROOT / "docs" / "http.md").read_text()
     missing = [e.path for e in ENDPOINTS if e.path.removeprefix("/api/") not in page]
     assert missing == []
+
+
+def test_every_tool_is_named_in_the_http_page() -> None:
+    page = (ROOT / "docs" / "http.md").read_text()
+    assert [row.tool for row in TOOLS if f"| `{row.tool}` |" not in page] == []
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -1,8 +1,26 @@
-"""The endpoint table: every area's rows."""
+"""The endpoint table: every area's rows, and those that POST /mcp calls as tools."""
 
 from __future__ import annotations
 
-from greenroom.http.areas import game_data, players, time
+from msgspec.structs import replace
+
+from greenroom.http.areas import game_data, players, time, tools
 from greenroom.http.table import Endpoint
 
 ENDPOINTS: tuple[Endpoint, ...] = (*players.ENDPOINTS, *game_data.ENDPOINTS, *time.ENDPOINTS)
+
+
+def tool_rows(endpoints: tuple[Endpoint, ...]) -> tuple[Endpoint, ...]:
+    """Return the rows that have a tool's name as that tool: called with a body, at `/mcp/<tool>`.
+
+    Nothing routes these paths from outside; the dispatcher checks, limits and counts what
+    `mcp.py` asks of them as it does for every other call.
+    """
+    return tuple(
+        replace(row, method="POST", path=f"/mcp/{row.tool}", body=row.input, query=None)
+        for row in endpoints
+        if row.tool
+    )
+
+
+TOOLS: tuple[Endpoint, ...] = tool_rows((*ENDPOINTS, *tools.ENDPOINTS))

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import cast
 
+import msgspec
 import quart
 from hypercorn.typing import HTTPScope
 from quart_trio import QuartTrio
@@ -26,15 +27,23 @@ from greenroom.http.request import Answer, Request
 Discovery = Callable[[Request], Answer | Awaitable[Answer]]
 """What answers GET on a path outside `/api/`; may be async."""
 
+
+class EveryMethod(msgspec.Struct, frozen=True):
+    """Marks what answers every method on its path, preflights too."""
+
+    answer: Discovery
+
+
+Routes = Mapping[str, Discovery | EveryMethod]
+"""By path, without a slash at its end."""
+
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"]
 
 
 class _App:
     """The views of the application."""
 
-    def __init__(
-        self, answerer: Answerer, discovery: Mapping[str, Discovery], options: HttpOptions
-    ) -> None:
+    def __init__(self, answerer: Answerer, discovery: Routes, options: HttpOptions) -> None:
         self._answerer = answerer
         self._discovery = discovery
         self._proxies = TrustedProxies(options.trusted_proxies)
@@ -42,14 +51,15 @@ class _App:
     async def view(self, path: str = "") -> quart.Response:  # noqa: ARG002  the rule names it
         """Answer every request there is."""
         request = await self._request()
-        if request.path.startswith("/api/") or request.method == "OPTIONS":
-            return _response(await self._answerer.answer(request))
         route = self._discovery.get(request.path.rstrip("/"))
-        if route is None or request.method not in {"GET", "HEAD"}:
-            return _response(invalid_endpoint())
+        if not isinstance(route, EveryMethod):
+            if request.path.startswith("/api/") or request.method == "OPTIONS":
+                return _response(await self._answerer.answer(request))
+            if route is None or request.method not in {"GET", "HEAD"}:
+                return _response(invalid_endpoint())
         if request.body_too_large:
             return _response(body_too_large())
-        answer = route(request)
+        answer = (route.answer if isinstance(route, EveryMethod) else route)(request)
         return _response(await answer if inspect.isawaitable(answer) else answer)
 
     async def _request(self) -> Request:
@@ -72,14 +82,12 @@ class _App:
         )
 
 
-def build_app(
-    answerer: Answerer, discovery: Mapping[str, Discovery], options: HttpOptions
-) -> QuartTrio:
+def build_app(answerer: Answerer, discovery: Routes, options: HttpOptions) -> QuartTrio:
     """Return the application.
 
     Args:
         answerer: answers everything under `/api/`.
-        discovery: path → what answers GET there: `/openapi.json`, `/healthz`, …
+        discovery: path → what answers there: `/openapi.json`, `/healthz`, `/mcp`, …
         options: the bounds; the body has been bounded already when the application sees it.
     """
     app = QuartTrio("greenroom", static_folder=None)

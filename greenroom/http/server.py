@@ -7,7 +7,6 @@ import socket
 import ssl
 import time
 from collections import Counter
-from collections.abc import Mapping
 
 import trio
 
@@ -17,7 +16,7 @@ from greenroom.http.connection import Answerer, Connection, ConnectionContext
 from greenroom.http.errors import too_many_requests
 from greenroom.http.hypercorn_server import HypercornServer
 from greenroom.http.options import HttpOptions
-from greenroom.http.quart_app import Discovery, build_app
+from greenroom.http.quart_app import Routes, build_app
 from greenroom.http.reaper import Reaper
 from greenroom.http.sender import Sender
 from greenroom.http.tls import server_context
@@ -42,15 +41,13 @@ REFUSALS_MAX = 256
 class HttpServer:
     """One HTTP port, plain or TLS. A service for a supervisor; it can be run again."""
 
-    def __init__(
-        self, options: HttpOptions, answerer: Answerer, discovery: Mapping[str, Discovery]
-    ) -> None:
+    def __init__(self, options: HttpOptions, answerer: Answerer, discovery: Routes) -> None:
         """Prepare; nothing is opened before `run`.
 
         Args:
             options: where to listen, and the bounds.
             answerer: answers everything under `/api/`.
-            discovery: path → what answers GET there: `/openapi.json`, `/healthz`, …
+            discovery: path → what answers there: `/openapi.json`, `/healthz`, `/mcp`, …
 
         Raises:
             TlsError: the certificate cannot be used.
@@ -253,7 +250,7 @@ class HttpServer:
 async def serve_http(
     options: HttpOptions,
     answerer: Answerer,
-    discovery: Mapping[str, Discovery],
+    discovery: Routes,
     *,
     task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:

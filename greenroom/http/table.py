@@ -67,6 +67,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """What the handler may refuse with, for the docs."""
     rate_class: str = "default"
     """Key into `limits.ADDRESS_RATES`."""
+    tool: str = ""
+    """The name under which POST /mcp offers it as a tool; for calls that change nothing."""
 
     def __post_init__(self) -> None:
         """Refuse rows that could not work, when they are imported.
@@ -86,6 +88,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
             raise TypeError(f"{self.path}: the handler takes {takes} arguments")
         if self.reply.__struct_fields__[0] != "success":
             raise TypeError(f"{self.reply.__name__} needs kw_only=True, so that success is first")
+        if self.tool and (self.auth is not Auth.KEY or self.document_body or self.path_names):
+            raise TypeError(f"{self.path}: a tool takes a project key and named arguments alone")
 
     @property
     def path_names(self) -> tuple[str, ...]:

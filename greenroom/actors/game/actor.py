@@ -24,6 +24,7 @@ from greenroom.actors.game.messages import (
     MakePlayerTag,
     Owner,
     ReadGameDocument,
+    ReadPlayerTag,
     ReplaceGameDocument,
     RotateGameKeys,
     SetPlan,
@@ -142,6 +143,11 @@ class GameActor(Actor[GameRole]):
     def make_player_tag(self, command: MakePlayerTag) -> str:
         """Spell a player's public tag."""
         return tags.make_tag(self._game.tag_key, command.player_id)
+
+    @handles(ReadPlayerTag)
+    def read_player_tag(self, command: ReadPlayerTag) -> int | None:
+        """Find the id behind a player's public tag."""
+        return tags.read_tag(self._game.tag_key, command.player_tag)
 
     @handles(RotateGameKeys)
     def rotate_keys(self, command: RotateGameKeys) -> Changed[None]:

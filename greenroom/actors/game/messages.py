@@ -145,6 +145,15 @@ class MakePlayerTag(Command[GameRole, str], frozen=True):
     player_id: int
 
 
+class ReadPlayerTag(Command[GameRole, int | None], frozen=True):
+    """Answer the id behind a tag of this game, given with or without `#`; None for junk.
+
+    Every well-formed tag stands for some id: whether there is such a player is another question.
+    """
+
+    player_tag: str
+
+
 class RotateGameKeys(Command[GameRole, None], frozen=True):
     """Let only new keys open the game."""
 

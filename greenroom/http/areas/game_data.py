@@ -82,6 +82,7 @@ ENDPOINTS: Final = (
         reply=GameDocumentReply,
         handler=get_game,
         summary="Read the game document",
+        tool="game_document",
     ),
     Endpoint(
         method="PUT",

@@ -109,5 +109,6 @@ ENDPOINTS: Final = (
         handler=tell_time,
         summary="Tell the server's time",
         refusals=(InvalidOffset,),
+        tool="server_time",
     ),
 )
