@@ -47,6 +47,7 @@ EXAMPLES: dict[str, Any] = {
     "player_tag": "#7KQ2M9XB",
     "private_key": "gr_plr_4f0OQ7cBnR1sUwz2YxVtK8mL3jHdE6aGpSoA9rTk",
     "readable": "2026-03-13 14:01:49 UTC",
+    "sort_by": ["level", "xp"],
     "timestamp": 1773410509,
     "updated_at": _TIME,
     "utc": "2026-03-13T14:01:49+00:00",
@@ -232,7 +233,10 @@ class ReplySchemas:
             return _nullable(schema) if types.NoneType in parts else schema
         if get_origin(hint) is list:
             (entry,) = get_args(hint)
-            return {"type": "array", "items": self._value(entry, "", is_engine=is_engine)}
+            items = self._value(entry, "", is_engine=is_engine)
+            example = EXAMPLES.get(name)
+            shown = {"example": example} if isinstance(example, list) else {}
+            return {"type": "array", "items": items, **shown}
         if hint is Document:
             return document_schema(name)
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):

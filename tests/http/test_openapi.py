@@ -29,7 +29,7 @@ from greenroom.http.limits import AddressLimits
 from greenroom.http.metrics import Metrics
 from greenroom.http.openapi import OpenApi, build
 from greenroom.http.request import Request
-from greenroom.http.schemas import PLAIN_EXAMPLES
+from greenroom.http.schemas import EXAMPLES, PLAIN_EXAMPLES, ReplySchemas, example_of
 from greenroom.http.table import Auth, Endpoint, TokenTexts
 
 DOCUMENT = json.loads(json.dumps(build(ENDPOINTS)))
@@ -123,6 +123,16 @@ def test_the_engine_format_has_an_example_of_its_own() -> None:
     examples = get["content"]["application/json"]["examples"]
     assert "data_json" in examples["engine"]["value"]
     assert "data_json" not in examples["plain"]["value"]
+
+
+def test_an_array_of_plain_values_has_the_example_of_its_name() -> None:
+    class Sorted(Reply, kw_only=True):
+        sort_by: list[str]
+        others: list[int]
+
+    schemas = ReplySchemas()
+    shown = example_of(schemas.reply(Sorted), schemas.components)
+    assert shown == {"success": True, "sort_by": EXAMPLES["sort_by"], "others": [1]}
 
 
 def test_every_text_in_an_example_says_something() -> None:
