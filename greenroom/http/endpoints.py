@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from greenroom.http.areas import game_data, players, time
+from greenroom.http.areas import censor, game_data, players, time
 from greenroom.http.table import Endpoint
 
-ENDPOINTS: tuple[Endpoint, ...] = (*players.ENDPOINTS, *game_data.ENDPOINTS, *time.ENDPOINTS)
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *players.ENDPOINTS,
+    *game_data.ENDPOINTS,
+    *censor.ENDPOINTS,
+    *time.ENDPOINTS,
+)
