@@ -33,6 +33,7 @@ from greenroom.actors.flows.world import World, WorldSettings, game_loader, play
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.kernel.clock import SystemClock
 from greenroom.actors.player.index import PlayerIndex
+from greenroom.actors.text import moderation
 from greenroom.config import Settings
 from greenroom.control import socket as control_socket
 from greenroom.control.datadir import Purpose, hold_data_dir
@@ -73,6 +74,7 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
 
     Cancellation stops the server in order, too.
     """
+    moderation.prepare()
     with hold_data_dir(settings.data_dir, "server"), no_ready_file_left(settings.ready_file):
         async with trio.open_nursery() as nursery:
             await nursery.start(_watch_signals, nursery.cancel_scope)

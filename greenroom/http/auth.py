@@ -12,7 +12,7 @@ from greenroom.actors.flows.identify import (
 )
 from greenroom.actors.flows.world import World
 from greenroom.actors.player.messages import InvalidPlayerToken, PlayerOfAnotherGame
-from greenroom.http.caller import AdminCaller, Caller, GameCaller, PlayerCaller
+from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
 from greenroom.http.errors import InvalidProjectKey, Unauthorized
 from greenroom.http.request import Request
 from greenroom.http.table import Auth, TokenTexts
@@ -25,7 +25,7 @@ _project_key = PROJECT_KEY_HEADER.lower()
 _admin_key = ADMIN_KEY_HEADER.lower()
 _player_token = PLAYER_TOKEN_HEADER.lower()
 
-Authenticate = Callable[[World, TokenTexts, Request], Awaitable[Caller]]
+Authenticate = Callable[[World, TokenTexts, Request], Awaitable[GameCaller]]
 
 
 class TokenMissing(Unauthorized):

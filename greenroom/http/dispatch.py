@@ -1,7 +1,8 @@
 """The way from a request to its answer, for every endpoint of the table and every server.
 
 The order of the checks is a part of the contract: the endpoint exists → the address's own limit →
-the project key → the player token or admin key → the ban → query and body → what the handler finds.
+the project key → the player token or admin key → the ban → the game's limit for the address →
+query and body → what the handler finds.
 """
 
 from __future__ import annotations
@@ -157,6 +158,11 @@ class Dispatcher:
             raise
         if request.body_too_large:
             return body_too_large()
+        retry_seconds = self._limits.admit_to_game(
+            endpoint.rate_class, caller.game_id, request.address, now
+        )
+        if retry_seconds:
+            return too_many_requests(retry_seconds)
         query = read_query(request.query) if request.query else _NO_QUERY
         reply = await endpoint.handler(caller, *arguments, *route.read(request, query))
         is_engine = query.get("format") in FORMATS

@@ -40,8 +40,13 @@ the work that junk makes. Generous, because whole schools share one address."""
 ADDRESS_RATES: dict[str, Rate | None] = {
     "default": None,
     "register": Rate(100, 2_000),
+    "censor": Rate(100, 2_000),
 }
 """By the endpoints' `rate_class`: what one address may call, checked before its tokens are."""
+
+GAME_RATES: dict[str, Rate] = {"censor": Rate(20, 400)}
+"""By `rate_class`: what one address may call of one game, checked once its tokens are. A text costs
+a fraction of a millisecond, whoever sends it; twenty a second are a crowded chat."""
 
 
 class Limiter:
@@ -125,6 +130,9 @@ class AddressLimits:
             for name, rate in ADDRESS_RATES.items()
             if rate is not None
         }
+        self._games = {
+            name: Limiter(rate.times(factor), keys_max) for name, rate in GAME_RATES.items()
+        }
 
     def admit(self, rate_class: str, address: str, now: float) -> int:
         """Charge one call; return 0, or after how many whole seconds the address may try again.
@@ -141,6 +149,20 @@ class AddressLimits:
         if not wait and limiter is not None:
             wait = limiter.charge(address_key(address), now)
         return math.ceil(wait)
+
+    def admit_to_game(self, rate_class: str, game_id: int, address: str, now: float) -> int:
+        """Charge one call of a game; return 0, or after how many whole seconds to try again.
+
+        Args:
+            rate_class: the endpoint's.
+            game_id: the game that the project key opened.
+            address: the client's.
+            now: monotonic seconds.
+        """
+        limiter = self._games.get(rate_class)
+        if limiter is None:
+            return 0
+        return math.ceil(limiter.charge(f"{game_id} {address_key(address)}", now))
 
     def note_failed_token(self, address: str, now: float) -> None:
         """Charge an address for a wrong key or token; it has been answered already."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from greenroom.http.limits import (
     ADDRESS_RATES,
     FAILED_TOKENS,
+    GAME_RATES,
     AddressLimits,
     Limiter,
     Rate,
@@ -120,6 +121,18 @@ def test_registering_is_free_for_fifty_a_second() -> None:
     limits = AddressLimits()
 
     assert not any(limits.admit("register", "a", number / 50) for number in range(20_000))
+
+
+def test_censoring_is_limited_by_game_and_address_each_for_itself() -> None:
+    rate = GAME_RATES["censor"]
+    limits = AddressLimits()
+    admitted = sum(limits.admit_to_game("censor", 1, "a", 0.0) == 0 for _ in range(5_000))
+
+    assert admitted == int(rate.burst)
+    assert limits.admit_to_game("censor", 1, "a", 0.0) == 1
+    assert limits.admit_to_game("censor", 2, "a", 0.0) == 0
+    assert limits.admit_to_game("censor", 1, "b", 0.0) == 0
+    assert limits.admit_to_game("default", 1, "a", 0.0) == 0
 
 
 def test_a_tiny_factor_still_admits_somebody() -> None:

@@ -1,4 +1,4 @@
-"""A game as an actor: keys, document, and the rules for names that stand in the document."""
+"""A game as an actor: keys, document, and the rules for texts that stand in the document."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import (
     AuthenticateAdmin,
     AuthenticateKey,
+    CensorText,
     CheckPlayerName,
     CloseGame,
     CreateGame,
@@ -32,6 +33,7 @@ from greenroom.actors.game.messages import (
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.message import Changed, Event
+from greenroom.actors.text.moderation import Censored, Moderator, moderator, read_languages
 from greenroom.actors.text.names import FREE, NameRules, check_player_name, read_name_rules
 
 _log = logging.getLogger(__name__)
@@ -50,6 +52,7 @@ class GameActor(Actor[GameRole]):
         self._clock = clock
         self._closed = False
         self._name_rules: NameRules = FREE
+        self._moderator: Moderator = moderator()
 
     @property
     def is_created(self) -> bool:
@@ -68,7 +71,7 @@ class GameActor(Actor[GameRole]):
         return self._record
 
     def on_start(self) -> None:
-        """Enter the index, read the rules for names."""
+        """Enter the index, read the rules for texts."""
         if self._record is not None:
             self._enter(self._record)
 
@@ -90,16 +93,18 @@ class GameActor(Actor[GameRole]):
             self._index.opens(event.api_key_hash, game.game_id)
         rules.apply(game, event)
         if isinstance(event, GameDocumentReplaced):
-            self._read_name_rules(game)
+            self._read_rules(game)
 
     def _enter(self, game: Game) -> None:
         self._index.opens(game.api_key_hash, game.game_id)
-        self._read_name_rules(game)
+        self._read_rules(game)
 
-    def _read_name_rules(self, game: Game) -> None:
+    def _read_rules(self, game: Game) -> None:
         """Cache the document's rules; what is malformed is ignored, and its owner can read why."""
         self._name_rules, problems = read_name_rules(game.data, "name_rules")
-        for problem in problems:
+        languages, language_problems = read_languages(game.data)
+        self._moderator = moderator(languages)
+        for problem in [*problems, *language_problems]:
             _log.warning("game %d: %s; ignored", game.game_id, problem)
 
     @handles(CreateGame)
@@ -137,7 +142,13 @@ class GameActor(Actor[GameRole]):
     def check_player_name(self, command: CheckPlayerName) -> str:
         """Hold a name against the rules."""
         _ = self._game  # refuses when there is none
-        return check_player_name(command.player_name, self._name_rules)
+        return check_player_name(command.player_name, self._name_rules, self._moderator)
+
+    @handles(CensorText)
+    def censor_text(self, command: CensorText) -> Censored:
+        """Check a text."""
+        _ = self._game  # refuses when there is none
+        return self._moderator.censor(command.text)
 
     @handles(MakePlayerTag)
     def make_player_tag(self, command: MakePlayerTag) -> str:

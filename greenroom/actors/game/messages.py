@@ -8,6 +8,7 @@ import msgspec
 
 from greenroom.actors.kernel.errors import NotFound, Refused
 from greenroom.actors.kernel.message import Command, Event
+from greenroom.actors.text.moderation import Censored
 
 Plan = Literal["unlimited", "free", "standard", "pro"]
 
@@ -137,6 +138,12 @@ class CheckPlayerName(Command[GameRole, str], frozen=True):
     """Hold a name against the game's rules; answers it trimmed. Refused: NameRefused."""
 
     player_name: str
+
+
+class CensorText(Command[GameRole, Censored], frozen=True):
+    """Check a text in the game's languages; answers its filtered form."""
+
+    text: str
 
 
 class MakePlayerTag(Command[GameRole, str], frozen=True):

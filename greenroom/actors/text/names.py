@@ -5,11 +5,11 @@
 The case is any, lower or upper. Each of the four may be left out and then allows everything. One
 that is malformed is ignored and reported, so that a typing error of the owner's locks nobody out.
 
-Always refused: control and bidirectional characters, and those that take no room (zero-width
-spaces and joiners, fillers, tags), because two names could then look alike, or rewrite the line
-that they stand in. Where scripts are restricted, characters that NFKC replaces by others
-(full-width letters, mathematical alphabets, ligatures) are refused too: they are look-alikes that
-belong to every script.
+Always refused: offensive words (`moderation.py` finds them), and control and bidirectional
+characters and those that take no room (zero-width spaces and joiners, fillers, tags), because two
+names could then look alike, or rewrite the line that they stand in. Where scripts are restricted,
+characters that NFKC replaces by others (full-width letters, mathematical alphabets, ligatures) are
+refused too: they are look-alikes that belong to every script.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ import msgspec
 import regex
 
 from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.text.moderation import Moderator, moderator
 
 NAME_CHARACTERS_MIN: Final = 2
 NAME_CHARACTERS_MAX: Final = 50
+TITLE_CHARACTERS_MAX: Final = 120
 SCRIPTS_MAX: Final = 32
 """More scripts in one rule than this are malformed: the pattern made of them is bounded."""
 
@@ -42,6 +44,7 @@ class NameRules(msgspec.Struct, frozen=True):
 
 FREE: Final = NameRules()
 
+_OFFENSIVE: Final = "must not contain offensive words"
 _CONTROL: Final = regex.compile(r"[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]")
 _BIDIRECTIONAL: Final = regex.compile(r"\p{Bidi_Control}")
 # Variation selector 16 behind a pictograph makes it colourful: that much is seen.
@@ -56,8 +59,13 @@ class NameRefused(Refused):
     """A name that is too short, too long or against a rule; the text says which."""
 
 
-def check_player_name(name: str, rules: NameRules) -> str:
+def check_player_name(name: str, rules: NameRules, moderation: Moderator | None = None) -> str:
     """Return the name, trimmed, if it keeps all rules.
+
+    Args:
+        name: as it was typed.
+        rules: the game's.
+        moderation: the check for offensive words, in the game's languages; English by default.
 
     Raises:
         NameRefused: with the text for the player.
@@ -68,6 +76,33 @@ def check_player_name(name: str, rules: NameRules) -> str:
     broken = broken_rule(trimmed, rules)
     if broken is not None:
         raise NameRefused(f"Player name {broken}")
+    if (moderation or moderator()).is_offensive(trimmed):
+        raise NameRefused(f"Player name {_OFFENSIVE}")
+    return trimmed
+
+
+def check_title(
+    field: str, title: str, rules: NameRules, moderation: Moderator | None = None
+) -> str:
+    """Return the title of a room or lobby, trimmed, if it keeps all rules.
+
+    Args:
+        field: what clients call it, `room_name` or `matchmaking_name`, for the refusals.
+        title: as it was typed.
+        rules: the game's.
+        moderation: the check for offensive words, in the game's languages; English by default.
+
+    Raises:
+        NameRefused: with the text for the player.
+    """
+    trimmed = title.strip()
+    if len(trimmed) > TITLE_CHARACTERS_MAX:
+        raise NameRefused(f"{field} must be at most {TITLE_CHARACTERS_MAX} characters")
+    broken = broken_rule(trimmed, rules)
+    if broken is not None:
+        raise NameRefused(f"{field} {broken}")
+    if (moderation or moderator()).is_offensive(trimmed):
+        raise NameRefused(f"{field} {_OFFENSIVE}")
     return trimmed
 
 

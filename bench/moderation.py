@@ -1,0 +1,141 @@
+"""How well the check for offensive words does on a labelled sample, and how fast it is.
+
+    python bench/moderation.py [--misses]
+
+Prints recall (of what offends, how much was found) and precision (of what was found, how much
+offends) of the sample in `moderation.txt`, by language and by kind, each text checked in its own
+language alone; then the time for texts of 1,000 characters. With `--misses` also every text that
+was judged wrongly.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from greenroom.actors.text.moderation import (
+    CHARACTERS_MAX,
+    Moderator,
+    moderator,
+    prepare,
+)
+
+SAMPLE = Path(__file__).with_name("moderation.txt")
+REPEATS = 20
+
+TEXTS = {
+    "chat": "well played, see you at the gate in five minutes ",
+    "insults": "fuck you, you stupid piece of shit ",
+    "one letter": "a",
+    "spelled out": "f u c k ",
+    "signs": "sh1t a$$ ",
+    "look-alikes": "fu\u0441k ",
+    "U+FDFA": "\ufdfa",
+    "Chinese": "\u6211\u4eec\u8d62\u4e86",
+}
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One text of the sample."""
+
+    language: str
+    is_bad: bool
+    kind: str
+    text: str
+
+
+class Score(msgspec.Struct):
+    """Counts of right and wrong judgements."""
+
+    found: int = 0
+    missed: int = 0
+    wronged: int = 0
+    passed: int = 0
+
+    def add(self, *, is_bad: bool, is_found: bool) -> None:
+        if is_bad:
+            self.found += is_found
+            self.missed += not is_found
+        else:
+            self.wronged += is_found
+            self.passed += not is_found
+
+    @property
+    def recall(self) -> float:
+        return self.found / max(1, self.found + self.missed)
+
+    @property
+    def precision(self) -> float:
+        return self.found / max(1, self.found + self.wronged)
+
+    def line(self, name: str) -> str:
+        bad, good = self.found + self.missed, self.passed + self.wronged
+        recall = f"{self.recall:.2f}" if bad else "    "
+        return (
+            f"{name:22} {bad:4} bad  {good:4} good   recall {recall}   "
+            f"wrongly found {self.wronged:3}   precision {self.precision:.2f}"
+        )
+
+
+def read_sample() -> Iterator[Case]:
+    """Yield the texts of the sample."""
+    language, label, kind = "", "", ""
+    for line in SAMPLE.read_text(encoding="utf-8").splitlines():
+        if not line or line.startswith("# "):
+            continue
+        if head := re.fullmatch(r"\[(\w+) (bad|good) ?(.*)\]", line):
+            language, label, kind = head.groups()
+            continue
+        text = re.sub(r"\\u([0-9a-f]{4})", lambda code: chr(int(code[1], 16)), line)
+        yield Case(language, label == "bad", kind, text)
+
+
+def measure(cases: list[Case]) -> tuple[Score, dict[str, Score], list[Case]]:
+    """Judge every text; return the score of all, of each group, and the wrong judgements."""
+    total, groups, wrong = Score(), dict[str, Score](), list[Case]()
+    for case in cases:
+        is_found = moderator((case.language,)).is_offensive(case.text)
+        if is_found != case.is_bad:
+            wrong.append(case)
+        names = [case.language]
+        if case.kind:
+            names.append(f"{case.language} {'bad' if case.is_bad else 'good'} {case.kind}")
+        for score in [total, *(groups.setdefault(name, Score()) for name in names)]:
+            score.add(is_bad=case.is_bad, is_found=is_found)
+    return total, groups, wrong
+
+
+def best_microseconds(check: Moderator, text: str) -> float:
+    """Return the shortest time that a text took."""
+    best = 1e9
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        check.censor(text)
+        best = min(best, time.perf_counter() - started)
+    return best * 1e6
+
+
+def main() -> None:
+    started = time.perf_counter()
+    prepare()
+    print(f"word data read in {time.perf_counter() - started:.2f} s\n")
+    total, groups, wrong = measure(list(read_sample()))
+    for name in sorted(groups):
+        print(groups[name].line(name))
+    print("\n" + total.line("all"))
+    if "--misses" in sys.argv[1:]:
+        for case in wrong:
+            print(f"{case.language} {'missed' if case.is_bad else 'wrongly found'}: {case.text}")
+    print(f"\n{CHARACTERS_MAX} characters, English and German")
+    for name, text in TEXTS.items():
+        whole = (text * CHARACTERS_MAX)[:CHARACTERS_MAX]
+        print(f"{name:22} {best_microseconds(moderator(('de', 'en')), whole):6.0f} us")
+
+
+if __name__ == "__main__":
+    main()

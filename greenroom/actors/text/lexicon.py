@@ -1,0 +1,219 @@
+"""The words that offend, by language, and one automaton that finds them all in one pass.
+
+Read once, from the word data beside this module (`words/README.md` says whose it is and what we
+changed); never afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Final
+
+import msgspec
+import regex
+from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
+
+from greenroom.actors.text.folding import fold_character
+
+SEVERITY_MIN: Final = 2
+"""Of the four degrees in the English list; the first is mild (`bloody`, `hell`)."""
+LOOSE_CHARACTERS_MIN: Final = 4
+"""In shorter words a vowel written twice makes another word: `cok`, `cook`."""
+MASKED_CHARACTERS_MIN: Final = 4
+MASKED_CHARACTERS_MAX: Final = 8
+"""Of these words a spelling with a star for a vowel is one too: `f*ck`."""
+
+LANGUAGES: Final = (
+    "ar", "cs", "da", "de", "en", "es", "fa", "fi", "fil", "fr", "hi", "hu", "it", "ja", "ko",
+    "nl", "no", "pl", "pt", "ru", "sv", "th", "tr", "uk", "zh",
+)  # fmt: skip
+"""Codes of ISO 639, as a game may name them."""
+
+STARRED_CHARACTERS: Final = (4, 5)
+_CYRILLIC: Final = frozenset({"ru", "uk"})
+_VOWEL: Final = regex.compile(r"(?<=\p{L})[aeiou](?=\p{L})")
+_RUN: Final = regex.compile(r"(.)\1*")
+_DOUBLE: Final = regex.compile(r"(.)\1")
+_Spelling = tuple[tuple[int, ...], bool, bool]
+# Words of these scripts stand among others without a blank: so long they must be, to be one
+# wherever their letters are found. Katakana words are told apart by the script around them.
+_ANYWHERE: Final = regex.compile(
+    r"[\p{Han}]{2,}|\p{Hangul}{3,}|[\p{Hiragana}\p{Han}]{3,}|[\p{Thai}]{4,}"
+)
+_TWO_SYLLABLES: Final = regex.compile(r"\p{Hangul}{2}")
+"""A Korean word: particles may follow."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One spelling of a word, as one or more languages have it."""
+
+    languages: int
+    """Bits, in the order of `LANGUAGES`."""
+    runs: tuple[int, ...]
+    """How often each character of the drawn spelling is written."""
+    begins: bool
+    """Whether a word must begin where it does."""
+    ends: bool
+
+
+class Lexicon:
+    """All words of all languages."""
+
+    def __init__(self) -> None:
+        """Read the word data and build the automaton: about a tenth of a second."""
+        self._entries: dict[str, dict[_Spelling, int]] = {}
+        innocent: dict[str, int] = {}
+        listed: set[str] = set()
+        policies = msgspec.json.decode(_read("policy.json"), type=dict[str, dict[str, list[str]]])
+        for number, language in enumerate(LANGUAGES):
+            policy = policies.get(language, {})
+            bit = 1 << number
+            unused = {fold(word) for word in policy.get("unused", ())}
+            wanted = [word for word in _words(language) if fold(word) not in unused]
+            wanted += policy.get("added", ())
+            listed.update(map(fold, wanted))
+            for word in wanted:
+                begins, ends = _edges(word)
+                self._add(word, bit, begins=begins, ends=ends)
+            for word in policy.get("whole", ()):
+                self._add(word, bit, begins=True, ends=True)
+            for word in policy.get("inside", ()):
+                self._add_starred(word, bit)
+                self._add(word, bit, begins=False, ends=False)
+            exceptions = _exceptions() if language == "en" else ()
+            for word in (*policy.get("innocent", ()), *exceptions):
+                innocent[fold(word)] = innocent.get(fold(word), 0) | bit
+        self._innocent = {word: bits for word, bits in innocent.items() if word not in listed}
+        self.entries = tuple(
+            tuple(Entry(languages, *spelling) for spelling, languages in found.items())
+            for found in self._entries.values()
+        )
+        """Of each pattern of the automaton."""
+        self.languages = tuple(
+            _union(entry.languages for entry in entries) for entries in self.entries
+        )
+        """Of each pattern, of all its entries together."""
+        self.automaton = AhoCorasick(
+            list(self._entries),
+            matchkind=MatchKind.Standard,
+            implementation=Implementation.ContiguousNFA,
+            store_patterns=False,
+        )
+        del self._entries
+
+    def is_innocent(self, word: str, languages: int) -> bool:
+        """Return whether a whole word is fine although an offending one is a part of it."""
+        if self._innocent.get(word, 0) & languages:
+            return True
+        return any(pattern.fullmatch(word) for pattern in self._innocent_parts(languages))
+
+    @lru_cache(maxsize=64)  # noqa: B019 (there is one lexicon, for ever)
+    def _innocent_parts(self, languages: int) -> tuple[regex.Pattern[str], ...]:
+        """Return one pattern for all innocent words that are given in part."""
+        parts = [
+            regex.escape(word).replace(r"\*", ".*")
+            for word, bits in self._innocent.items()
+            if "*" in word and bits & languages
+        ]
+        return (regex.compile("|".join(parts)),) if parts else ()
+
+    def _add_starred(self, word: str, language: int) -> None:
+        """Add the spelling that leaves the first and the last letter alone: `f**k`."""
+        if word.isascii() and len(word) in STARRED_CHARACTERS:
+            starred = word[0] + "*" * (len(word) - 2) + word[-1]
+            runs = (1, len(word) - 2, 1)
+            entries = self._entries.setdefault(_RUN.sub(r"\1", starred), {})
+            key = runs, True, True
+            entries[key] = entries.get(key, 0) | language
+
+    def _add(self, word: str, language: int, *, begins: bool, ends: bool) -> None:
+        folded = fold(word)
+        spellings = [folded]
+        if folded.isascii() and MASKED_CHARACTERS_MIN <= len(folded) <= MASKED_CHARACTERS_MAX:
+            spellings += [
+                folded[: vowel.start()] + "*" + folded[vowel.end() :]
+                for vowel in _VOWEL.finditer(folded)
+            ]
+        for spelling in spellings:
+            runs, drawn = (1,) * len(spelling), spelling
+            if _DOUBLE.search(spelling):
+                runs = tuple(len(run[0]) for run in _RUN.finditer(spelling))
+                drawn = _RUN.sub(r"\1", spelling)
+            if drawn:
+                entries = self._entries.setdefault(drawn, {})
+                key = runs, begins, ends
+                entries[key] = entries.get(key, 0) | language
+
+
+@cache
+def lexicon() -> Lexicon:
+    """Return the one lexicon; the first call reads it."""
+    return Lexicon()
+
+
+def fold(word: str) -> str:
+    """Return a word of the lists in the spelling that texts are folded to."""
+    return "".join(map(fold_character, word)).strip()
+
+
+def _edges(word: str) -> tuple[bool, bool]:
+    """Return whether a word must begin, and end, where this one does."""
+    if _ANYWHERE.fullmatch(word):
+        return False, False
+    return True, not _TWO_SYLLABLES.fullmatch(word)
+
+
+def _union(bits: Iterable[int]) -> int:
+    union = 0
+    for each in bits:
+        union |= each
+    return union
+
+
+class _Profanity(msgspec.Struct):
+    match: str
+    severity: int
+    exceptions: tuple[str, ...] = ()
+
+
+def _data() -> Traversable:
+    return files("greenroom.actors.text") / "words"
+
+
+def _has(name: str) -> bool:
+    return (_data() / name).is_file()
+
+
+def _read(name: str) -> bytes:
+    return (_data() / name).read_bytes()
+
+
+@cache
+def _profanities() -> list[_Profanity]:
+    return msgspec.json.decode(_read("profanity-list/en.json"), type=list[_Profanity])
+
+
+def _words(language: str) -> Iterator[str]:
+    """Yield what the lists have of a language."""
+    if language == "en":
+        for profanity in _profanities():
+            if profanity.severity >= SEVERITY_MIN:
+                yield from profanity.match.replace("*", "").split("|")
+    elif _has(f"naughty-words/{language}.json"):
+        yield from msgspec.json.decode(_read(f"naughty-words/{language}.json"), type=list[str])
+    if _has(f"badwords/{language}.txt"):
+        for word in _read(f"badwords/{language}.txt").decode().split("\n"):
+            # transliterations, and English words that were left in, are no Cyrillic
+            if word and (language not in _CYRILLIC or not word.isascii()):
+                yield word
+
+
+def _exceptions() -> Iterator[str]:
+    """Yield the English words that the list's makers found to hold an offending one."""
+    for profanity in _profanities():
+        for exception in profanity.exceptions:
+            for word in profanity.match.replace("*", "").split("|"):
+                yield exception.replace("*", word)

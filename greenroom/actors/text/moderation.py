@@ -1,0 +1,181 @@
+"""Whether a text offends, in the languages of a game, and the text without what does.
+
+Pure and bounded: a few passes over at most `CHARACTERS_MAX` characters, whatever they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.text.folding import Folded, View, is_run_on
+from greenroom.actors.text.lexicon import (
+    LANGUAGES,
+    LOOSE_CHARACTERS_MIN,
+    Entry,
+    Lexicon,
+    lexicon,
+)
+
+CHARACTERS_MAX: Final = 1_000
+"""What is longer is not looked at beyond: callers refuse it before."""
+PASSES_MAX: Final = 3
+"""Taking words away may leave others that were a part of them; then nothing readable is left."""
+MASK: Final = "*"
+DEFAULT_LANGUAGES: Final = ("en",)
+
+
+class Censored(msgspec.Struct, frozen=True):
+    """What the check of a text came to."""
+
+    clean: bool
+    filtered: str
+    """The text, with a `*` for every character of what offends; as long as the text."""
+
+
+class Moderator:
+    """The check of texts in some languages; it holds nothing but its choice of them."""
+
+    def __init__(self, languages: tuple[str, ...] = DEFAULT_LANGUAGES) -> None:
+        """Choose languages, by the codes of `LANGUAGES`."""
+        self.languages = languages
+        self._bits = sum(1 << LANGUAGES.index(language) for language in set(languages))
+
+    def is_offensive(self, text: str) -> bool:
+        """Return whether a text has anything that offends."""
+        return next(self._findings(text), None) is not None
+
+    def censor(self, text: str) -> Censored:
+        """Return whether a text is clean, and its filtered form."""
+        text = text[:CHARACTERS_MAX]
+        filtered = text
+        for _ in range(PASSES_MAX):
+            masked = self._mask(filtered)
+            if masked == filtered:
+                return Censored(filtered == text, filtered)
+            filtered = masked
+        if self.is_offensive(filtered):
+            filtered = "".join(char if char.isspace() else MASK for char in text)
+        return Censored(clean=False, filtered=filtered)
+
+    def _mask(self, text: str) -> str:
+        chars: list[str] | None = None
+        for start, end in self._findings(text):
+            chars = chars or list(text)
+            for place in range(start, end):
+                if not chars[place].isspace():
+                    chars[place] = MASK
+        return text if chars is None else "".join(chars)
+
+    def _findings(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the stretches of a text that offend; they may overlap."""
+        words = lexicon()
+        folded = Folded(text[:CHARACTERS_MAX])
+        covered = bytearray(len(folded.source))
+        for view in folded.views():
+            for start, end in self._found(words, folded, view, covered):
+                covered[start:end] = b"\1" * (end - start)
+                yield start, end
+
+    def _found(
+        self, words: Lexicon, folded: Folded, view: View, covered: bytearray
+    ) -> Iterator[tuple[int, int]]:
+        bits, languages, starts, at = self._bits, words.languages, view.starts, view.at
+        matches = words.automaton.find_matches_as_indexes(view.drawn, overlapping=True)
+        for pattern, first, last in matches:
+            if not languages[pattern] & bits:
+                continue
+            start, end = starts[first], starts[last]
+            if covered[at[start]] and covered[at[end - 1]]:
+                continue  # a part of what was found already
+            if view.text[start:end] == view.plain[start:end]:
+                continue  # judged already
+            for entry in words.entries[pattern]:
+                if entry.languages & bits and _fits(entry, view, first, last):
+                    found = self._stretch(words, folded, view, entry, (start, end))
+                    if found is not None:
+                        yield at[found[0]], at[found[1] - 1] + 1
+                        break
+
+    def _stretch(
+        self, words: Lexicon, folded: Folded, view: View, entry: Entry, bounds: tuple[int, int]
+    ) -> tuple[int, int] | None:
+        """Return the stretch of the view to take away for a match, None if it is innocent."""
+        start, end = bounds
+        if (entry.begins or view.is_glued) and not folded.is_edge(view, start):
+            return None
+        if (entry.ends or view.is_glued) and not folded.is_edge(view, end):
+            return None
+        if view.text[start:end].isascii() or not (entry.begins or is_run_on(view.text[start])):
+            first, last = view.word_round(start, end)
+            if words.is_innocent(view.text[first:last], self._bits):
+                return None
+            if not entry.begins:
+                return first, last
+        return start, end
+
+
+def _fits(entry: Entry, view: View, first: int, last: int) -> bool:
+    """Return whether letters are repeated as the entry has them, or so as to hide it."""
+    starts = view.starts
+    if starts[last] - starts[first] == last - first == sum(entry.runs):
+        return True
+    is_loose = last - first >= LOOSE_CHARACTERS_MIN
+    for written, (start, end) in zip(entry.runs, pairwise(starts[first : last + 1]), strict=True):
+        times = end - start
+        if times == written:
+            continue
+        # two consonants instead of one are often another word: raped, rapped
+        least = 2 if is_loose and view.text[start] in "aeiou" else 3
+        if times < max(written, least):
+            return False
+    return True
+
+
+@lru_cache(maxsize=256)
+def moderator(languages: tuple[str, ...] = DEFAULT_LANGUAGES) -> Moderator:
+    """Return the moderator for these languages."""
+    return Moderator(languages)
+
+
+def prepare() -> None:
+    """Read the word data now, so that no request waits for it."""
+    lexicon()
+
+
+def read_languages(document: bytes) -> tuple[tuple[str, ...], list[str]]:
+    """Read which languages a game document wants texts checked in.
+
+        {"moderation": {"languages": ["en", "de"]}}
+
+    Args:
+        document: the game document, a JSON object's bytes.
+
+    Returns:
+        The languages, and what was wrong if they had to be ignored.
+    """
+    try:
+        written = msgspec.json.decode(document, type=dict[str, msgspec.Raw]).get("moderation")
+        value = None if written is None else msgspec.json.decode(written)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return DEFAULT_LANGUAGES, ["moderation cannot be read"]
+    if value is None:
+        return DEFAULT_LANGUAGES, []
+    if not isinstance(value, dict):
+        return DEFAULT_LANGUAGES, ["moderation is not an object"]
+    names = value.get("languages")
+    if names is None:
+        return DEFAULT_LANGUAGES, []
+    if not isinstance(names, list) or not names or len(names) > len(LANGUAGES):
+        return DEFAULT_LANGUAGES, ["moderation.languages is not an array of language codes"]
+    found: list[str] = []
+    for name in names:
+        code = name.replace("_", "-").partition("-")[0].lower() if isinstance(name, str) else ""
+        if code not in LANGUAGES:
+            return DEFAULT_LANGUAGES, [f"moderation.languages names none we know: {name!r:.60}"]
+        found.append(code)
+    return tuple(sorted(set(found))), []
