@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from greenroom.http.areas import game_data, players, time, tools
+from greenroom.http.areas import game_data, leaderboard, players, time, tools
 from greenroom.http.table import Endpoint
 
-ENDPOINTS: tuple[Endpoint, ...] = (*players.ENDPOINTS, *game_data.ENDPOINTS, *time.ENDPOINTS)
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *players.ENDPOINTS,
+    *game_data.ENDPOINTS,
+    *leaderboard.ENDPOINTS,
+    *time.ENDPOINTS,
+)
 
 
 def tool_rows(endpoints: tuple[Endpoint, ...]) -> tuple[Endpoint, ...]:
