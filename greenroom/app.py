@@ -6,6 +6,7 @@
         ├── storage              lease, committer, readers
         ├── games                dynamic: the active games
         ├── players              dynamic: the active players
+        ├── leaderboards         sorted indexes, built when first asked for
         ├── presence             restores who was online; then stale players, signs of life
         ├── first game           once; made at the first start
         ├── control              the socket of the command line
@@ -28,6 +29,7 @@ from typing import Any
 import msgspec
 import trio
 
+from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.sweep import restore_online, sweep_for_ever
 from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
 from greenroom.actors.game.index import GameIndex
@@ -233,6 +235,7 @@ class _Server:
         office, path = self.office(), socket_path(self._settings.data_dir)
         return [
             *children,
+            ChildSpec("leaderboards", parts.world.leaderboards),
             ChildSpec("presence", _Task(parts.keep_presence)),
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
             ChildSpec("control", _Task(control_socket.run, office, path)),
@@ -261,6 +264,8 @@ class _Parts:
         )
         accounts, committer = self.storage.accounts, self.storage.committer
         player_index, game_index = PlayerIndex(), GameIndex()
+        leaderboards = Leaderboards(accounts)
+        committer.observe(leaderboards.durable)
         self.players = DynamicSupervisor(
             "player", player_loader(accounts, player_index, clock), committer
         )
@@ -272,6 +277,7 @@ class _Parts:
             games=self.games,
             player_index=player_index,
             game_index=game_index,
+            leaderboards=leaderboards,
             settings=WorldSettings(
                 stale_seconds=settings.stale_seconds, sweep_seconds=settings.sweep_seconds
             ),

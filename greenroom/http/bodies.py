@@ -203,6 +203,8 @@ class Field(msgspec.Struct, frozen=True):
     """`str`, `int`, …, `Document`, without its markers and without None."""
     kind: FieldKind
     missing_text: str | None
+    unfit_text: str | None
+    """For a value of the wrong type; None for the usual one."""
     keep_empty: bool
     metas: tuple[msgspec.Meta, ...]
     """Limits and descriptions, for the docs alone."""
@@ -214,7 +216,7 @@ class Field(msgspec.Struct, frozen=True):
 
     def unfit(self) -> InvalidBody:
         """Return the refusal of a value of the wrong type."""
-        return InvalidBody(f"{self.name} must be {self.kind.noun}")
+        return InvalidBody(self.unfit_text or f"{self.name} must be {self.kind.noun}")
 
     def read(self, value: object) -> Any:
         """Return the field's value, or None where the given one counts as absent.
@@ -300,12 +302,14 @@ def body_fields(body: type[Body]) -> tuple[Field, ...]:
         kind = _KINDS.get(plain)
         if kind is None:
             raise TypeError(f"{body.__name__}.{info.name}: {plain!r} is no type of a body field")
-        missing = next((mark.text for mark in marks if isinstance(mark, Missing)), None)
+        missing = next((mark for mark in marks if isinstance(mark, Missing)), None)
+        missing_text = None if missing is None else missing.text
+        unfit_text = missing_text if missing is not None and missing.covers_wrong_types else None
         if info.required and missing is None:
             raise TypeError(f"{body.__name__}.{info.name} needs a default or Missing(text)")
         keep_empty = any(isinstance(mark, KeepEmpty) for mark in marks)
         metas = tuple(mark for mark in marks if isinstance(mark, msgspec.Meta))
-        fields.append(Field(info.name, plain, kind, missing, keep_empty, metas))
+        fields.append(Field(info.name, plain, kind, missing_text, unfit_text, keep_empty, metas))
     return tuple(fields)
 
 

@@ -61,6 +61,8 @@ class Missing(msgspec.Struct, frozen=True):
     """Marks a required field, with the whole text of the 400 when it is absent, null or empty."""
 
     text: str
+    covers_wrong_types: bool = False
+    """Whether a value of the wrong type gets the same text."""
 
 
 class KeepEmpty(msgspec.Struct, frozen=True):

@@ -8,13 +8,13 @@ that first holds the shard under our epoch: nothing is written once another serv
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from greenroom.actors.game.messages import Game, Owner, Plan
 from greenroom.actors.kernel.errors import Refused, StorageUnavailable
 from greenroom.actors.player.messages import Ban, Player
-from greenroom.persistence.arrays import int8, text
+from greenroom.persistence.arrays import INT8_COLUMN, int8, text
 from greenroom.persistence.driver import BYTEA, INT8, TEXT, Query, Row, Statement
 from greenroom.persistence.errors import QueryFailed
 from greenroom.persistence.ids import IdBlocks
@@ -65,6 +65,14 @@ _ONLINE_PLAYERS = Statement(
 _PLAYERS_PAGE = Statement(
     f"SELECT {_player_columns(_NO_DOCUMENT)} {_PLAYERS}"
     " WHERE p.game_id = $1 AND p.player_id > $2 ORDER BY p.player_id LIMIT $3",
+    INT8,
+    INT8,
+    INT8,
+)
+_PLAYERS_BY_ID = Statement(f"{_SELECT_PLAYER} WHERE p.player_id = ANY($1)", INT8_COLUMN.array_oid)
+_DOCUMENTS_PAGE = Statement(
+    "SELECT player_id, player_data FROM players"
+    " WHERE game_id = $1 AND player_id > $2 ORDER BY player_id LIMIT $3",
     INT8,
     INT8,
     INT8,
@@ -141,6 +149,18 @@ class DatabaseAccounts:
         """Return a game's players by id, from the first after `after_id`; documents as `{}`."""
         rows = await self._rows(_PLAYERS_PAGE, int8(game_id), int8(after_id), int8(limit))
         return [_player(row) for row in rows]
+
+    async def players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
+        """Return those of these players who are there, in any order; a hundred at most."""
+        rows = await self._rows(_PLAYERS_BY_ID, INT8_COLUMN.encode(player_ids))
+        return [_player(row) for row in rows]
+
+    async def documents_page(
+        self, game_id: int, after_id: int, limit: int
+    ) -> list[tuple[int, bytes]]:
+        """Return ids and documents of a game's players, by id, from the first after `after_id`."""
+        rows = await self._rows(_DOCUMENTS_PAGE, int8(game_id), int8(after_id), int8(limit))
+        return [(player_id, document) for player_id, document in rows]
 
     async def games(self) -> list[Game]:
         """Return all games, by id."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -86,6 +86,9 @@ class _RowRefusedError(Exception):
     """The transaction holds a row that the database will never take."""
 
 
+Observer = Callable[[Iterable[Event]], None]
+"""Is told of events that have become durable. Synchronous; may not fail."""
+
 _DURABLE_ALREADY = Batch()
 _DURABLE_ALREADY.settle()
 
@@ -96,6 +99,7 @@ class Committer:
     def __init__(self, settings: StorageSettings) -> None:
         """Make a committer whose gate is shut until it runs."""
         self._settings = settings
+        self._observers: list[Observer] = []
         self._queue: deque[QueuedBatch] = deque()
         self._background: dict[tuple[int, Any], Entry] = {}
         self._running = False
@@ -163,6 +167,14 @@ class Committer:
             is_open=self.is_open,
             reconnects=self._reconnects,
         )
+
+    def observe(self, observer: Observer) -> None:
+        """Have an observer told of every transaction's events, in order.
+
+        Once they are durable, and before any answer leaves that waits for them. What the database
+        refuses is never told.
+        """
+        self._observers.append(observer)
 
     # Queueing.
 
@@ -310,6 +322,8 @@ class Committer:
                 continue
             try:
                 await self._commit(lease, part)
+                for observer in self._observers:
+                    observer(event for entry in part for event in entry.events)
             except _RowRefusedError as refusal:
                 self._well()  # that was an answer
                 if len(part) == 1:

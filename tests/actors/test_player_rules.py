@@ -149,7 +149,7 @@ def test_unban_ends_what_holds(ban: Ban | None, removed: int):
 @pytest.mark.parametrize(
     ("event", "changes"),
     [
-        (PlayerDocumentReplaced(7, b"{}", 5), {"player_data": b"{}", "updated_at": 5}),
+        (PlayerDocumentReplaced(7, 1, b"{}", 5), {"player_data": b"{}", "updated_at": 5}),
         (PlayerPresenceSaved(7, False, 5), {"is_online": False, "last_heartbeat": 5}),
         (PlayerLoggedIn(7, 5), {"is_online": True, "last_login": 5}),
         (PlayerLoggedOut(7, 5), {"is_online": False, "last_logout": 5}),

@@ -45,7 +45,7 @@ async def settle(storage: Storage, *events) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=range(len(DOCUMENTS)))
 async def test_documents_come_back_byte_for_byte(storage: Storage, document: bytes):
     await settle(storage, registered(1, player_data=document))
-    await settle(storage, registered(2), PlayerDocumentReplaced(2, document, 1))
+    await settle(storage, registered(2), PlayerDocumentReplaced(2, 1, document, 1))
     await settle(storage, GameDocumentReplaced(1, document, 1))
 
     first, second = await storage.accounts.player(1), await storage.accounts.player(2)
@@ -247,3 +247,29 @@ async def test_a_reader_who_is_cancelled_costs_no_connection(storage: Storage):
     assert await storage.accounts.player(1) is not None
     assert len(storage._loaders._idle) <= 4
     assert storage._loaders._free.value == 4
+
+
+async def test_some_players_are_found_by_their_ids(storage: Storage):
+    await settle(storage, *(registered(n) for n in range(1, 6)))
+    ban = PlayerBanned(4, 1, "b" * 32, "forever", None, 1_700_000_001, None)
+    await settle(storage, ban)
+
+    found = await storage.accounts.players_by_id([4, 99, 2, 2**63 - 1])
+
+    assert sorted(player.player_id for player in found) == [2, 4]
+    assert {player.player_id: player for player in found}[4] == await storage.accounts.player(4)
+    assert await storage.accounts.players_by_id([]) == []
+
+
+async def test_documents_come_in_pages_of_one_game(storage: Storage):
+    game = GameCreated(2, 1, "Second", b"api 2", b"admin 2", b"0123456789abcdef", 1_700_000_000)
+    await settle(storage, game)
+    for n in range(1, 8):
+        document = b'{"n": %d.0}' % n
+        await settle(storage, registered(n, game_id=1 + n % 2, player_data=document))
+
+    first = await storage.accounts.documents_page(2, 0, 3)
+    second = await storage.accounts.documents_page(2, 5, 3)
+
+    assert first == [(n, b'{"n": %d.0}' % n) for n in (1, 3, 5)]
+    assert second == [(7, b'{"n": 7.0}')]

@@ -21,6 +21,7 @@ from postgres_kit import (
 from greenroom.actors.kernel.durability import Batch
 from greenroom.actors.kernel.errors import ActorCrashed, CommitUnsettled
 from greenroom.actors.kernel.journal import JournalEntry
+from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.messages import (
     PlayerBanned,
     PlayerDocumentReplaced,
@@ -79,7 +80,7 @@ async def test_what_happened_to_one_row_is_written_in_order(storage: Storage):
     for n in range(30):
         committer.submit(writer, [PlayerRenamed(1, f"Name {n}", n)])
         committer.submit(writer, [PlayerLoggedIn(1, n), PlayerLoggedOut(1, n + 1)])
-        committer.submit(writer, [PlayerDocumentReplaced(1, b"{}", 100 + n)])
+        committer.submit(writer, [PlayerDocumentReplaced(1, 1, b"{}", 100 + n)])
     batch = committer.submit(writer, [PlayerLoggedIn(1, 77)])
     await batch.wait(writer, 10)
 
@@ -109,6 +110,31 @@ async def test_a_new_ban_ends_the_old_one_and_unbanning_ends_all(storage: Storag
     assert player.ban is None
 
 
+async def test_observers_are_told_what_is_durable_and_only_that_before_anybody_is_answered(
+    storage: Storage,
+):
+    committer, told = storage.committer, list[Event]()
+    committer.observe(told.extend)
+    writers = [FakeWriter(f"player/{n}") for n in range(1, 9)]
+    events: list[Event] = [registered(n) for n in range(1, 9)]
+    documents = [BAD_JSON if n in {2, 5} else b'{"n":1}' for n in range(1, 9)]
+    events += [PlayerDocumentReplaced(n, 1, doc, n) for n, doc in enumerate(documents, 1)]
+    batch = Batch()
+    for event, writer in zip(events, writers * 2, strict=True):
+        batch = committer.submit(writer, [event])
+    seen_first: list[Event] = []
+
+    async def ask() -> None:
+        await batch.wait(writers[7], 10)
+        seen_first.extend(told)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+    good = [e for e in events if getattr(e, "player_data", b"") != BAD_JSON]
+    assert told == good
+    assert seen_first == good
+
+
 async def test_a_refused_row_fails_its_writer_and_nobody_else(storage: Storage):
     committer = storage.committer
     writers = [FakeWriter(f"player/{n}") for n in range(1, 21)]
@@ -117,7 +143,7 @@ async def test_a_refused_row_fails_its_writer_and_nobody_else(storage: Storage):
     batch = Batch()
     for n, writer in enumerate(writers, 1):
         document = BAD_JSON if n in {3, 11, 12} else b'{"n":1}'
-        batch = committer.submit(writer, [PlayerDocumentReplaced(n, document, n)])
+        batch = committer.submit(writer, [PlayerDocumentReplaced(n, 1, document, n)])
     await wait_until(lambda: batch.settled)
 
     for n, writer in enumerate(writers, 1):
@@ -138,7 +164,7 @@ async def test_what_a_refused_writer_queued_since_fails_unwritten(storage: Stora
     committer, writer, other = storage.committer, FakeWriter(), FakeWriter("player/2")
     committer.submit(other, [registered(2)])
     await committer.submit(writer, [registered(1)]).wait(writer, 10)
-    committer.submit(writer, [PlayerDocumentReplaced(1, BAD_JSON, 1)])
+    committer.submit(writer, [PlayerDocumentReplaced(1, 1, BAD_JSON, 1)])
     committer.submit(other, [PlayerRenamed(2, "Carol", 2)])
     later = committer.submit(writer, [PlayerRenamed(1, "later", 2)])
     with pytest.raises(ActorCrashed):
@@ -160,7 +186,7 @@ async def test_what_a_refused_writer_queued_since_fails_unwritten(storage: Stora
     [
         PlayerRenamed(1, "\ud800", 1),
         PlayerRenamed(1, "x", 2**63),
-        PlayerDocumentReplaced(1, b'{"a":"\xff"}', 1),
+        PlayerDocumentReplaced(1, 1, b'{"a":"\xff"}', 1),
         registered(2, token_hash=b"token 1"),
         registered(3, game_id=999),
         PlayerBanned(1, 1, "x", "fortnight", None, 1, 2),  # type: ignore[arg-type]
@@ -182,7 +208,7 @@ async def test_nothing_that_cannot_be_stored_stops_the_committer(storage: Storag
 
 async def test_the_gate_stays_open_after_a_refusal(storage: Storage, settings: StorageSettings):
     writer = FakeWriter()
-    batch = storage.committer.submit(writer, [PlayerDocumentReplaced(1, BAD_JSON, 1)])
+    batch = storage.committer.submit(writer, [PlayerDocumentReplaced(1, 1, BAD_JSON, 1)])
     await wait_until(lambda: batch.settled)
 
     await trio.sleep(settings.gate_seconds * 1.1)
@@ -194,7 +220,7 @@ async def test_one_turns_events_are_durable_together_or_not_at_all(storage: Stor
     committer, writer = storage.committer, FakeWriter()
     await committer.submit(writer, [registered(1)]).wait(writer, 10)
     batch = committer.submit(
-        writer, [PlayerRenamed(1, "half", 9), PlayerDocumentReplaced(1, BAD_JSON, 9)]
+        writer, [PlayerRenamed(1, "half", 9), PlayerDocumentReplaced(1, 1, BAD_JSON, 9)]
     )
     with pytest.raises(ActorCrashed):
         await batch.wait(writer, 10)

@@ -32,7 +32,7 @@ banned = st.builds(
 events = st.lists(
     st.one_of(
         st.builds(PlayerRenamed, ids, st.text(max_size=3), times),
-        st.builds(PlayerDocumentReplaced, ids, st.binary(max_size=3), times),
+        st.builds(PlayerDocumentReplaced, ids, ids, st.binary(max_size=3), times),
         st.builds(PlayerLoggedIn, ids, times),
         st.builds(PlayerLoggedOut, ids, times),
         st.builds(PlayerPresenceSaved, ids, st.booleans(), times),
@@ -86,13 +86,13 @@ def test_parents_are_written_before_children(players, game_id):
 
 
 def test_a_thousand_updates_of_a_thousand_rows_are_one_group():
-    of: list[Event] = [PlayerDocumentReplaced(i, b"{}", 0) for i in range(1000)]
+    of: list[Event] = [PlayerDocumentReplaced(i, 1, b"{}", 0) for i in range(1000)]
 
     assert len(plan(of)) == 1
 
 
 def test_a_thousand_updates_of_one_row_are_one_row():
-    of: list[Event] = [PlayerDocumentReplaced(1, b"%d" % i, 0) for i in range(1000)]
+    of: list[Event] = [PlayerDocumentReplaced(1, 1, b"%d" % i, 0) for i in range(1000)]
 
     ((_, group),) = plan(of)
 

@@ -57,7 +57,7 @@ def test_every_event_of_players_and_games_is_stored():
 
 
 def test_a_queued_document_weighs_what_it_is_long():
-    event = PlayerDocumentReplaced(1, b"x" * 1000, 1)
+    event = PlayerDocumentReplaced(1, 1, b"x" * 1000, 1)
 
     assert TARGETS[type(event)].bytes_of(event) == 1200
 
@@ -70,7 +70,7 @@ def random_event(dice: random.Random, player_id: int, number: int) -> Event:
             PlayerTokenRotated(player_id, b"%d" % number, time),
             PlayerLoggedIn(player_id, time),
             PlayerLoggedOut(player_id, time),
-            PlayerDocumentReplaced(player_id, b'{"n":%d}' % number, time),
+            PlayerDocumentReplaced(player_id, 1, b'{"n":%d}' % number, time),
             PlayerBanned(player_id, 1, f"{number:032}", "hour", None, time, time + 3600),
             PlayerUnbanned(player_id, time),
             PlayerPresenceSaved(player_id, dice.random() < 0.5, time),
@@ -97,7 +97,7 @@ async def test_the_database_holds_what_apply_makes_of_the_record(storage: Storag
         if dice.random() < 0.05:
             await batch.wait(writers[n], 10)
     for n, writer in writers.items():
-        last = PlayerDocumentReplaced(n, b"{}", 1)  # overtakes presence that was put aside
+        last = PlayerDocumentReplaced(n, 1, b"{}", 1)  # overtakes presence that was put aside
         apply(records[n], last)
         await storage.committer.submit(writer, [last]).wait(writer, 10)
 

@@ -48,7 +48,7 @@ class Load:
                 await trio.sleep(0.01)
                 continue
             number = self.tried[player_id] = self.tried[player_id] + 1
-            event = PlayerDocumentReplaced(player_id, b'{"n":%d}' % number, number)
+            event = PlayerDocumentReplaced(player_id, 1, b'{"n":%d}' % number, number)
             batch = committer.submit(writer, [event])
             try:
                 await batch.wait(writer, dice.choice([0.001, 0.1, 5]))

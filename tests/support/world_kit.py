@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from greenroom.actors.flows.identify import (
     identify_game,
     identify_player,
 )
+from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.register import NewPlayer, register_player
 from greenroom.actors.flows.sweep import sweep
 from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
@@ -79,6 +80,7 @@ class Memory:
         self.all_owners: dict[int, Owner] = {1: LOCAL}
         self.committed: list[Event] = []
         self.reads: list[str] = []
+        self.observers: list[Callable[[Iterable[Event]], None]] = []
         self.pending: list[tuple[Batch, Writer, int, Sequence[Event]]] = []
         self._next_id = 0
 
@@ -106,6 +108,8 @@ class Memory:
             if generation == writer.generation:
                 for event in events:
                     self._write(event)
+                for observer in self.observers:
+                    observer(events)
             else:
                 batch.reject(writer)
             batch.settle()
@@ -172,6 +176,19 @@ class Memory:
             row.player_data = b"{}"
         return page
 
+    async def players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
+        found = [copy.copy(self.players[i]) for i in player_ids if i in self.players]
+        await self._read("players_by_id", None)
+        return found
+
+    async def documents_page(
+        self, game_id: int, after_id: int, limit: int
+    ) -> list[tuple[int, bytes]]:
+        rows = [p for p in self._sorted() if p.game_id == game_id and p.player_id > after_id]
+        page = [(row.player_id, row.player_data) for row in rows[:limit]]
+        await self._read("documents_page", None)
+        return page
+
     async def games(self) -> list[Game]:
         return list(self.all_games.values())
 
@@ -228,7 +245,10 @@ async def open_world(
         "player", player_loader(memory, player_index, clock), memory, bounds
     )
     games = DynamicSupervisor("game", game_loader(memory, game_index, clock), memory, bounds)
+    leaderboards = Leaderboards(memory)
+    memory.observers.append(leaderboards.durable)
     async with trio.open_nursery() as nursery:
+        await nursery.start(leaderboards.run)
         await nursery.start(players.run)
         await nursery.start(games.run)
         yield World(
@@ -238,6 +258,7 @@ async def open_world(
             games=games,
             player_index=player_index,
             game_index=game_index,
+            leaderboards=leaderboards,
             settings=settings or WorldSettings(),
         )
         nursery.cancel_scope.cancel()

@@ -130,3 +130,4 @@ async def delete_game(
         raise GameNotFound from None
     finally:
         world.games.discard(game_id)
+        world.leaderboards.forget_game(game_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from greenroom.actors.game.messages import Game, Owner, Plan
@@ -46,6 +46,16 @@ class Accounts(Protocol):
 
     async def players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
         """Return a game's players by id, from the first after `after_id`; documents as `{}`."""
+        ...
+
+    async def players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
+        """Return those of these players who are there, in any order; a hundred at most."""
+        ...
+
+    async def documents_page(
+        self, game_id: int, after_id: int, limit: int
+    ) -> list[tuple[int, bytes]]:
+        """Return ids and documents of a game's players, by id, from the first after `after_id`."""
         ...
 
     async def games(self) -> list[Game]:

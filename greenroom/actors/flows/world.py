@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.ports import Accounts
 from greenroom.actors.game.actor import GameActor
 from greenroom.actors.game.index import GameIndex
@@ -40,6 +41,7 @@ class World(msgspec.Struct, kw_only=True):
     games: Directory[GameRole]
     player_index: PlayerIndex
     game_index: GameIndex
+    leaderboards: Leaderboards
     settings: WorldSettings
 
 

@@ -181,8 +181,8 @@ class PlayerActor(Actor[PlayerRole]):
     @handles(ReplacePlayerDocument)
     def replace_document(self, command: ReplacePlayerDocument) -> Changed[int]:
         """Store another document."""
-        now = self._clock.now()
-        event = PlayerDocumentReplaced(self._player.player_id, command.player_data, now)
+        player, now = self._player, self._clock.now()
+        event = PlayerDocumentReplaced(player.player_id, player.game_id, command.player_data, now)
         return Changed(now, event)
 
     @handles(DescribePlayer)

@@ -94,6 +94,7 @@ class PlayerDocumentReplaced(Event, frozen=True):
     """His document is now this JSON object, verbatim."""
 
     player_id: int
+    game_id: int
     player_data: bytes
     updated_at: int
 

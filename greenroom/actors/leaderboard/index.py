@@ -1,0 +1,109 @@
+"""One leaderboard: every player of a game in the order of some fields of his document. Pure.
+
+A player has one key of bytes: his number in each field (see `numbers`), then his id, so that equals
+stand in the order of their ids. Keys are kept sorted; changing one costs O(log n).
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+import msgspec
+from sortedcontainers import SortedList
+
+from greenroom.actors.leaderboard.numbers import LACKING, sort_key
+
+Fields = tuple[str, ...]
+
+_ID_BYTES: Final = 8
+
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def read_members(document: bytes) -> dict[str, msgspec.Raw]:
+    """Return the members of a document, verbatim; of a name given twice the last one.
+
+    One that cannot be read, as an older version may have let in, is empty: no player's document may
+    spoil the leaderboard for the others.
+    """
+    try:
+        return _members.decode(document)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+class Index:
+    """Players in the order of the numbers in `fields`, highest first; lacking ones last."""
+
+    __slots__ = (
+        "_gone",
+        "_keys",
+        "_sorted",
+        "fields",
+        "game_id",
+        "is_complete",
+        "is_dropped",
+        "used",
+    )
+
+    def __init__(self, game_id: int, fields: Fields) -> None:
+        """Start empty and incomplete: it takes changes, and is filled from the database beside.
+
+        Args:
+            game_id: whose players.
+            fields: the names of the fields, the first the most important.
+        """
+        self.game_id = game_id
+        self.fields = fields
+        self.is_complete = False
+        self.is_dropped = False
+        self.used = 0
+        self._keys: dict[int, bytes] = {}
+        self._sorted = SortedList()
+        self._gone: set[int] = set()
+
+    def __len__(self) -> int:
+        """Return how many players there are."""
+        return len(self._keys)
+
+    def put(self, player_id: int, members: dict[str, msgspec.Raw]) -> None:
+        """Give a player the place that his document earns."""
+        key = self._key(player_id, members)
+        old = self._keys.get(player_id)
+        if old == key:
+            return
+        if old is not None:
+            self._sorted.remove(old)
+        self._keys[player_id] = key
+        self._sorted.add(key)
+
+    def fill(self, player_id: int, members: dict[str, msgspec.Raw]) -> None:
+        """Put in a player as he was read some time ago, unless a change has told of him since."""
+        if player_id not in self._keys and player_id not in self._gone:
+            self.put(player_id, members)
+
+    def remove(self, player_id: int) -> None:
+        """Take a player out who is no more; a page read before does not bring him back."""
+        key = self._keys.pop(player_id, None)
+        if key is not None:
+            self._sorted.remove(key)
+        if not self.is_complete:
+            self._gone.add(player_id)
+
+    def complete(self) -> None:
+        """Say that everybody is in."""
+        self.is_complete = True
+        self._gone.clear()
+
+    def top(self, limit: int) -> list[int]:
+        """Return the ids of the first `limit` players, best first."""
+        return [int.from_bytes(key[-_ID_BYTES:], "big") for key in islice(self._sorted, limit)]
+
+    def _key(self, player_id: int, members: dict[str, msgspec.Raw]) -> bytes:
+        parts = [
+            LACKING if (raw := members.get(field)) is None else sort_key(bytes(raw))
+            for field in self.fields
+        ]
+        parts.append(player_id.to_bytes(_ID_BYTES, "big"))
+        return b"".join(parts)
