@@ -16,6 +16,9 @@ from greenroom.http.fields import Body, Document
 
 Schema = dict[str, Any]
 
+SPELLED_OUT_MAX = 1_000
+"""So many numbers a pattern may list, where a field takes its numbers as strings too."""
+
 _TIME = "2026-03-13T14:01:49Z"
 EXAMPLES: dict[str, Any] = {
     "account": "created",
@@ -119,8 +122,13 @@ def integer_schema(field: Field) -> Schema:
 def _lenient_integer_schema(field: Field) -> Schema:
     # among others in a list, as in a required field, nothing is no integer
     is_needed = field.missing_text is not None or field.type is not int
-    pattern = _KEY_PATTERN if is_needed else rf"^([+-]?[0-9]{{1,{INTEGER_DIGITS_MAX}}})?$"
-    return {"anyOf": [integer_schema(field), {"type": "string", "pattern": pattern}]}
+    integer = integer_schema(field)
+    if integer["maximum"] - integer["minimum"] < SPELLED_OUT_MAX:
+        texts = "|".join(map(str, range(integer["minimum"], integer["maximum"] + 1)))
+        pattern = f"^({texts})$" if is_needed else f"^({texts})?$"
+    else:
+        pattern = _KEY_PATTERN if is_needed else rf"^([+-]?[0-9]{{1,{INTEGER_DIGITS_MAX}}})?$"
+    return {"anyOf": [integer, {"type": "string", "pattern": pattern}]}
 
 
 def _string_schema(field: Field) -> Schema:

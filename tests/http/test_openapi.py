@@ -29,7 +29,13 @@ from greenroom.http.limits import AddressLimits
 from greenroom.http.metrics import Metrics
 from greenroom.http.openapi import OpenApi, build
 from greenroom.http.request import Request
-from greenroom.http.schemas import EXAMPLES, PLAIN_EXAMPLES, ReplySchemas, example_of
+from greenroom.http.schemas import (
+    EXAMPLES,
+    PLAIN_EXAMPLES,
+    ReplySchemas,
+    body_schema,
+    example_of,
+)
 from greenroom.http.table import Auth, Endpoint, TokenTexts
 
 DOCUMENT = json.loads(json.dumps(build(ENDPOINTS)))
@@ -369,3 +375,16 @@ def test_the_pattern_of_names_allows_just_the_characters_that_names_may_have() -
 )
 def test_the_pattern_of_names_agrees_about_lengths_and_spaces(name: str) -> None:
     assert bool(re.search(NAME_PATTERN, name)) == is_taken(name)
+
+
+def test_a_bounded_integer_sent_as_a_string_is_bounded_in_the_schema_too():
+    class Bounded(Body, kw_only=True):
+        limit: Annotated[int | None, msgspec.Meta(ge=1, le=100)] = None
+
+    _, text = body_schema(Bounded)["properties"]["limit"]["anyOf"]
+    taken = [
+        given
+        for given in ("1", "100", "", "0", "101", "092080", "-1")
+        if re.search(text["pattern"], given)
+    ]
+    assert taken == ["1", "100", ""]
