@@ -7,6 +7,8 @@
         ├── games                dynamic: the active games
         ├── players              dynamic: the active players
         ├── leaderboards         sorted indexes, built when first asked for
+        ├── rooms                dynamic: all rooms that have not ended
+        ├── room keeper          restores rooms; then snapshots, and an end to ended rooms
         ├── presence             restores who was online; then stale players, signs of life
         ├── first game           once; made at the first start
         ├── control              the socket of the command line
@@ -30,11 +32,16 @@ import msgspec
 import trio
 
 from greenroom.actors.flows.leaderboards import Leaderboards
+from greenroom.actors.flows.room_keeper import RoomKeeper
+from greenroom.actors.flows.seats import Rooms
 from greenroom.actors.flows.sweep import restore_online, sweep_for_ever
 from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.kernel.clock import SystemClock
 from greenroom.actors.player.index import PlayerIndex
+from greenroom.actors.room.index import RoomIndex
+from greenroom.actors.room.messages import RoomRole
+from greenroom.actors.room.state import RoomLimits
 from greenroom.actors.text import moderation
 from greenroom.config import Settings
 from greenroom.control import socket as control_socket
@@ -235,7 +242,9 @@ class _Server:
         office, path = self.office(), socket_path(self._settings.data_dir)
         return [
             *children,
+            ChildSpec("rooms", parts.rooms),
             ChildSpec("leaderboards", parts.world.leaderboards),
+            ChildSpec("room keeper", RoomKeeper(parts.world), shutdown_seconds=stop_seconds),
             ChildSpec("presence", _Task(parts.keep_presence)),
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
             ChildSpec("control", _Task(control_socket.run, office, path)),
@@ -270,6 +279,9 @@ class _Parts:
             "player", player_loader(accounts, player_index, clock), committer
         )
         self.games = DynamicSupervisor("game", game_loader(accounts, game_index, clock), committer)
+        rooms = Rooms(self.storage.journal, RoomIndex(), clock, RoomLimits())
+        self.rooms: DynamicSupervisor[RoomRole] = DynamicSupervisor("room", rooms.load, committer)
+        rooms.directory = self.rooms
         self.world = World(
             clock=clock,
             accounts=accounts,
@@ -278,6 +290,7 @@ class _Parts:
             player_index=player_index,
             game_index=game_index,
             leaderboards=leaderboards,
+            rooms=rooms,
             settings=WorldSettings(
                 stale_seconds=settings.stale_seconds, sweep_seconds=settings.sweep_seconds
             ),

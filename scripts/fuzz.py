@@ -22,6 +22,7 @@ BYSTANDERS = 50
 """Players with the lowest ids, the first that a fuzzer bans; the one it plays comes after them."""
 
 MAX_EXAMPLES = 40
+CONFIG = ROOT / "scripts" / "schemathesis.toml"
 PASSES = ("--exclude-path-regex", "--include-path-regex")
 FUZZED_LAST = "/(rotate|ban)$"
 """Paths fuzzed last: after these the player's token may open nothing any more."""
@@ -53,7 +54,8 @@ def attack(server: ServerProcess, game: Game, option: str) -> int:
         "X-Api-Private-Token": game.private,
         "X-Game-Player-Token": token,
     }
-    command = [os.environ["SCHEMATHESIS_PYTHON"], "-m", "schemathesis.cli", "run"]
+    command = [os.environ["SCHEMATHESIS_PYTHON"], "-m", "schemathesis.cli"]
+    command += ["--config-file", str(CONFIG), "run"]
     for name, value in headers.items():
         command += ["--header", f"{name}: {value}"]
     # our 404 for another method on a known path is specified, where the check wants 405

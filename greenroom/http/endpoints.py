@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from greenroom.http.areas import censor, game_data, leaderboard, players, time, tools
+from greenroom.http.areas import (
+    censor,
+    game_data,
+    leaderboard,
+    players,
+    room_exchange,
+    rooms,
+    time,
+    tools,
+)
 from greenroom.http.table import Endpoint
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *players.ENDPOINTS,
     *game_data.ENDPOINTS,
+    *rooms.ENDPOINTS,
+    *room_exchange.ENDPOINTS,
     *censor.ENDPOINTS,
     *leaderboard.ENDPOINTS,
     *time.ENDPOINTS,

@@ -90,8 +90,8 @@ async def test_the_names_rules_of_the_game_count_from_the_moment_they_are_stored
         await register(arena, "Ada 1")
     player = await identify(arena, new.token)
     with pytest.raises(NameRefused, match="only these scripts: Latin"):
-        await rename_player(arena.game.game, player.player, "Ольга")
-    assert await rename_player(arena.game.game, player.player, " Eve ") == "Eve"
+        await rename_player(arena.world, arena.game.game, player.player, "Ольга")
+    assert await rename_player(arena.world, arena.game.game, player.player, " Eve ") == "Eve"
     assert (await describe(arena, new.player_id)).player_name == "Eve"
 
 
@@ -200,7 +200,9 @@ async def test_a_player_loaded_by_id_while_his_token_is_looked_up_is_one_player(
 
     async def by_id() -> None:
         await trio.sleep(0.5)
-        await rename_player(arena.game.game, arena.world.players.ref(new.player_id), "Eve")
+        await rename_player(
+            arena.world, arena.game.game, arena.world.players.ref(new.player_id), "Eve"
+        )
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(by_token)
@@ -221,7 +223,9 @@ async def test_a_record_read_before_a_change_never_replaces_the_player(
     async def change() -> None:
         await trio.sleep(1)
         arena.memory.read_seconds = 0.0
-        await rename_player(arena.game.game, arena.world.players.ref(new.player_id), "Eve")
+        await rename_player(
+            arena.world, arena.game.game, arena.world.players.ref(new.player_id), "Eve"
+        )
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(change)

@@ -32,7 +32,6 @@ TEXTS = {
     refusals.RoomInactive: "Room inactive",
     refusals.RoomFull: "Room is full",
     refusals.IncorrectPassword: "Incorrect password",
-    refusals.RoomNameTooLong: "room_name must be at most 120 characters",
     refusals.MaxPlayersOutOfRange: "max_players must be between 2 and 16",
     refusals.NotInAnyRoom: "You are not in any room",
     refusals.PlayerNotInAnyRoom: "Player is not in any room",

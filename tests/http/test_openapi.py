@@ -141,6 +141,12 @@ def test_an_array_of_plain_values_has_the_example_of_its_name() -> None:
     assert shown == {"success": True, "sort_by": EXAMPLES["sort_by"], "others": [1]}
 
 
+def test_no_two_operations_share_the_name_of_a_reply() -> None:
+    """The schemas of replies go by their names: of two, one would be shown for both."""
+    replies = {endpoint.reply for endpoint in ENDPOINTS}
+    assert len({reply.__name__ for reply in replies}) == len(replies)
+
+
 def test_every_text_in_an_example_says_something() -> None:
     """A field whose name is not in `schemas.EXAMPLES` would be shown as a mere `text`."""
 

@@ -18,6 +18,7 @@ from greenroom.actors.flows.identify import (
 )
 from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.register import NewPlayer, register_player
+from greenroom.actors.flows.seats import Rooms
 from greenroom.actors.flows.sweep import sweep
 from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
 from greenroom.actors.game import rules as game_rules
@@ -32,6 +33,7 @@ from greenroom.actors.game.messages import (
 )
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player import rules as player_rules
 from greenroom.actors.player.index import PlayerIndex
@@ -42,6 +44,8 @@ from greenroom.actors.player.messages import (
     PlayerRegistered,
     PlayerView,
 )
+from greenroom.actors.room.index import RoomIndex
+from greenroom.actors.room.state import RoomLimits
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
 
 Record = TypeVar("Record", Player, Game)
@@ -63,6 +67,41 @@ class TestClock:
         self._began = trio.current_time()
 
 
+class MemoryJournals:
+    """Journals and snapshots of one kind of actor."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, list[JournalEntry]] = {}
+        self.snapshots: dict[str, Snapshot] = {}
+        self.away = False
+
+    async def load(self, kind: str) -> dict[str, Recovered]:
+        found = {key: await self.recover(kind, key) for key in self.entries | self.snapshots}
+        return {key: recovered for key, recovered in found.items() if recovered is not None}
+
+    async def recover(self, kind: str, key: str) -> Recovered | None:
+        await self._reach()
+        snapshot = self.snapshots.get(key)
+        first = 1 if snapshot is None else snapshot.kept_from
+        entries = [e for e in self.entries.get(key, []) if e.sequence >= first]
+        return Recovered(snapshot, entries) if snapshot is not None or entries else None
+
+    async def save(self, snapshots: Sequence[Snapshot]) -> set[tuple[str, str]]:
+        await self._reach()
+        self.snapshots.update({snapshot.key: snapshot for snapshot in snapshots})
+        return set()
+
+    async def forget(self, kind: str, key: str) -> None:
+        await self._reach()
+        self.entries.pop(key, None)
+        self.snapshots.pop(key, None)
+
+    async def _reach(self) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.away:
+            raise StorageUnavailable("the database is away")
+
+
 class Memory:
     """A `Durability` and the `Accounts` behind it, in one: what is committed can be read.
 
@@ -79,6 +118,7 @@ class Memory:
         self.all_games: dict[int, Game] = {}
         self.all_owners: dict[int, Owner] = {1: LOCAL}
         self.committed: list[Event] = []
+        self.journals = MemoryJournals()
         self.reads: list[str] = []
         self.observers: list[Callable[[Iterable[Event]], None]] = []
         self.pending: list[tuple[Batch, Writer, int, Sequence[Event]]] = []
@@ -122,7 +162,9 @@ class Memory:
 
     def _write(self, event: Event) -> None:
         self.committed.append(event)
-        if isinstance(event, PlayerRegistered):
+        if isinstance(event, JournalEntry):
+            self.journals.entries.setdefault(event.key, []).append(event)
+        elif isinstance(event, PlayerRegistered):
             self.players[event.player_id] = player_rules.registered(event)
         elif isinstance(event, GameCreated):
             owner = self.all_owners[event.owner_id]
@@ -247,10 +289,14 @@ async def open_world(
     games = DynamicSupervisor("game", game_loader(memory, game_index, clock), memory, bounds)
     leaderboards = Leaderboards(memory)
     memory.observers.append(leaderboards.durable)
+    rooms = Rooms(memory.journals, RoomIndex(), clock, RoomLimits())
+    room_actors = DynamicSupervisor("room", rooms.load, memory, bounds)
+    rooms.directory = room_actors
     async with trio.open_nursery() as nursery:
         await nursery.start(leaderboards.run)
         await nursery.start(players.run)
         await nursery.start(games.run)
+        await nursery.start(room_actors.run)
         yield World(
             clock=clock,
             accounts=memory,
@@ -259,6 +305,7 @@ async def open_world(
             player_index=player_index,
             game_index=game_index,
             leaderboards=leaderboards,
+            rooms=rooms,
             settings=settings or WorldSettings(),
         )
         nursery.cancel_scope.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from greenroom.actors.flows.rooms import put_out
 from greenroom.actors.flows.world import ID_MAX, World
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.ref import Ref
@@ -20,7 +21,7 @@ from greenroom.actors.player.messages import (
 async def ban_player(
     world: World, game_id: int, player_id: int, duration: BanDuration, reason: str | None
 ) -> Ban:
-    """Ban a player of this game from now on; an older ban of his ends.
+    """Ban a player of this game from now on; an older ban of his ends, and so does his seat.
 
     Raises:
         PlayerNotFound: there is no such player in this game.
@@ -30,9 +31,11 @@ async def ban_player(
     """
     command = BanPlayer(game_id, os.urandom(16).hex(), duration, reason)
     try:
-        return await _player(world, player_id).ask(command)
+        ban = await _player(world, player_id).ask(command)
     except ActorStopped:
         raise PlayerNotFound from None
+    await put_out(world, player_id)
+    return ban
 
 
 async def unban_player(world: World, game_id: int, player_id: int) -> int:

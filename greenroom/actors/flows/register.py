@@ -6,6 +6,7 @@ import os
 
 import msgspec
 
+from greenroom.actors.flows.rooms import tell_room
 from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import CheckPlayerName, GameRole, MakePlayerTag
 from greenroom.actors.kernel.ref import Ref
@@ -17,6 +18,7 @@ from greenroom.actors.player.tokens import (
     hash_token,
     make_token,
 )
+from greenroom.actors.room.messages import RenameMember
 
 
 class NewPlayer(msgspec.Struct, frozen=True):
@@ -61,8 +63,10 @@ async def register_player(
     return NewPlayer(player_id, name, tag, token)
 
 
-async def rename_player(game: Ref[GameRole], player: Ref[PlayerRole], new_name: str) -> str:
-    """Give a player another name; return it trimmed.
+async def rename_player(
+    world: World, game: Ref[GameRole], player: Ref[PlayerRole], new_name: str
+) -> str:
+    """Give a player another name, in his room too; return it trimmed.
 
     Raises:
         NameRefused: the name is against one of the game's rules.
@@ -72,6 +76,7 @@ async def rename_player(game: Ref[GameRole], player: Ref[PlayerRole], new_name: 
     """
     name = await game.ask(CheckPlayerName(new_name))
     await player.ask(Rename(name))
+    tell_room(world, player.key, RenameMember(player.key, name))
     return name
 
 

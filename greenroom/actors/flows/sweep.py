@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import trio
 
+from greenroom.actors.flows.rooms import note_silent_members
 from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.message import Command
@@ -58,7 +59,11 @@ async def sweep_for_ever(
 
 
 async def sweep(world: World) -> None:
-    """Put stale players offline, and take players out of memory who have long been offline."""
+    """Put stale players offline, and take players out of memory who have long been offline.
+
+    Rooms are told of members who were offline before this sweep.
+    """
+    await note_silent_members(world)
     stale_seconds = world.settings.stale_seconds
     silent = world.player_index.silent_since(world.clock.monotonic() - stale_seconds)
     await _tell_each(world, silent, LeaveIfStale(stale_seconds))

@@ -8,6 +8,7 @@ import msgspec
 
 from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.ports import Accounts
+from greenroom.actors.flows.seats import Rooms
 from greenroom.actors.game.actor import GameActor
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import GameRole
@@ -42,6 +43,7 @@ class World(msgspec.Struct, kw_only=True):
     player_index: PlayerIndex
     game_index: GameIndex
     leaderboards: Leaderboards
+    rooms: Rooms
     settings: WorldSettings
 
 

@@ -11,6 +11,7 @@ from greenroom.actors.game.messages import (
     AuthenticateKey,
     CensorText,
     CheckPlayerName,
+    CheckTitle,
     CloseGame,
     CreateGame,
     DescribeGame,
@@ -34,7 +35,13 @@ from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.text.moderation import Censored, Moderator, moderator, read_languages
-from greenroom.actors.text.names import FREE, NameRules, check_player_name, read_name_rules
+from greenroom.actors.text.names import (
+    FREE,
+    NameRules,
+    check_player_name,
+    check_title,
+    read_name_rules,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +60,7 @@ class GameActor(Actor[GameRole]):
         self._closed = False
         self._name_rules: NameRules = FREE
         self._moderator: Moderator = moderator()
+        self._title_rules: NameRules = FREE
 
     @property
     def is_created(self) -> bool:
@@ -102,9 +110,10 @@ class GameActor(Actor[GameRole]):
     def _read_rules(self, game: Game) -> None:
         """Cache the document's rules; what is malformed is ignored, and its owner can read why."""
         self._name_rules, problems = read_name_rules(game.data, "name_rules")
+        self._title_rules, title_problems = read_name_rules(game.data, "room_title_rules")
         languages, language_problems = read_languages(game.data)
         self._moderator = moderator(languages)
-        for problem in [*problems, *language_problems]:
+        for problem in [*problems, *title_problems, *language_problems]:
             _log.warning("game %d: %s; ignored", game.game_id, problem)
 
     @handles(CreateGame)
@@ -149,6 +158,12 @@ class GameActor(Actor[GameRole]):
         """Check a text."""
         _ = self._game  # refuses when there is none
         return self._moderator.censor(command.text)
+
+    @handles(CheckTitle)
+    def check_title(self, command: CheckTitle) -> str:
+        """Hold a title against the rules."""
+        _ = self._game  # refuses when there is none
+        return check_title(command.field, command.title, self._title_rules, self._moderator)
 
     @handles(MakePlayerTag)
     def make_player_tag(self, command: MakePlayerTag) -> str:

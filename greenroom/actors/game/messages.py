@@ -146,6 +146,16 @@ class CensorText(Command[GameRole, Censored], frozen=True):
     text: str
 
 
+class CheckTitle(Command[GameRole, str], frozen=True):
+    """Hold a room's or lobby's title against the game's rules; answers it trimmed.
+
+    `field` is the name that a refusal calls it by. Refused: NameRefused.
+    """
+
+    field: str
+    title: str
+
+
 class MakePlayerTag(Command[GameRole, str], frozen=True):
     """Answer the public tag of a player of this game, without its `#`."""
 

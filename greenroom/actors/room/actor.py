@@ -109,6 +109,7 @@ class RoomActor(Actor[RoomRole]):
             self._state = rules.created(happened)
         else:
             rules.apply(self._room, happened)
+        self._index.note_changed((event.key,))
         if not isinstance(happened, UpdatesSent | ActionsSent | ActionProcessed):
             self._show(self._room)
 

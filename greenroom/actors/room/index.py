@@ -29,7 +29,7 @@ class _Known(msgspec.Struct):
 class RoomIndex:
     """All rooms in memory, by id and by game, and the seats in them."""
 
-    __slots__ = ("_by_game", "_ended", "_known", "_offline", "_seats")
+    __slots__ = ("_by_game", "_changed", "_ended", "_known", "_offline", "_seats")
 
     def __init__(self) -> None:
         """Start empty."""
@@ -38,6 +38,7 @@ class RoomIndex:
         self._seats: dict[int, str] = {}
         self._offline: set[int] = set()
         self._ended: dict[str, None] = {}
+        self._changed: dict[str, None] = {}
 
     def room_of(self, player_id: int) -> str | None:
         """Return the room that a player has a seat in."""
@@ -77,6 +78,15 @@ class RoomIndex:
             and wanted in known.folded_name
         )
         return [listing for *_, listing in heapq.nsmallest(limit, found)]
+
+    def note_changed(self, room_ids: Iterable[str]) -> None:
+        """Note that rooms are to be written down."""
+        self._changed.update(dict.fromkeys(room_ids))
+
+    def take_changed(self) -> list[str]:
+        """Return the rooms noted as changed since this was last called."""
+        changed, self._changed = self._changed, {}
+        return list(changed)
 
     def show(self, room: Room) -> list[int]:
         """Take note of a room as it is now.

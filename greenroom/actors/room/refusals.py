@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from greenroom.actors.kernel.errors import NotFound, Refused
 
-ROOM_NAME_CHARACTERS_MAX = 120
 MAX_PLAYERS_MIN = 2
 MAX_PLAYERS_MAX = 16
 
@@ -52,12 +51,6 @@ class IncorrectPassword(Refused):
     """Neither the password, nor the join token, nor an invite."""
 
     text = "Incorrect password"
-
-
-class RoomNameTooLong(Refused):
-    """A name that no list could show."""
-
-    text = f"room_name must be at most {ROOM_NAME_CHARACTERS_MAX} characters"
 
 
 class MaxPlayersOutOfRange(Refused):

@@ -225,7 +225,7 @@ class RotateReply(Reply, kw_only=True):
 
 async def rename(caller: PlayerCaller, body: RenameBody) -> RenameReply:
     """Go by another name."""
-    name = await rename_player(caller.game, caller.player, body.new_name)
+    name = await rename_player(caller.world, caller.game, caller.player, body.new_name)
     return RenameReply(new_name=name, player_id=caller.player_id)
 
 

@@ -1,0 +1,239 @@
+"""Rooms in a world: seats and claims, silence and return, restarts, and the keeper of rooms."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+import trio
+from world_kit import Arena, Memory, add_game, identify, open_arena, open_world, register
+
+from greenroom.actors.flows import room_keeper
+from greenroom.actors.flows.identify import PlayerIdentity
+from greenroom.actors.flows.moderation import ban_player
+from greenroom.actors.flows.room_keeper import RoomKeeper
+from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
+from greenroom.actors.flows.sweep import sweep
+from greenroom.actors.kernel.errors import Refused, StorageUnavailable
+from greenroom.actors.player.messages import LogOut
+from greenroom.actors.room import refusals
+from greenroom.actors.room.messages import ReadCurrent, RoomStatus, StopRoom
+
+WANTED = NewRoom(
+    room_name="Den",
+    password=None,
+    max_players=6,
+    host_switch=True,
+    realtime=False,
+    rules=b"{}",
+    player_data=b"{}",
+)
+NOTHING = Entrance(password=None, join_token=None, player_data=b"{}")
+
+
+@pytest.fixture
+async def arena() -> AsyncIterator[Arena]:
+    async with open_arena() as arena:
+        yield arena
+
+
+async def come(arena: Arena) -> tuple[PlayerIdentity, str]:
+    """A new player, and his token."""
+    new = await register(arena)
+    return await identify(arena, new.token), new.token
+
+
+async def open_room(arena: Arena, player: PlayerIdentity) -> str:
+    opened = await create_room(arena.world, arena.game.game, player.player, WANTED)
+    return opened.room_id
+
+
+async def join(arena: Arena, player: PlayerIdentity, room_id: str) -> bool:
+    return await join_room(arena.world, arena.game.game_id, player.player, room_id, NOTHING)
+
+
+async def status(arena: Arena, player: PlayerIdentity) -> RoomStatus | None:
+    room = arena.world.rooms.of(player.player_id, refusals.NotInAnyRoom)
+    return await room.ask(ReadCurrent(player.player_id))
+
+
+async def test_of_two_claims_at_once_one_is_refused(
+    arena: Arena, autojump_clock: trio.testing.MockClock
+):
+    player, _ = await come(arena)
+    room_id = await open_room(arena, (await come(arena))[0])
+    arena.memory.automatic = False
+    outcomes: list[str] = []
+
+    async def attempt(seat: str) -> None:
+        try:
+            await (join(arena, player, room_id) if seat == "join" else open_room(arena, player))
+            outcomes.append(seat)
+        except Refused as refused:
+            outcomes.append(str(refused))
+
+    async with trio.open_nursery() as nursery:
+        for seat in ("join", "create", "join"):
+            nursery.start_soon(attempt, seat)
+        await trio.testing.wait_all_tasks_blocked()
+        arena.memory.commit()
+
+    taken = refusals.AlreadyInRoom.text
+    assert sorted(outcomes, key=len)[1:] == [taken, taken]
+
+
+async def test_a_claim_ends_when_the_seat_is_refused_or_the_caller_leaves(
+    arena: Arena, autojump_clock: trio.testing.MockClock
+):
+    player, _ = await come(arena)
+    for _ in range(2):
+        with pytest.raises(refusals.RoomNotFound):
+            await join(arena, player, "0" * 32)
+    arena.memory.away = True
+    for _ in range(2):
+        with pytest.raises(StorageUnavailable):
+            await open_room(arena, player)
+    assert len(arena.world.rooms.directory) == 0
+    arena.memory.away = False
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await trio.lowlevel.checkpoint()
+        await open_room(arena, player)
+    assert await open_room(arena, player)
+
+
+async def test_a_member_who_falls_silent_is_offline_until_his_next_call(
+    arena: Arena, autojump_clock: trio.testing.MockClock
+):
+    host, _ = await come(arena)
+    guest, token = await come(arena)
+    room_id = await open_room(arena, host)
+    await join(arena, guest, room_id)
+    await guest.player.ask(LogOut())
+    await sweep(arena.world)
+    await trio.testing.wait_all_tasks_blocked()
+    assert arena.world.rooms.index.is_offline(guest.player_id)
+
+    await identify(arena, token)
+    found = await status(arena, guest)
+    assert found is not None
+    assert found.is_online
+    assert not arena.world.rooms.index.is_offline(guest.player_id)
+
+
+async def test_a_silent_member_loses_his_seat_at_last(
+    arena: Arena, autojump_clock: trio.testing.MockClock
+):
+    host, host_token = await come(arena)
+    guest, _ = await come(arena)
+    room_id = await open_room(arena, host)
+    await join(arena, guest, room_id)
+    for _ in range(50):
+        await trio.sleep(10)
+        await identify(arena, host_token)
+        await sweep(arena.world)
+    assert arena.world.rooms.index.room_of(guest.player_id) is None
+    assert arena.world.rooms.index.room_of(host.player_id) == room_id
+
+
+async def test_a_banned_member_is_put_out(arena: Arena, autojump_clock: trio.testing.MockClock):
+    host, _ = await come(arena)
+    await open_room(arena, host)
+    await ban_player(arena.world, arena.game.game_id, host.player_id, "day", None)
+    assert arena.world.rooms.index.room_of(host.player_id) is None
+
+
+async def test_a_room_that_ended_is_known_for_a_while(
+    arena: Arena, autojump_clock: trio.testing.MockClock
+):
+    host, _ = await come(arena)
+    guest, _ = await come(arena)
+    room_id = await open_room(arena, host)
+    await arena.world.rooms.directory.ref(room_id).ask(StopRoom(host.player_id))
+    keeper = RoomKeeper(arena.world)
+    await keeper.let_go()
+    with pytest.raises(refusals.RoomInactive):
+        await join(arena, guest, room_id)
+    for _ in range(3):
+        await trio.sleep(31)
+        await keeper.let_go()
+    with pytest.raises(refusals.RoomNotFound):
+        await join(arena, guest, room_id)
+    assert room_id in arena.memory.journals.entries, "its history is kept"
+
+    await trio.sleep(24 * 3_600)
+    arena.memory.journals.away = True
+    await keeper.let_go()
+    arena.memory.journals.away = False
+    await keeper.let_go()
+    assert room_id not in arena.memory.journals.entries
+
+
+# The keeper.
+
+
+@pytest.mark.parametrize("stopped_in_order", [True, False])
+async def test_rooms_come_back_with_their_members(
+    stopped_in_order: bool, autojump_clock: trio.testing.MockClock
+):
+    memory = Memory()
+    async with open_world(memory) as world:
+        game, keys = await add_game(world)
+        arena = Arena(world, memory, game, keys)
+        host, _ = await come(arena)
+        guest, _ = await come(arena)
+        room_id = await open_room(arena, host)
+        ended_id = await open_room(arena, guest)
+        await world.rooms.directory.ref(ended_id).ask(StopRoom(guest.player_id))
+        await join(arena, guest, room_id)
+        if stopped_in_order:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(RoomKeeper(world).run)
+                nursery.cancel_scope.cancel()
+            assert memory.journals.snapshots[room_id].version == 2
+    async with open_world(memory) as world:
+        assert await RoomKeeper(world).restore() == 1
+        assert world.rooms.index.room_of(host.player_id) == room_id
+        assert world.rooms.index.room_of(guest.player_id) == room_id
+        assert world.rooms.index.game_of(ended_id) is None
+
+
+async def test_a_room_that_cannot_be_read_keeps_no_other_from_coming_back(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+):
+    memory = Memory()
+    async with open_world(memory) as world:
+        game, keys = await add_game(world)
+        arena = Arena(world, memory, game, keys)
+        bad_id = await open_room(arena, (await come(arena))[0])
+        await open_room(arena, (await come(arena))[0])
+    (created,) = memory.journals.entries[bad_id]
+    memory.journals.entries[bad_id] = [msgspec.structs.replace(created, format=99)]
+    async with open_world(memory) as world:
+        assert await RoomKeeper(world).restore() == 1
+    assert "has format 99, not 1" in caplog.text
+
+
+async def test_snapshots_that_cannot_be_written_are_written_later(
+    arena: Arena, autojump_clock: trio.testing.MockClock
+):
+    host, _ = await come(arena)
+    room_id = await open_room(arena, host)
+    keeper = RoomKeeper(arena.world)
+    arena.memory.journals.away = True
+    await keeper.save()
+    arena.memory.journals.away = False
+    assert arena.memory.journals.snapshots == {}
+    await keeper.save()
+    assert list(arena.memory.journals.snapshots) == [room_id]
+    arena.memory.journals.snapshots.clear()
+    await keeper.save()
+    assert arena.memory.journals.snapshots == {}, "nothing has changed since"
+
+
+async def test_many_rooms_are_saved_in_parts(arena: Arena, autojump_clock: trio.testing.MockClock):
+    for _ in range(room_keeper.SLICE + 3):
+        await open_room(arena, (await come(arena))[0])
+    await RoomKeeper(arena.world).save()
+    assert len(arena.memory.journals.snapshots) == room_keeper.SLICE + 3
