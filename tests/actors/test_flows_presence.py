@@ -123,6 +123,15 @@ async def test_presence_is_saved_in_the_background_and_once(
     assert saved == [PlayerPresenceSaved(new.player_id, True, START + 60)]
 
 
+async def test_a_player_just_registered_or_restored_is_not_written_again(
+    autojump_clock: MockClock, arena: Arena
+):
+    await register(arena)
+    await save_presence(arena.world)
+    await wait_all_tasks_blocked()
+    assert not [e for e in arena.memory.committed if isinstance(e, PlayerPresenceSaved)]
+
+
 async def test_saving_presence_hides_no_change_that_is_in_flight(
     autojump_clock: MockClock, arena: Arena
 ):

@@ -100,7 +100,7 @@ class PlayerActor(Actor[PlayerRole]):
         self._index.opens(player.token_hash, player.player_id)
         if player.is_online:
             now = self._clock.now() if player.last_heartbeat is None else player.last_heartbeat
-            self._index.seen(player.player_id, self._clock.monotonic(), now)
+            self._index.came(player.player_id, self._clock.monotonic(), now)
         else:
             self._index.left(player.player_id)
 

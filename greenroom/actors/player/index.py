@@ -42,9 +42,13 @@ class PlayerIndex:
             monotonic: when, by the clock that staleness is measured with.
             now: when, in Unix seconds, as it is shown.
         """
+        self.came(player_id, monotonic, now)
+        self._unsaved[player_id] = None
+
+    def came(self, player_id: int, monotonic: float, now: int) -> None:
+        """Note a player who comes to memory online, just as the database has him: see `seen`."""
         self._online[player_id] = (monotonic, now)
         self._online.move_to_end(player_id)
-        self._unsaved[player_id] = None
         self._offline.pop(player_id, None)
 
     def left(self, player_id: int) -> None:
