@@ -14,7 +14,7 @@ from typing import cast
 from greenroom.actors.game.messages import Game, Owner, Plan
 from greenroom.actors.kernel.errors import Refused, StorageUnavailable
 from greenroom.actors.player.messages import Ban, Player
-from greenroom.persistence.arrays import INT8_COLUMN, int8, text
+from greenroom.persistence.arrays import INT8_COLUMN, TEXT_COLUMN, int8, text
 from greenroom.persistence.driver import BYTEA, INT8, TEXT, Query, Row, Statement
 from greenroom.persistence.errors import QueryFailed
 from greenroom.persistence.ids import IdBlocks
@@ -38,7 +38,7 @@ def _player_columns(document: str) -> str:
         p.player_id, p.game_id, p.player_name, p.player_tag, p.token_hash, {document}, p.is_online,
         {_seconds("p.last_login")}, {_seconds("p.last_heartbeat")}, {_seconds("p.last_logout")},
         {_seconds("p.created_at")}, {_seconds("p.updated_at")},
-        b.ban_id, b.ban_duration, b.ban_reason,
+        p.platform, p.platform_id, b.ban_id, b.ban_duration, b.ban_reason,
         {_seconds("b.banned_at")}, {_seconds("b.banned_until")}
     """
 
@@ -70,6 +70,12 @@ _PLAYERS_PAGE = Statement(
     INT8,
 )
 _PLAYERS_BY_ID = Statement(f"{_SELECT_PLAYER} WHERE p.player_id = ANY($1)", INT8_COLUMN.array_oid)
+_PLAYERS_BY_PLATFORM_IDS = Statement(
+    f"{_SELECT_PLAYER} WHERE p.game_id = $1 AND p.platform_id = ANY($2)"
+    " AND p.platform_id IS NOT NULL",
+    INT8,
+    TEXT_COLUMN.array_oid,
+)
 _DOCUMENTS_PAGE = Statement(
     "SELECT player_id, player_data FROM players"
     " WHERE game_id = $1 AND player_id > $2 ORDER BY player_id LIMIT $3",
@@ -153,6 +159,14 @@ class DatabaseAccounts:
     async def players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
         """Return those of these players who are there, in any order; a hundred at most."""
         rows = await self._rows(_PLAYERS_BY_ID, INT8_COLUMN.encode(player_ids))
+        return [_player(row) for row in rows]
+
+    async def players_by_platform_ids(
+        self, game_id: int, platform_ids: Sequence[str]
+    ) -> list[Player]:
+        """Return a game's players who are these users of a platform; a hundred ids at most."""
+        ids = TEXT_COLUMN.encode(platform_ids)
+        rows = await self._rows(_PLAYERS_BY_PLATFORM_IDS, int8(game_id), ids)
         return [_player(row) for row in rows]
 
     async def documents_page(
@@ -265,7 +279,9 @@ def _player(row: Row) -> Player:
         last_logout=row[9],
         created_at=row[10],
         updated_at=row[11],
-        ban=None if row[12] is None else Ban(*row[12:]),
+        platform=row[12],
+        platform_id=row[13],
+        ban=None if row[14] is None else Ban(*row[14:]),
     )
 
 

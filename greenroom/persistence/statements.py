@@ -176,13 +176,15 @@ TARGETS: dict[type[Event], Target] = {
             "token_hash": BYTEA_COLUMN,
             "player_data": JSON_COLUMN,
             "created_at": INT8_COLUMN,
+            "platform": TEXT_COLUMN,
+            "platform_id": TEXT_COLUMN,
         },
         """
         INSERT INTO players (player_id, game_id, player_name, player_tag, token_hash, player_data,
-            is_online, last_heartbeat, created_at, updated_at)
+            is_online, last_heartbeat, created_at, updated_at, platform, platform_id)
         SELECT e.player_id, e.game_id, e.player_name, e.player_tag, e.token_hash, e.player_data,
             true, to_timestamp(e.created_at), to_timestamp(e.created_at),
-            to_timestamp(e.created_at)
+            to_timestamp(e.created_at), e.platform, e.platform_id
         FROM {rows}
         """,
         document="player_data",

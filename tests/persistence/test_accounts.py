@@ -11,7 +11,7 @@ import trio
 from postgres_kit import FakeWriter, PostgresProcess, registered, select
 
 from greenroom.actors.game.messages import GameCreated, GameDocumentReplaced, GameKeysRotated
-from greenroom.actors.kernel.errors import Refused, StorageUnavailable
+from greenroom.actors.kernel.errors import ActorCrashed, Refused, StorageUnavailable
 from greenroom.actors.player.messages import (
     Ban,
     PlayerBanned,
@@ -71,6 +71,33 @@ async def test_a_player_is_found_by_id_and_by_his_present_token(storage: Storage
     assert player.is_online
     assert player.last_heartbeat == player.created_at == 1_700_000_000
     assert await storage.accounts.player_by_token(b"token 1") is None
+    assert await storage.accounts.player(2) is None
+
+
+async def test_players_are_found_by_who_they_are_on_a_platform(storage: Storage):
+    await settle(
+        storage,
+        registered(1, platform="steam", platform_id="76561197960287930"),
+        registered(2, platform="steam", platform_id="76561197960287931"),
+        registered(3),
+    )
+
+    ids = ["76561197960287930", "76561197960287999", ""]
+    found = await storage.accounts.players_by_platform_ids(1, ids)
+
+    assert [(p.player_id, p.platform, p.platform_id) for p in found] == [(1, "steam", ids[0])]
+    assert await storage.accounts.players_by_platform_ids(2, ids) == []
+    assert await storage.accounts.players_by_platform_ids(1, []) == []
+
+
+async def test_a_user_of_a_platform_has_one_account_a_game(storage: Storage):
+    await settle(storage, registered(1, platform="steam", platform_id="7"))
+    writer = FakeWriter()
+    twin = registered(2, platform="steam", platform_id="7")
+
+    with pytest.raises(ActorCrashed):
+        await storage.committer.submit(writer, [twin]).wait(writer, 10)
+
     assert await storage.accounts.player(2) is None
 
 

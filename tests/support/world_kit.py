@@ -223,6 +223,13 @@ class Memory:
         await self._read("players_by_id", None)
         return found
 
+    async def players_by_platform_ids(
+        self, game_id: int, platform_ids: Sequence[str]
+    ) -> list[Player]:
+        await self._read("players_by_platform_ids", None)
+        players = (p for p in self.players.values() if p.game_id == game_id)
+        return [copy.copy(p) for p in players if p.platform_id in platform_ids]
+
     async def documents_page(
         self, game_id: int, after_id: int, limit: int
     ) -> list[tuple[int, bytes]]:

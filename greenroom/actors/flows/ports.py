@@ -52,6 +52,18 @@ class Accounts(Protocol):
         """Return those of these players who are there, in any order; a hundred at most."""
         ...
 
+    async def players_by_platform_ids(
+        self, game_id: int, platform_ids: Sequence[str]
+    ) -> list[Player]:
+        """Return a game's players who are these users of a platform, in any order.
+
+        Args:
+            game_id: whose players.
+            platform_ids: a hundred at most, of any platform; without characters that the database
+                cannot hold (NUL, lone surrogates).
+        """
+        ...
+
     async def documents_page(
         self, game_id: int, after_id: int, limit: int
     ) -> list[tuple[int, bytes]]:

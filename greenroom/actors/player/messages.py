@@ -43,6 +43,10 @@ class Player(msgspec.Struct, kw_only=True):
     created_at: int
     updated_at: int
     ban: Ban | None = None
+    platform: str | None = None
+    """Where he signs in, `steam`; None for a guest."""
+    platform_id: str | None = None
+    """Who he is there; None for a guest."""
 
 
 # Events. Fields are the new values of the columns they change.
@@ -58,6 +62,8 @@ class PlayerRegistered(Event, frozen=True):
     token_hash: bytes
     player_data: bytes
     created_at: int
+    platform: str | None = None
+    platform_id: str | None = None
 
 
 class PlayerRenamed(Event, frozen=True):
@@ -144,6 +150,7 @@ class PlayerView(msgspec.Struct, frozen=True, kw_only=True):
     last_logout: int | None
     created_at: int
     updated_at: int
+    platform_id: str | None = None
 
 
 class PlayerDocument(msgspec.Struct, frozen=True):
@@ -165,6 +172,8 @@ class RegisterPlayer(Command[PlayerRole, None], frozen=True):
     player_tag: str
     token_hash: bytes
     player_data: bytes
+    platform: str | None = None
+    platform_id: str | None = None
 
 
 class Authenticate(Command[PlayerRole, None], frozen=True):

@@ -84,6 +84,7 @@ def view(player: Player) -> PlayerView:
         last_logout=player.last_logout,
         created_at=player.created_at,
         updated_at=player.updated_at,
+        platform_id=player.platform_id,
     )
 
 
@@ -97,6 +98,8 @@ def decide_register(command: RegisterPlayer, now: int) -> PlayerRegistered:
         token_hash=command.token_hash,
         player_data=command.player_data,
         created_at=now,
+        platform=command.platform,
+        platform_id=command.platform_id,
     )
 
 
@@ -188,6 +191,8 @@ def registered(event: PlayerRegistered) -> Player:
         last_logout=None,
         created_at=event.created_at,
         updated_at=event.created_at,
+        platform=event.platform,
+        platform_id=event.platform_id,
     )
 
 
