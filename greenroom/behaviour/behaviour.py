@@ -1,0 +1,218 @@
+"""`RoomBehaviour`: the class that a studio overrides to decide what happens in a room.
+
+    class Quiz(RoomBehaviour[Score]):
+        @action("answer")
+        def answer(self, room: Room[Score], by: Member, answer: Answer) -> Verdict:
+            ...
+
+Every method here is a hook: a plain function, called by the server in the room's turn, one at a
+time. Nothing else happens in the room meanwhile, so a hook must return soon: after
+`hook_seconds_max` it is interrupted. Slow work belongs into `room.run`.
+
+A hook may change `room.state` and ask the room for effects. If it raises `Refused`, all of that is
+undone, and who caused it is told why. If it raises anything else, all is undone, too, the room
+goes back to its last good state, and the error is logged with hook, room and payload; no other
+room notices.
+
+Security: names, `player_data` and the data of actions, updates and messages come from players'
+machines. Check them; a typed handler (`@action`, `@update`, `@message`) has them checked.
+
+When not to override: a hook that is left alone costs nothing and does what the API specification
+says, with the host's client in charge. Override what must not be left to a player's machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Generic, get_args, get_origin
+
+import msgspec
+
+from greenroom.behaviour.errors import BadBehaviour
+from greenroom.behaviour.handlers import Kind, TypedHandler, typed_handlers
+from greenroom.behaviour.member import Joining, JsonObject, Member
+from greenroom.behaviour.room import Room, State
+from greenroom.behaviour.verdicts import (
+    Action,
+    ActionVerdict,
+    Forward,
+    Message,
+    Update,
+    Verdict,
+)
+
+TICK_HZ_MAX = 128.0
+
+
+class RoomBehaviour(Generic[State]):
+    """What a room does; override hooks, leave the others.
+
+    One instance serves one room, and is made anew whenever the room comes to memory: keep what
+    must last in `room.state`, never in attributes. `State` is any type that msgspec can write
+    down (a struct, a dataclass, a dict, …), or None.
+    """
+
+    tick_hz: ClassVar[float | None] = None
+    """How often `on_tick` is called a second; None: never."""
+    state_version: ClassVar[int] = 1
+    """Raise it when `State` changes so that an old state cannot be read; see `migrate`."""
+
+    state_type: ClassVar[Any] = type(None)
+    """`State`, as the class says it; found by itself."""
+    handlers: ClassVar[dict[tuple[Kind, str], TypedHandler]] = {}
+    """The typed handlers; found by themselves."""
+
+    def __init_subclass__(cls) -> None:
+        """Check the class.
+
+        Raises:
+            BadBehaviour: something about it cannot work.
+        """
+        super().__init_subclass__()
+        cls.handlers = typed_handlers(cls)
+        cls.state_type = _state_type(cls)
+        if cls.tick_hz is not None and not 0 < cls.tick_hz <= TICK_HZ_MAX:
+            raise BadBehaviour(f"{cls.__name__}.tick_hz must be above 0, {TICK_HZ_MAX:g} at most")
+
+    # The state.
+
+    def initial_state(self, rules: JsonObject) -> State:
+        """Return the state of a new room, before anybody is in it.
+
+        Args:
+            rules: what the creator gave. Refuse what makes no sense.
+
+        The default makes a `State` without arguments.
+
+        Raises:
+            Refused: no such room can be; the creator is told.
+        """
+        state: State = self.state_type()
+        return state
+
+    def migrate(self, old: Any, version: int) -> State:
+        """Return a state of today's type for one that an older `state_version` wrote.
+
+        Args:
+            old: the old state in plain dicts, lists and values.
+            version: the `state_version` that wrote it.
+
+        The default cannot; then the room does not come back, and an error is logged.
+        """
+        raise BadBehaviour(
+            f"{type(self).__name__} cannot read a state of version {version}: override migrate()"
+        )
+
+    # Coming and going.
+
+    def on_create(self, room: Room[State]) -> None:
+        """Begin: called once, before `on_join` of the first members."""
+
+    def can_join(self, room: Room[State], joining: Joining) -> None:
+        """Have a say before a seat is taken; password, invite and free seats are checked.
+
+        Raises:
+            Refused: he may not; he is told why.
+        """
+
+    def on_join(self, room: Room[State], member: Member) -> None:
+        """Take note of a new member; he is in `room.members` already."""
+
+    def on_leave(self, room: Room[State], member: Member, reason: str) -> None:
+        """Take note of one who has gone; he is not in `room.members` any more.
+
+        Args:
+            room: the room.
+            member: as he was.
+            reason: `left`, `kicked`, `stale`, `banned`, ….
+        """
+
+    def on_drop(self, room: Room[State], member: Member) -> None:
+        """Take note of a lost connection; he keeps his seat for the grace time."""
+
+    def on_reconnect(self, room: Room[State], member: Member) -> None:
+        """Take note of a member who is connected again."""
+
+    def choose_host(self, room: Room[State], candidates: tuple[Member, ...]) -> Member:
+        """Return who is to be host when the host has gone and the room may go on.
+
+        Args:
+            room: the room; the old host is not in it any more.
+            candidates: the members online, in the order of joining; one at least.
+
+        Raises:
+            Refused: nobody; the room then ends as if it had no host switch.
+        """
+        return candidates[0]
+
+    def on_host_change(self, room: Room[State], old: Member | None, new: Member) -> None:
+        """Take note of another host."""
+
+    def on_stop(self, room: Room[State], reason: str) -> None:
+        """Say a last word: the members are still there. The room cannot be kept from ending."""
+
+    # What members send.
+
+    def on_action(self, room: Room[State], by: Member, action: Action) -> ActionVerdict:
+        """Settle an action that no `@action` handles.
+
+        Raises:
+            Refused: it was not sent; the sender is told why.
+        """
+        return Forward()
+
+    def on_update(self, room: Room[State], by: Member, update: Update) -> Verdict:
+        """Settle a REST update that no `@update` handles.
+
+        Raises:
+            Refused: it was not sent; the sender is told why.
+        """
+        return Forward()
+
+    def on_message(self, room: Room[State], by: Member, message: Message) -> Verdict:
+        """Settle a realtime message, or a packet, that no `@message` handles.
+
+        Raises:
+            Refused: it was not sent; the sender gets an error frame.
+        """
+        return Forward()
+
+    # Time.
+
+    def on_tick(self, room: Room[State], dt: float) -> None:
+        """Advance the game; all that members sent before has been handled.
+
+        Args:
+            room: the room.
+            dt: seconds of game time: always `1 / tick_hz`, however late the call is.
+        """
+
+    def on_timer(self, room: Room[State], name: str) -> None:
+        """Take note that a timer of `room.after` or `room.every` is due."""
+
+    # What members see of the state, kept up to date by the server: see docs/behaviours.md.
+
+    def shared(self, room: Room[State]) -> object:
+        """Return what all members may see, as anything that JSON can say; None for nothing."""
+        return None
+
+    def private(self, room: Room[State], member: Member) -> object:
+        """Return what this member alone may see, his hand of cards say; None for nothing."""
+        return None
+
+
+def _state_type(behaviour: type) -> Any:
+    """Return the argument that a class gives to `RoomBehaviour`, directly or by a parent.
+
+    Raises:
+        BadBehaviour: msgspec cannot write such a state down.
+    """
+    for parent in behaviour.__mro__:
+        for base in vars(parent).get("__orig_bases__", ()):
+            if get_origin(base) is RoomBehaviour:
+                (state,) = get_args(base)
+                try:
+                    msgspec.msgpack.Decoder(state)
+                except TypeError as error:
+                    raise BadBehaviour(f"{behaviour.__name__}: its state: {error}") from error
+                return state
+    return type(None)

@@ -1,0 +1,92 @@
+"""What hooks want done: recorded while they run, performed once they have returned.
+
+Plain values. After a refusal or a crash none of them is performed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """Something to be done after the hook."""
+
+
+class Push(Effect, frozen=True):
+    """A message to members, at once.
+
+    Who has no connection gets a reliable one as a stored update, and an unreliable one not at all.
+    """
+
+    command: str
+    data: bytes
+    """JSON."""
+    player_ids: tuple[int, ...] | None
+    """Who gets it; None: everybody."""
+    is_reliable: bool
+    stream: str | None = None
+    """Of several unreliable messages in one stream, only the latest matters."""
+
+
+class StartTimer(Effect, frozen=True):
+    """A call of `on_timer`, later; replaces the timer of that name."""
+
+    name: str
+    due: float
+    """Unix seconds."""
+    every_seconds: float | None = None
+
+
+class StopTimer(Effect, frozen=True):
+    """No call of `on_timer` any more, should it still be to come."""
+
+    name: str
+
+
+class FinishAction(Effect, frozen=True):
+    """The result of an action that waits for its target."""
+
+    action_id: str
+    is_completed: bool
+    response_data: bytes | None
+
+
+class Kick(Effect, frozen=True):
+    """A member put out."""
+
+    player_id: int
+
+
+class SetHost(Effect, frozen=True):
+    """Another host."""
+
+    player_id: int
+
+
+class Stop(Effect, frozen=True):
+    """The end of the room."""
+
+
+class UpdatePlayer(Effect, frozen=True):
+    """Fields of a member's player document, set durably by the server."""
+
+    player_id: int
+    fields: dict[str, bytes]
+    """JSON, by name."""
+
+
+class Run(Effect, frozen=True):
+    """Work outside the turn. It is not remembered: after a restart of the server nobody does it."""
+
+    job: Callable[[], Awaitable[Any]]
+    on_done: Callable[[Any, Any], None]
+    """Called as a hook with the room and the result, or with a `JobFailed`."""
+
+
+class JobFailed(msgspec.Struct, frozen=True):
+    """What `on_done` gets of a job that raised or took too long."""
+
+    error: str

@@ -1,0 +1,56 @@
+"""What can go wrong in a studio's code, and in how it uses a room.
+
+BehaviourError
+├── Refused            an answer: the studio's rules say no; whatever the hook did is undone
+└── BehaviourBug       a mistake in the studio's code; whatever the hook did is undone, too
+    ├── HookCrashed    a hook raised something else
+    ├── HookTooSlow    a hook ran longer than `hook_seconds_max`
+    ├── TooMuch        a hook asked for more than a room may do at once
+    └── BadBehaviour   the class itself cannot be used: raised when it is defined or loaded
+"""
+
+from __future__ import annotations
+
+REFUSAL_CHARACTERS_MAX = 200
+
+
+class BehaviourError(Exception):
+    """Everything that a hook can end with besides its return."""
+
+
+class Refused(BehaviourError):
+    """The rules of the game say no: `raise Refused("It is not your turn")`.
+
+    The text goes to the player who asked. Refuse before you change anything, as style; whatever
+    was changed all the same is undone.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Refuse with a text for the player; it is cut at `REFUSAL_CHARACTERS_MAX`."""
+        super().__init__(text[:REFUSAL_CHARACTERS_MAX])
+
+
+class BehaviourBug(BehaviourError):
+    """A mistake in the studio's code. It harms its own room alone."""
+
+
+class HookCrashed(BehaviourBug):
+    """A hook raised; `__cause__` is what."""
+
+    def __init__(self, hook: str, room_id: str) -> None:
+        """Name the hook and the room."""
+        super().__init__(f"{hook} crashed in room {room_id}")
+        self.hook = hook
+        self.room_id = room_id
+
+
+class HookTooSlow(BehaviourBug):
+    """A hook was interrupted; its traceback says where it was."""
+
+
+class TooMuch(BehaviourBug):
+    """A hook asked for more effects, or larger ones, than a room may have at once."""
+
+
+class BadBehaviour(BehaviourBug):
+    """A behaviour class that cannot be used; the text says what is wrong with it."""

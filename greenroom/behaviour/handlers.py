@@ -1,0 +1,123 @@
+"""Typed handlers: what they are called for is named beside them, and what they get is checked.
+
+    class Place(msgspec.Struct, frozen=True):
+        cell: Annotated[int, msgspec.Meta(ge=0, le=8)]
+
+    @action("place")
+    def place(self, room: Room[Board], by: Member, move: Place) -> Placed: ...
+
+The payload's type is read from the signature; data that is not of it is refused with a text that
+says where it is wrong, before the handler runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, get_type_hints
+
+import msgspec
+
+from greenroom.behaviour.errors import BadBehaviour, Refused
+
+Kind = Literal["action", "update", "message"]
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+_MARK = "_greenroom_handles"
+
+
+def action(name: str) -> Callable[[Handler], Handler]:
+    """Handle actions of this type: the reply becomes `response_data`, a refusal a failure."""
+    return _marked("action", name)
+
+
+def update(name: str) -> Callable[[Handler], Handler]:
+    """Handle REST updates of this type; the handler answers a `Verdict`, None for `Drop`."""
+    return _marked("update", name)
+
+
+def message(name: str) -> Callable[[Handler], Handler]:
+    """Handle realtime messages of this command; it answers a `Verdict`, None for `Drop`."""
+    return _marked("message", name)
+
+
+def _marked(kind: Kind, name: str) -> Callable[[Handler], Handler]:
+    def mark(handler: Handler) -> Handler:
+        setattr(handler, _MARK, (kind, name))
+        return handler
+
+    return mark
+
+
+class TypedHandler:
+    """One marked method, with the decoder of its payload."""
+
+    __slots__ = ("_decode", "kind", "method", "name", "payload")
+
+    def __init__(self, kind: Kind, name: str, method: str, payload: type | None) -> None:
+        """Hold what a signature says; `payload` None for a handler that takes none."""
+        self.kind = kind
+        self.name = name
+        self.method = method
+        self.payload = payload
+        self._decode: Callable[[bytes], Any] | None = (
+            None if payload is None else msgspec.json.Decoder(payload).decode
+        )
+
+    def arguments(self, data: bytes) -> tuple[Any, ...]:
+        """Return what the method gets beside room and sender, decoded from JSON.
+
+        Raises:
+            Refused: the data is not what the signature asks for.
+        """
+        if self._decode is None:
+            return ()
+        try:
+            return (self._decode(data),)
+        except msgspec.ValidationError as error:
+            raise Refused(f"Invalid data for {self.name}: {error}") from None
+
+
+def typed_handlers(behaviour: type) -> dict[tuple[Kind, str], TypedHandler]:
+    """Return the marked methods of a class and its parents, by what they handle.
+
+    Raises:
+        BadBehaviour: two handle the same, or a signature cannot be understood.
+    """
+    found: dict[tuple[Kind, str], TypedHandler] = {}
+    for attribute in dir(behaviour):
+        method = inspect.getattr_static(behaviour, attribute)
+        mark: tuple[Kind, str] | None = getattr(method, _MARK, None)
+        if mark is None:
+            continue
+        if mark in found:
+            raise BadBehaviour(
+                f"{behaviour.__name__}.{attribute} and .{found[mark].method}"
+                f' both handle the {mark[0]} "{mark[1]}"'
+            )
+        payload = _payload(behaviour, attribute, method)
+        found[mark] = TypedHandler(*mark, attribute, payload)
+    return found
+
+
+def _payload(behaviour: type, attribute: str, method: Any) -> type | None:
+    """Return the type of the fourth parameter, None where there are three."""
+    where = f"{behaviour.__name__}.{attribute}"
+    if not inspect.isfunction(method) or inspect.iscoroutinefunction(method):
+        raise BadBehaviour(f"{where} must be a plain method: def, not async def")
+    parameters = list(inspect.signature(method).parameters)
+    if len(parameters) == 3:
+        return None
+    if len(parameters) != 4:
+        raise BadBehaviour(f"{where} must take (self, room, by) or (self, room, by, payload)")
+    try:
+        hint = get_type_hints(method).get(parameters[3])
+    except (NameError, TypeError) as error:
+        raise BadBehaviour(f"{where}: its annotations cannot be read: {error}") from error
+    if hint is None:
+        raise BadBehaviour(f"{where}: annotate {parameters[3]!r} with the type of its data")
+    try:
+        msgspec.json.Decoder(hint)
+    except TypeError as error:
+        raise BadBehaviour(f"{where}: {error}") from error
+    return hint  # type: ignore[no-any-return]  # what msgspec decodes to: a type, or a form of one

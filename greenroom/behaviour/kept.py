@@ -1,0 +1,76 @@
+"""What of a behaviour is written down: its state, its chance and its timers, as bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from greenroom.behaviour.behaviour import RoomBehaviour
+from greenroom.behaviour.effects import StartTimer
+from greenroom.behaviour.errors import BadBehaviour, BehaviourError, TooMuch
+
+STATE_BYTES_MAX = 256 * 1024
+"""So large may a room's state be, encoded."""
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """The form of the bytes; fields are only ever added at the end."""
+
+    state_version: int
+    position: int
+    """Of `RoomRandom`."""
+    timers: list[StartTimer]
+    state: msgspec.Raw
+    """In msgpack."""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Kept).decode
+
+
+def keep(
+    behaviour: RoomBehaviour[Any], state: object, position: int, timers: dict[str, StartTimer]
+) -> bytes:
+    """Return everything as bytes; equal things give equal bytes.
+
+    Raises:
+        TooMuch: the state is too large.
+        BadBehaviour: the state holds something that cannot be written down.
+    """
+    try:
+        encoded = _encode(state)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        name = type(behaviour).__name__
+        raise BadBehaviour(f"the state of {name} cannot be written down: {error}") from error
+    if len(encoded) > STATE_BYTES_MAX:
+        raise TooMuch(f"a room's state may have {STATE_BYTES_MAX} bytes, this has {len(encoded)}")
+    return _encode(
+        Kept(behaviour.state_version, position, list(timers.values()), msgspec.Raw(encoded))
+    )
+
+
+def unkeep(kept: bytes) -> Kept:
+    """Return what `keep` wrote."""
+    return _decode(kept)
+
+
+def state_of(behaviour: RoomBehaviour[Any], kept: Kept) -> Any:
+    """Return the state that was kept, migrated if an older version wrote it.
+
+    Raises:
+        BadBehaviour: it cannot be read.
+    """
+    name, version = type(behaviour).__name__, kept.state_version
+    try:
+        if version == behaviour.state_version:
+            return msgspec.msgpack.decode(kept.state, type=behaviour.state_type)
+        if version < behaviour.state_version:
+            return behaviour.migrate(msgspec.msgpack.decode(kept.state), version)
+    except BehaviourError:
+        raise
+    except Exception as error:
+        raise BadBehaviour(f"the state of {name}, version {version}: {error}") from error
+    raise BadBehaviour(
+        f"the state of {name} is of version {version}, newer than {behaviour.state_version}"
+    )

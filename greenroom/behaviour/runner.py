@@ -1,0 +1,196 @@
+"""Hooks run, and undone where need be: a studio's code between two consistent states of a room.
+
+    runner.begin(now)            a turn: several hooks, that happen together or not at all
+    runner.hook("on_join", …)    refuses or crashes: then the turn must be abandoned
+    runner.take_effects()        what the hooks so far ask for
+    runner.finish()              what to write down, None if nothing changed
+    runner.abandon()             or: everything as it was at `begin`
+
+Pure but for the clock that is handed in: no trio, no I/O. The room's actor, the simulated crowd
+and `greenroom.testing.RoomHarness` all run behaviours through this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Generic
+
+from greenroom.behaviour.behaviour import RoomBehaviour
+from greenroom.behaviour.chance import RoomRandom
+from greenroom.behaviour.desk import Desk
+from greenroom.behaviour.effects import Effect, StartTimer
+from greenroom.behaviour.errors import BehaviourError, HookCrashed
+from greenroom.behaviour.kept import keep, state_of, unkeep
+from greenroom.behaviour.member import Member
+from greenroom.behaviour.room import Room, RoomFacts, State
+
+Watch = Callable[[str], AbstractContextManager[None]]
+"""Given the name of a hook, watches over it while it runs; raises `HookTooSlow`."""
+
+
+def unwatched(_hook: str) -> AbstractContextManager[None]:
+    """Let a hook run as long as it likes."""
+    return nullcontext()
+
+
+class Runner(Generic[State]):
+    """One room's behaviour, and the room as its hooks see it."""
+
+    def __init__(
+        self, behaviour: RoomBehaviour[State], room: Room[State], desk: Desk, watch: Watch
+    ) -> None:
+        """Use `create` or `restore`."""
+        self.behaviour = behaviour
+        self.room = room
+        self._desk = desk
+        self._watch = watch
+        self._kept = self._keep()
+        self._is_stale = False
+
+    @classmethod
+    def create(
+        cls,
+        behaviour: RoomBehaviour[State],
+        facts: RoomFacts,
+        seed: int,
+        watch: Watch = unwatched,
+    ) -> Runner[State]:
+        """Return a runner for a new room.
+
+        Raises:
+            Refused: the behaviour does not take these rules.
+            BehaviourBug: it failed.
+        """
+        with _guard("initial_state", facts.room_id), watch("initial_state"):
+            state = behaviour.initial_state(facts.rules)
+        chance = RoomRandom(seed)
+        desk = Desk({})
+        return cls(behaviour, Room(facts, state, chance, desk), desk, watch)
+
+    @classmethod
+    def restore(
+        cls,
+        behaviour: RoomBehaviour[State],
+        facts: RoomFacts,
+        kept: bytes,
+        watch: Watch = unwatched,
+    ) -> Runner[State]:
+        """Return a runner for a room that comes back.
+
+        Raises:
+            BadBehaviour: the state cannot be read.
+        """
+        was = unkeep(kept)
+        state: State = state_of(behaviour, was)
+        desk = Desk({timer.name: timer for timer in was.timers})
+        room = Room(facts, state, RoomRandom(was.position), desk)
+        return cls(behaviour, room, desk, watch)
+
+    @property
+    def kept(self) -> bytes:
+        """Return what was written down last, or is to be."""
+        return self._kept
+
+    @property
+    def timers(self) -> dict[str, StartTimer]:
+        """Return the timers that run."""
+        return self._desk.timers
+
+    def seat(self, members: Iterable[Member], host_id: int | None) -> None:
+        """Show the hooks another roster.
+
+        Args:
+            members: the host first, then in the order of joining.
+            host_id: who the host is.
+        """
+        self._desk.seat(members, host_id)
+
+    # Turns.
+
+    def begin(self, now: float) -> None:
+        """Begin a turn.
+
+        Args:
+            now: Unix seconds.
+
+        Raises:
+            BehaviourBug: an earlier tick left a state that cannot be written down.
+        """
+        self.room.now = now
+        if self._is_stale:
+            self._kept = self._keep()
+            self._is_stale = False
+        self.take_effects()
+
+    def hook(self, name: str, *arguments: object) -> Any:
+        """Call a hook or a typed handler, by name, with the room and these arguments.
+
+        Raises:
+            Refused: the studio's rules say no.
+            BehaviourBug: the hook failed.
+
+        After either, the turn must be abandoned.
+        """
+        return self.call(name, getattr(self.behaviour, name), *arguments)
+
+    def call(self, name: str, function: Callable[..., Any], *arguments: object) -> Any:
+        """Call a function as a hook: what `room.run` was given as `on_done`. See `hook`."""
+        self._desk.next_hook()
+        with _guard(name, self.room.room_id), self._watch(name):
+            return function(self.room, *arguments)
+
+    def take_effects(self) -> list[Effect]:
+        """Return what the hooks asked for since this was last called."""
+        return self._desk.take()
+
+    def finish(self) -> bytes | None:
+        """End the turn; return what to write down, None if that has not changed.
+
+        Raises:
+            BehaviourBug: the state cannot be written down; the turn must be abandoned.
+        """
+        now = self._keep()
+        if now == self._kept:
+            return None
+        self._kept = now
+        return now
+
+    def finish_unkept(self) -> None:
+        """End a turn that is not written down: a tick, a realtime message."""
+        self._is_stale = True
+
+    def abandon(self, kept: bytes | None = None) -> None:
+        """Go back to how everything was at `begin`, or as other bytes have it.
+
+        Raises:
+            BadBehaviour: that cannot be read; nothing is as it was.
+        """
+        if kept is not None:
+            self._kept = kept
+        was = unkeep(self._kept)
+        room = self.room
+        self.take_effects()
+        room.state = state_of(self.behaviour, was)
+        room.random.position = was.position
+        self.timers.clear()
+        self.timers.update((timer.name, timer) for timer in was.timers)
+        self._is_stale = False
+
+    def _keep(self) -> bytes:
+        room = self.room
+        return keep(self.behaviour, room.state, room.random.position, self.timers)
+
+
+class _guard(AbstractContextManager[None]):  # noqa: N801 - used as a function
+    """Turn whatever a hook raises into a `BehaviourError`."""
+
+    __slots__ = ("_hook", "_room_id")
+
+    def __init__(self, hook: str, room_id: str) -> None:
+        self._hook = hook
+        self._room_id = room_id
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, BehaviourError):
+            raise HookCrashed(self._hook, self._room_id) from error

@@ -1,0 +1,102 @@
+"""A hook that runs too long is interrupted, wherever it is, with its stack to show.
+
+A thread looks now and then whether the same hook still runs; if so, it sends the process a signal,
+whose handler, in the main thread, raises inside the hook. So a hook costs two assignments, not a
+timer; and the handler, which runs between two instructions of the main thread, can see for sure
+whether a hook is running. What cannot be interrupted is one long call into C.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from contextlib import AbstractContextManager
+from types import FrameType
+
+from greenroom.behaviour.errors import HookTooSlow
+
+
+class _Interrupted(BaseException):
+    """Raised inside a hook; no `except Exception` of a studio's catches it."""
+
+
+class Watchdog:
+    """Watches over the hooks that run in the main thread. One per process.
+
+    While it is open, SIGALRM is its own.
+
+    Attributes:
+        running: the hook that runs; None while none does.
+        runs: how many have begun.
+    """
+
+    def __init__(self, hook_seconds_max: float) -> None:
+        """Prepare; hooks are not watched before `open`.
+
+        Args:
+            hook_seconds_max: how long a hook may run. It is interrupted after one to two times
+                as long.
+        """
+        self._seconds = hook_seconds_max
+        self.running: str | None = None
+        self.runs = 0
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def open(self) -> None:
+        """Begin to watch; must be called in the main thread."""
+        signal.signal(signal.SIGALRM, self._on_signal)
+        self._closed.clear()
+        self._thread = threading.Thread(target=self._look, name="hook watchdog", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop watching; must be called in the main thread."""
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    def watch(self, hook: str) -> AbstractContextManager[None]:
+        """Return what a hook is to run in; it raises `HookTooSlow` if it must be interrupted."""
+        return _Watched(self, hook)
+
+    def _look(self) -> None:
+        """Signal the main thread whenever it has been in one hook for a whole interval."""
+        main = threading.main_thread().ident
+        assert main is not None
+        before = -1
+        while not self._closed.wait(self._seconds):
+            running, count = self.running, self.runs
+            if running is not None and count == before:
+                signal.pthread_kill(main, signal.SIGALRM)
+            before = count
+
+    def _on_signal(self, _number: int, frame: FrameType | None) -> None:
+        at_the_end = frame is not None and frame.f_code is _Watched.__exit__.__code__
+        if self.running is not None and not at_the_end:
+            raise _Interrupted
+
+
+class _Watched(AbstractContextManager[None]):
+    """One hook that runs; hooks do not nest."""
+
+    __slots__ = ("_hook", "_started", "_watchdog")
+
+    def __init__(self, watchdog: Watchdog, hook: str) -> None:
+        self._watchdog = watchdog
+        self._hook = hook
+
+    def __enter__(self) -> None:
+        self._started = time.monotonic()
+        self._watchdog.runs += 1
+        self._watchdog.running = self._hook
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._watchdog.running = None
+        if isinstance(error, _Interrupted):
+            seconds = time.monotonic() - self._started
+            message = f"{self._hook} was interrupted after {seconds:.2f} s"
+            raise HookTooSlow(message).with_traceback(error.__traceback__) from None

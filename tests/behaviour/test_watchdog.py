@@ -1,0 +1,47 @@
+"""A hook that loops is interrupted; one that ends in time is left alone."""
+
+import traceback
+from collections.abc import Iterator
+
+import pytest
+from greenroom.behaviour import Room, RoomBehaviour
+from greenroom.behaviour.errors import HookTooSlow
+from greenroom.behaviour.room import RoomFacts
+from greenroom.behaviour.runner import Runner
+from greenroom.behaviour.watchdog import Watchdog
+
+
+class Looping(RoomBehaviour[dict[str, int]]):
+    def on_tick(self, room: Room[dict[str, int]], dt: float) -> None:
+        room.state["ticks"] = 1
+        while True:
+            try:
+                sum(range(100))
+            except Exception:  # noqa: BLE001 - the worst that a studio may write
+                continue
+
+
+@pytest.fixture
+def watchdog() -> Iterator[Watchdog]:
+    watchdog = Watchdog(0.02)
+    watchdog.open()
+    yield watchdog
+    watchdog.close()
+
+
+def test_a_loop_is_interrupted_with_its_stack_and_undone(watchdog: Watchdog):
+    facts = RoomFacts(room_id="ab" * 16, game_id=1, rules={})
+    runner = Runner.create(Looping(), facts, 1, watchdog.watch)
+    runner.begin(0.0)
+    with pytest.raises(HookTooSlow, match="on_tick was interrupted after") as caught:
+        runner.hook("on_tick", 0.1)
+    runner.abandon()
+    assert runner.room.state == {}
+    assert "in on_tick" in "".join(traceback.format_tb(caught.value.__traceback__))
+
+
+def test_hooks_that_end_in_time_are_left_alone_however_many(watchdog: Watchdog):
+    for _ in range(50_000):
+        with watchdog.watch("on_tick"):
+            pass
+    assert watchdog.running is None
