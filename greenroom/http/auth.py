@@ -13,7 +13,7 @@ from greenroom.actors.flows.identify import (
 from greenroom.actors.flows.world import World
 from greenroom.actors.player.messages import InvalidPlayerToken, PlayerOfAnotherGame
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
-from greenroom.http.errors import InvalidProjectKey, Unauthorized
+from greenroom.http.errors import KeyInvalid, Unauthorized
 from greenroom.http.request import Request
 from greenroom.http.table import Auth, TokenTexts
 
@@ -42,7 +42,7 @@ async def _identify_game(world: World, texts: TokenTexts, request: Request) -> G
         raise TokenMissing(texts.key_missing)
     identity = await identify_game(world, key)
     if identity is None:
-        raise InvalidProjectKey
+        raise KeyInvalid
     return identity
 
 

@@ -19,7 +19,7 @@ from greenroom.http.cors import PREFLIGHT_HEADERS
 from greenroom.http.engine import FORMATS, ReplyEncoder, converter
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
-    InvalidProjectKey,
+    KeyInvalid,
     answer_of,
     body_too_large,
     internal_server_error,
@@ -153,7 +153,7 @@ class Dispatcher:
             return too_many_requests(retry_seconds)
         try:
             caller = await route.authenticate(self._world, endpoint.texts, request)
-        except (InvalidProjectKey, TokenInvalid):
+        except (KeyInvalid, TokenInvalid):
             self._limits.note_failed_token(request.address, now)
             raise
         if request.body_too_large:

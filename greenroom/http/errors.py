@@ -34,7 +34,7 @@ class Unauthorized(Refused):
     """A token is missing or not valid; the endpoint's own text says which."""
 
 
-class InvalidProjectKey(Unauthorized):
+class KeyInvalid(Unauthorized):
     """The project key opens no game."""
 
     text = "Invalid API token"
@@ -111,7 +111,7 @@ def answer_of(error: Exception, where: str) -> Answer:
     match error:
         case PlayerIsBanned():
             return error_answer(403, str(error), ban_info=_ban_info(error.ban))
-        case InvalidProjectKey():
+        case KeyInvalid():
             return error_answer(401, str(error), message="Authentication failed")
         case Refused():
             return error_answer(status_of(type(error)), str(error))

@@ -18,7 +18,7 @@ from greenroom.http.errors import (
     INTERNAL_SERVER_ERROR,
     INVALID_ENDPOINT,
     TOO_MANY_REQUESTS,
-    InvalidProjectKey,
+    KeyInvalid,
     status_of,
 )
 from greenroom.http.fields import Body
@@ -278,7 +278,7 @@ def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
     for field in body_fields(endpoint.input) if endpoint.input is not None else ():
         if field.missing_text is not None:
             texts[400].append(field.missing_text)
-    texts[401] += [tokens.key_missing, InvalidProjectKey.text]
+    texts[401] += [tokens.key_missing, KeyInvalid.text]
     texts[401] += [tokens.token_missing, tokens.token_invalid, tokens.token_foreign or ""]
     for refusal in endpoint.refusals:
         texts.setdefault(status_of(refusal), []).append(refusal.text)

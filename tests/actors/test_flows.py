@@ -127,7 +127,7 @@ async def test_a_registration_that_the_database_refuses_leaves_nobody_behind(
         arena.memory.refuse_first()
     await wait_all_tasks_blocked()
     assert len(arena.world.players) == 0
-    assert arena.world.player_index.online_count == 0
+    assert arena.world.player_index.take_unsaved() == []
 
 
 async def test_a_ban_in_the_middle_of_a_registration_takes_effect_behind_it(

@@ -9,16 +9,17 @@ import pytest
 import trio
 from world_kit import Arena, Memory, add_game, identify, open_arena, open_world, register
 
-from greenroom.actors.flows import room_keeper
+from greenroom.actors.flows import room_keeper, rooms
 from greenroom.actors.flows.identify import PlayerIdentity
 from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.room_keeper import RoomKeeper
-from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
+from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, find_rooms, join_room
 from greenroom.actors.flows.sweep import sweep
 from greenroom.actors.kernel.errors import Refused, StorageUnavailable
+from greenroom.actors.kernel.timers import RETRY_SECONDS
 from greenroom.actors.player.messages import LogOut
 from greenroom.actors.room import refusals
-from greenroom.actors.room.messages import ReadCurrent, RoomStatus, StopRoom
+from greenroom.actors.room.messages import PutOut, ReadCurrent, RoomStatus, StopRoom
 
 WANTED = NewRoom(
     room_name="Den",
@@ -237,3 +238,43 @@ async def test_many_rooms_are_saved_in_parts(arena: Arena, autojump_clock: trio.
         await open_room(arena, (await come(arena))[0])
     await RoomKeeper(arena.world).save()
     assert len(arena.memory.journals.snapshots) == room_keeper.SLICE + 3
+
+
+async def test_rooms_are_found_by_their_names_however_many_there_are(
+    arena: Arena, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+):
+    game_id = arena.game.game_id
+    for name in ("Bravo", "alpha", "Straße", "Delta"):
+        wanted = msgspec.structs.replace(WANTED, room_name=name)
+        host, _ = await come(arena)
+        await create_room(arena.world, arena.game.game, host.player, wanted)
+
+    async def names(search: str, limit: int = 20, game_id: int = game_id) -> list[str]:
+        return [r.room_name for r in await find_rooms(arena.world, game_id, search, limit)]
+
+    for slice_ in (1, 2, 3, 4, 1_000):
+        monkeypatch.setattr(rooms, "SLICE", slice_)
+        assert await names("") == ["Bravo", "Delta", "Straße", "alpha"]
+        assert await names("", limit=2) == ["Bravo", "Delta"]
+        assert await names("ALPH") == ["alpha"]
+        assert await names("STRASSE") == ["Straße"]
+        assert await names("zulu") == []
+        assert await names("", game_id=game_id + 1) == []
+
+
+async def test_a_seat_to_be_freed_is_freed_once_the_database_is_back(
+    arena: Arena, autojump_clock: trio.testing.MockClock
+):
+    """`put out` is a timer: refused by the closed gate, it comes again."""
+    host, _ = await come(arena)
+    guest, _ = await come(arena)
+    room_id = await open_room(arena, host)
+    await join(arena, guest, room_id)
+    actor = arena.world.rooms.directory.cell(room_id).actor  # type: ignore[attr-defined]
+    arena.memory.away = True
+    actor.timers.start("put out", 1.0, PutOut(guest.player_id, "left"))
+    await trio.sleep(60)
+    assert arena.world.rooms.index.room_of(guest.player_id) == room_id
+    arena.memory.away = False
+    await trio.sleep(RETRY_SECONDS)
+    assert arena.world.rooms.index.room_of(guest.player_id) is None

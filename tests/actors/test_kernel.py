@@ -24,6 +24,7 @@ from greenroom.actors.kernel.errors import (
     MailboxFull,
     StorageUnavailable,
 )
+from greenroom.actors.kernel.timers import RETRY_SECONDS
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
 Counters = DynamicSupervisor[CounterRole]
@@ -264,9 +265,29 @@ async def test_timers_go_before_what_users_sent(
 
     ref = counters.adopt(1, Logger(0))
     ref.tell(Add(1))
-    counters.cell(1).tell_first(Add(2))
+    counters.cell(1).tell_first(Add(2), "a")
     await ref.ask(Read())
     assert log == [2, 1]
+
+
+async def test_a_timer_that_meets_the_closed_gate_comes_again_until_it_is_taken(
+    counters: Counters, committer: HandCommitter, autojump_clock: Jump
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Remind("taken", 1, 1))
+    await ref.ask(Remind("stopped", 1, 10))
+    await ref.ask(Remind("replaced", 1, 100))
+    committer.is_open = False
+    await trio.sleep(100)
+    await ref.ask(StopReminding("stopped"))
+    await ref.ask(Remind("replaced", 1000, 1000))
+    assert len(counters.timers) < 10, "one timer a name"
+    assert not counters.passivate(1)
+    committer.is_open = True
+    await trio.sleep(RETRY_SECONDS)
+    assert await ref.ask(Read()) == 1
+    await trio.sleep(1000)
+    assert await ref.ask(Read()) == 1001
 
 
 async def test_timers_replaced_again_and_again_do_not_pile_up_and_the_last_of_each_is_delivered(

@@ -224,8 +224,8 @@ async def test_a_sign_of_life_shows_in_the_roster(autojump_clock: trio.testing.M
 # The index.
 
 
-async def names(rooms: Rooms, search: str = "", limit: int = 20, game_id: int = 9) -> list[str]:
-    return [room.room_name for room in rooms.index.open_rooms(game_id, search, limit)]
+async def names(rooms: Rooms, game_id: int = 9) -> list[str]:
+    return [place.room_name for place in rooms.index.open_rooms(game_id)]
 
 
 async def test_open_rooms_are_listed_fullest_first_then_by_name(
@@ -240,9 +240,6 @@ async def test_open_rooms_are_listed_fullest_first_then_by_name(
         await rooms.join(opened[3], 12, 13)
 
         assert await names(rooms) == ["Straße", "Bravo", "alpha"]
-        assert await names(rooms, limit=2) == ["Straße", "Bravo"]
-        assert await names(rooms, "ALPH") == ["alpha"]
-        assert await names(rooms, "STRASSE") == ["Straße"]
         assert await names(rooms, game_id=8) == []
         await opened[0].ask(StopRoom(1))
         await opened[3].ask(LeaveRoom(13))

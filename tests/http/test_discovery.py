@@ -96,8 +96,11 @@ async def test_the_official_client_lists_and_calls_every_tool(api: Api, era: str
 
     _, token = api.register("Ada")
     login = api.call("PUT", "/api/game_players.php/login", player=token)
+    api.call("POST", "/api/game_room.php/create", {"room_name": "Den"}, player=token)
     arguments = {
         "player_by_tag": {"player_tag": login.json["player"]["player_tag"]},
+        "leaderboard": {"sort_by": ["gold"]},
+        "rooms": {"search": "den"},
         "search_api_reference": {"query": "ban"},
     }
     url = "http://{}:{}/mcp".format(*api.address)
@@ -106,11 +109,14 @@ async def test_the_official_client_lists_and_calls_every_tool(api: Api, era: str
         async with Client(transport, mode=era) as client:
             assert client.protocol_version == ("2025-11-25" if era == "legacy" else "2026-07-28")
             tools = (await client.list_tools()).tools
-            assert {"server_time", "game_document", *arguments} <= {tool.name for tool in tools}
+            assert {tool.name for tool in tools} == {"server_time", "game_document", *arguments}
             for tool in tools:
                 result = await client.call_tool(tool.name, arguments.get(tool.name, {}))
                 assert not result.is_error, result
                 assert result.structured_content["success"] is True
+                if tool.name in {"rooms", "leaderboard"}:
+                    (only,) = result.structured_content[tool.name]
+                    assert "Den" in str(only) or "Ada" in str(only)
             refused = await client.call_tool("server_time", {"utc": "99"})
             assert refused.is_error
             assert "whole number of hours" in refused.model_dump_json()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -20,6 +21,7 @@ from greenroom.actors.room.messages import (
     JoinRoom,
     NoteSilence,
     PutOut,
+    RoomListing,
     RoomOpened,
     RoomRole,
 )
@@ -32,7 +34,7 @@ from greenroom.actors.room.refusals import (
 )
 
 SLICE: Final = 1_000
-"""So many seats are looked at before other tasks get their turn."""
+"""So many seats or rooms are looked at before other tasks get their turn."""
 
 
 class NewRoom(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +134,34 @@ async def join_room(
             return await rooms.directory.ref(room_id).ask(command)
         except ActorStopped:
             raise RoomNotFound from None
+
+
+async def find_rooms(world: World, game_id: int, search: str, limit: int) -> list[RoomListing]:
+    """Return active rooms with a free seat, most players first, then by name.
+
+    What changes while many are searched may be missed, as if it had come a moment later.
+
+    Args:
+        world: where.
+        game_id: whose.
+        search: what the name contains, whatever the case; empty for all.
+        limit: how many at most.
+
+    Cancellation: nothing has changed.
+    """
+    index, wanted, after = world.rooms.index, search.casefold(), None
+    found: dict[str, RoomListing] = {}
+    while True:
+        places = list(islice(index.open_rooms(game_id, after), limit if not wanted else SLICE))
+        for place in places:
+            if wanted in place.folded_name and (listing := index.listing_of(place.room_id)):
+                found[place.room_id] = listing
+                if len(found) == limit:
+                    return list(found.values())
+        if not places:
+            return list(found.values())
+        after = places[-1]
+        await trio.lowlevel.checkpoint()
 
 
 async def put_out(world: World, player_id: int) -> None:

@@ -9,6 +9,8 @@ What the kernel promises, and where it is kept:
 3. A refusal leaves the state as it was. Anything else that is raised throws the incarnation away;
    `host.restart` brings up the next from the database. Commands behind the crash are served by it.
 4. A reply leaves when the state that it saw is durable.
+5. A timer's command that the closed gate refused comes again, until it is taken, stopped or
+   replaced (`ActorTimers.try_again`): nobody else would repeat it.
 """
 
 from __future__ import annotations
@@ -221,10 +223,10 @@ class Cell(Generic[Role]):
         """Queue one command; see `Ref.tell`."""
         self._put(Envelope(command))
 
-    def tell_first(self, command: Command[Role, Any]) -> None:
-        """Queue one command before everything that users sent (timers)."""
+    def tell_first(self, command: Command[Role, Any], timer: str) -> None:
+        """Queue the command of a timer that is due, before everything that users sent."""
         if self.given_up is None:
-            self._box().put_system(Envelope(command))
+            self._box().put_system(Envelope(command, timer=timer))
             self._schedule()
 
     async def _ask_queued(self, command: Command[Role, Reply], seconds_max: float | None) -> Reply:
@@ -331,6 +333,10 @@ class Cell(Generic[Role]):
             result = self.turn(envelope.command)
             envelope.changed = type(result) is Changed
             envelope.reply = result.reply if type(result) is Changed else result
+        except StorageUnavailable as error:
+            envelope.error = error
+            if envelope.timer is not None and self.actor is not None:
+                self.actor.timers.try_again(envelope.timer, envelope.command)
         except Exception as error:  # noqa: BLE001 - it is the asker's, if there is one
             envelope.error = error
         envelope.batch = self.in_flight

@@ -17,12 +17,18 @@ if TYPE_CHECKING:
 class Envelope:
     """One waiting command and, for an ask, the task that waits for its outcome."""
 
-    __slots__ = ("batch", "changed", "command", "error", "reply", "task")
+    __slots__ = ("batch", "changed", "command", "error", "reply", "task", "timer")
 
-    def __init__(self, command: Command[Any, Any], task: trio.lowlevel.Task | None = None) -> None:
-        """Hold a command; `task` is None for a tell."""
+    def __init__(
+        self,
+        command: Command[Any, Any],
+        task: trio.lowlevel.Task | None = None,
+        timer: str | None = None,
+    ) -> None:
+        """Hold a command; `task` is None for a tell, `timer` names the timer that sends it."""
         self.command = command
         self.task = task
+        self.timer = timer
         self.reply: Any = None
         self.error: BaseException | None = None
         self.changed = False

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _Entry = tuple[float, int]
 
+RETRY_SECONDS = 5.0
+"""When a timer comes again whose command could not be carried out, the database being away."""
+
 _STALE_MIN = 64
 """So few stale timers are not worth looking for."""
 
@@ -66,7 +69,7 @@ class TimerQueue:
             due, count, cell, name, command = heapq.heappop(self._heap)
             if cell.timers is not None and cell.timers.get(name) == (due, count):
                 del cell.timers[name]
-                cell.tell_first(command)
+                cell.tell_first(command, name)
 
     def _tidy(self) -> None:
         """Drop what is stale."""
@@ -98,6 +101,11 @@ class ActorTimers:
             self._cell.timers = {}
         due = self._now() + seconds
         self._cell.timers[name] = self._queue.add(self._cell, name, due, command)
+
+    def try_again(self, name: str, command: Command[Any, Any]) -> None:
+        """Have a refused timer come again, unless one of its name has been started since."""
+        if name not in (self._cell.timers or {}):
+            self.start(name, RETRY_SECONDS, command)
 
     def stop(self, name: str) -> None:
         """Forget the timer of that name, if there is one."""

@@ -94,8 +94,3 @@ class PlayerIndex:
         """Return the players seen since this was last called and online still."""
         unsaved, self._unsaved = self._unsaved, {}
         return list(unsaved)
-
-    @property
-    def online_count(self) -> int:
-        """Return how many players are online."""
-        return len(self._online)

@@ -58,8 +58,6 @@ from greenroom.actors.room.state import Room, RoomLimits
 Reply = TypeVar("Reply")
 
 _CLOCK: Final = "clock"
-_RETRY_SECONDS: Final = 5.0
-"""When the clock is looked at again if the database was away."""
 
 
 class RoomActor(Actor[RoomRole]):
@@ -283,11 +281,9 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(LookAtClock)
     def look_at_clock(self, command: LookAtClock) -> Changed[None]:
-        """Do what time brings; should it be refused now, another look follows."""
+        """Do what time brings."""
         events = presence.decide_time(self._room, self._limits, self._clock.now())
-        if events:
-            self.timers.start(_CLOCK, _RETRY_SECONDS, LookAtClock())
-        else:
+        if not events:
             self._set_clock(self._room)
         return self._changed(None, events)
 

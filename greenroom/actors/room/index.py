@@ -6,14 +6,25 @@ room that crashes leaves its entries until it is back, so that nobody takes a se
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import msgspec
+from sortedcontainers import SortedList
 
 from greenroom.actors.room import views
 from greenroom.actors.room.messages import RoomListing
 from greenroom.actors.room.state import Room
+
+
+class Place(NamedTuple):
+    """Where a room that can be joined stands in the list of its game's."""
+
+    minus_players: int
+    room_name: str
+    room_id: str
+    folded_name: str
+    """The name, case folded, to be searched."""
 
 
 class _Known(msgspec.Struct):
@@ -22,19 +33,20 @@ class _Known(msgspec.Struct):
     game_id: int
     listing: RoomListing | None
     """None once it has ended."""
-    folded_name: str
+    place: Place | None
+    """None while nobody can join."""
     player_ids: frozenset[int]
 
 
 class RoomIndex:
-    """All rooms in memory, by id and by game, and the seats in them."""
+    """All rooms in memory by id, the open ones of each game in order, and the seats in them."""
 
-    __slots__ = ("_by_game", "_changed", "_ended", "_known", "_offline", "_seats")
+    __slots__ = ("_changed", "_ended", "_known", "_offline", "_open", "_seats")
 
     def __init__(self) -> None:
         """Start empty."""
         self._known: dict[str, _Known] = {}
-        self._by_game: dict[int, dict[str, _Known]] = {}
+        self._open: dict[int, SortedList] = {}
         self._seats: dict[int, str] = {}
         self._offline: set[int] = set()
         self._ended: dict[str, None] = {}
@@ -61,23 +73,18 @@ class RoomIndex:
         """Return the rooms that have ended and are still in memory."""
         return list(self._ended)
 
-    def open_rooms(self, game_id: int, search: str, limit: int) -> list[RoomListing]:
-        """Return active rooms with a free seat, most players first, then by name.
+    def open_rooms(self, game_id: int, after: Place | None = None) -> Iterator[Place]:
+        """Iterate over active rooms with a free seat, most players first, then by name.
 
-        Args:
-            game_id: whose.
-            search: what the name contains, whatever the case; empty for all.
-            limit: how many at most.
+        Let nothing else run in between, but begin again after the last place that was given.
         """
-        wanted = search.casefold()
-        found = (
-            (-known.listing.current_players, known.listing.room_name, room_id, known.listing)
-            for room_id, known in self._by_game.get(game_id, {}).items()
-            if known.listing is not None
-            and known.listing.current_players < known.listing.max_players
-            and wanted in known.folded_name
-        )
-        return [listing for *_, listing in heapq.nsmallest(limit, found)]
+        rooms = self._open.get(game_id)
+        return iter(()) if rooms is None else rooms.irange(after, inclusive=(False, True))
+
+    def listing_of(self, room_id: str) -> RoomListing | None:
+        """Return what anybody may see of a room in memory; None once it has ended."""
+        known = self._known.get(room_id)
+        return None if known is None else known.listing
 
     def note_changed(self, room_ids: Iterable[str]) -> None:
         """Note that rooms are to be written down."""
@@ -96,20 +103,13 @@ class RoomIndex:
             comes to that only when a departure was lost that the other room never knew of.
         """
         before = self._known.get(room.room_id)
-        now = _Known(
-            room.game_id,
-            views.listing(room) if room.is_active else None,
-            room.room_name.casefold(),
-            frozenset(room.members),
-        )
+        listing = views.listing(room) if room.is_active else None
+        now = _Known(room.game_id, listing, _place(listing), frozenset(room.members))
         self._known[room.room_id] = now
+        self._list(before, now)
         for player_id in () if before is None else before.player_ids - now.player_ids:
             self._free(player_id, room.room_id)
-        rooms = self._by_game.setdefault(room.game_id, {})
-        if room.is_active:
-            rooms[room.room_id] = now
-        else:
-            rooms.pop(room.room_id, None)
+        if not room.is_active:
             self._ended[room.room_id] = None
         return [m.player_id for m in room.members.values() if not self._seat(m.player_id, room)]
 
@@ -120,10 +120,21 @@ class RoomIndex:
         if known is not None:
             for player_id in known.player_ids:
                 self._free(player_id, room_id)
-            rooms = self._by_game[known.game_id]
-            rooms.pop(room_id, None)
+            self._list(known, None)
+
+    def _list(self, before: _Known | None, now: _Known | None) -> None:
+        """Move a room to where it stands among the open ones of its game, if it does."""
+        old = None if before is None else before.place
+        new = None if now is None else now.place
+        if old == new:
+            return
+        if now is not None and new is not None:
+            self._open.setdefault(now.game_id, SortedList()).add(new)
+        if before is not None and old is not None:
+            rooms = self._open[before.game_id]
+            rooms.remove(old)
             if not rooms:
-                del self._by_game[known.game_id]
+                del self._open[before.game_id]
 
     def _seat(self, player_id: int, room: Room) -> bool:
         """Note a seat and whether its owner is online; False if he has another."""
@@ -139,3 +150,11 @@ class RoomIndex:
         if self._seats.get(player_id) == room_id:
             del self._seats[player_id]
             self._offline.discard(player_id)
+
+
+def _place(listing: RoomListing | None) -> Place | None:
+    """Return where a room is listed; None where nobody can join."""
+    if listing is None or listing.current_players >= listing.max_players:
+        return None
+    name = listing.room_name
+    return Place(-listing.current_players, name, listing.room_id, name.casefold())

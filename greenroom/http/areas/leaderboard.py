@@ -11,10 +11,10 @@ from greenroom.actors.flows.ranking import rank_players
 from greenroom.actors.kernel.errors import Refused
 from greenroom.http.caller import GameCaller
 from greenroom.http.fields import Body, Document, Missing, Reply
+from greenroom.http.pages import Limit, LimitOutOfRange, read_limit
 from greenroom.http.table import Auth, Endpoint, TokenTexts
 
 LIMIT_DEFAULT: Final = 10
-LIMIT_MAX: Final = 100
 FIELDS_MAX: Final = 16
 """Tie-breakers beyond what any game has; each makes every player's place larger."""
 NAME_CHARACTERS_MAX: Final = 100
@@ -43,12 +43,6 @@ class NoValidSortFields(Refused):
     text = "No valid sort fields provided after sanitization"
 
 
-class InvalidLimit(Refused):
-    """Nobody, or more than a page."""
-
-    text = f"limit must be between 1 and {LIMIT_MAX}"
-
-
 class LeaderboardBody(Body, kw_only=True):
     """What to rank by, and how many to show."""
 
@@ -69,7 +63,7 @@ class LeaderboardBody(Body, kw_only=True):
             },
         ),
     ]
-    limit: Annotated[int | None, msgspec.Meta(ge=1, le=LIMIT_MAX, examples=[10])] = None
+    limit: Limit = None
 
 
 class LeaderboardEntry(msgspec.Struct, kw_only=True):
@@ -95,9 +89,7 @@ async def rank(caller: GameCaller, body: LeaderboardBody) -> LeaderboardReply:
     """Rank the game's players."""
     if not body.sort_by:
         raise SortByMissing
-    limit = LIMIT_DEFAULT if body.limit is None else body.limit
-    if not 1 <= limit <= LIMIT_MAX:
-        raise InvalidLimit
+    limit = read_limit(body.limit, LIMIT_DEFAULT)
     if len(body.sort_by) > FIELDS_MAX or max(map(len, body.sort_by)) > NAME_CHARACTERS_MAX:
         raise SortByTooLong
     names = [sane for name in body.sort_by if (sane := _NOT_IN_NAMES.sub("", name))]
@@ -127,6 +119,7 @@ ENDPOINTS: Final = (
         reply=LeaderboardReply,
         handler=rank,
         summary="Rank the players of the game",
-        refusals=(SortByMissing, SortByTooLong, NoValidSortFields, InvalidLimit),
+        refusals=(SortByMissing, SortByTooLong, NoValidSortFields, LimitOutOfRange),
+        tool="leaderboard",
     ),
 )

@@ -10,10 +10,10 @@ from greenroom.actors.flows.rooms import (
     Entrance,
     NewRoom,
     create_room,
+    find_rooms,
     join_room,
     password_hash,
 )
-from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.room.messages import (
     KeepSeat,
     KickMember,
@@ -46,6 +46,7 @@ from greenroom.actors.room.refusals import (
 from greenroom.actors.text.names import TITLE_CHARACTERS_MAX, NameRefused
 from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.fields import Body, Document, KeepEmpty, Missing, Reply, timestamp
+from greenroom.http.pages import Limit, LimitOutOfRange, read_limit
 from greenroom.http.table import Auth, Endpoint, TokenTexts
 
 AREA: Final = "/api/game_room.php"
@@ -55,15 +56,9 @@ TEXTS: Final = TokenTexts(
     token_invalid="Invalid player token",
 )
 SIZE_DEFAULT: Final = 6
-LIMIT_MAX: Final = 100
+LIST_DEFAULT: Final = 20
 
 _EMPTY: Final = b"{}"
-
-
-class LimitOutOfRange(Refused):
-    """A list of nothing, or one that nobody reads."""
-
-    text = f"limit must be between 1 and {LIMIT_MAX}"
 
 
 def _document(given: Document | None) -> bytes:
@@ -104,7 +99,7 @@ class ListBody(Body, kw_only=True):
     """What to look for."""
 
     search: str | None = None
-    limit: Annotated[int | None, msgspec.Meta(ge=1, le=LIMIT_MAX)] = None
+    limit: Limit = None
 
 
 class RoomEntry(msgspec.Struct, kw_only=True):
@@ -162,10 +157,8 @@ async def create(caller: PlayerCaller, body: CreateBody) -> RoomCreateReply:
 
 async def list_(caller: GameCaller, body: ListBody) -> RoomListReply:
     """Find rooms with a free seat."""
-    limit = 20 if body.limit is None else body.limit
-    if not 1 <= limit <= LIMIT_MAX:
-        raise LimitOutOfRange
-    found = caller.world.rooms.index.open_rooms(caller.game_id, body.search or "", limit)
+    limit = read_limit(body.limit, LIST_DEFAULT)
+    found = await find_rooms(caller.world, caller.game_id, body.search or "", limit)
     return RoomListReply(
         rooms=[
             RoomEntry(
@@ -471,6 +464,7 @@ ENDPOINTS: Final = (
         handler=list_,
         summary="Find rooms with a free seat",
         refusals=(LimitOutOfRange,),
+        tool="rooms",
     ),
     Endpoint(
         method="POST",
