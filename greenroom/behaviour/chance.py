@@ -52,6 +52,10 @@ class RoomRandom(random.Random):
             bits = (bits << 64) | self._next()
         return bits >> (-k % 64)
 
+    def gauss(self, mu: float = 0.0, sigma: float = 1.0) -> float:
+        """Return a normally distributed number; the usual one keeps half a pair in hiding."""
+        return self.normalvariate(mu, sigma)
+
     def seed(self, *_arguments: Any, **_named: Any) -> None:
         """Do nothing: the position is the seed, and the room sets it."""
 

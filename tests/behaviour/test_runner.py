@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import msgspec
 import pytest
+
 from greenroom.behaviour import (
     Joining,
     JsonObject,
@@ -11,7 +12,6 @@ from greenroom.behaviour import (
     Refused,
     Room,
     RoomBehaviour,
-    Verdict,
     action,
     message,
     update,
@@ -265,7 +265,7 @@ def test_everything_a_room_can_be_asked_for_is_written_down_in_order():
 )
 def test_a_hook_that_asks_for_too_much_is_a_bug(greedy: Any):
     runner = race(ANN)
-    with pytest.raises(TooMuch):
+    with pytest.raises(TooMuch):  # noqa: PT012 - in the hook, or when its state is written down
         runner.call("on_timer", greedy)
         runner.finish()
     runner.abandon()
@@ -288,15 +288,16 @@ def test_what_a_behaviour_leaves_alone_forwards():
     runner = Runner.create(Plain(), FACTS, 1)
     runner.seat([ANN, BOB], 1)
     runner.begin(NOW)
-    for name, *arguments in [
-        ("on_create",),
-        ("can_join", Joining(player_id=3, player_name="Eve", player_data={})),
-        ("on_join", BOB),
-        ("on_leave", BOB, "left"),
-        ("on_tick", 0.1),
-        ("on_timer", "x"),
-        ("on_stop", "stopped"),
-    ]:
+    calls: dict[str, tuple[object, ...]] = {
+        "on_create": (),
+        "can_join": (Joining(player_id=3, player_name="Eve", player_data={}),),
+        "on_join": (BOB,),
+        "on_leave": (BOB, "left"),
+        "on_tick": (0.1,),
+        "on_timer": ("x",),
+        "on_stop": ("stopped",),
+    }
+    for name, arguments in calls.items():
         assert runner.hook(name, *arguments) is None
     assert runner.hook("choose_host", (BOB, ANN)) is BOB
     assert runner.finish() is None
@@ -323,7 +324,7 @@ def test_classes_that_cannot_work_say_why_when_they_are_defined():
 
         class Bare(RoomBehaviour[None]):
             @message("go")
-            def go(self, room: Room[None], by: Member, move) -> Verdict: ...  # type: ignore[no-untyped-def]
+            def go(self, room: Room[None], by: Member, move): ...
 
     with pytest.raises(BadBehaviour, match="must take"):
 

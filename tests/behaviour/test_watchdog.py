@@ -4,6 +4,7 @@ import traceback
 from collections.abc import Iterator
 
 import pytest
+
 from greenroom.behaviour import Room, RoomBehaviour
 from greenroom.behaviour.errors import HookTooSlow
 from greenroom.behaviour.room import RoomFacts
