@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from greenroom.cli.assignments import assignments
 from greenroom.cli.common import ID, Invocation, utf8, with_common_options
 from greenroom.cli.output import details, shown, table
 
@@ -65,6 +66,41 @@ def rotate_keys(invocation: Invocation, game_id: int) -> None:
     from greenroom.control.messages import RotateKeys
 
     _show_keys(invocation, invocation.perform(RotateKeys(game_id=game_id)))
+
+
+@game.command(short_help="Show or change a game's private settings.")
+@click.argument("game_id", type=ID)
+@click.option(
+    "--set",
+    "assigned",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=assignments,
+    help="Change a setting; @FILE as the value reads it from a file, @- from standard input.",
+)
+@click.option("--unset", "removed", metavar="KEY", multiple=True, help="Back to the default.")
+@with_common_options
+def settings(
+    invocation: Invocation, game_id: int, assigned: dict[str, str], removed: tuple[str, ...]
+) -> None:
+    """Show the private settings of the game GAME_ID, after changing some if any are given.
+
+    Clients never see them. They count at once, and all that are given change together.
+
+    \b
+    steam_app_id               the game's number on Steam
+    steam_publisher_key        the publisher's Web API key: players can sign in with Steam
+                               once both are set; it is never shown again
+    clients_write_player_data  true (default) or false: then players cannot write their
+                               documents, only the admin key and the server's behaviours can
+
+    Keep the key out of your shell's history: --set steam_publisher_key=@key.txt
+    """  # noqa: D301 - the backspace is what keeps click from joining the lines
+    from greenroom.control.messages import ChangeGameSettings
+
+    ask = ChangeGameSettings(game_id=game_id, assigned=assigned, removed=list(removed))
+    found = invocation.perform(ask)
+    invocation.show(found, details(msgspec.structs.asdict(found)))
 
 
 @game.command()

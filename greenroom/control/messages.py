@@ -7,7 +7,7 @@ documents JSON as stored.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic, TypeVar, get_args
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -90,6 +90,15 @@ class GameKeys(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         """Show no keys, for a repr ends up in logs."""
         return f"GameKeys(game_id={self.game_id})"
+
+
+class GameSettings(msgspec.Struct, frozen=True):
+    """A game's private settings, without its secret."""
+
+    game_id: int
+    steam_app_id: int | None
+    steam_publisher_key: Literal["set", "not set"]
+    clients_write_player_data: bool
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -223,6 +232,19 @@ class RotateKeys(Operation[GameKeys], frozen=True):
 
     name: ClassVar[str] = "game.rotate_keys"
     game_id: int
+
+
+class ChangeGameSettings(Operation[GameSettings], frozen=True):
+    """Change private settings of a game, or none; show them all."""
+
+    name: ClassVar[str] = "game.settings"
+    game_id: int
+    assigned: dict[str, str] = {}
+    removed: list[str] = []
+
+    def __repr__(self) -> str:
+        """Show no values, for one may be a secret, and a repr ends up in logs."""
+        return f"ChangeGameSettings(game_id={self.game_id})"
 
 
 class DeleteGame(Operation[Deleted], frozen=True):

@@ -17,6 +17,7 @@ from greenroom.actors.flows.listing import list_players
 from greenroom.actors.flows.world import ID_MAX
 from greenroom.actors.game import messages as game_messages
 from greenroom.actors.game.messages import DescribeGame, GameNotFound, GameView
+from greenroom.actors.game.settings import shown as shown_settings
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
 from greenroom.actors.player import messages as player_messages
 from greenroom.actors.player.messages import DescribePlayer, PlayerView
@@ -133,6 +134,19 @@ async def rotate_keys(office: Office, ask: messages.RotateKeys) -> messages.Game
     await game_flows.rotate_game_keys(office.world, ask.game_id, keys)
     keep_rotated_keys(office.settings.data_dir, ask.game_id, keys)
     return _keys(game.game_id, game.name, game.owner_name, keys)
+
+
+async def change_game_settings(
+    office: Office, ask: messages.ChangeGameSettings
+) -> messages.GameSettings:
+    """Change private settings, if any are given, and show them all; secrets stay unseen."""
+    command = game_messages.ChangeGameSettings(ask.assigned, tuple(ask.removed))
+    try:
+        settings = await office.world.games.ref(_id(ask.game_id, "game")).ask(command)
+    except (ActorStopped, GameNotFound):
+        raise _no("game", ask.game_id) from None
+    shown = {"game_id": ask.game_id, **shown_settings(settings)}
+    return msgspec.convert(shown, messages.GameSettings)
 
 
 async def delete_game(office: Office, ask: messages.DeleteGame) -> messages.Deleted:
@@ -315,6 +329,7 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[Office, Any], Awaitable[Any]]] 
     messages.ListGames: list_games,
     messages.ShowGame: show_game,
     messages.RotateKeys: rotate_keys,
+    messages.ChangeGameSettings: change_game_settings,
     messages.DeleteGame: delete_game,
     messages.ListPlayers: list_game_players,
     messages.ShowPlayer: show_player,

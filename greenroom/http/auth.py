@@ -12,7 +12,7 @@ from greenroom.actors.flows.identify import (
 )
 from greenroom.actors.flows.world import World
 from greenroom.actors.player.messages import InvalidPlayerToken, PlayerOfAnotherGame
-from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
+from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
 from greenroom.http.errors import KeyInvalid, Unauthorized
 from greenroom.http.request import Request
 from greenroom.http.table import Auth, TokenTexts
@@ -83,9 +83,27 @@ async def _player_caller(world: World, texts: TokenTexts, request: Request) -> P
     )
 
 
+async def _trusted_caller(world: World, texts: TokenTexts, request: Request) -> TrustedCaller:
+    caller = await _player_caller(world, texts, request)
+    key = request.headers.get(_admin_key)
+    if key and not await identify_admin(GameIdentity(caller.game, caller.game_id), key):
+        raise TokenInvalid(texts.admin_invalid)
+    return TrustedCaller(
+        caller.world,
+        caller.address,
+        caller.game,
+        caller.game_id,
+        caller.player,
+        caller.player_id,
+        caller.token_hash,
+        is_admin=bool(key),
+    )
+
+
 AUTHENTICATE: dict[Auth, Authenticate] = {
     Auth.KEY: _game_caller,
     Auth.PLAYER: _player_caller,
+    Auth.PLAYER_AND_ADMIN: _trusted_caller,
     Auth.ADMIN: _admin_caller,
 }
 """What makes the caller of an endpoint from a request.

@@ -37,5 +37,12 @@ class PlayerCaller(GameCaller, gc=False):
     """Of the token he called with: rotation replaces just that one."""
 
 
+class TrustedCaller(PlayerCaller, gc=False):
+    """A player, perhaps with the game's owner behind him."""
+
+    is_admin: bool
+    """Whether the admin key was given too."""
+
+
 class AdminCaller(GameCaller, gc=False):
     """The game's owner: he knows the admin key."""

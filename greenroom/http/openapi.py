@@ -41,6 +41,7 @@ API_VERSION = "1.0.0"
 _SECURITY: dict[Auth, list[Schema]] = {
     Auth.KEY: [{"ProjectKey": []}],
     Auth.PLAYER: [{"ProjectKey": [], "PlayerToken": []}],
+    Auth.PLAYER_AND_ADMIN: [{"ProjectKey": [], "PlayerToken": []}],  # the third one may be added
     Auth.ADMIN: [{"ProjectKey": [], "AdminKey": []}],
 }
 _SECURITY_SCHEMES: dict[str, tuple[str, str]] = {
@@ -266,7 +267,7 @@ def _responses(endpoint: Endpoint, replies: ReplySchemas) -> Schema:
 
 
 def _bans(endpoint: Endpoint) -> bool:
-    return endpoint.auth is Auth.PLAYER
+    return endpoint.auth in {Auth.PLAYER, Auth.PLAYER_AND_ADMIN}
 
 
 def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
@@ -280,6 +281,7 @@ def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
             texts[400].append(field.missing_text)
     texts[401] += [tokens.key_missing, KeyInvalid.text]
     texts[401] += [tokens.token_missing, tokens.token_invalid, tokens.token_foreign or ""]
+    texts[401].append(tokens.admin_invalid)
     for refusal in endpoint.refusals:
         texts.setdefault(status_of(refusal), []).append(refusal.text)
     return {status: [*dict.fromkeys(filter(None, some))] for status, some in texts.items()}

@@ -32,6 +32,8 @@ class Auth(enum.Enum):
     """`GameCaller`"""
     PLAYER = "project key and player token"
     """`PlayerCaller`"""
+    PLAYER_AND_ADMIN = "project key and player token, and the admin key if it is given"
+    """`TrustedCaller`"""
     ADMIN = "project key and admin key"
     """`AdminCaller`"""
 
@@ -45,6 +47,8 @@ class TokenTexts(msgspec.Struct, frozen=True, kw_only=True):
     token_invalid: str = ""
     token_foreign: str | None = None
     """A good player token of another game; None says `token_invalid` there too."""
+    admin_invalid: str = ""
+    """An admin key beside a player token that is not the game's."""
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
+import msgspec
+
 from greenroom.actors.game.messages import Game, Owner, Plan
+from greenroom.actors.game.settings import GameSettings
 from greenroom.actors.kernel.errors import Refused, StorageUnavailable
 from greenroom.actors.player.messages import Ban, Player
 from greenroom.persistence.arrays import INT8_COLUMN, TEXT_COLUMN, int8, text
@@ -50,7 +53,7 @@ _SELECT_PLAYER = f"SELECT {_player_columns('p.player_data')} {_PLAYERS}"
 _NO_DOCUMENT = "'{}'::json"
 _SELECT_GAME = f"""
     SELECT g.game_id, g.owner_id, o.name, o.plan, g.name, g.api_key_hash, g.private_key_hash,
-        g.tag_key, g.data, {_seconds("g.created_at")}, {_seconds("g.updated_at")}
+        g.tag_key, g.data, {_seconds("g.created_at")}, {_seconds("g.updated_at")}, g.settings
     FROM games AS g JOIN owners AS o ON o.owner_id = g.owner_id
 """
 _SELECT_OWNER = f"SELECT owner_id, name, plan, {_seconds('created_at')} FROM owners"
@@ -299,6 +302,7 @@ def _game(row: Row) -> Game:
         data=row[8],
         created_at=row[9],
         updated_at=row[10],
+        settings=msgspec.json.decode(row[11], type=GameSettings),
     )
 
 

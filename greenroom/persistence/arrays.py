@@ -6,6 +6,8 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from greenroom.persistence.driver import BOOL, BYTEA, INT8, JSON, TEXT
 
 _HEADER = struct.Struct("!iiIii")  # dimensions, has nulls, element type, length, lower bound
@@ -75,11 +77,17 @@ def _text(values: Sequence[object]) -> bytes:
     return _array(TEXT, items)
 
 
+def _structs(values: Sequence[object]) -> bytes:
+    """Encode structs as JSON; `TypeError` for what JSON cannot hold."""
+    return JSON_COLUMN.encode([msgspec.json.encode(value) for value in values])
+
+
 INT8_COLUMN = ColumnType(1016, _int8)
 BOOL_COLUMN = ColumnType(1000, _bool)
 BYTEA_COLUMN = ColumnType(1001, _bytes(BYTEA))
 JSON_COLUMN = ColumnType(199, _bytes(JSON))
 TEXT_COLUMN = ColumnType(1009, _text)
+STRUCT_COLUMN = ColumnType(199, _structs)
 
 ENCODING_ERRORS = (struct.error, TypeError, UnicodeEncodeError, OverflowError)
 """What a value that fits no column raises here; the row is to be refused, as by the database."""

@@ -13,7 +13,12 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from greenroom.actors.game.messages import GameCreated, GameDocumentReplaced, GameKeysRotated
+from greenroom.actors.game.messages import (
+    GameCreated,
+    GameDocumentReplaced,
+    GameKeysRotated,
+    GameSettingsReplaced,
+)
 from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.messages import (
@@ -32,6 +37,7 @@ from greenroom.persistence.arrays import (
     BYTEA_COLUMN,
     INT8_COLUMN,
     JSON_COLUMN,
+    STRUCT_COLUMN,
     TEXT_COLUMN,
     ColumnType,
 )
@@ -164,6 +170,10 @@ TARGETS: dict[type[Event], Target] = {
             "private_key_hash": BYTEA_COLUMN,
             "updated_at": INT8_COLUMN,
         },
+    ),
+    GameSettingsReplaced: _game_update(
+        "settings = e.settings, updated_at = to_timestamp(e.updated_at)",
+        {"settings": STRUCT_COLUMN, "updated_at": INT8_COLUMN},
     ),
     PlayerRegistered: Target(
         Table.PLAYERS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from greenroom import __version__
 from greenroom.actors.game.messages import Plan
+from greenroom.actors.game.settings import NAMES
 from greenroom.cli import perform
 from greenroom.cli.common import PLANS
 from greenroom.cli.main import cli, main
@@ -67,7 +69,10 @@ def test_every_command_of_the_issue_is_there() -> None:
     assert {" ".join(command) for command in COMMANDS} == {
         "serve",
         *(f"owner {verb}" for verb in ("create", "list", "set-plan")),
-        *(f"game {verb}" for verb in ("create", "list", "show", "rotate-keys", "delete")),
+        *(
+            f"game {verb}"
+            for verb in ("create", "list", "show", "rotate-keys", "delete", "settings")
+        ),
         *(f"player {verb}" for verb in ("list", "show")),
         *(f"db {verb}" for verb in ("migrate", "status", "url")),
         "config show",
@@ -224,6 +229,58 @@ def test_the_tree_is_drawn(answers: list[Any], capsys: pytest.CaptureFixture[str
         "    ├── storage  running  2         0",
         "    └── http     running  0         0",
     ]
+
+
+def test_settings_of_a_game_are_read_from_the_line_from_files_and_from_standard_input(
+    answers: list[Any],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[messages.ChangeGameSettings] = []
+
+    def answer(operation: messages.ChangeGameSettings) -> messages.GameSettings:
+        asked.append(operation)
+        return messages.GameSettings(7, 480, "set", False)
+
+    answers += [answer, answer]
+    file = tmp_path / "key"
+    file.write_text("secret\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b" secret ")))
+    settings = ["game", "settings", "7"]
+    assert main([*settings, "--set", f"steam_publisher_key=@{file}", "--unset", "b"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "game_id                    7",
+        "steam_app_id               480",
+        "steam_publisher_key        set",
+        "clients_write_player_data  no",
+    ]
+    assert main([*settings, "--json", "--set", "steam_publisher_key=@-", "--set", "a=b=c"]) == 0
+    assert json.loads(capsys.readouterr().out)["steam_publisher_key"] == "set"
+    assert [(ask.assigned, ask.removed) for ask in asked] == [
+        ({"steam_publisher_key": "secret"}, ["b"]),
+        ({"steam_publisher_key": "secret", "a": "b=c"}, []),
+    ]
+
+
+def test_settings_that_cannot_be_read_are_refused_without_quoting_them(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    contents = {"empty": b" ", "long": b"s3cret" * 1000, "binary": b"s3cret\xff"}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    given = ["s3cret", "=s3cret", f"a=@{tmp_path}", *(f"a=@{tmp_path / name}" for name in contents)]
+    for text in (*given, "a=@/none"):
+        assert main(["game", "settings", "7", "--set", text]) == 2
+        assert "s3cret" not in capsys.readouterr().err
+    assert main(["game", "settings", "7", "--set", "a=s3cret", "--set", "a=b"]) == 2
+    assert "'a' is given twice" in capsys.readouterr().err
+
+
+def test_the_help_names_every_setting_of_a_game(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["game", "settings", "--help"])
+    told = capsys.readouterr().out
+    assert all(f"  {name} " in told for name in NAMES)
 
 
 @pytest.mark.parametrize(("typed", "is_deleted"), [("y\n", True), ("n\n", False), ("", False)])

@@ -12,7 +12,8 @@ import pytest
 from greenroom.actors.flows.identify import identify_game
 from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.register import register_player
-from greenroom.actors.game.messages import GameNameRefused, ReplaceGameDocument
+from greenroom.actors.game.messages import GameNameRefused, ReadGameSettings, ReplaceGameDocument
+from greenroom.actors.game.settings import GameSettingRefused
 from greenroom.app import open_office
 from greenroom.config import Settings
 from greenroom.control import messages
@@ -87,6 +88,30 @@ async def test_rotated_keys_replace_the_old_ones_at_once(data_dir: Path, databas
         new = await run(office, messages.RotateKeys(game_id=old.game_id))
         assert await identify_game(office.world, old.api_token) is None
         assert await identify_game(office.world, new.api_token) is not None
+
+
+async def test_private_settings_are_kept_and_their_secret_is_not_told(
+    data_dir: Path, database_url: str
+) -> None:
+    secret = "0123456789abcdef0123456789ABCDEF"
+    async with opened(data_dir, database_url) as office:
+        game_id = (await new_game(office)).game_id
+        shown = await run(office, messages.ChangeGameSettings(game_id=game_id))
+        assert shown == messages.GameSettings(game_id, None, "not set", True)
+        assigned = {"steam_publisher_key": secret, "steam_app_id": "480"}
+        ask = messages.ChangeGameSettings(game_id=game_id, assigned=assigned)
+        assert secret not in repr(ask)
+        assert await run(office, ask) == messages.GameSettings(game_id, 480, "set", True)
+        wrong = {"clients_write_player_data": "false", "steam_app_id": "x"}
+        with pytest.raises(GameSettingRefused, match="steam_app_id must be"):
+            await run(office, messages.ChangeGameSettings(game_id=game_id, assigned=wrong))
+        with pytest.raises(OperationRefused, match="no game 99"):
+            await run(office, messages.ChangeGameSettings(game_id=99))
+    async with opened(data_dir, database_url) as office:
+        kept = await office.world.games.ref(game_id).ask(ReadGameSettings())
+        assert (kept.steam_app_id, kept.steam_publisher_key) == (480, secret)
+        ask = messages.ChangeGameSettings(game_id=game_id, removed=["steam_publisher_key"])
+        assert await run(office, ask) == messages.GameSettings(game_id, 480, "not set", True)
 
 
 async def test_a_deleted_game_is_gone_with_its_players(data_dir: Path, database_url: str) -> None:

@@ -7,7 +7,11 @@ import re
 from typing import Any
 
 import pytest
-from server_kit import Api, Reply
+from server_kit import Api, Reply, ServerProcess
+
+from greenroom.control.client import call
+from greenroom.control.messages import ChangeGameSettings
+from greenroom.control.protocol import socket_path
 
 GAME_GET = "/api/game_data.php/game/get"
 GAME_UPDATE = "/api/game_data.php/game/update"
@@ -196,3 +200,47 @@ def test_unknown_paths_and_methods_are_no_endpoints(api: Api):
         ("GET", "/api/Game_data.php/game/get"),
     ):
         assert_error(api.call(method, path), 404, "Invalid endpoint")
+
+
+def forbid_clients_to_write(server: ServerProcess, api: Api) -> None:
+    assigned = {"clients_write_player_data": "false"}
+    change = ChangeGameSettings(game_id=api.game.game_id, assigned=assigned)
+    call(socket_path(server.data_dir), change)
+
+
+def test_where_clients_may_not_write_only_the_admin_key_does(server: ServerProcess, api: Api):
+    _, token = api.register("Ada", player_data={"score": 1})
+    forbid_clients_to_write(server, api)
+
+    refused = api.call("PUT", PLAYER_UPDATE, {"score": 9}, player=token)
+    assert_error(refused, 400, "Clients may not write player_data in this game")
+    assert api.call("GET", PLAYER_GET, player=token).json["data"] == {"score": 1}
+
+    written = api.call("PUT", PLAYER_UPDATE, {"score": 2}, player=token, admin=True)
+    assert written.json["message"] == "Player data updated successfully"
+    assert api.call("GET", PLAYER_GET, player=token).json["data"] == {"score": 2}
+
+
+def test_where_clients_may_not_write_a_new_player_brings_no_document(
+    server: ServerProcess, api: Api
+):
+    forbid_clients_to_write(server, api)
+    for fields in ({"player_data": {"score": 9}}, {"player_data_json": ' {"score":9}'}):
+        body = {"player_name": "Ada", **fields}
+        refused = api.call("POST", "/api/game_players.php/register", body)
+        assert_error(refused, 400, "Clients may not write player_data in this game")
+    api.register("Ada", player_data={})
+    api.register("Ada", player_data=None)
+    api.register("Ada", player_data_json=" { } ")
+
+
+def test_a_wrong_admin_key_beside_a_player_token_is_told(api: Api, other: Api):
+    _, token = api.register("Ada")
+    for key in ("junk", other.game.private, api.game.key):
+        headers = {"X-Api-Private-Token": key}
+        refused = api.call("PUT", PLAYER_UPDATE, {}, player=token, headers=headers)
+        assert_error(refused, 401, "Invalid API token or private token")
+    headers = {"X-Api-Private-Token": ""}
+    assert api.call("PUT", PLAYER_UPDATE, {}, player=token, headers=headers).status == 200
+    no_player = api.call("PUT", PLAYER_UPDATE, {}, admin=True)
+    assert_error(no_player, 401, "Game player token is required")

@@ -28,6 +28,7 @@ from greenroom.actors.game.messages import (
     GameCreated,
     GameDocumentReplaced,
     GameKeysRotated,
+    GameSettingsReplaced,
     Owner,
     Plan,
 )
@@ -171,7 +172,7 @@ class Memory:
             self.all_games[event.game_id] = game_rules.created(event, owner.name, owner.plan)
         elif (player := self.players.get(getattr(event, "player_id", 0))) is not None:
             player_rules.apply(player, event)
-        elif isinstance(event, GameDocumentReplaced | GameKeysRotated):
+        elif isinstance(event, GameDocumentReplaced | GameKeysRotated | GameSettingsReplaced):
             game_rules.apply(self.all_games[event.game_id], event)
 
     # Accounts.

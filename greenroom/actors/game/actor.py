@@ -10,6 +10,7 @@ from greenroom.actors.game.messages import (
     AuthenticateAdmin,
     AuthenticateKey,
     CensorText,
+    ChangeGameSettings,
     CheckPlayerName,
     CheckTitle,
     CloseGame,
@@ -26,11 +27,13 @@ from greenroom.actors.game.messages import (
     MakePlayerTag,
     Owner,
     ReadGameDocument,
+    ReadGameSettings,
     ReadPlayerTag,
     ReplaceGameDocument,
     RotateGameKeys,
     SetPlan,
 )
+from greenroom.actors.game.settings import GameSettings
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.message import Changed, Event
@@ -146,6 +149,18 @@ class GameActor(Actor[GameRole]):
         """Store another document."""
         now = self._clock.now()
         return Changed(now, GameDocumentReplaced(self._game.game_id, command.data, now))
+
+    @handles(ReadGameSettings)
+    def read_settings(self, command: ReadGameSettings) -> GameSettings:
+        """Show the private settings."""
+        return self._game.settings
+
+    @handles(ChangeGameSettings)
+    def change_settings(self, command: ChangeGameSettings) -> Changed[GameSettings]:
+        """Change private settings."""
+        game = self._game
+        events = rules.decide_change_settings(game, command, self._clock.now())
+        return Changed(events[0].settings if events else game.settings, *events)
 
     @handles(CheckPlayerName)
     def check_player_name(self, command: CheckPlayerName) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
 
+from greenroom.actors.game.settings import GameSettings
 from greenroom.actors.kernel.errors import NotFound, Refused
 from greenroom.actors.kernel.message import Command, Event
 from greenroom.actors.text.moderation import Censored
@@ -41,6 +43,8 @@ class Game(msgspec.Struct, kw_only=True):
     data: bytes
     created_at: int
     updated_at: int
+    settings: GameSettings = GameSettings()
+    """Its operator's alone: they hold a secret."""
 
 
 # Events. Fields are the new values of the columns they change.
@@ -72,6 +76,14 @@ class GameKeysRotated(Event, frozen=True):
     game_id: int
     api_key_hash: bytes
     private_key_hash: bytes
+    updated_at: int
+
+
+class GameSettingsReplaced(Event, frozen=True):
+    """Its private settings are these now."""
+
+    game_id: int
+    settings: GameSettings
     updated_at: int
 
 
@@ -132,6 +144,24 @@ class ReplaceGameDocument(Command[GameRole, int], frozen=True):
     """Store a JSON object, verbatim; answers `updated_at` (Unix seconds)."""
 
     data: bytes
+
+
+class ReadGameSettings(Command[GameRole, GameSettings], frozen=True):
+    """Read the private settings, the secret one included: for the server itself."""
+
+
+class ChangeGameSettings(Command[GameRole, GameSettings], frozen=True):
+    """Assign some settings, give others their defaults back; answers all as they are then.
+
+    Refused: GameSettingRefused.
+    """
+
+    assigned: Mapping[str, str]
+    removed: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """Show no values, for one may be a secret, and a repr ends up in logs."""
+        return f"ChangeGameSettings({[*self.assigned, *self.removed]})"
 
 
 class CheckPlayerName(Command[GameRole, str], frozen=True):

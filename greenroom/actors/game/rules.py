@@ -4,19 +4,23 @@ state          command               events                  refused
 (no record)    CreateGame            GameCreated             name
 any            ReplaceGameDocument   GameDocumentReplaced
 any            RotateGameKeys        GameKeysRotated
+any            ChangeGameSettings    GameSettingsReplaced    unknown setting, bad value
 """
 
 from __future__ import annotations
 
 import hmac
 
+from greenroom.actors.game import settings
 from greenroom.actors.game.messages import (
+    ChangeGameSettings,
     CreateGame,
     Game,
     GameCreated,
     GameDocumentReplaced,
     GameKeysRotated,
     GameNameRefused,
+    GameSettingsReplaced,
     GameView,
     InvalidAdminKey,
     InvalidProjectKey,
@@ -67,6 +71,20 @@ def decide_create(command: CreateGame, now: int) -> GameCreated:
     )
 
 
+def decide_change_settings(
+    game: Game, command: ChangeGameSettings, now: int
+) -> tuple[GameSettingsReplaced, ...]:
+    """Change settings; what is so already needs no event.
+
+    Raises:
+        GameSettingRefused: a setting is unknown, or its value of the wrong kind.
+    """
+    changed = settings.change(game.settings, command.assigned, command.removed)
+    if changed == game.settings:
+        return ()
+    return (GameSettingsReplaced(game.game_id, changed, now),)
+
+
 def created(event: GameCreated, owner_name: str, plan: Plan) -> Game:
     """Return the record that a new game starts with."""
     return Game(
@@ -107,6 +125,9 @@ def apply(game: Game, event: Event) -> None:
         case GameKeysRotated():
             game.api_key_hash = event.api_key_hash
             game.private_key_hash = event.private_key_hash
+            game.updated_at = event.updated_at
+        case GameSettingsReplaced():
+            game.settings = event.settings
             game.updated_at = event.updated_at
         case _:
             raise TypeError(f"a game cannot apply {type(event).__name__}")

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from greenroom.actors.game.messages import ReadGameDocument, ReplaceGameDocument
+from greenroom.actors.game.messages import ReadGameDocument, ReadGameSettings, ReplaceGameDocument
+from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.player.messages import ReadPlayerDocument, ReplacePlayerDocument
-from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
+from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
 from greenroom.http.fields import Document, Reply, timestamp
 from greenroom.http.table import Auth, Endpoint, TokenTexts
 
 _KEY_MISSING: Final = "API token is required"
 _TOKEN_MISSING: Final = "Game player token is required"
+_ADMIN_INVALID: Final = "Invalid API token or private token"
+
+
+class PlayerDataReadOnly(Refused):
+    """The game's settings leave players' documents to its server and its owner."""
+
+    text = "Clients may not write player_data in this game"
 
 
 class GameDocumentReply(Reply, kw_only=True):
@@ -67,10 +75,24 @@ async def get_player(caller: PlayerCaller) -> PlayerDocumentReply:
     )
 
 
-async def update_player(caller: PlayerCaller, body: Document) -> PlayerUpdateReply:
+async def update_player(caller: TrustedCaller, body: Document) -> PlayerUpdateReply:
     """Replace the caller's document."""
+    if not caller.is_admin:
+        await check_clients_write(caller)
     updated_at = await caller.player.ask(ReplacePlayerDocument(bytes(body)))
     return PlayerUpdateReply(updated_at=timestamp(updated_at))
+
+
+async def check_clients_write(caller: GameCaller) -> None:
+    """Let pass what a client writes into a player's document, unless the game forbids it.
+
+    Raises:
+        PlayerDataReadOnly: it does.
+        ActorUnavailable: it could not be found out.
+    """
+    settings = await caller.game.ask(ReadGameSettings())
+    if not settings.clients_write_player_data:
+        raise PlayerDataReadOnly
 
 
 ENDPOINTS: Final = (
@@ -91,7 +113,7 @@ ENDPOINTS: Final = (
         texts=TokenTexts(
             key_missing=_KEY_MISSING,
             token_missing="API private token is required",
-            token_invalid="Invalid API token or private token",
+            token_invalid=_ADMIN_INVALID,
         ),
         document_body=True,
         reply=GameUpdateReply,
@@ -115,15 +137,17 @@ ENDPOINTS: Final = (
     Endpoint(
         method="PUT",
         path="/api/game_data.php/player/update",
-        auth=Auth.PLAYER,
+        auth=Auth.PLAYER_AND_ADMIN,
         texts=TokenTexts(
             key_missing=_KEY_MISSING,
             token_missing=_TOKEN_MISSING,
             token_invalid="Invalid player or does not belong to game",
+            admin_invalid=_ADMIN_INVALID,
         ),
         document_body=True,
         reply=PlayerUpdateReply,
         handler=update_player,
-        summary="Replace the player's document",
+        summary="Replace the player's document (the admin key may stand beside the token)",
+        refusals=(PlayerDataReadOnly,),
     ),
 )

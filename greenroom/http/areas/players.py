@@ -21,6 +21,7 @@ from greenroom.actors.player.messages import (
     PlayerView,
 )
 from greenroom.actors.text.names import NameRefused
+from greenroom.http.areas.game_data import PlayerDataReadOnly, check_clients_write
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
 from greenroom.http.errors import Unauthorized
 from greenroom.http.fields import (
@@ -120,6 +121,8 @@ async def register(caller: GameCaller, body: RegisterBody) -> RegisterReply:
     if body.player_name is None:
         raise NameMissing
     document = _NO_DOCUMENT if body.player_data is None else bytes(body.player_data)
+    if document.strip()[1:-1].strip():
+        await check_clients_write(caller)
     player = await register_player(caller.world, caller.game, body.player_name, document)
     return RegisterReply(
         player_id=str(player.player_id),
@@ -373,7 +376,7 @@ ENDPOINTS: Final = (
         reply=RegisterReply,
         handler=register,
         summary="Open an account for a guest",
-        refusals=(PlatformDisabled, NameMissing, NameRefused),
+        refusals=(PlatformDisabled, NameMissing, NameRefused, PlayerDataReadOnly),
         rate_class="register",
     ),
     Endpoint(

@@ -1,0 +1,119 @@
+"""A game's private settings: its operator's alone. Pure: no clock, no database.
+
+Clients neither see nor change them, and the game document knows nothing of them. On the command
+line they are texts (`greenroom game settings`); whatever is wrong with one is refused whole, and
+the text of the refusal never quotes a secret.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.kernel.errors import Refused
+
+APP_ID_MAX: Final = 2**32 - 1
+KEY_DIGITS: Final = 32
+SHOWN_CHARACTERS_MAX: Final = 40
+
+
+class GameSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The settings of one game. Platform sign-in takes both of Steam's."""
+
+    steam_app_id: int | None = None
+    """The game's number on Steam."""
+    steam_publisher_key: str | None = None
+    """A secret: what Steam's partner interface knows the publisher by."""
+    clients_write_player_data: bool = True
+    """Whether players' own tokens may write their documents."""
+
+    def __repr__(self) -> str:
+        """Show no secret, for a repr ends up in logs."""
+        return f"GameSettings({shown(self)})"
+
+
+class GameSettingRefused(Refused):
+    """An unknown setting or a bad value; the text says which, and what was expected."""
+
+
+def change(
+    settings: GameSettings, assigned: Mapping[str, str], removed: Collection[str]
+) -> GameSettings:
+    """Return the settings with some assigned and others back at their defaults.
+
+    Args:
+        settings: as they are.
+        assigned: name to text, as an operator types it.
+        removed: names.
+
+    Raises:
+        GameSettingRefused: a name that is unknown or given twice, or a value of the wrong kind.
+    """
+    for name in (*assigned, *removed):
+        if name not in _PARSERS:
+            raise GameSettingRefused(_unknown(name))
+        if name in assigned and name in removed:
+            raise GameSettingRefused(f"{name} is both set and unset: choose one.")
+    values = {name: _PARSERS[name](text.strip()) for name, text in assigned.items()}
+    values |= {name: getattr(_DEFAULTS, name) for name in removed}
+    return msgspec.structs.replace(settings, **values)
+
+
+def shown(settings: GameSettings) -> dict[str, object]:
+    """Return the settings by name; of a secret only whether it is `set` or `not set`."""
+    values = msgspec.structs.asdict(settings)
+    return {
+        name: ("not set" if value is None else "set") if name in SECRETS else value
+        for name, value in values.items()
+    }
+
+
+def _app_id(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else 0
+    if not 1 <= number <= APP_ID_MAX:
+        raise GameSettingRefused(
+            f"steam_app_id must be a whole number from 1 to {APP_ID_MAX}, not {_quoted(text)}."
+        )
+    return number
+
+
+def _publisher_key(text: str) -> str:
+    if len(text) != KEY_DIGITS or not set(text) <= set("0123456789abcdefABCDEF"):
+        raise GameSettingRefused(
+            f"steam_publisher_key must be the {KEY_DIGITS} hexadecimal digits that Steam's partner "
+            "site shows; what was given is not."
+        )
+    return text
+
+
+def _truth(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise GameSettingRefused(
+            f"clients_write_player_data must be true or false, not {_quoted(text)}."
+        )
+    return text == "true"
+
+
+_PARSERS: Final[dict[str, Callable[[str], object]]] = {
+    "steam_app_id": _app_id,
+    "steam_publisher_key": _publisher_key,
+    "clients_write_player_data": _truth,
+}
+_DEFAULTS: Final = GameSettings()
+
+NAMES: Final = tuple(_PARSERS)
+SECRETS: Final = frozenset({"steam_publisher_key"})
+
+
+def _quoted(text: str) -> str:
+    shortened = text if len(text) <= SHOWN_CHARACTERS_MAX else text[:SHOWN_CHARACTERS_MAX] + "…"
+    return ascii(shortened)
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name[:SHOWN_CHARACTERS_MAX], NAMES, n=1)
+    advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(NAMES)}."
+    return f"There is no game setting {_quoted(name)}: {advice}"

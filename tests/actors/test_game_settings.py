@@ -1,0 +1,86 @@
+"""A game's private settings: what is taken, what is refused, and what is never shown."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from greenroom.actors.game.messages import ChangeGameSettings, GameSettingsReplaced
+from greenroom.actors.game.settings import NAMES, GameSettingRefused, GameSettings, change, shown
+
+KEY = "0123456789abcdefABCDEF0123456789"
+FULL = GameSettings(steam_app_id=480, steam_publisher_key=KEY, clients_write_player_data=False)
+
+
+def test_settings_are_assigned_together_and_unset_to_their_defaults():
+    texts = {
+        "steam_app_id": " 480 ",
+        "steam_publisher_key": f"{KEY}\n",
+        "clients_write_player_data": "false",
+    }
+
+    assert change(GameSettings(), texts, []) == FULL
+    assert change(FULL, {}, ["steam_publisher_key"]).steam_publisher_key is None
+    assert change(FULL, {}, NAMES) == GameSettings()
+    assert change(FULL, {}, []) == FULL
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("steam_app_id", "", "steam_app_id must be a whole number from 1 to 4294967295, not ''."),
+        ("steam_app_id", "0", "not '0'"),
+        ("steam_app_id", "-1", "not '-1'"),
+        ("steam_app_id", "4294967296", "not '4294967296'"),
+        ("steam_app_id", "٤٨٠", r"not '\\u0664"),
+        ("steam_app_id", "9" * 10_000, r"not .9{40}.u2026.\."),
+        ("steam_publisher_key", KEY[:-1], "32 hexadecimal digits"),
+        ("steam_publisher_key", KEY + "0", "32 hexadecimal digits"),
+        ("steam_publisher_key", "g" * 32, "32 hexadecimal digits"),
+        ("steam_publisher_key", "", "32 hexadecimal digits"),
+        ("clients_write_player_data", "yes", "must be true or false, not 'yes'"),
+        ("steam_appid", "480", "did you mean steam_app_id?"),
+        ("\x1b[2J", "480", r"no game setting '\\x1b\[2J': there are steam_app_id"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_what_would_be_right(name: str, text: str, told: str):
+    with pytest.raises(GameSettingRefused, match=told) as refused:
+        change(FULL, {name: text}, [])
+
+    assert str(refused.value).isprintable()
+
+
+def test_an_unknown_name_cannot_be_unset_nor_one_be_set_and_unset():
+    with pytest.raises(GameSettingRefused, match="no game setting 'x'"):
+        change(FULL, {}, ["x"])
+    with pytest.raises(GameSettingRefused, match="both set and unset"):
+        change(FULL, {"steam_app_id": "1"}, ["steam_app_id"])
+
+
+@given(st.text(), st.sampled_from([*NAMES, "else"]))
+def test_no_text_does_anything_but_change_its_setting_or_be_refused(text: str, name: str):
+    try:
+        changed = change(FULL, {name: text}, [])
+    except GameSettingRefused:
+        return
+    assert msgspec.json.decode(msgspec.json.encode(changed), type=GameSettings) == changed
+
+
+def test_a_secret_is_shown_nowhere():
+    assert shown(FULL) == {
+        "steam_app_id": 480,
+        "steam_publisher_key": "set",
+        "clients_write_player_data": False,
+    }
+    assert shown(GameSettings())["steam_publisher_key"] == "not set"
+    for value in (
+        FULL,
+        GameSettingsReplaced(1, FULL, 1),
+        ChangeGameSettings({"steam_publisher_key": KEY}, ()),
+    ):
+        assert KEY not in repr(value)
+    with pytest.raises(GameSettingRefused) as refused:
+        change(FULL, {"steam_publisher_key": f"{KEY}x"}, [])
+    assert KEY not in str(refused.value)
