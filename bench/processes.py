@@ -16,15 +16,35 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 SERVER_CORE, OTHER_CORE = 0, 1
-START_SECONDS_MAX = 60.0
+START_SECONDS_MAX = 300.0
+POLL_SECONDS = 0.005
+
+SETTINGS = {"rate_limit_factor": "100000"}
+"""What differs from the defaults; the report says so. Ports are free ones besides."""
+
+
+def settings() -> str:
+    """Return what differs from the defaults, in words."""
+    return ", ".join(f"`{name}` = {value}" for name, value in SETTINGS.items())
 
 
 class Target:
     """A server under measurement."""
 
-    def __init__(self, url: str, pid: int, postgres_pid: int | None, api_token: str) -> None:
-        """Hold where it answers, its process, its Postgres' process, and a project key."""
+    def __init__(
+        self,
+        url: str,
+        pid: int,
+        postgres_pid: int | None,
+        api_token: str,
+        start_seconds: float = 0.0,
+    ) -> None:
+        """Hold where it answers, its process, its Postgres' process, and a project key.
+
+        `start_seconds` is what went by between the start of the process and its ready file.
+        """
         self.url = url
+        self.start_seconds = start_seconds
         self.pid = pid
         self.postgres_pid = postgres_pid
         self.api_token = api_token
@@ -35,6 +55,13 @@ class Target:
         postgres = f",postgres={self.postgres_pid}" if self.postgres_pid else ""
         return f"server={self.pid}{postgres}"
 
+    @property
+    def resident_bytes(self) -> int:
+        """Return the memory that the process itself takes."""
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf(
+            "SC_PAGESIZE"
+        )
+
 
 def pin(core: int) -> Callable[[], None]:
     """Return what a child process runs to stay on one core."""
@@ -44,22 +71,46 @@ def pin(core: int) -> Callable[[], None]:
 @contextmanager
 def greenroom(server: str) -> Iterator[Target]:
     """Run a Greenroom on a fresh data directory, its Postgres moved to the other core."""
+    with fresh_folder() as folder, serve(folder, server) as target:
+        yield target
+
+
+@contextmanager
+def fresh_folder() -> Iterator[Path]:
+    """Make a directory for a server, which the embedded Postgres' user can reach."""
     with tempfile.TemporaryDirectory(prefix="greenroom-bench-") as folder:
-        ready_file = Path(folder, "ready.json")
-        command = [
-            *(sys.executable, "-m", "greenroom", "serve", "--data-dir", f"{folder}/data"),
-            *("--port", "0", "--realtime-port", "0", "--udp-port", "0"),
-            *("--server", server, "--ready-file", str(ready_file)),
-        ]
-        environment = os.environ | {"GREENROOM_RATE_LIMIT_FACTOR": "100000"}
-        with _running(command, environment) as process:
-            _wait(lambda: ready_file.exists() and ready_file.stat().st_size > 0, process)
-            ready = json.loads(ready_file.read_text())
-            keys = json.loads(Path(folder, "data", "first-game.json").read_text())
-            pid_file = Path(folder, "data", "postgres", "postmaster.pid")
-            postgres_pid = int(pid_file.read_text().split()[0])
-            _move(postgres_pid, OTHER_CORE)
-            yield Target(ready["http"], process.pid, postgres_pid, keys["api_token"])
+        Path(folder).chmod(0o711)
+        yield Path(folder)
+
+
+@contextmanager
+def serve(folder: Path, server: str = "greenroom") -> Iterator[Target]:
+    """Run a Greenroom on what is in a folder, its Postgres moved to the other core."""
+    data, ready_file = folder / "data", folder / "ready.json"
+    command = [
+        *(sys.executable, "-m", "greenroom", "serve", "--data-dir", str(data)),
+        *("--port", "0", "--realtime-port", "0", "--udp-port", "0"),
+        *("--server", server, "--ready-file", str(ready_file)),
+    ]
+    own = {f"GREENROOM_{name.upper()}": value for name, value in SETTINGS.items()}
+    ready_file.unlink(missing_ok=True)
+    began = time.monotonic()
+    with _running(command, os.environ | own) as process:
+        _wait(lambda: ready_file.exists() and ready_file.stat().st_size > 0, process)
+        start_seconds = time.monotonic() - began
+        ready = json.loads(ready_file.read_text())
+        keys = json.loads((data / "first-game.json").read_text())
+        postgres_pid = int((data / "postgres" / "postmaster.pid").read_text().split()[0])
+        _move(postgres_pid, OTHER_CORE)
+        yield Target(ready["http"], process.pid, postgres_pid, keys["api_token"], start_seconds)
+
+
+def database_url(folder: Path) -> str:
+    """Return the address of the embedded database of a server that runs on a folder."""
+    command = [sys.executable, "-m", "greenroom", "db", "url", "--data-dir", str(folder / "data")]
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, cwd=ROOT
+    ).stdout.strip()
 
 
 @contextmanager
@@ -98,7 +149,7 @@ def _wait(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> No
     while not condition():
         if process.poll() is not None or time.monotonic() > deadline:
             raise SystemExit(f"the server did not start: {process.args!r}")
-        time.sleep(0.05)
+        time.sleep(POLL_SECONDS)
 
 
 def _move(pid: int, core: int) -> None:
@@ -124,10 +175,10 @@ def build_loadgen() -> Path:
     return program
 
 
-def load(program: Path, target: Target, arguments: list[str]) -> dict[str, Any]:
-    """Run the generator on the other core; return the row that it prints."""
+def load(program: Path, target: Target, verb: str, *arguments: str) -> list[dict[str, Any]]:
+    """Run the generator on the other core; return the rows that it prints."""
     finished = subprocess.run(
-        [str(program), "http", *arguments, "-procs", target.processes],
+        [str(program), verb, *arguments, "-procs", target.processes],
         preexec_fn=pin(OTHER_CORE),
         capture_output=True,
         text=True,
@@ -135,7 +186,12 @@ def load(program: Path, target: Target, arguments: list[str]) -> dict[str, Any]:
     )
     if finished.returncode:
         raise SystemExit(f"the generator failed: {finished.stderr}")
-    row: dict[str, Any] = json.loads(finished.stdout.strip().splitlines()[-1])
+    return [json.loads(line) for line in finished.stdout.splitlines()]
+
+
+def request(program: Path, target: Target, *arguments: str) -> dict[str, Any]:
+    """Send requests of one kind; return the row. One that fails ends the measurement."""
+    (row,) = load(program, target, "http", *arguments)
     if row["bad"]:
-        raise SystemExit(f"{row['bad']} requests failed: {row['status']}")
+        raise SystemExit(f"{row['bad']} requests failed: {row['status']}, {row.get('bad_example')}")
     return row

@@ -1,146 +1,97 @@
-"""Requests a second of the first endpoints: our server, the same table on Hypercorn, and the floor.
+"""Run scenarios and write what they measured into bench/RESULTS.md; `scripts/bench` calls it.
 
-    python bench/run.py [--rounds 3] [--seconds 6] [--write]
-
-Every round runs all servers in turn, so that a change of the machine's mood hits all of them.
-`--write` puts the medians into bench/RESULTS.md.
+Every scenario has a section of its own there, between two markers, so that one may be measured
+again without the rest.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
-import statistics
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
+import endpoints
+import machine
+import mixed
 import processes
+import restart
+import results
+import room_list
+import rooms_memory
+from scenario import Run, Scenario
 
-CONNECTIONS = 64
-PLAYERS = 2_000
-SERVERS: dict[str, Callable[[], AbstractContextManager[processes.Target]]] = {
-    "greenroom": lambda: processes.greenroom("greenroom"),
-    "hypercorn": lambda: processes.greenroom("hypercorn"),
-    "floor": processes.floor,
-}
-Figures = dict[tuple[str, str], list[float]]
-REGISTER, GET, UPDATE = "register", "player/get", "player/update 1 KB"
-CPU = " (server CPU %)"
+SCENARIOS: tuple[Scenario, ...] = (
+    endpoints.SCENARIO,
+    mixed.SCENARIO,
+    room_list.SCENARIO,
+    rooms_memory.SCENARIO,
+    restart.SCENARIO,
+)
 
 
 def main() -> None:
-    """Measure and print; see the module's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=int, default=6, help="of each measurement")
-    parser.add_argument("--write", action="store_true", help="write bench/RESULTS.md")
-    options = parser.parse_args()
+    """Measure, print and write; see the module's docstring."""
+    options = parse()
+    if options.list:
+        for scenario in SCENARIOS:
+            print(f"{scenario.name:14} {scenario.summary}")
+        return
+    known = {scenario.name: scenario for scenario in SCENARIOS}
+    unknown = [name for name in options.scenarios if name not in known]
+    if unknown:
+        raise SystemExit(f"no such scenario: {', '.join(unknown)}; known: {', '.join(known)}")
+    chosen = [known[name] for name in options.scenarios] or [
+        scenario for scenario in SCENARIOS if scenario.is_default or options.all
+    ]
     program = processes.build_loadgen()
-    figures: Figures = {}
-    for number in range(1, options.rounds + 1):
-        for name, start in SERVERS.items():
-            print(f"round {number} of {options.rounds}: {name}", file=sys.stderr, flush=True)
-            with start() as target:
-                for scenario, rps, cpu in measure(program, name, target, options.seconds):
-                    figures.setdefault((name, scenario), []).append(rps)
-                    figures.setdefault((name, scenario + CPU), []).append(cpu)
-    text = report(figures, options.rounds, options.seconds)
-    print(text)
-    if options.write:
-        Path(__file__).with_name("RESULTS.md").write_text(text)
+    for number, scenario in enumerate(chosen, 1):
+        run = Run(
+            program=program,
+            rounds=options.rounds,
+            seconds=options.seconds,
+            title=f"{number}/{len(chosen)} {scenario.name}",
+        )
+        load = machine.load()
+        began = time.monotonic()
+        body = scenario.measure(run)
+        text = section(scenario, body, options, load, time.monotonic() - began)
+        print(text, flush=True)
+        if not options.dry:
+            results.write(Path(__file__).with_name("RESULTS.md"), scenario.name, text)
 
 
-def measure(
-    program: Path, name: str, target: processes.Target, seconds: int
-) -> Iterator[tuple[str, float, float]]:
-    """Run the scenarios against one server: scenario, requests a second, the server's CPU."""
-    key = ["-H", f"X-Api-Token: {target.api_token}", "-H", "Content-Type: application/json"]
-    base = ["-c", str(CONNECTIONS), *key]
-    timed = ["-d", f"{seconds}s", "-warmup", "2s"]
-    with tempfile.TemporaryDirectory() as folder:
-        tokens = f"{folder}/tokens"
-        for scenario, arguments in scenarios(target.url, tokens, name):
-            if name == "floor" and scenario != GET:
-                continue
-            if scenario == GET and name != "floor":
-                processes.load(program, target, [*base, *enrol(target.url, tokens)])
-            row = processes.load(program, target, [*base, *arguments, *timed])
-            yield scenario, row["rps"], row["cpu_pct"]["server"]
-
-
-def enrol(url: str, tokens: str) -> list[str]:
-    """Return the generator's arguments that register players and save their tokens."""
-    save = ["-save", '"private_key":"([^"]+)"', "-save-out", tokens]
-    return [*register(url), "-n", str(PLAYERS), *save]
-
-
-def register(url: str) -> list[str]:
-    """Return the generator's arguments of a registration."""
-    body = '{"player_name":"player {{seq}}","player_data":{"level":1}}'
-    return ["-url", f"{url}/api/game_players.php/register", "-method", "POST", "-body", body]
-
-
-def scenarios(url: str, tokens: str, name: str) -> Iterator[tuple[str, list[str]]]:
-    """Give the scenarios and the generator's arguments for them."""
-    yield REGISTER, register(url)
-    player = ["-H", "X-Game-Player-Token: {{cred}}", "-creds", tokens, "-cred-per-request"]
-    if name == "floor":
-        player = ["-H", "X-Game-Player-Token: gr_plr_0123456789012345678901234567890123456789"]
-    yield GET, ["-url", f"{url}/api/game_data.php/player/get", "-method", "GET", *player]
-    update = ["-url", f"{url}/api/game_data.php/player/update", "-method", "PUT", *player]
-    yield UPDATE, [*update, "-body", "{{json:1024}}"]
-
-
-def report(figures: Figures, rounds: int, seconds: int) -> str:
-    """Return the results as Markdown."""
-    lines = [
-        "# Results",
-        "",
-        f"Measured on {time.strftime('%Y-%m-%d')} with",
-        f"`python bench/run.py --rounds {rounds} --seconds {seconds} --write`:",
-        f"medians of {rounds} rounds (lowest to highest), {CONNECTIONS} keep-alive connections in",
-        f"a closed loop. Python {platform.python_version()}, {os.cpu_count()} cores,",
-        f"{platform.machine()}; the server on one core, its Postgres (embedded, fsync on)",
-        "and the generator on the other. `rate_limit_factor` was 100,000; nothing else differs",
-        "from the defaults.",
-        "",
-        "| requests a second | greenroom | `--server hypercorn` | floor | ratios |",
-        "|---|---|---|---|---|",
-    ]
-    for scenario in (GET, UPDATE, REGISTER):
-        cells = [cell(figures, name, scenario) for name in SERVERS]
-        lines.append(f"| {scenario} | {' | '.join(cells)} | {ratios(figures, scenario)} |")
-    lines += [
-        "",
-        "In brackets the share of its core that the server used. The floor is `bench/floor.py`:",
-        "trio, httptools and a fixed answer, one task a connection; no actors, no database.",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def cell(figures: Figures, name: str, scenario: str) -> str:
-    """Return one cell of the table."""
-    runs = figures.get((name, scenario))
-    if runs is None:
-        return "-"
-    cpu = statistics.median(figures[name, scenario + CPU])
-    middle = statistics.median(runs)
-    return f"{middle:,.0f} ({min(runs):,.0f} to {max(runs):,.0f}; {cpu:.0f} %)"
-
-
-def ratios(figures: Figures, scenario: str) -> str:
-    """Return our median over that of the others."""
-    ours = statistics.median(figures["greenroom", scenario])
-    others = [name for name in SERVERS if name != "greenroom" and (name, scenario) in figures]
-    return ", ".join(
-        f"{ours / statistics.median(figures[name, scenario]):.2f} of {name}" for name in others
+def parse() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench", description="Measure the server on this machine."
     )
+    parser.add_argument("scenarios", nargs="*", metavar="scenario", help="default: the quick ones")
+    parser.add_argument("--all", action="store_true", help="every scenario there is")
+    parser.add_argument("--list", action="store_true", help="name them, measure nothing")
+    parser.add_argument("--rounds", type=int, default=3, help="of each measurement (default 3)")
+    parser.add_argument("--seconds", type=int, default=6, help="of each measurement (default 6)")
+    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md as it is")
+    options = parser.parse_args()
+    if options.rounds < 1 or options.seconds < 1:
+        parser.error("--rounds and --seconds must be at least 1")
+    if sys.platform != "linux":
+        parser.error("measuring needs Linux: it pins processes to cores and reads /proc")
+    return options
+
+
+def section(
+    scenario: Scenario, body: str, options: argparse.Namespace, load: str, took_seconds: float
+) -> str:
+    """Return a scenario's results with how they were come by."""
+    return f"""## {scenario.name}: {scenario.summary}
+
+{body.strip()}
+
+Measured on {time.strftime("%Y-%m-%d")} in {took_seconds:.0f} s with `scripts/bench {scenario.name}
+--rounds {options.rounds} --seconds {options.seconds}`; {machine.describe()}.
+Load of the machine before: {load}. Settings other than the defaults: {processes.settings()}.
+"""
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 KINDS = {
     "run": (".venv", ["requirements.txt"]),
     "dev": (".venv", ["requirements.txt", "requirements-dev.txt"]),
+    "bench": (".venv", ["requirements.txt", "requirements-bench.txt"]),
     "schemathesis": (".venv-schemathesis", ["requirements-schemathesis.txt"]),
 }
 

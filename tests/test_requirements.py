@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = ("requirements.txt", "requirements-dev.txt", "requirements-schemathesis.txt")
+KINDS = ("", "-dev", "-bench", "-schemathesis")
+FILES = tuple(f"requirements{kind}.txt" for kind in KINDS)
 
 PIN = re.compile(r"([a-z0-9.-]+)==([^ ]+)(?: ; .+)? \\")
 HASH = re.compile(r" {4}--hash=sha256:[0-9a-f]{64}( \\)?")
@@ -47,7 +48,8 @@ def test_everything_that_the_project_needs_is_locked() -> None:
     runtime = names(project()["project"]["dependencies"])
     assert runtime <= pins("requirements.txt").keys()
     assert runtime | names(groups["dev"]) <= pins("requirements-dev.txt").keys()
-    assert names(groups["schemathesis"]) <= pins("requirements-schemathesis.txt").keys()
+    for group in ("bench", "schemathesis"):
+        assert names(groups[group]) <= pins(f"requirements-{group}.txt").keys()
 
 
 def test_what_runs_is_what_was_tested() -> None:

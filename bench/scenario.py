@@ -1,0 +1,45 @@
+"""What a scenario is: something that is measured and told of as a piece of Markdown."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a scenario is run this time."""
+
+    program: Path
+    """The load generator."""
+    rounds: int
+    seconds: int
+    """Of each measurement."""
+    title: str
+    """Begins each line of progress."""
+
+    def say(self, text: str) -> None:
+        """Tell whoever waits how far it is."""
+        print(f"{self.title}: {text}", file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A measurement by name."""
+
+    name: str
+    summary: str
+    measure: Callable[[Run], str]
+    """Returns its results as Markdown, without a heading."""
+    is_default: bool = True
+    """Whether it runs when no scenario is named."""
+
+
+def spread(values: Iterable[float], form: str = ",.0f") -> str:
+    """Return the median of some rounds, with the lowest and the highest where they differ."""
+    runs = list(values)
+    middle, low, high = (format(v, form) for v in (statistics.median(runs), min(runs), max(runs)))
+    return middle if low == high else f"{middle} ({low} to {high})"
