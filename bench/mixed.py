@@ -104,6 +104,8 @@ def report(climbs: list[list[Row]], floors: list[Row]) -> list[str]:
         "",
         f"- Latency of all calls: median {spread((r['lat_ms']['P50'] for r in first), '.2f')} ms,",
         f"  p99 {spread((r['lat_ms']['P99'] for r in first), '.1f')} ms.",
+        f"  The floor's p99 is {spread((r['lat_ms']['P99'] for r in floors), '.1f')} ms: what is",
+        "  left of the machine by other work shows in that.",
         f"- CPU of the server: {ours:.0f} µs a call; {ours / floor:.1f} times the {floor:.0f} µs",
         "  of `bench/floor.py` (a fixed answer) at this rate.",
         f"- Updates: {sum(row['updates']['expected'] for row in first):,} expected; {wrongs}.",
