@@ -9,6 +9,7 @@
         ├── leaderboards         sorted indexes, built when first asked for
         ├── rooms                dynamic: all rooms that have not ended
         ├── room keeper          restores rooms; then snapshots, and an end to ended rooms
+        ├── journal cutter       cuts what is older than its retention and needed no more
         ├── presence             restores who was online; then stale players, signs of life
         ├── first game           once; made at the first start
         ├── control              the socket of the command line
@@ -31,6 +32,7 @@ from typing import Any
 import msgspec
 import trio
 
+from greenroom.actors.flows.journal_cutter import JournalCutter
 from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.room_keeper import RoomKeeper
 from greenroom.actors.flows.seats import Rooms
@@ -245,6 +247,7 @@ class _Server:
             ChildSpec("rooms", parts.rooms),
             ChildSpec("leaderboards", parts.world.leaderboards),
             ChildSpec("room keeper", RoomKeeper(parts.world), shutdown_seconds=stop_seconds),
+            ChildSpec("journal cutter", JournalCutter(parts.world)),
             ChildSpec("presence", _Task(parts.keep_presence)),
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
             ChildSpec("control", _Task(control_socket.run, office, path)),
@@ -279,7 +282,13 @@ class _Parts:
             "player", player_loader(accounts, player_index, clock), committer
         )
         self.games = DynamicSupervisor("game", game_loader(accounts, game_index, clock), committer)
-        rooms = Rooms(self.storage.journal, RoomIndex(), clock, RoomLimits())
+        limits = RoomLimits(
+            seat_grace_seconds=settings.seat_grace_seconds,
+            idle_seconds_max=settings.room_idle_seconds,
+            updates_max=settings.room_updates_max,
+            updates_bytes_max=settings.room_updates_bytes_max,
+        )
+        rooms = Rooms(self.storage.journal, RoomIndex(), clock, limits)
         self.rooms: DynamicSupervisor[RoomRole] = DynamicSupervisor("room", rooms.load, committer)
         rooms.directory = self.rooms
         self.world = World(
@@ -292,7 +301,10 @@ class _Parts:
             leaderboards=leaderboards,
             rooms=rooms,
             settings=WorldSettings(
-                stale_seconds=settings.stale_seconds, sweep_seconds=settings.sweep_seconds
+                stale_seconds=settings.stale_seconds,
+                sweep_seconds=settings.sweep_seconds,
+                snapshot_seconds=settings.snapshot_seconds,
+                journal_retention_seconds=settings.journal_retention_hours * 3_600,
             ),
         )
 

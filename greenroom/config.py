@@ -43,6 +43,10 @@ Bytes = Annotated[
     int, Meta(ge=1024, le=1 << 30, description="a number of bytes from 1024 to 1073741824")
 ]
 Seconds = Annotated[float, Meta(gt=0, le=86_400, description=_SECONDS)]
+WholeSeconds = Annotated[
+    int, Meta(ge=1, le=86_400, description="a whole number of seconds from 1 to 86400")
+]
+Hours = Annotated[int, Meta(ge=1, le=8_760, description="a whole number of hours from 1 to 8760")]
 Factor = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0, at most 1000000000")]
 DatabaseUrl = Annotated[
     str,
@@ -115,6 +119,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """A player who gave no sign of life for so long is offline."""
     sweep_seconds: Seconds = 5.0
     """How often stale players are looked for."""
+    seat_grace_seconds: WholeSeconds = 300
+    """How long a member who went offline keeps his seat in a room that he may leave."""
+    room_idle_seconds: WholeSeconds = 300
+    """How long a room lasts that nobody is online in."""
+    room_updates_max: Count = 2_000
+    """Updates that a room keeps; older ones are counted as missed."""
+    room_updates_bytes_max: Bytes = 2 << 20
+    """Bytes of the data of these updates, likewise."""
+    snapshot_seconds: Seconds = 10.0
+    """How often rooms that have changed are written whole."""
+    journal_retention_hours: Hours = 24
+    """How far the history of rooms reaches back, of those that have ended too."""
     commit_seconds_max: Seconds = 10.0
     """How long a caller waits for his change to be durable."""
     storage_gate_seconds: Seconds = 2.0

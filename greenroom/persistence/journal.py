@@ -4,14 +4,20 @@ Entries are written by the committer (`JournalEntry`); snapshots here, in the ba
 whoever keeps dirty actors. A snapshot replaces an older one only: of a lower epoch, or of the same
 epoch and a lower version; what was refused is said. Recovery reads after the epoch was raised, so
 that nobody can write behind its back.
+
+The journal of an actor that lives long is cut. So that what is left of it can still be replayed,
+a copy of his snapshot is kept now and then, a *base*: the journal is cut behind the newest base
+that is older than the retention, and older bases go with it. So an actor has five bases at most,
+and his history reaches back for the retention and up to a quarter more.
 """
 
 # ruff: noqa: S608 (SQL is put together from constants of this package only)
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from typing import cast
 
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.persistence.arrays import (
@@ -83,20 +89,70 @@ _HISTORY = Statement(
     INT8,
     INT8,
 )
-_CUT = Statement(
+_TAKE_BASES = Statement(
     """
-    DELETE FROM journal WHERE (kind, key, sequence) IN (
-        SELECT j.kind, j.key, j.sequence FROM journal AS j
-        LEFT JOIN snapshots AS s ON s.kind = j.kind AND s.key = j.key
-        WHERE j.recorded_at < to_timestamp($1) AND j.sequence <= s.version
-            AND j.sequence < s.kept_from
-        ORDER BY j.recorded_at LIMIT $2
-    ) RETURNING 1
+    INSERT INTO journal_bases (kind, key, version, format, payload, taken_at)
+    SELECT s.kind, s.key, s.version, s.format, s.payload, to_timestamp($3)
+    FROM snapshots AS s
+    WHERE s.kind = $1 AND s.key = ANY ($2) AND to_timestamp($4) >= (
+        SELECT j.recorded_at FROM journal AS j
+        WHERE j.kind = s.kind AND j.key = s.key AND j.sequence <= s.version
+            AND j.sequence > coalesce((
+                SELECT max(b.version) FROM journal_bases AS b
+                WHERE b.kind = s.kind AND b.key = s.key
+            ), 0)
+        ORDER BY j.sequence LIMIT 1
+    )
     """,
+    TEXT,
+    TEXT_COLUMN.array_oid,
     INT8,
     INT8,
 )
+_DROP_BASES = Statement(
+    """
+    DELETE FROM journal_bases AS b WHERE b.kind = $1 AND b.key = ANY ($2) AND EXISTS (
+        SELECT FROM journal_bases AS n
+        WHERE n.kind = b.kind AND n.key = b.key AND n.version > b.version
+            AND n.taken_at <= to_timestamp($3)
+    )
+    """,
+    TEXT,
+    TEXT_COLUMN.array_oid,
+    INT8,
+)
+_CUT = Statement(
+    """
+    WITH ends AS (
+        SELECT s.key, least(max(b.version), s.kept_from - 1) AS last
+        FROM snapshots AS s JOIN journal_bases AS b ON b.kind = s.kind AND b.key = s.key
+        WHERE s.kind = $1 AND s.key = ANY ($2) AND b.taken_at <= to_timestamp($3)
+        GROUP BY s.key, s.kept_from
+    ), old AS (
+        SELECT ends.key, entry.sequence FROM ends CROSS JOIN LATERAL (
+            SELECT j.sequence FROM journal AS j
+            WHERE j.kind = $1 AND j.key = ends.key AND j.sequence <= ends.last
+            ORDER BY j.sequence LIMIT $4
+        ) AS entry
+    )
+    DELETE FROM journal AS j USING old
+    WHERE j.kind = $1 AND j.key = old.key AND j.sequence = old.sequence
+    RETURNING j.key
+    """,
+    TEXT,
+    TEXT_COLUMN.array_oid,
+    INT8,
+    INT8,
+)
+_LOAD_BASE = Statement(
+    "SELECT version, format, payload FROM journal_bases"
+    " WHERE kind = $1 AND key = $2 AND version <= $3 ORDER BY version DESC LIMIT 1",
+    TEXT,
+    TEXT,
+    INT8,
+)
 _FORGET_SNAPSHOT = Statement("DELETE FROM snapshots WHERE kind = $1 AND key = $2", TEXT, TEXT)
+_FORGET_BASES = Statement("DELETE FROM journal_bases WHERE kind = $1 AND key = $2", TEXT, TEXT)
 _FORGET_ENTRIES = Statement("DELETE FROM journal WHERE kind = $1 AND key = $2", TEXT, TEXT)
 
 
@@ -195,17 +251,61 @@ class JournalStore:
         (rows,) = await self._loaders.fetch(query)
         return [JournalEntry(kind, *row) for row in rows]
 
-    async def cut(self, before: int, *, limit: int = 1_000) -> int:
-        """Delete entries that are older than `before` (Unix seconds) and no longer needed.
+    async def base(self, kind: str, key: str, version_max: int) -> Snapshot | None:
+        """Return the newest base of an actor that is of `version_max` at most, if there is one.
 
-        An entry is needed until a snapshot holds it, and while a snapshot says that the actor keeps
-        it. Returns how many were deleted, at most `limit`: repeat while it is that many.
+        Raises:
+            StorageUnavailable: the database is away.
+        """
+        query = Query(_LOAD_BASE, (text(kind), text(key), int8(version_max)))
+        (rows,) = await self._loaders.fetch(query)
+        return next(
+            (
+                Snapshot(
+                    kind=kind,
+                    key=key,
+                    version=version,
+                    kept_from=version + 1,
+                    format=format_,
+                    payload=payload,
+                )
+                for version, format_, payload in rows
+            ),
+            None,
+        )
+
+    async def cut(
+        self, kind: str, keys: Sequence[str], now: int, retention_seconds: int, rows_max: int
+    ) -> set[str]:
+        """Take bases of some actors where it is time, and cut their journals behind older ones.
+
+        An entry stays while it is younger than the retention, until a snapshot holds it, and while
+        a snapshot says that the actor keeps it.
+
+        Args:
+            kind: `room`, `lobby`, ….
+            keys: which actors.
+            now: Unix seconds.
+            retention_seconds: how far history reaches back at least.
+            rows_max: entries deleted at once, of all these actors.
+
+        Returns:
+            The actors of whom there may be more to delete.
 
         Raises:
             StorageUnavailable: the database is away.
             QueryFailed: Postgres refused, the fence included.
         """
-        return len((await self._write(Query(_CUT, (int8(before), int8(limit)))))[-1])
+        each_max = max(1, rows_max // len(keys))
+        which = (text(kind), TEXT_COLUMN.encode(keys))
+        before, base_before = int8(now - retention_seconds), int8(now - retention_seconds // 4)
+        answers = await self._write(
+            Query(_TAKE_BASES, (*which, int8(now), base_before)),
+            Query(_DROP_BASES, (*which, before)),
+            Query(_CUT, (*which, before, int8(each_max))),
+        )
+        deleted = Counter(cast("str", key) for (key,) in answers[-1])
+        return {key for key, count in deleted.items() if count == each_max}
 
     async def forget(self, kind: str, key: str) -> None:
         """Delete everything of an actor that has ended.
@@ -215,7 +315,8 @@ class JournalStore:
             QueryFailed: Postgres refused, the fence included.
         """
         which = (text(kind), text(key))
-        await self._write(Query(_FORGET_SNAPSHOT, which), Query(_FORGET_ENTRIES, which))
+        forget = (_FORGET_SNAPSHOT, _FORGET_BASES, _FORGET_ENTRIES)
+        await self._write(*(Query(statement, which) for statement in forget))
 
     async def _write(self, *queries: Query) -> list[list[tuple[object, ...]]]:
         """Write in one transaction that holds the shard under our epoch."""

@@ -9,8 +9,9 @@ import pytest
 import trio
 from world_kit import Arena, Memory, add_game, identify, open_arena, open_world, register
 
-from greenroom.actors.flows import room_keeper, rooms
+from greenroom.actors.flows import journal_cutter, room_keeper, rooms
 from greenroom.actors.flows.identify import PlayerIdentity
+from greenroom.actors.flows.journal_cutter import JournalCutter
 from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.room_keeper import RoomKeeper
 from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, find_rooms, join_room
@@ -171,7 +172,7 @@ async def test_a_room_that_ended_is_known_for_a_while(
     assert room_id not in arena.memory.journals.entries
 
 
-# The keeper.
+# The keeper, and the cutter of journals.
 
 
 @pytest.mark.parametrize("stopped_in_order", [True, False])
@@ -238,6 +239,26 @@ async def test_many_rooms_are_saved_in_parts(arena: Arena, autojump_clock: trio.
         await open_room(arena, (await come(arena))[0])
     await RoomKeeper(arena.world).save()
     assert len(arena.memory.journals.snapshots) == room_keeper.SLICE + 3
+
+
+async def test_the_journals_of_all_rooms_are_cut_in_slices_again_and_again(
+    arena: Arena, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+):
+    journals = arena.memory.journals
+    opened = [await open_room(arena, (await come(arena))[0]) for _ in range(60)]
+    journals.to_cut = {opened[0]: 3}
+    async with trio.open_nursery() as nursery:
+        await nursery.start(JournalCutter(arena.world).run)
+        await trio.sleep(journal_cutter.CUT_SECONDS * 1.5)
+        assert [len(keys) for keys in journals.cuts] == [50, 11, 1]
+        assert {key for keys in journals.cuts for key in keys} == set(opened)
+        journals.away = True
+        await trio.sleep(journal_cutter.CUT_SECONDS)
+        assert "cut later" in caplog.text
+        journals.away = False
+        await trio.sleep(journal_cutter.CUT_SECONDS)
+        assert len(journals.cuts) == 5
+        nursery.cancel_scope.cancel()
 
 
 async def test_rooms_are_found_by_their_names_however_many_there_are(

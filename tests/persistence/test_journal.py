@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 from postgres_kit import FakeWriter, select
+from room_kit import GUEST, HOST, ROOM_ID, RoomKit, facts
 
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
+from greenroom.actors.room import codec, updates
+from greenroom.actors.room.groups import read_sources
+from greenroom.actors.room.messages import PollUpdates
+from greenroom.actors.room.state import RoomLimits
 from greenroom.persistence.driver import Connection
 from greenroom.persistence.errors import QueryFailed
 from greenroom.persistence.storage import Storage
@@ -108,27 +113,90 @@ async def test_entries_carry_the_epoch_that_they_were_written_under(
     assert await select(connection, "SELECT shard, epoch FROM journal") == [(0, storage.epoch)]
 
 
+HOUR, DAY = 3_600, 24 * 3_600
+
+
+async def cut(storage: Storage, now: int, *keys: str, rows_max: int = 1_000) -> list[set[str]]:
+    """Cut until nothing is left to cut; return what each slice said."""
+    told = [await storage.journal.cut("room", keys or ("a", "b"), now, DAY, rows_max)]
+    while told[-1]:
+        told.append(await storage.journal.cut("room", keys or ("a", "b"), now, DAY, rows_max))
+    return told
+
+
+async def kept(storage: Storage, key: str) -> list[int]:
+    return [e.sequence for e in await storage.journal.history("room", key, 0, 1_000)]
+
+
 async def test_cutting_keeps_what_is_young_unsaved_or_still_kept(storage: Storage):
-    await write(storage, *(entry("a", n) for n in range(1, 9)), entry("a", 9, NEW))
-    await write(storage, *(entry("b", n) for n in range(1, 4)))
-    await storage.journal.save([snapshot("a", 9, kept_from=6)])
+    hourly = [entry("a", n, OLD + n * HOUR) for n in range(1, 61)]
+    await write(storage, *hourly, *(entry("b", n) for n in range(1, 4)))
+    await storage.journal.save([snapshot("a", 20, kept_from=15)])
+    assert await cut(storage, OLD + 20 * HOUR) == [set()], "a base is taken"
+    assert await kept(storage, "a") == list(range(1, 61))
 
-    assert await storage.journal.cut(NEW, limit=3) == 3
-    assert await storage.journal.cut(NEW, limit=3) == 2
-    assert await storage.journal.cut(NEW, limit=3) == 0
+    await storage.journal.save([snapshot("a", 58, kept_from=15)])
+    assert await cut(storage, OLD + 43 * HOUR) == [set()], "the base is not old enough"
+    assert await kept(storage, "a") == list(range(1, 61))
+    assert await cut(storage, OLD + 44 * HOUR, rows_max=10) == [{"a"}, {"a"}, set()]
+    assert await kept(storage, "a") == list(range(15, 61)), "the actor keeps these"
 
-    kept = await storage.journal.history("room", "a", 0, 100)
-    assert [e.sequence for e in kept] == [6, 7, 8, 9]
-    assert [e.sequence for e in await storage.journal.history("room", "b", 1, 1)] == [2]
+    await storage.journal.save([snapshot("a", 60)])
+    await cut(storage, OLD + 90 * HOUR)
+    assert await kept(storage, "a") == [59, 60], "the newest old base is of version 58"
+    base = await storage.journal.base("room", "a", 60)
+    assert base is not None
+    assert (base.version, base.payload) == (60, snapshot("a", 60).payload)
+    assert (await storage.journal.base("room", "a", 59)) == snapshot("a", 58)
+    assert await storage.journal.base("room", "a", 57) is None, "older bases are gone"
+    assert await kept(storage, "b") == [1, 2, 3], "no snapshot holds them"
+    assert await cut(storage, OLD + 200 * HOUR, "nobody") == [set()]
+
+
+async def test_a_quiet_actor_gets_no_further_bases(storage: Storage):
+    await write(storage, entry("a", 1))
+    await storage.journal.save([snapshot("a", 1)])
+    for days in range(1, 10):
+        await cut(storage, OLD + days * DAY)
+    assert await kept(storage, "a") == []
+    assert await storage.journal.base("room", "a", 1) == snapshot("a", 1)
+
+
+async def test_a_room_whose_journal_was_cut_comes_back_with_its_updates_and_cursors(
+    storage: Storage,
+):
+    kit = RoomKit(RoomLimits(updates_max=30))
+    kit.join(GUEST)
+    for n in range(20):
+        kit.tell(HOST, "all", data=b'{"n":%d}' % n)
+        kit.now += 3 * HOUR
+    cursor = kit.poll(GUEST).updates[4].update_id
+    for _ in range(8):
+        await write(storage, *kit.entries)
+        kit.entries.clear()
+        await storage.journal.save([codec.snapshot(kit.room)])
+        for _ in range(8):
+            kit.now += 6 * HOUR
+            await cut(storage, kit.now, ROOM_ID)
+        recovered = (await storage.journal.load("room"))[ROOM_ID]
+        again = codec.restore(recovered)
+        assert again is not None
+        assert facts(again) == facts(kit.room)
+        command = PollUpdates(GUEST, read_sources("all", None), cursor)
+        assert updates.poll(again, command) == updates.poll(kit.room, command)
+        assert (await kept(storage, ROOM_ID))[0] == kit.room.journal_kept_from
+        kit.tell(HOST, "all", data=b"{}")
 
 
 async def test_an_ended_actor_is_forgotten(storage: Storage):
     await write(storage, entry("a", 1), entry("b", 1))
     await storage.journal.save([snapshot("a", 1)])
+    await cut(storage, OLD + DAY)
 
     await storage.journal.forget("room", "a")
 
     assert list(await storage.journal.load("room")) == ["b"]
+    assert await storage.journal.base("room", "a", 1) is None
 
 
 async def test_thousands_of_snapshots_are_saved_in_parts(storage: Storage):

@@ -74,6 +74,9 @@ class MemoryJournals:
     def __init__(self) -> None:
         self.entries: dict[str, list[JournalEntry]] = {}
         self.snapshots: dict[str, Snapshot] = {}
+        self.bases: dict[str, list[Snapshot]] = {}
+        self.to_cut: dict[str, int] = {}
+        self.cuts: list[list[str]] = []
         self.away = False
 
     async def load(self, kind: str) -> dict[str, Recovered]:
@@ -91,6 +94,25 @@ class MemoryJournals:
         await self._reach()
         self.snapshots.update({snapshot.key: snapshot for snapshot in snapshots})
         return set()
+
+    async def history(self, kind: str, key: str, after: int, limit: int) -> list[JournalEntry]:
+        await self._reach()
+        return [e for e in self.entries.get(key, []) if e.sequence > after][:limit]
+
+    async def base(self, kind: str, key: str, version_max: int) -> Snapshot | None:
+        await self._reach()
+        found = [base for base in self.bases.get(key, []) if base.version <= version_max]
+        return found[-1] if found else None
+
+    async def cut(
+        self, kind: str, keys: Sequence[str], now: int, retention_seconds: int, rows_max: int
+    ) -> set[str]:
+        """Pretend that of each key so many slices are to be cut as `to_cut` says."""
+        await self._reach()
+        self.cuts.append(list(keys))
+        for key in keys:
+            self.to_cut[key] = self.to_cut.get(key, 0) - 1
+        return {key for key in keys if self.to_cut[key] > 0}
 
     async def forget(self, kind: str, key: str) -> None:
         await self._reach()

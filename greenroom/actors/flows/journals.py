@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from greenroom.actors.kernel.journal import Recovered, Snapshot
+from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 
 
 class Journals(Protocol):
@@ -25,6 +25,26 @@ class Journals(Protocol):
 
     async def save(self, snapshots: Sequence[Snapshot]) -> set[tuple[str, str]]:
         """Write snapshots; return (kind, key) of those that are older than what is stored."""
+        ...
+
+    async def history(self, kind: str, key: str, after: int, limit: int) -> list[JournalEntry]:
+        """Return entries of one actor that are still kept, from the first after `after`."""
+        ...
+
+    async def base(self, kind: str, key: str, version_max: int) -> Snapshot | None:
+        """Return the newest base of an actor that is of `version_max` at most, if there is one.
+
+        A base is a state to replay from where the entries before it have been cut.
+        """
+        ...
+
+    async def cut(
+        self, kind: str, keys: Sequence[str], now: int, retention_seconds: int, rows_max: int
+    ) -> set[str]:
+        """Delete entries of some actors that nobody needs and that are older than the retention.
+
+        Returns those of whom there may be more to delete; `rows_max` are deleted at once.
+        """
         ...
 
     async def forget(self, kind: str, key: str) -> None:

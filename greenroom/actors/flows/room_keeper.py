@@ -21,11 +21,8 @@ from greenroom.actors.room.messages import TakeSnapshot
 
 _logger = logging.getLogger(__name__)
 
-SNAPSHOT_SECONDS: Final = 10.0
 STOP_SECONDS_MAX: Final = 10.0
 """How long the last snapshots may take when the server stops."""
-HISTORY_SECONDS: Final = 24 * 3_600
-"""How long an ended room is kept in the database."""
 SLICE: Final = 50
 """So many rooms are dealt with before other tasks get their turn."""
 
@@ -50,7 +47,7 @@ class RoomKeeper:
         task_status.started()
         try:
             while True:
-                await trio.sleep(SNAPSHOT_SECONDS)
+                await trio.sleep(self._world.settings.snapshot_seconds)
                 await self.save()
                 await self.let_go()
         finally:
@@ -112,7 +109,8 @@ class RoomKeeper:
             if rooms.directory.passivate(room_id):
                 rooms.index.forget(room_id)
                 self._past.append((now, room_id))
-        while self._past and now - self._past[0][0] >= HISTORY_SECONDS:
+        retention_seconds = self._world.settings.journal_retention_seconds
+        while self._past and now - self._past[0][0] >= retention_seconds:
             try:
                 await rooms.journals.forget(codec.KIND, self._past[0][1])
             except ActorUnavailable:

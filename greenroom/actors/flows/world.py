@@ -31,6 +31,10 @@ class WorldSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How often stale players are looked for."""
     presence_seconds: float = 10.0
     """How often the times of the last signs of life are written."""
+    snapshot_seconds: float = 10.0
+    """How often rooms that have changed are written whole."""
+    journal_retention_seconds: int = 24 * 3_600
+    """How far the history of rooms reaches back, of those that have ended too."""
 
 
 class World(msgspec.Struct, kw_only=True):
