@@ -20,8 +20,9 @@ HELP = """\
 usage: scripts/test            everything CI runs (about five minutes)
        scripts/test ARGS...    pytest alone, with these arguments
 
-Everything is: ruff format, ruff, mypy, pyright, lint-imports, pytest on several processes with
-branch coverage, schemathesis against a running server. A failed step does not stop the others.
+Everything is: ruff format, ruff, mypy, pyright, lint-imports, the table of what shows the API's
+specification (docs/conformance.md), pytest on several processes with branch coverage, schemathesis
+against a running server of either kind. A failed step does not stop the others.
 
 Examples:
   scripts/test tests/actors -k passive     some tests
@@ -81,6 +82,7 @@ def run_all(cache: Path, variables: Mapping[str, str], pytest: Sequence[str]) ->
         "mypy": (*module, "mypy"),
         "pyright": (*module, "pyright", "--pythonpath", python),
         "lint-imports": (python, "-c", lint_imports, "--cache-dir", str(cache / "imports")),
+        "conformance": (python, "scripts/conformance.py"),
         "pytest": (*pytest, "-n", workers, "--cov", "--cov-report="),
         "coverage of pure code": (*module, "coverage", "report", *every_branch),
         "coverage": (*module, "coverage", "report", "--skip-covered", "--format=total"),

@@ -65,13 +65,16 @@ def test_new_games_and_players_have_empty_documents(api: Api):
 
 def test_updates_say_when(api: Api):
     _, token = api.register()
-    for reply, what in (
-        (api.call("PUT", GAME_UPDATE, {"a": 1}, admin=True), "Game"),
-        (api.call("PUT", PLAYER_UPDATE, {"a": 1}, player=token), "Player"),
+    for reply, text in (
+        (api.call("PUT", GAME_UPDATE, {"a": 1}, admin=True), "Game data updated successfully"),
+        (
+            api.call("PUT", PLAYER_UPDATE, {"a": 1}, player=token),
+            "Player data updated successfully",
+        ),
     ):
         assert reply.status == 200
         assert STAMP.fullmatch(reply.json.pop("updated_at"))
-        assert reply.json == {"success": True, "message": f"{what} data updated successfully"}
+        assert reply.json == {"success": True, "message": text}
 
 
 @pytest.mark.parametrize("document", VERBATIM, ids=lambda document: document[:30].decode())
