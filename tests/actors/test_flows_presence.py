@@ -253,7 +253,9 @@ async def test_the_list_waits_for_nobody_whose_change_is_in_flight(
         await wait_all_tasks_blocked()
         (page,) = [page async for page in list_players(arena.world, arena.game.game_id)]
         arena.memory.commit()
-    assert [(p.player_id, p.is_online) for p in page] == [(new.player_id, False)]
+    assert [(p.is_online, p.last_logout) for p in page] == [(True, None)]
+    ((after,),) = [page async for page in list_players(arena.world, arena.game.game_id)]
+    assert (after.is_online, after.last_logout) == (False, START)
 
 
 async def test_a_list_of_a_database_that_is_away_fails(autojump_clock: MockClock, arena: Arena):

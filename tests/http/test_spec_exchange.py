@@ -87,7 +87,7 @@ def test_updates_reach_whom_the_host_names(
 
 @pytest.mark.parametrize("named", [(), (HOST,)])
 def test_others_than_the_host_reach_the_host_alone(table: Table, named: tuple[int, ...]):
-    words = {"target_players": "host"}
+    words: dict[str, Any] = {"target_players": "host"}
     if named:
         words = {"target_players": "specific", "target_players_ids": table.ids(*named)}
     acted = table.post(ONE, "actions", words | {"action_type": "x"})

@@ -73,10 +73,6 @@ class PlayerIndex:
         seen = self._online.get(player_id)
         return None if seen is None else seen[1]
 
-    def is_offline(self, player_id: int) -> bool:
-        """Return whether this is an active player who is offline."""
-        return player_id in self._offline
-
     def silent_since(self, monotonic: float) -> list[int]:
         """Return the online players last heard of at `monotonic` or before, longest ago first."""
         silent = []
