@@ -1,0 +1,282 @@
+"""One session's two ends: what comes in is opened and sorted, what goes out is sealed.
+
+    client                                server
+    PING, padded             ──────►      from an address that it has not confirmed:
+                             ◄──────      CHALLENGE, never more bytes than came from there
+    RESPONSE                 ──────►      the address is confirmed; messages go there from now on
+    Sent …                   ──────►
+                             ◄──────      Received …
+
+A client whose address changes goes on sending; the server sees a newer genuine packet from another
+address and challenges that, and sends to the old one until the new one has answered. So neither
+somebody who forges a sender's address nor somebody who repeats packets turns anything to anybody.
+
+Sans-I/O: what is not genuine, fresh and sensible changes nothing but a counter, and nobody
+is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from greenroom.fastlane import frames, packets
+from greenroom.fastlane.frames import Challenge, Malformed, Ping, Pong, Received, Response, Sent
+from greenroom.fastlane.suites import TAG_BYTES, Forged, Suite
+from greenroom.fastlane.window import ReplayWindow
+
+Address = TypeVar("Address", bound=Hashable)
+
+SILENT_SECONDS_MAX: Final = 30.0
+"""A link that has heard nothing for so long is down: what it was to carry goes another way."""
+PING_SECONDS: Final = 10.0
+"""How often a client pings."""
+STREAMS_MAX: Final = 256
+"""Streams of all senders that one end tells apart; messages of further ones are dropped."""
+RESPONSE_BYTES: Final = packets.HEADER_BYTES + 9 + TAG_BYTES
+"""The size of a packet with a CHALLENGE or a RESPONSE alone."""
+NUMBER_MAX: Final = 2**63
+
+_STAMP_MASK: Final = 2**32 - 1
+
+
+class LinkStatistics(msgspec.Struct):
+    """What one end has seen."""
+
+    packets_sent: int = 0
+    packets_received: int = 0
+    packets_dropped: int = 0
+    """Repeated, too old, not genuine, or not sensible."""
+    messages_outdated: int = 0
+    """Of a stream, with a newer one taken before."""
+    packets_lost: int = 0
+    """Sent by the other end, and not here: an estimate, late ones come off again."""
+    round_trip_seconds: float | None = None
+    """The last PING's."""
+
+
+class _End:
+    """What both ends do alike."""
+
+    def __init__(self, session: bytes, out: Suite, into: Suite) -> None:
+        self.session = session
+        self.statistics = LinkStatistics()
+        self._out = out
+        self._into = into
+        self._number = 0
+        self._window = ReplayWindow()
+        self._latest: dict[tuple[int, int], int] = {}
+
+    def pack(self, encoded: Iterable[bytes]) -> list[bytes]:
+        """Return packets that hold these frames, as few as possible.
+
+        Frames that are too large for any packet are left out: `fits` tells beforehand.
+        """
+        made, body, size = list[bytes](), list[bytes](), 0
+        for frame in encoded:
+            if size + len(frame) > packets.BODY_BYTES_MAX and body:
+                made.append(self._seal(b"".join(body)))
+                body, size = [], 0
+            if len(frame) <= packets.BODY_BYTES_MAX:
+                body.append(frame)
+                size += len(frame)
+        if body:
+            made.append(self._seal(b"".join(body)))
+        return made
+
+    def _seal(self, body: bytes) -> bytes:
+        self._number += 1
+        assert self._number < NUMBER_MAX
+        self.statistics.packets_sent += 1
+        return packets.seal(self.session, self._number, body, self._out)
+
+    def _open(self, packet: bytes, *, from_client: bool) -> list[frames.Frame] | None:
+        """Return the frames of a packet; None for one to be dropped."""
+        statistics = self.statistics
+        if packets.session_of(packet) == self.session:
+            number = packets.number_of(packet)
+            if self._window.is_fresh(number):
+                try:
+                    body = packets.open_(packet, self._into)
+                    found = frames.decode(body, from_client=from_client)
+                except (Forged, Malformed):
+                    statistics.packets_dropped += 1
+                    return None
+                self._window.take(number)
+                statistics.packets_received += 1
+                statistics.packets_lost = self._window.highest - self._window.taken
+                return found
+        statistics.packets_dropped += 1
+        return None
+
+    def _is_latest(self, message: Sent | Received) -> bool:
+        """Return whether a message is to be taken; if so, older ones of its stream are not."""
+        if message.stream == 0:
+            return True
+        sender_id = message.sender_id if isinstance(message, Received) else 0
+        stream = (sender_id, message.stream)
+        latest = self._latest.get(stream)
+        if latest is None and len(self._latest) >= STREAMS_MAX:
+            return False
+        if latest is not None and message.sequence <= latest:
+            self.statistics.messages_outdated += 1
+            return False
+        self._latest[stream] = message.sequence
+        return True
+
+
+def fits(encoded: bytes) -> bool:
+    """Return whether a frame fits into a packet."""
+    return len(encoded) <= packets.BODY_BYTES_MAX
+
+
+class _Candidate(Generic[Address]):
+    """An address that has not shown yet that it reads what is sent there."""
+
+    __slots__ = ("address", "bytes_received", "bytes_sent", "token")
+
+    def __init__(self, address: Address, token: bytes) -> None:
+        self.address = address
+        self.token = token
+        self.bytes_received = 0
+        self.bytes_sent = 0
+
+
+class ServerEnd(_End, Generic[Address]):
+    """The server's end of one session.
+
+    Attributes:
+        address: where messages go; None before one is confirmed.
+    """
+
+    def __init__(
+        self, session: bytes, out: Suite, into: Suite, make_token: Callable[[], bytes]
+    ) -> None:
+        """Begin without an address.
+
+        Args:
+            session: `SESSION_BYTES` bytes.
+            out: with the key of server to client.
+            into: with the key of client to server.
+            make_token: gives 8 unguessable bytes.
+        """
+        super().__init__(session, out, into)
+        self.address: Address | None = None
+        self._candidate: _Candidate[Address] | None = None
+        self._make_token = make_token
+        self._heard_at = 0.0
+
+    def is_up(self, now: float) -> bool:
+        """Return whether messages can go this way.
+
+        Args:
+            now: seconds of any monotonic clock.
+        """
+        return self.address is not None and now - self._heard_at < SILENT_SECONDS_MAX
+
+    def receive(
+        self, packet: bytes, address: Address, now: float
+    ) -> tuple[list[Sent], list[tuple[bytes, Address]]]:
+        """Take a packet in.
+
+        Returns:
+            The messages, and packets to be sent: at most one, and not larger than what came,
+            where the address is not confirmed.
+        """
+        highest = self._window.highest
+        found = self._open(packet, from_client=True)
+        if found is None:
+            return [], []
+        is_newest = self._window.highest > highest
+        self._respond(found, address)
+        if address == self.address:
+            self._heard_at = now
+        elif is_newest:
+            return self._messages(found), self._challenge(packet, address)
+        return self._messages(found), self._pongs(found, address)
+
+    def _respond(self, found: list[frames.Frame], address: Address) -> None:
+        """Confirm the candidate if it has answered its challenge."""
+        candidate = self._candidate
+        if candidate is None or candidate.address != address:
+            return
+        if Response(candidate.token) in found:
+            self.address, self._candidate = address, None
+
+    def _challenge(self, packet: bytes, address: Address) -> list[tuple[bytes, Address]]:
+        candidate = self._candidate
+        if candidate is None or candidate.address != address:
+            candidate = self._candidate = _Candidate(address, self._make_token())
+        candidate.bytes_received += len(packet)
+        if candidate.bytes_sent + RESPONSE_BYTES > candidate.bytes_received:
+            return []
+        candidate.bytes_sent += RESPONSE_BYTES
+        return [(self._seal(frames.encode(Challenge(candidate.token))), address)]
+
+    def _pongs(self, found: list[frames.Frame], address: Address) -> list[tuple[bytes, Address]]:
+        if address != self.address:
+            return []
+        pongs = [frames.encode(Pong(frame.stamp)) for frame in found if isinstance(frame, Ping)]
+        return [(made, address) for made in self.pack(pongs[:1])]
+
+    def _messages(self, found: list[frames.Frame]) -> list[Sent]:
+        return [frame for frame in found if isinstance(frame, Sent) and self._is_latest(frame)]
+
+
+class ClientEnd(_End):
+    """The client's end of one session."""
+
+    def __init__(self, session: bytes, out: Suite, into: Suite) -> None:
+        """Begin; send `ping` every `PING_SECONDS`, the first at once.
+
+        Args:
+            session: as the server gave it.
+            out: with the key of client to server.
+            into: with the key of server to client.
+        """
+        super().__init__(session, out, into)
+        self._is_confirmed = False
+        self._heard_at = 0.0
+        self._pinged_at = 0.0
+
+    def is_up(self, now: float) -> bool:
+        """Return whether messages can go this way: the server has confirmed our address."""
+        return self._is_confirmed and now - self._heard_at < SILENT_SECONDS_MAX
+
+    def ping(self, now: float) -> bytes:
+        """Return a packet to be sent: it opens the way, keeps it open, and measures it."""
+        self._pinged_at = now
+        body = frames.encode(Ping(_stamp(now)))
+        least = RESPONSE_BYTES - packets.HEADER_BYTES - TAG_BYTES
+        return self._seal(body.ljust(least, b"\0"))
+
+    def receive(self, packet: bytes, now: float) -> tuple[list[Received], list[bytes]]:
+        """Take a packet in; return the messages, and packets to be sent."""
+        found = self._open(packet, from_client=False)
+        if found is None:
+            return [], []
+        self._heard_at = now
+        answers: list[bytes] = []
+        for frame in found:
+            if isinstance(frame, Challenge):
+                answers += self._respond(frame, now)
+                self._is_confirmed = False
+            else:
+                self._is_confirmed = True
+            if isinstance(frame, Pong) and frame.stamp == _stamp(self._pinged_at):
+                self.statistics.round_trip_seconds = now - self._pinged_at
+        messages = [f for f in found if isinstance(f, Received) and self._is_latest(f)]
+        return messages, answers
+
+    def _respond(self, challenge: Challenge, now: float) -> list[bytes]:
+        """Answer, and ask for a sign that the answer has arrived."""
+        self._pinged_at = now
+        response = frames.encode(Response(challenge.token))
+        return self.pack([response, frames.encode(Ping(_stamp(now)))])
+
+
+def _stamp(now: float) -> int:
+    """Return a time as a PING carries it: milliseconds, the low 32 bits."""
+    return int(now * 1_000) & _STAMP_MASK

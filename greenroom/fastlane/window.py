@@ -1,0 +1,47 @@
+"""Which packet numbers have come already: each is taken once, and very old ones not at all.
+
+The sliding window of RFC 4303, section 3.4.3, with the numbers as bits of one integer.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+WINDOW: Final = 1_024
+"""So far behind the highest may a packet come."""
+
+_MASK: Final = (1 << WINDOW) - 1
+
+
+class ReplayWindow:
+    """The numbers of one direction.
+
+    Attributes:
+        highest: the highest number taken; 0 before the first.
+        taken: how many were taken.
+    """
+
+    __slots__ = ("_seen", "highest", "taken")
+
+    def __init__(self) -> None:
+        """Begin with nothing taken."""
+        self.highest = 0
+        self.taken = 0
+        self._seen = 0
+
+    def is_fresh(self, number: int) -> bool:
+        """Return whether a number has not come yet, and is not too old to know."""
+        behind = self.highest - number
+        if behind < 0:
+            return True
+        return number > 0 and behind < WINDOW and not self._seen >> behind & 1
+
+    def take(self, number: int) -> None:
+        """Note a fresh number, once its packet has proved genuine."""
+        ahead = number - self.highest
+        if ahead > 0:
+            self._seen = (self._seen << ahead | 1) & _MASK if ahead < WINDOW else 1
+            self.highest = number
+        else:
+            self._seen |= 1 << -ahead
+        self.taken += 1
