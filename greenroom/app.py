@@ -62,6 +62,7 @@ from greenroom.supervisors.policy import Restart, Strategy
 from greenroom.supervisors.spec import ChildSpec
 from greenroom.supervisors.supervisor import Supervisor
 from greenroom.supervisors.tree import TreeNode
+from greenroom.transport.hub import Hub
 
 _logger = logging.getLogger(__name__)
 
@@ -253,7 +254,7 @@ class _Server:
             ChildSpec("presence", _Task(parts.keep_presence)),
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
             ChildSpec("control", _Task(control_socket.run, office, path)),
-            *self._fronts.children(parts.world, parts.storage, self.root),
+            *self._fronts.children(parts.world, parts.storage, parts.hub, self.root),
         ]
 
     async def _make_first_game(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -279,6 +280,7 @@ class _Parts:
         accounts, committer = self.storage.accounts, self.storage.committer
         player_index, game_index = PlayerIndex(), GameIndex()
         leaderboards = Leaderboards(accounts)
+        self.hub = Hub()
         committer.observe(leaderboards.durable)
         self.players = DynamicSupervisor(
             "player", player_loader(accounts, player_index, clock), committer
@@ -290,7 +292,7 @@ class _Parts:
             updates_max=settings.room_updates_max,
             updates_bytes_max=settings.room_updates_bytes_max,
         )
-        rooms = Rooms(self.storage.journal, RoomIndex(), clock, limits)
+        rooms = Rooms(self.storage.journal, RoomIndex(), clock, limits, self.hub)
         self.rooms: DynamicSupervisor[RoomRole] = DynamicSupervisor("room", rooms.load, committer)
         rooms.directory = self.rooms
         self.world = World(

@@ -47,6 +47,7 @@ WholeSeconds = Annotated[
     int, Meta(ge=1, le=86_400, description="a whole number of seconds from 1 to 86400")
 ]
 Hours = Annotated[int, Meta(ge=1, le=8_760, description="a whole number of hours from 1 to 8760")]
+Rate = Annotated[float, Meta(gt=0, le=1e9, description="a number a second, above 0")]
 Factor = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0, at most 1000000000")]
 DatabaseUrl = Annotated[
     str,
@@ -114,6 +115,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a connection may lie idle between requests."""
     connections_max: Count = 10_000
     requests_in_flight_max: Count = 2_000
+
+    realtime_connections_max: Count = 10_000
+    realtime_message_bytes_max: Bytes = 64 << 10
+    """A longer message from a client closes its connection."""
+    realtime_messages_per_second: Rate = 200.0
+    """From one connection; one that sends more is read more slowly."""
+    realtime_room_messages_per_second: Rate = 2_000.0
+    """From all members of a room together, likewise."""
+    realtime_outbox_bytes_max: Bytes = 256 << 10
+    """What may wait for a client that does not read; beyond it his connection is closed."""
+    realtime_inactive_seconds_max: Seconds = 60.0
+    """Without a message for so long, a connection is closed."""
 
     stale_seconds: Seconds = 120.0
     """A player who gave no sign of life for so long is offline."""

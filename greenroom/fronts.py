@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 
-from greenroom.actors.flows.world import World
+from greenroom.actors.flows.world import RealtimeAddress, World
 from greenroom.config import Settings
 from greenroom.http.discovery import discovery_routes
 from greenroom.http.dispatch import Dispatcher
@@ -14,10 +15,14 @@ from greenroom.http.limits import AddressLimits
 from greenroom.http.metrics import Metrics, actor_samples, statistics_samples, tree_samples
 from greenroom.http.options import HttpOptions
 from greenroom.http.server import HttpServer
+from greenroom.http.tls import server_context
 from greenroom.persistence.storage import Storage
 from greenroom.supervisors.spec import ChildSpec
 from greenroom.supervisors.tree import TreeNode
-from greenroom.transport.ports import RealtimePort, UdpPort
+from greenroom.transport.hub import Hub
+from greenroom.transport.options import RealtimeOptions
+from greenroom.transport.udp import UdpPort
+from greenroom.transport.websocket import RealtimePort
 
 
 class Fronts:
@@ -30,7 +35,10 @@ class Fronts:
             TlsError: the certificate cannot be used.
         """
         self._settings = settings
-        self._realtime = RealtimePort(settings.host, settings.realtime_port)
+        self._tls = server_context(
+            settings.tls_certificate_file, settings.tls_key_file, ("http/1.1",)
+        )
+        self._realtime: RealtimePort | None = None
         self._udp = UdpPort(settings.host, settings.udp_port)
         self._http: HttpServer | None = None
 
@@ -42,7 +50,7 @@ class Fronts:
     @property
     def realtime_port(self) -> int:
         """Return the port of the control channel, once it has been bound."""
-        return self._realtime.port
+        return self._settings.realtime_port if self._realtime is None else self._realtime.port
 
     @property
     def udp_port(self) -> int:
@@ -50,23 +58,36 @@ class Fronts:
         return self._udp.port
 
     def children(
-        self, world: World, storage: Storage, tree: Callable[[], TreeNode]
+        self, world: World, storage: Storage, hub: Hub, tree: Callable[[], TreeNode]
     ) -> list[ChildSpec]:
         """Return the ports' services for a world, in starting order.
 
         Args:
             world: what requests act on.
             storage: whose state readiness and metrics show.
+            hub: what the world's rooms reach their members by.
             tree: draws the supervision tree, for the metrics.
         """
         port, self._http = self.http_port, self._server(world, storage, tree)
         self._http.port = port
+        options = realtime_options(self._settings, self.realtime_port, self._tls)
+        self._realtime = RealtimePort(options, world, hub)
+        world.realtime_address = self._realtime_address
         stop_seconds = self._settings.stop_seconds_max + 5.0
         return [
             ChildSpec("realtime", self._realtime),
             ChildSpec("udp", self._udp),
             ChildSpec("http", self._http, shutdown_seconds=stop_seconds),
         ]
+
+    def _realtime_address(self) -> RealtimeAddress:
+        settings = self._settings
+        return RealtimeAddress(
+            host=settings.public_host,
+            port=settings.public_realtime_port or self.realtime_port,
+            protocol="ws" if self._tls is None else "wss",
+            udp_port=settings.public_udp_port or self.udp_port,
+        )
 
     def _server(self, world: World, storage: Storage, tree: Callable[[], TreeNode]) -> HttpServer:
         settings = self._settings
@@ -108,4 +129,21 @@ def http_options(settings: Settings) -> HttpOptions:
         idle_seconds_max=settings.idle_seconds_max,
         connections_max=settings.connections_max,
         stop_seconds_max=settings.stop_seconds_max,
+    )
+
+
+def realtime_options(settings: Settings, port: int, tls: ssl.SSLContext | None) -> RealtimeOptions:
+    """Return what the realtime port needs to know of the settings."""
+    return RealtimeOptions(
+        host=settings.host,
+        port=port,
+        tls=tls,
+        connections_max=settings.realtime_connections_max,
+        message_bytes_max=settings.realtime_message_bytes_max,
+        messages_per_second=settings.realtime_messages_per_second * settings.rate_limit_factor,
+        room_messages_per_second=(
+            settings.realtime_room_messages_per_second * settings.rate_limit_factor
+        ),
+        outbox_bytes_max=settings.realtime_outbox_bytes_max,
+        inactive_seconds_max=settings.realtime_inactive_seconds_max,
     )

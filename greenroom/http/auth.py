@@ -36,6 +36,10 @@ class TokenInvalid(Unauthorized):
     """A player token or an admin key is not valid here."""
 
 
+def _host(request: Request) -> str:
+    return request.headers.get("host", "localhost")
+
+
 async def _identify_game(world: World, texts: TokenTexts, request: Request) -> GameIdentity:
     key = request.headers.get(_project_key)
     if not key:
@@ -48,7 +52,7 @@ async def _identify_game(world: World, texts: TokenTexts, request: Request) -> G
 
 async def _game_caller(world: World, texts: TokenTexts, request: Request) -> GameCaller:
     identity = await _identify_game(world, texts, request)
-    return GameCaller(world, request.address, identity.game, identity.game_id)
+    return GameCaller(world, request.address, _host(request), identity.game, identity.game_id)
 
 
 async def _admin_caller(world: World, texts: TokenTexts, request: Request) -> AdminCaller:
@@ -58,7 +62,7 @@ async def _admin_caller(world: World, texts: TokenTexts, request: Request) -> Ad
         raise TokenMissing(texts.token_missing)
     if not await identify_admin(identity, key):
         raise TokenInvalid(texts.token_invalid)
-    return AdminCaller(world, request.address, identity.game, identity.game_id)
+    return AdminCaller(world, request.address, _host(request), identity.game, identity.game_id)
 
 
 async def _player_caller(world: World, texts: TokenTexts, request: Request) -> PlayerCaller:
@@ -75,6 +79,7 @@ async def _player_caller(world: World, texts: TokenTexts, request: Request) -> P
     return PlayerCaller(
         world,
         request.address,
+        _host(request),
         identity.game,
         identity.game_id,
         player.player,

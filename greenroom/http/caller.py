@@ -19,6 +19,8 @@ class Caller(msgspec.Struct, gc=False):
     world: World
     address: str
     """The client's address, `trusted_proxies` already taken into account."""
+    host: str
+    """The Host header: the name that the client knows the server by, maybe with a port."""
 
 
 class GameCaller(Caller, gc=False):

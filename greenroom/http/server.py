@@ -18,7 +18,6 @@ from greenroom.http.hypercorn_server import HypercornServer
 from greenroom.http.options import HttpOptions
 from greenroom.http.quart_app import Routes, build_app
 from greenroom.http.reaper import Reaper
-from greenroom.http.sender import Sender
 from greenroom.http.tls import server_context
 from greenroom.http.wire import (
     ConnectionLost,
@@ -29,6 +28,7 @@ from greenroom.http.wire import (
     abort_stream,
 )
 from greenroom.http.writer import AnswerWriter
+from greenroom.sender import Sender
 
 _logger = logging.getLogger(__name__)
 

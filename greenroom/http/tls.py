@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -10,12 +11,17 @@ class TlsError(Exception):
     """The certificate cannot be used; the text is one sentence that says what is wrong with it."""
 
 
-def server_context(certificate_file: Path | None, key_file: Path | None) -> ssl.SSLContext | None:
+def server_context(
+    certificate_file: Path | None,
+    key_file: Path | None,
+    protocols: Sequence[str] = ("h2", "http/1.1"),
+) -> ssl.SSLContext | None:
     """Return the TLS context of the server, None when TLS is not wanted.
 
     Args:
         certificate_file: PEM, with the chain behind it.
         key_file: PEM; may be left out when the certificate's file holds the key too.
+        protocols: what is spoken over it (ALPN), best first.
 
     Raises:
         TlsError: a file is missing, unreadable, or they do not belong together.
@@ -28,7 +34,7 @@ def server_context(certificate_file: Path | None, key_file: Path | None) -> ssl.
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
     context.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")
-    context.set_alpn_protocols(["h2", "http/1.1"])
+    context.set_alpn_protocols(list(protocols))
     try:
         context.load_cert_chain(certificate_file, key_file, password=_refuse_password)
     except ssl.SSLError as error:

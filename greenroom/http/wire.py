@@ -13,7 +13,7 @@ from typing import Protocol
 
 import trio
 
-from greenroom.http.sender import Sender
+from greenroom.sender import Sender
 
 RECEIVE_BYTES = 1 << 16
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)

@@ -101,7 +101,7 @@ async def test_an_evening_in_a_room(autojump_clock: trio.testing.MockClock):
         await room.ask(StopRoom(HOST))
         with pytest.raises(refusals.RoomInactive):
             await rooms.join(room, GUEST)
-        assert rooms.index.ended() == [ROOM_ID]
+        assert rooms.index.ended(rooms.clock.now() + 1) == [ROOM_ID]
 
 
 @pytest.mark.parametrize("with_snapshot", [False, True])
@@ -143,7 +143,7 @@ async def test_commands_to_a_room_that_is_not_are_refused(autojump_clock: trio.t
             await room.ask(create())
         with pytest.raises(refusals.PlayerNotInAnyRoom):
             await room.ask(KeepSeat(7))
-        nothing = RoomActor(None, rooms.index, rooms.clock, rooms.limits)
+        nothing = RoomActor(None, rooms.index, rooms.clock, rooms.limits, rooms.connections)
         assert not nothing.is_created
         from_nothing = rooms.directory.adopt(OTHER_ID, nothing)
         with pytest.raises(refusals.RoomNotFound):
@@ -165,7 +165,7 @@ async def test_an_idle_room_ends_by_itself(autojump_clock: trio.testing.MockCloc
         await trio.sleep(2)
         assert rooms.index.room_of(HOST) is None
         assert not rooms.index.is_offline(HOST)
-        assert rooms.index.ended() == [ROOM_ID]
+        assert rooms.index.ended(rooms.clock.now() + 1) == [ROOM_ID]
 
 
 async def test_a_seat_runs_out_unless_its_owner_is_heard(autojump_clock: trio.testing.MockClock):

@@ -10,8 +10,8 @@ import pytest
 import trio
 import trio.testing
 
-from greenroom.http.sender import Sender
 from greenroom.http.wire import ConnectionLost, SocketWire
+from greenroom.sender import Sender
 
 LARGE = bytes(range(256)) * 8192
 

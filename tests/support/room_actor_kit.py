@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from greenroom.actors.room import codec
 from greenroom.actors.room.actor import RoomActor
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import JoinRoom, RoomRole
+from greenroom.actors.room.ports import Accepted, Message
 from greenroom.actors.room.state import RoomLimits
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
@@ -47,6 +48,32 @@ class Journal:
         return Recovered(snapshot, self.entries.get(key, [])[first - 1 :])
 
 
+class HeardConnections:
+    """`Connections` that remember what members were told; `present` are connected."""
+
+    def __init__(self) -> None:
+        self.present: set[int] = set()
+        self.heard: list[tuple[Any, ...]] = []
+
+    def connected(self, room_id: str) -> set[int]:
+        return self.present
+
+    def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
+        self.heard.append((tuple(player_ids), message))
+
+    def push_all(self, room_id: str, message: Message) -> None:
+        self.heard.append(("all", message))
+
+    def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
+        self.heard.append((player_id, answer))
+
+    def part(self, room_id: str, player_id: int) -> None:
+        self.heard.append(("part", player_id))
+
+    def end(self, room_id: str) -> None:
+        self.heard.append(("end",))
+
+
 class Rooms:
     """Room actors that run."""
 
@@ -55,14 +82,19 @@ class Rooms:
         self.index = RoomIndex()
         self.clock = TestClock()
         self.limits = RoomLimits()
+        self.connections = HeardConnections()
         self.directory: DynamicSupervisor[RoomRole] = DynamicSupervisor("room", self._load, journal)
 
     async def _load(self, key: str) -> RoomActor | None:
         room = codec.restore(self.journal.recovered(key))
-        return None if room is None else RoomActor(room, self.index, self.clock, self.limits)
+        return (
+            None
+            if room is None
+            else RoomActor(room, self.index, self.clock, self.limits, self.connections)
+        )
 
     async def create(self, room_id: str = ROOM_ID, **changes: Any) -> Ref[RoomRole]:
-        actor = RoomActor(None, self.index, self.clock, self.limits)
+        actor = RoomActor(None, self.index, self.clock, self.limits, self.connections)
         room = self.directory.adopt(room_id, actor)
         await room.ask(create(room_id=room_id, **changes))
         return room

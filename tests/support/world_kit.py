@@ -46,6 +46,7 @@ from greenroom.actors.player.messages import (
     PlayerView,
 )
 from greenroom.actors.room.index import RoomIndex
+from greenroom.actors.room.ports import Connections, NoConnections
 from greenroom.actors.room.state import RoomLimits
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
 
@@ -309,7 +310,10 @@ class Arena:
 
 @asynccontextmanager
 async def open_world(
-    memory: Memory, settings: WorldSettings | None = None, bounds: Bounds | None = None
+    memory: Memory,
+    settings: WorldSettings | None = None,
+    bounds: Bounds | None = None,
+    connections: Connections | None = None,
 ) -> AsyncGenerator[World]:
     """Run a world over what `memory` holds; leaving it is the end of the server."""
     clock, player_index, game_index = TestClock(), PlayerIndex(), GameIndex()
@@ -319,7 +323,7 @@ async def open_world(
     games = DynamicSupervisor("game", game_loader(memory, game_index, clock), memory, bounds)
     leaderboards = Leaderboards(memory)
     memory.observers.append(leaderboards.durable)
-    rooms = Rooms(memory.journals, RoomIndex(), clock, RoomLimits())
+    rooms = Rooms(memory.journals, RoomIndex(), clock, RoomLimits(), connections or NoConnections())
     room_actors = DynamicSupervisor("room", rooms.load, memory, bounds)
     rooms.directory = room_actors
     async with trio.open_nursery() as nursery:
@@ -351,10 +355,10 @@ async def add_game(world: World, name: str = "Arena") -> tuple[GameIdentity, Gam
 
 
 @asynccontextmanager
-async def open_arena() -> AsyncGenerator[Arena]:
+async def open_arena(connections: Connections | None = None) -> AsyncGenerator[Arena]:
     """Run a world with one game in it."""
     memory = Memory()
-    async with open_world(memory) as world:
+    async with open_world(memory, connections=connections) as world:
         game, keys = await add_game(world)
         yield Arena(world, memory, game, keys)
 

@@ -1,8 +1,8 @@
 """The keeper of rooms: brings them back at the start, writes snapshots, lets go of what has ended.
 
 What is acknowledged is durable without him, in the journal; snapshots only make restarts quick. A
-room that has ended stays in memory for a little (its joiners are told so), and in the database
-until its history is no longer kept.
+room that has ended stays in memory as long as its realtime tokens would have been good (whoever
+brings one, or wants to join, is told so), and in the database until its history is no longer kept.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.journal import Snapshot
 from greenroom.actors.room import codec
 from greenroom.actors.room.messages import TakeSnapshot
+from greenroom.actors.room.tokens import TOKEN_SECONDS
 
 _logger = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ class RoomKeeper:
         Raises:
             StorageUnavailable: the database does not answer.
         """
-        rooms, restored = self._world.rooms, 0
+        rooms, restored, now = self._world.rooms, 0, self._world.clock.now()
         loaded = await rooms.journals.load(codec.KIND)
         for count, (room_id, recovered) in enumerate(loaded.items(), 1):
             try:
@@ -68,10 +69,12 @@ class RoomKeeper:
             except codec.UnreadableRoom:
                 _logger.exception("room %s is not restored", room_id)
                 continue
-            if room is not None and room.is_active:
+            if room is None:
+                continue
+            if room.ended_at is None or room.ended_at >= now - TOKEN_SECONDS:
                 rooms.directory.adopt(room_id, rooms.actor(room))
-                restored += 1
-            elif room is not None and room.ended_at is not None:
+                restored += room.is_active
+            else:
                 self._past.append((room.ended_at, room_id))
             if count % SLICE == 0:
                 await trio.lowlevel.checkpoint()
@@ -105,7 +108,7 @@ class RoomKeeper:
     async def let_go(self) -> None:
         """Take ended rooms out of memory, and out of the database when they are history."""
         rooms, now = self._world.rooms, self._world.clock.now()
-        for room_id in rooms.index.ended():
+        for room_id in rooms.index.ended(now - TOKEN_SECONDS):
             if rooms.directory.passivate(room_id):
                 rooms.index.forget(room_id)
                 self._past.append((now, room_id))

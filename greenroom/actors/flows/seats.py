@@ -19,6 +19,7 @@ from greenroom.actors.room import codec
 from greenroom.actors.room.actor import RoomActor
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import RoomRole
+from greenroom.actors.room.ports import Connections
 from greenroom.actors.room.refusals import AlreadyInRoom
 from greenroom.actors.room.state import Room, RoomLimits
 
@@ -27,9 +28,15 @@ class Rooms:
     """The rooms of a world."""
 
     def __init__(
-        self, journals: Journals, index: RoomIndex, clock: Clock, limits: RoomLimits
+        self,
+        journals: Journals,
+        index: RoomIndex,
+        clock: Clock,
+        limits: RoomLimits,
+        connections: Connections,
     ) -> None:
         """Begin without rooms; `directory` must be set before any is reached."""
+        self.connections = connections
         self.directory: Directory[RoomRole]
         self.journals = journals
         self.index = index
@@ -39,7 +46,7 @@ class Rooms:
 
     def actor(self, room: Room | None) -> RoomActor:
         """Return an actor for a room, or for one that is still to be created."""
-        return RoomActor(room, self.index, self._clock, self.limits)
+        return RoomActor(room, self.index, self._clock, self.limits, self.connections)
 
     async def load(self, room_id: str) -> RoomActor | None:
         """Bring a room back from its journal; None for one that has ended or never was."""

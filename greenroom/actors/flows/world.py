@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Literal
 
 import msgspec
 
@@ -37,6 +38,15 @@ class WorldSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How far the history of rooms reaches back, of those that have ended too."""
 
 
+class RealtimeAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where clients reach the realtime ports; `host` None: by the name they already know."""
+
+    host: str | None
+    port: int
+    protocol: Literal["ws", "wss"]
+    udp_port: int
+
+
 class World(msgspec.Struct, kw_only=True):
     """Everything that flows, operations and HTTP handlers reach; built once, by `app`."""
 
@@ -48,6 +58,8 @@ class World(msgspec.Struct, kw_only=True):
     game_index: GameIndex
     leaderboards: Leaderboards
     rooms: Rooms
+    realtime_address: Callable[[], RealtimeAddress] | None = None
+    """None where there are no such ports."""
     settings: WorldSettings
 
 

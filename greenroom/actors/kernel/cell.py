@@ -16,6 +16,8 @@ What the kernel promises, and where it is kept:
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -223,6 +225,13 @@ class Cell(Generic[Role]):
         """Queue one command; see `Ref.tell`."""
         self._put(Envelope(command))
 
+    def post(self, command: Command[Role, Any]) -> None:
+        """Run one command without a reply, at once if it can be; see `Ref.post`."""
+        if self.actor is None or self._mailbox:
+            self._put(Envelope(command))
+        else:
+            self.turn(command)
+
     def tell_first(self, command: Command[Role, Any], timer: str) -> None:
         """Queue the command of a timer that is due, before everything that users sent."""
         if self.given_up is None:
@@ -298,7 +307,7 @@ class Cell(Generic[Role]):
 
     def _carry_out(self, actor: Actor[Role], change: Changed[Any]) -> None:
         """Apply the events, hand them to the committer, send what is to be told."""
-        events = change.events
+        events, follow = change.events, change.once_durable
         if events:
             durability = self._host.durability
             if not durability.is_open:
@@ -308,11 +317,22 @@ class Cell(Generic[Role]):
             batch = durability.submit(self, events)
             if not batch.settled:  # background events are, while an earlier change is in flight
                 self._batch = batch
+            if follow is not None:
+                batch.follow(self, partial(self._follow, follow))
+        elif follow is not None:
+            self._follow(follow)
         for ref, command in change.tells:
             try:
                 ref.tell(command)
             except ActorUnavailable as error:
                 self._host.report(self, f"telling {type(command).__name__}", error)
+
+    def _follow(self, act: Callable[[], None]) -> None:
+        """Do what a durable change brings about; a bug in it harms nobody else."""
+        try:
+            act()
+        except Exception as error:  # noqa: BLE001 - the committer must go on, whatever it is
+            self._host.report(self, "what follows a change", error)
 
     def drain(self, turns_max: int) -> None:
         """Give waiting commands their turns, at most `turns_max`; then ask for another drain."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import trio
@@ -45,6 +45,7 @@ class Batch:
 
     __slots__ = (
         "_error",
+        "_followers",
         "_keeper",
         "_keeper_deadline",
         "_parked",
@@ -62,6 +63,23 @@ class Batch:
         self._keeper_deadline = math.inf
         self._parked: deque[Task] = deque()
         self._timed: set[Task] = set()
+        self._followers: list[tuple[Writer, Callable[[], None]]] = []
+
+    def follow(self, writer: Writer, act: Callable[[], None]) -> None:
+        """Have `act` called once this writer's changes are durable; never if they are lost.
+
+        Args:
+            writer: who made the changes.
+            act: called in the order of the changes, before anybody who waits; may not raise.
+        """
+        if not self.settled:
+            self._followers.append((writer, act))
+        elif self._is_durable_for(writer):
+            act()
+
+    def _is_durable_for(self, writer: Writer) -> bool:
+        rejected = self._rejected
+        return self._error is None and (rejected is None or id(writer) not in rejected)
 
     def reject(self, writer: Writer) -> None:
         """Mark one writer's changes as refused by the database; call before settle."""
@@ -77,6 +95,10 @@ class Batch:
             trio.lowlevel.reschedule(task)
         self._timed.clear()
         self._parked.clear()
+        followers, self._followers = self._followers, []
+        for writer, act in followers:
+            if self._is_durable_for(writer):
+                act()
 
     async def wait(self, writer: Writer, seconds_max: float) -> None:
         """Wait, shielded from cancellation, until this writer's changes are settled.

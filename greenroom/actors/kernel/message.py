@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
@@ -31,17 +32,23 @@ class Event(msgspec.Struct, frozen=True, tag=True):
 
 
 class Changed(Generic[Reply]):
-    """What a handler returns when its command changes state: the reply and the events to apply."""
+    """What a handler returns when its command changes state: the reply and the events to apply.
 
-    __slots__ = ("events", "reply", "tells")
+    `once_durable` is called with no argument when the events are durable (at once if there are
+    none), in the order of the changes, and never if they are lost. It may not wait.
+    """
+
+    __slots__ = ("events", "once_durable", "reply", "tells")
 
     def __init__(
         self,
         reply: Reply,
         *events: Event,
         tells: tuple[tuple[Any, Command[Any, Any]], ...] = (),
+        once_durable: Callable[[], None] | None = None,
     ) -> None:
-        """Hold the reply, the events in order, and `(ref, command)` pairs to tell afterwards."""
+        """Hold the reply, the events in order, and what is to follow: `(ref, command)` to tell."""
         self.reply = reply
         self.events = events
         self.tells = tells
+        self.once_durable = once_durable

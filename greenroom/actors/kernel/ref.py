@@ -61,6 +61,21 @@ class Ref(Generic[Role]):
         """
         self._cells.cell(self.key).tell(command)
 
+    def post(self, command: Command[Role, Any]) -> None:
+        """Have the actor run a command at once if he is up and idle, else queue it; no reply.
+
+        For streams of commands whose effects leave through the actor's own ports: nothing is
+        waited for, durability least of all. What a queued one is refused with, nobody hears.
+
+        Args:
+            command: what to do.
+
+        Raises:
+            Refused, StorageUnavailable, ActorCrashed: as `ask`, where it ran at once.
+            MailboxFull, ActorStopped: as `tell`, where it did not.
+        """
+        self._cells.cell(self.key).post(command)
+
     async def wait_stopped(self) -> ActorUnavailable:
         """Wait until the actor's present stay in memory ends; return why.
 

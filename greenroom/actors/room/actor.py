@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final, TypeVar
 
 from greenroom.actors.kernel.actor import Actor, handles
@@ -10,11 +11,30 @@ from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.journal import JournalEntry, Snapshot
 from greenroom.actors.kernel.message import Changed, Event
-from greenroom.actors.room import actions, codec, presence, rules, updates, views
+from greenroom.actors.room import (
+    actions,
+    codec,
+    presence,
+    relay,
+    rules,
+    tokens,
+    updates,
+    views,
+)
+from greenroom.actors.room.channel import (
+    Admitted,
+    AdmitToken,
+    IssueToken,
+    SendMessage,
+    TokenHolder,
+)
 from greenroom.actors.room.events import (
     ActionProcessed,
     ActionsSent,
+    MemberLeft,
+    RealtimeTokenIssued,
     RoomCreated,
+    RoomEnded,
     RoomEvent,
     UpdatesSent,
 )
@@ -52,11 +72,19 @@ from greenroom.actors.room.messages import (
     TakeSnapshot,
     UpdatesPage,
 )
-from greenroom.actors.room.refusals import NotInAnyRoom, PlayerNotInAnyRoom, RoomNotFound
+from greenroom.actors.room.ports import Accepted, Connections, Happened, Receive
+from greenroom.actors.room.refusals import (
+    NotInAnyRoom,
+    NotRealtime,
+    PlayerNotInAnyRoom,
+    RoomNotFound,
+)
 from greenroom.actors.room.state import Room, RoomLimits
 
 Reply = TypeVar("Reply")
 
+_QUIET: Final = (UpdatesSent, ActionsSent, ActionProcessed, RealtimeTokenIssued)
+"""Events that change nothing which the index shows or the clock waits for."""
 _CLOCK: Final = "clock"
 
 
@@ -69,11 +97,17 @@ class RoomActor(Actor[RoomRole]):
     kind = codec.KIND
 
     def __init__(
-        self, room: Room | None, index: RoomIndex, clock: Clock, limits: RoomLimits
+        self,
+        room: Room | None,
+        index: RoomIndex,
+        clock: Clock,
+        limits: RoomLimits,
+        connections: Connections,
     ) -> None:
         """Hold a state, or none yet: then the first command must be `CreateRoom`."""
         self._state = room
         self._index = index
+        self._connections = connections
         self._clock = clock
         self._limits = limits
 
@@ -108,7 +142,7 @@ class RoomActor(Actor[RoomRole]):
         else:
             rules.apply(self._room, happened)
         self._index.note_changed((event.key,))
-        if not isinstance(happened, UpdatesSent | ActionsSent | ActionProcessed):
+        if not isinstance(happened, _QUIET):
             self._show(self._room)
 
     def _show(self, room: Room) -> None:
@@ -133,8 +167,17 @@ class RoomActor(Actor[RoomRole]):
             assert isinstance(created, RoomCreated)
             return Changed(reply, codec.entry(created.room_id, 1, created))
         room_id = self._state.room_id
-        entries = (codec.entry(room_id, n, event) for n, event in enumerate(events, version + 1))
-        return Changed(reply, *entries)
+        happened = tuple(events)
+        entries = (codec.entry(room_id, n, event) for n, event in enumerate(happened, version + 1))
+        follow = self._following(self._state, happened) if self._state.realtime else None
+        return Changed(reply, *entries, once_durable=follow)
+
+    def _following(self, room: Room, events: tuple[RoomEvent, ...]) -> Callable[[], None] | None:
+        """Return what connected members are to be told of events, and who is parted from them."""
+        steps = [(event, _told(room, event)) for event in events]
+        if all(message is None for _, message in steps):
+            return None
+        return partial(_follow, self._connections, room.room_id, steps)
 
     def _member(self, player_id: int, refusal: type[Refused]) -> Room:
         """Return the room for one of its members, and take the call as his sign of life."""
@@ -265,6 +308,50 @@ class RoomActor(Actor[RoomRole]):
         updates.mark_read(room, command.player_id, page)
         return page
 
+    # Realtime.
+
+    @handles(IssueToken)
+    def issue_token(self, command: IssueToken) -> Changed[TokenHolder]:
+        """Let a member connect."""
+        event = tokens.decide_issue(self._room, command, self._clock.now())
+        room = self._member(command.player_id, NotRealtime)
+        member = room.members[command.player_id]
+        holder = TokenHolder(member.player_name, command.player_id == room.host_id)
+        return self._changed(holder, (event,))
+
+    @handles(AdmitToken)
+    def admit_token(self, command: AdmitToken) -> Admitted:
+        """Find out whose token this is."""
+        return tokens.admit(self._room, command.token_hash, self._clock.now())
+
+    @handles(SendMessage)
+    def send_message(self, command: SendMessage) -> Changed[None] | None:
+        """Pass a message on at once; keep it for those who read later, and then say so."""
+        room, connections = self._member(command.player_id, PlayerNotInAnyRoom), self._connections
+        room_id, sender_id = room.room_id, command.player_id
+        receivers = relay.find_receivers(room, command)
+        connected = connections.connected(room_id)
+        message = relay.receive(room, sender_id, command.name, command.data)
+        connections.push(room_id, receivers, message)
+        readers = relay.find_readers(room, receivers, connected)
+        reached = len(readers) + sum(i in connected for i in receivers)
+        accepted = Accepted(command.name, reached)
+        if not readers:
+            connections.answer(room_id, sender_id, accepted)
+            return None
+        event = updates.sent_to(
+            room,
+            sender_id,
+            readers,
+            command.name,
+            command.data,
+            limits=self._limits,
+            now=self._clock.now(),
+        )
+        entry = codec.entry(room_id, room.version + 1, event)
+        follow = partial(connections.answer, room_id, sender_id, accepted)
+        return Changed(None, entry, once_durable=follow)
+
     # Presence.
 
     @handles(NoteSilence)
@@ -291,3 +378,31 @@ class RoomActor(Actor[RoomRole]):
     def take_snapshot(self, command: TakeSnapshot) -> Snapshot:
         """Write the state down; the reply leaves when all of it is durable."""
         return codec.snapshot(self._room)
+
+
+def _told(room: Room, event: RoomEvent) -> Happened | Receive | None:
+    """Return what connected members are told of an event; an update its targets alone."""
+    if isinstance(event, UpdatesSent):
+        return relay.receive(room, event.player_id, event.update_type, event.data)
+    return relay.told(room, event)
+
+
+def _follow(
+    connections: Connections,
+    room_id: str,
+    steps: list[tuple[RoomEvent, Happened | Receive | None]],
+) -> None:
+    """Tell connected members of events that are durable now."""
+    for event, message in steps:
+        if message is None:
+            continue
+        if isinstance(event, UpdatesSent):
+            targets = (d.target_id for d in event.deliveries if d.target_id != event.player_id)
+            connections.push(room_id, targets, message)
+        elif isinstance(event, RoomEnded):
+            connections.push_all(room_id, message)
+            connections.end(room_id)
+        else:
+            if isinstance(event, MemberLeft):
+                connections.part(room_id, event.player_id)
+            connections.push_all(room_id, message)

@@ -143,6 +143,15 @@ class UpdatesSent(Event, frozen=True):
     at: int
 
 
+class RealtimeTokenIssued(Event, frozen=True):
+    """A member may connect; both tokens are kept as SHA-256 hashes."""
+
+    player_id: int
+    token_hash: bytes
+    player_token_hash: bytes
+    at: int
+
+
 class RoomEnded(Event, frozen=True):
     """The room is over for everybody."""
 
@@ -162,5 +171,6 @@ RoomEvent = (
     | ActionsSent
     | ActionProcessed
     | UpdatesSent
+    | RealtimeTokenIssued
     | RoomEnded
 )

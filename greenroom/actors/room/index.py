@@ -49,7 +49,7 @@ class RoomIndex:
         self._open: dict[int, SortedList] = {}
         self._seats: dict[int, str] = {}
         self._offline: set[int] = set()
-        self._ended: dict[str, None] = {}
+        self._ended: dict[str, int] = {}
         self._changed: dict[str, None] = {}
 
     def room_of(self, player_id: int) -> str | None:
@@ -69,9 +69,9 @@ class RoomIndex:
         known = self._known.get(room_id)
         return None if known is None else known.game_id
 
-    def ended(self) -> list[str]:
-        """Return the rooms that have ended and are still in memory."""
-        return list(self._ended)
+    def ended(self, before: int) -> list[str]:
+        """Return the rooms in memory that ended before this (Unix seconds)."""
+        return [room_id for room_id, ended_at in self._ended.items() if ended_at < before]
 
     def open_rooms(self, game_id: int, after: Place | None = None) -> Iterator[Place]:
         """Iterate over active rooms with a free seat, most players first, then by name.
@@ -109,8 +109,8 @@ class RoomIndex:
         self._list(before, now)
         for player_id in () if before is None else before.player_ids - now.player_ids:
             self._free(player_id, room.room_id)
-        if not room.is_active:
-            self._ended[room.room_id] = None
+        if room.ended_at is not None:
+            self._ended[room.room_id] = room.ended_at
         return [m.player_id for m in room.members.values() if not self._seat(m.player_id, room)]
 
     def forget(self, room_id: str) -> None:

@@ -119,6 +119,27 @@ class MemberNotFound(NotFound):
     text = "Player not found in this room"
 
 
+# Realtime.
+
+
+class NotRealtime(Refused):
+    """He is in no room, or in one without realtime."""
+
+    text = "Player is not in a realtime-enabled room"
+
+
+class TokenUnknown(Refused):
+    """A realtime token that nobody was given, or that has expired."""
+
+    text = "Invalid token"
+
+
+class TokenInvalidated(Refused):
+    """Its holder left or was put out, his account has another token, or the room has ended."""
+
+    text = "Token invalidated"
+
+
 # Actions and updates.
 
 

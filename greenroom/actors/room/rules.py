@@ -14,6 +14,8 @@ command comes to; it changes nothing. `apply` changes the room by one event and 
     RenameMember     MemberRenamed, or none
     SendActions …    see actions.py
     SendUpdates …    see updates.py
+    IssueToken       RealtimeTokenIssued; see tokens.py
+    SendMessage      UpdatesSent, or none; see relay.py
     NoteSilence …    see presence.py
 
 A host may always leave, whatever `can_leave` says to the others.
@@ -24,7 +26,7 @@ from __future__ import annotations
 import hmac
 
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.room import actions, presence, updates
+from greenroom.actors.room import actions, presence, tokens, updates
 from greenroom.actors.room.events import (
     ActionProcessed,
     ActionsSent,
@@ -34,6 +36,7 @@ from greenroom.actors.room.events import (
     MemberLeft,
     MemberRenamed,
     MemberWentOffline,
+    RealtimeTokenIssued,
     RoomCreated,
     RoomEnded,
     RoomEvent,
@@ -260,6 +263,7 @@ def apply(room: Room, event: RoomEvent) -> None:
             del room.members[event.player_id]
             actions.forget_member(room, event.player_id, event.at)
             updates.forget_sender(room, event.player_id)
+            tokens.revoke(room, event.player_id)
         case HostChanged():
             room.host_id = event.player_id
         case MemberWentOffline():
@@ -268,6 +272,8 @@ def apply(room: Room, event: RoomEvent) -> None:
             room.members[event.player_id].offline_since = None
         case MemberRenamed():
             room.members[event.player_id].player_name = event.player_name
+        case RealtimeTokenIssued():
+            tokens.issue(room, event)
         case RoomPasswordSet():
             room.password_hash = event.password_hash
         case RoomEnded():

@@ -107,6 +107,17 @@ class Result(msgspec.Struct, frozen=True):
     processed_at: int
 
 
+class RealtimeToken(msgspec.Struct, kw_only=True):
+    """What a member may connect with, hashed, and the hash of the player token that it needs."""
+
+    token_hash: bytes
+    player_token_hash: bytes
+    player_id: int
+    expires_at: int
+    is_revoked: bool = False
+    """He has left since."""
+
+
 class Room(msgspec.Struct, kw_only=True):
     """A room's whole state."""
 
@@ -142,6 +153,8 @@ class Room(msgspec.Struct, kw_only=True):
     """The kept updates as they were sent, oldest first."""
     kept_bytes: int = 0
     """Bytes of all kept updates' data."""
+    tokens: list[RealtimeToken] = []
+    """For realtime connections, oldest first."""
 
     @property
     def is_active(self) -> bool:

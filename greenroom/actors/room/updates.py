@@ -50,20 +50,31 @@ def decide_send(
     target_ids = find_targets(room, command.player_id, command.targets)
     if not target_ids:
         return (), Sent((), ())
+    sender_id = command.player_id
+    event = sent_to(
+        room, sender_id, target_ids, command.update_type, command.data, limits=limits, now=now
+    )
+    ids = tuple(update_id(room.room_id, sender_id, d) for d in event.deliveries)
+    return (event,), Sent(ids, target_ids)
+
+
+def sent_to(
+    room: Room,
+    sender_id: int,
+    target_ids: tuple[int, ...],
+    update_type: str,
+    data: bytes,
+    *,
+    limits: RoomLimits,
+    now: int,
+) -> UpdatesSent:
+    """Return an update for each of these members, of whom there is one at least."""
     deliveries = tuple(
-        _delivery(room, command.player_id, target_id, room.last_number + place)
+        _delivery(room, sender_id, target_id, room.last_number + place)
         for place, target_id in enumerate(target_ids, 1)
     )
-    event = UpdatesSent(
-        command.player_id,
-        command.update_type,
-        command.data,
-        deliveries,
-        _kept_from(room, len(deliveries), len(command.data), limits),
-        now,
-    )
-    ids = tuple(update_id(room.room_id, command.player_id, d) for d in deliveries)
-    return (event,), Sent(ids, target_ids)
+    kept_from = _kept_from(room, len(deliveries), len(data), limits)
+    return UpdatesSent(sender_id, update_type, data, deliveries, kept_from, now)
 
 
 def poll(room: Room, command: PollUpdates) -> UpdatesPage:

@@ -1,0 +1,121 @@
+"""Realtime tokens: minted for members, and whom they let in.
+
+A token is the room's id and 128 random bits, all in hex, so that it names the room that knows it.
+It is bound to the player token that it was asked for with: the player himself says whether that
+one is still good, so that a rotation, and a ban, end it in the same moment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.flows.rooms import tell_room
+from greenroom.actors.flows.world import World
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
+from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.player.messages import (
+    Authenticate,
+    DescribePlayer,
+    Heartbeat,
+    InvalidPlayerToken,
+    PlayerIsBanned,
+    PlayerNotFound,
+)
+from greenroom.actors.player.tokens import hash_token
+from greenroom.actors.room.channel import AdmitToken, IssueToken, TokenHolder
+from greenroom.actors.room.messages import NoteSignOfLife, RoomRole
+from greenroom.actors.room.refusals import NotRealtime, TokenInvalidated, TokenUnknown
+
+SECRET_BYTES: Final = 16
+_ROOM_ID_DIGITS: Final = 32
+_TOKEN: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+class MintedToken(msgspec.Struct, frozen=True):
+    """A new token, and who may connect with it."""
+
+    token: str
+    room_id: str
+    holder: TokenHolder
+
+
+class Admission(msgspec.Struct, frozen=True):
+    """Whom a token has let in, and the room to speak to."""
+
+    room: Ref[RoomRole]
+    room_id: str
+    player_id: int
+    player_name: str
+
+
+async def mint_token(world: World, player_id: int, player_token_hash: bytes) -> MintedToken:
+    """Give a member of a realtime room a token to connect with, durably.
+
+    Args:
+        world: where he plays.
+        player_id: who he is.
+        player_token_hash: of the player token that he called with.
+
+    Raises:
+        NotRealtime: he is in no room, or in one without realtime.
+        ActorUnavailable: there is no token.
+
+    Cancellation: there is no token; once there is one, it is returned.
+    """
+    room = world.rooms.of(player_id, NotRealtime)
+    room_id: str = room.key
+    token = room_id + os.urandom(SECRET_BYTES).hex()
+    command = IssueToken(player_id, hash_token(token), player_token_hash)
+    return MintedToken(token, room_id, await room.ask(command))
+
+
+async def admit(world: World, token: str) -> Admission:
+    """Return whom a token lets in, and take it as his sign of life.
+
+    Raises:
+        TokenUnknown: nobody's token, or expired.
+        TokenInvalidated: his who has left, or has another player token, or is banned; or the room
+            has ended.
+        ActorUnavailable: it could not be found out.
+
+    Cancellation: nothing has changed.
+    """
+    room_id = token[:_ROOM_ID_DIGITS]
+    if _TOKEN.fullmatch(token) is None or world.rooms.index.game_of(room_id) is None:
+        raise TokenUnknown
+    room = world.rooms.directory.ref(room_id)
+    try:
+        admitted = await room.ask(AdmitToken(hash_token(token)))
+    except ActorStopped:
+        raise TokenUnknown from None
+    player = world.players.ref(admitted.player_id)
+    try:
+        await player.ask(Authenticate(admitted.game_id, admitted.player_token_hash))
+        record = await player.ask(DescribePlayer())
+    except (InvalidPlayerToken, PlayerIsBanned, PlayerNotFound, ActorStopped):
+        raise TokenInvalidated from None
+    if not is_seated(world, room_id, admitted.player_id):
+        raise TokenInvalidated
+    note_sign_of_life(world, admitted.player_id)
+    return Admission(room, room_id, admitted.player_id, record.player_name)
+
+
+def is_seated(world: World, room_id: str, player_id: int) -> bool:
+    """Return whether a player has his seat in this room, as of now."""
+    return world.rooms.index.room_of(player_id) == room_id
+
+
+def note_sign_of_life(world: World, player_id: int) -> None:
+    """Take note that a connected player was heard of; cheap, but not meant for every frame."""
+    player = world.players.active(player_id)
+    try:
+        if player is not None:
+            player.tell(Heartbeat())
+    except ActorUnavailable:
+        return
+    if world.rooms.index.is_offline(player_id):
+        tell_room(world, player_id, NoteSignOfLife(player_id))

@@ -1,0 +1,90 @@
+"""What a room needs of its members' open connections; the transport implements it.
+
+Nothing here waits or fails. Who has no connection simply hears nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+
+class Receive(msgspec.Struct, frozen=True, gc=False):
+    """Something that a member said; `data` is JSON."""
+
+    command: str
+    data: bytes
+    sender_id: int
+    sender_name: str
+    is_host: bool
+
+
+class Happened(msgspec.Struct, frozen=True):
+    """Something that happened in the room: an event's name, and what there is to know."""
+
+    event: str
+    data: Mapping[str, Any]
+
+
+class Accepted(msgspec.Struct, frozen=True, gc=False):
+    """A member's own message has reached so many, himself not counted."""
+
+    command: str
+    target_count: int
+
+
+Message = Receive | Happened
+"""What members are told, and told again when they come back and ask for what they missed."""
+
+
+class Connections(Protocol):
+    """The open connections of all rooms' members."""
+
+    def connected(self, room_id: str) -> Container[int]:
+        """Return the members who have an open connection, as it is kept up to date."""
+        ...
+
+    def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
+        """Tell some members something."""
+        ...
+
+    def push_all(self, room_id: str, message: Message) -> None:
+        """Tell everybody something."""
+        ...
+
+    def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
+        """Tell a sender what became of his message."""
+        ...
+
+    def part(self, room_id: str, player_id: int) -> None:
+        """Close the connection of somebody who is no member any more."""
+        ...
+
+    def end(self, room_id: str) -> None:
+        """Close all connections of a room that is over."""
+        ...
+
+
+class NoConnections:
+    """Where nobody can connect: `Connections` of a world without a realtime port."""
+
+    def connected(self, room_id: str) -> Container[int]:  # noqa: ARG002
+        """Return nobody."""
+        return ()
+
+    def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
+        """Tell nobody."""
+
+    def push_all(self, room_id: str, message: Message) -> None:
+        """Tell nobody."""
+
+    def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
+        """Tell nobody."""
+
+    def part(self, room_id: str, player_id: int) -> None:
+        """Close nothing."""
+
+    def end(self, room_id: str) -> None:
+        """Close nothing."""

@@ -1,0 +1,472 @@
+"""One connection of the control channel, in one task: handshake, token, then messages to its end.
+
+What ends it: the client's close; a broken protocol or too big a message; the room (see `hub.py`);
+silence, and a client that does not read (`look`, `put`); a stop of the server. After a close frame
+of ours the other side has `close_seconds_max` to see it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from typing import Final
+
+import trio
+
+from greenroom.actors.flows import realtime
+from greenroom.actors.flows.realtime import Admission
+from greenroom.actors.flows.world import World
+from greenroom.actors.kernel.errors import ActorUnavailable, Refused
+from greenroom.actors.room.channel import SendMessage
+from greenroom.actors.room.ports import Happened
+from greenroom.actors.room.refusals import TokenInvalidated, TokenUnknown
+from greenroom.sender import Sender
+from greenroom.transport.frames import PING, TEXT, encode_frame
+from greenroom.transport.handshake import HEAD_BYTES_MAX, NotAnOpening, Opening, read_opening
+from greenroom.transport.hub import Hub, Replay
+from greenroom.transport.messages import (
+    MALFORMED,
+    ClientKind,
+    Malformed,
+    Send,
+    encode,
+    encode_connected,
+    encode_heartbeat_ack,
+    read,
+)
+from greenroom.transport.options import RealtimeOptions
+from greenroom.transport.rates import Allowance
+from greenroom.transport.session import NORMAL, Phase, Session
+from greenroom.transport.tls import TlsBroken, TlsCodec
+from greenroom.transport.watch import Watch
+
+RECEIVE_BYTES: Final = 16 << 10
+LINGER_BYTES_MAX: Final = 1 << 20
+"""How much is read after the last frame before the peer has had its chance to see it."""
+
+POLICY: Final = 1008
+GOING_AWAY: Final = 1001
+SERVER_ERROR: Final = 1011
+OVERLOAD: Final = 1013
+
+TOKEN_REQUIRED: Final = "Token required"  # noqa: S105 - a text
+_PING: Final = encode_frame(PING, b"")
+
+
+class _Lost(Exception):
+    """The peer is gone."""
+
+
+class ConnectionContext:
+    """What all connections of a port share."""
+
+    __slots__ = ("hub", "options", "sender", "watch", "world")
+
+    def __init__(self, options: RealtimeOptions, world: World, hub: Hub) -> None:
+        """Share these, and make a sender and a watch."""
+        self.options = options
+        self.world = world
+        self.hub = hub
+        self.sender = Sender()
+        limits = (
+            options.inactive_seconds_max,
+            options.ping_seconds,
+            options.pong_seconds_max,
+            options.close_seconds_max,
+        )
+        self.watch = Watch(min(limits))
+
+
+class Connection:
+    """Serves one connection; a `Link` of the hub, `Watched`, and `Flushable`."""
+
+    __slots__ = (
+        "_alive_until",
+        "_allowance",
+        "_closed_at",
+        "_context",
+        "_heard_at",
+        "_is_over",
+        "_is_pinged",
+        "_member",
+        "_needs_task",
+        "_out",
+        "_out_bytes",
+        "_overdue",
+        "_room_allowance",
+        "_session",
+        "_socket",
+        "_spoke_at",
+        "_tls",
+        "connection_id",
+        "kind",
+    )
+
+    def __init__(self, context: ConnectionContext, connected: socket.socket) -> None:
+        """Own a non-blocking connected socket; `end` closes it."""
+        options = context.options
+        self._context = context
+        self._socket = connected
+        self._tls = None if options.tls is None else TlsCodec(options.tls)
+        self._session = Session(self._put, options.message_bytes_max)
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._overdue: trio.Event | None = None
+        """While a task sends what the kernel's buffer had no room for."""
+        self._needs_task = False
+        self._is_over = False
+        self._member: Admission | None = None
+        self._allowance = Allowance(options.messages_per_second)
+        self._room_allowance: Allowance | None = None
+        self._heard_at = self._spoke_at = context.watch.now
+        self._closed_at = 0.0
+        self._is_pinged = False
+        self._alive_until = 0.0
+        self.kind = ClientKind.JSON
+        self.connection_id = ""
+
+    async def run(self) -> None:
+        """Serve until it is over.
+
+        Cancellation leaves the socket open, for `end` to close.
+        """
+        try:
+            opening, rest = None, b""
+            with trio.move_on_after(self._context.options.handshake_seconds_max):
+                opening, rest = await self._shake_hands()
+            if opening is not None:
+                self._context.watch.add(self, self._heard_at)
+                await self._admit(opening)
+                await self._converse(rest)
+            await self._linger()
+        except _Lost:
+            return
+
+    def end(self) -> None:
+        """Close it, whatever state it is in; never waits."""
+        self.close(GOING_AWAY, "Server is stopping")
+        self.flush()
+        self._is_over = True
+        self._leave()
+        self._out.clear()
+        if self._overdue is not None:
+            trio.lowlevel.notify_closing(self._socket)
+        self._socket.close()
+
+    def fail(self) -> None:
+        """Close it because of a bug of ours."""
+        self.close(SERVER_ERROR, "Internal server error")
+
+    # What the hub and the watch ask.
+
+    def put(self, frame: bytes) -> None:
+        """See `Link`; a client that lets too much wait is closed."""
+        if self._session.phase is Phase.OPEN:
+            self._put(frame)
+            if self._out_bytes > self._context.options.outbox_bytes_max:
+                self._relieve()
+
+    def close(self, code: int, reason: str) -> None:
+        """See `Link`."""
+        if self._session.phase is Phase.OPEN:
+            self._session.close(code, reason)
+            self._leave()
+            watch = self._context.watch
+            self._closed_at = watch.now
+            watch.add(self, watch.now + self._context.options.close_seconds_max)
+
+    def look(self, now: float) -> float | None:
+        """See `Watched`."""
+        options = self._context.options
+        if self._is_over:
+            return None
+        if self._session.phase is not Phase.OPEN:
+            if now < self._closed_at + options.close_seconds_max:
+                return self._closed_at + options.close_seconds_max
+            self._abort()
+            return None
+        if now >= self._spoke_at + options.inactive_seconds_max:
+            self.close(NORMAL, "Inactive timeout")
+            return None
+        if now >= self._heard_at + options.ping_seconds:
+            if self._is_pinged and now >= (
+                self._heard_at + options.ping_seconds + options.pong_seconds_max
+            ):
+                self._abort()
+                return None
+            if not self._is_pinged:
+                self._is_pinged = True
+                self._put(_PING)
+            due = self._heard_at + options.ping_seconds + options.pong_seconds_max
+        else:
+            due = self._heard_at + options.ping_seconds
+        return min(due, self._spoke_at + options.inactive_seconds_max)
+
+    # Sending.
+
+    def _put(self, data: bytes) -> None:
+        """Send soon, behind everything before."""
+        if not self._out and self._overdue is None:
+            self._context.sender.add(self)
+        self._out.append(data)
+        self._out_bytes += len(data)
+
+    def flush(self) -> bool:
+        """See `Flushable`."""
+        self._send_out()
+        needs_task, self._needs_task = self._needs_task, False
+        return not needs_task
+
+    def _send_out(self) -> None:
+        """Send what the kernel takes now; the rest is for a task, which the next `flush` calls."""
+        if self._overdue is None and self._out:
+            rest = self._send(self._take_out())
+            if rest:
+                self._out.append(rest)
+                self._out_bytes = len(rest)
+                self._overdue = trio.Event()
+                self._needs_task = True
+
+    async def send_rest(self) -> None:
+        """See `Flushable`."""
+        overdue = self._overdue
+        assert overdue is not None
+        try:
+            while self._out:
+                await trio.lowlevel.wait_writable(self._socket)
+                waiting = self._out[0]
+                rest = self._send(waiting)
+                self._out_bytes -= len(waiting) - len(rest)
+                if rest:
+                    self._out[0] = rest
+                elif len(self._out) > 1:
+                    del self._out[0]
+                    data = self._take_out()
+                    self._out, self._out_bytes = [data], len(data)
+                else:
+                    self._out.clear()
+        except (OSError, trio.ClosedResourceError):
+            self._out.clear()
+        finally:
+            self._overdue = None
+            overdue.set()
+
+    def _take_out(self) -> bytes:
+        """Return what waits, in one piece, as it goes over the wire."""
+        out = self._out
+        data = out[0] if len(out) == 1 else b"".join(out)
+        out.clear()
+        self._out_bytes = 0
+        return data if self._tls is None else self._tls.encrypt(data)
+
+    def _send(self, data: bytes) -> bytes:
+        """Send what the kernel takes now; return the rest. A broken connection takes everything."""
+        try:
+            return data[self._socket.send(data) :]
+        except (BlockingIOError, InterruptedError):
+            return data
+        except OSError:  # the connection's own task finds out by itself
+            return b""
+
+    def _relieve(self) -> None:
+        """See whether it is only that no pass of the scheduler has sent anything yet."""
+        self._send_out()
+        if self._out_bytes > self._context.options.outbox_bytes_max:
+            self.close(OVERLOAD, "Overload")
+
+    # Receiving.
+
+    async def _receive(self) -> bytes:
+        """Return what came next.
+
+        Raises:
+            _Lost: nothing more will.
+        """
+        while True:
+            try:
+                await trio.lowlevel.wait_readable(self._socket)
+                data = self._socket.recv(RECEIVE_BYTES)
+                if data and self._tls is not None:
+                    data = self._tls.decrypt(data)
+                    if not data:
+                        continue
+            except (BlockingIOError, InterruptedError):
+                continue
+            except (OSError, trio.ClosedResourceError, TlsBroken):
+                raise _Lost from None
+            if not data:
+                raise _Lost
+            return data
+
+    async def _shake_hands(self) -> tuple[Opening | None, bytes]:
+        """Return what the client brings, and what it has sent behind that.
+
+        None if it does not want a WebSocket; it is answered then.
+        """
+        head = b"" if self._tls is None else await self._shake_tls_hands(self._tls)
+        while b"\r\n\r\n" not in head and len(head) <= HEAD_BYTES_MAX:
+            head += await self._receive()
+        head, end, rest = head.partition(b"\r\n\r\n")
+        try:
+            opening = read_opening(head + end)
+        except NotAnOpening as other:
+            self._put(other.answer)
+            return None, b""
+        self._put(opening.answer)
+        self._session.begin()
+        self.kind = opening.kind
+        return opening, rest
+
+    async def _shake_tls_hands(self, tls: TlsCodec) -> bytes:
+        """Agree on TLS; return what came behind the handshake."""
+        received = b""
+        while True:
+            try:
+                is_done, answer = tls.shake_hands(received)
+                if answer:
+                    self._socket.send(answer)
+                if is_done:
+                    return tls.decrypt(b"")
+                await trio.lowlevel.wait_readable(self._socket)
+                received = self._socket.recv(RECEIVE_BYTES)
+            except (BlockingIOError, InterruptedError):
+                received = b""
+            except (OSError, trio.ClosedResourceError, TlsBroken):
+                raise _Lost from None
+            else:
+                if not received:
+                    raise _Lost
+
+    async def _admit(self, opening: Opening) -> None:
+        """Let the client in, or close with the reason why not."""
+        context, member = self._context, None
+        if opening.token is None:
+            self.close(POLICY, TOKEN_REQUIRED)
+            return
+        try:
+            member = await realtime.admit(context.world, opening.token)
+        except (TokenUnknown, TokenInvalidated) as refusal:
+            self.close(POLICY, str(refusal))
+            return
+        except ActorUnavailable:
+            self.close(OVERLOAD, "Overload")
+            return
+        self.connection_id = os.urandom(16).hex()
+        self._member = member
+        replay = context.hub.attach(member.room_id, member.player_id, self, opening.resume)
+        self._room_allowance = context.hub.allowance(
+            member.room_id, context.options.room_messages_per_second
+        )
+        self._greet(member, replay)
+
+    def _greet(self, member: Admission, replay: Replay | None) -> None:
+        """Say who is connected, then what he missed."""
+        client = "engine" if self.kind is ClientKind.ENGINE else "json"
+        data = {
+            "connection_id": self.connection_id,
+            "player_id": member.player_id,
+            "player_name": member.player_name,
+            "room_id": member.room_id,
+            "client_type": client,
+        }
+        self.put(encode_connected(data))
+        if replay is not None:
+            if replay.missed != 0:
+                self.put(encode(Happened("replay_gap", {"missed": replay.missed}), self.kind))
+            for message in replay.messages:
+                self.put(encode(message, self.kind))
+
+    async def _converse(self, rest: bytes) -> None:
+        """Take messages until the session is over."""
+        session, watch = self._session, self._context.watch
+        session.receive(rest)
+        while True:
+            count = self._take_messages()
+            if session.phase is Phase.OVER:
+                self._leave()
+                return
+            if count:
+                await self._pace(count)
+            data = await self._receive()
+            self._heard_at = watch.now
+            self._is_pinged = False
+            session.receive(data)
+            if self._member is not None:
+                self._note_life(self._member)
+
+    def _take_messages(self) -> int:
+        """Take every message that has come whole; return how many."""
+        session, member, count = self._session, self._member, 0
+        while (message := session.next()) is not None:
+            count += 1
+            if member is not None:
+                self._take(member, *message)
+        if count:
+            self._spoke_at = self._context.watch.now
+        return count
+
+    def _take(self, member: Admission, opcode: int, payload: bytes) -> None:
+        """Do what a message asks for."""
+        try:
+            if opcode != TEXT:
+                raise Malformed
+            wanted = read(payload)
+            if isinstance(wanted, Send):
+                command = SendMessage(member.player_id, wanted.command, wanted.data, wanted.targets)
+                member.room.post(command)
+            elif wanted is not None:
+                self.put(encode_heartbeat_ack(time.time()))
+        except (Malformed, Refused, ActorUnavailable):
+            self.put(MALFORMED)
+
+    async def _pace(self, count: int) -> None:
+        """Wait, if the connection or its room sends too fast."""
+        now = trio.current_time()
+        wait = self._allowance.charge(count, now)
+        if self._room_allowance is not None:
+            wait = max(wait, self._room_allowance.charge(count, now))
+        if wait:
+            await trio.sleep(wait)
+
+    def _note_life(self, member: Admission) -> None:
+        """Take what came as a sign of life, every few seconds."""
+        now, world = self._context.watch.now, self._context.world
+        if now >= self._alive_until or world.player_index.is_offline(member.player_id):
+            self._alive_until = now + self._context.options.alive_seconds
+            realtime.note_sign_of_life(world, member.player_id)
+
+    # The end.
+
+    async def _linger(self) -> None:
+        """Read on for a while: closing on unread bytes would destroy the last frame on its way."""
+        with trio.move_on_after(self._context.options.close_seconds_max):
+            if not self.flush():
+                await self.send_rest()
+            if self._overdue is not None:
+                await self._overdue.wait()
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_WR)
+            left = LINGER_BYTES_MAX
+            while left > 0:
+                await trio.lowlevel.wait_readable(self._socket)
+                with contextlib.suppress(BlockingIOError, InterruptedError):
+                    data = self._socket.recv(RECEIVE_BYTES)
+                    if not data:
+                        return
+                    left -= len(data)
+
+    def _leave(self) -> None:
+        """Take the connection from its room; the seat stays."""
+        member, self._member = self._member, None
+        if member is not None:
+            self._context.hub.detach(member.room_id, member.player_id, self)
+
+    def _abort(self) -> None:
+        """Give the peer up: what waits for it is thrown away, its task ends."""
+        self._is_over = True
+        self._leave()
+        self._out.clear()
+        trio.lowlevel.notify_closing(self._socket)
+        self._socket.close()

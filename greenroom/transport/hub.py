@@ -1,0 +1,229 @@
+"""Who is connected to which room, and the way from a room to its members' connections.
+
+A fan-out is encoded once for each kind of client, and the same bytes go to all. A member who was
+connected once has a place here until he leaves the room: what he misses while his connection is
+down is counted, and the room's last messages are kept, so that he can be given them afterwards.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterable
+from typing import Final, Protocol
+
+import msgspec
+
+from greenroom.actors.room.ports import Accepted, Message, Receive
+from greenroom.transport.messages import ClientKind, encode, encode_sent
+from greenroom.transport.rates import Allowance
+from greenroom.transport.session import NORMAL
+
+LOG_MESSAGES_MAX: Final = 128
+"""Messages that a room keeps for members who come back."""
+LOG_BYTES_MAX: Final = 64 << 10
+"""Bytes of their data, likewise; beyond either the oldest is dropped, and is a gap."""
+
+_NOBODY: Final[frozenset[int]] = frozenset()
+
+
+class Link(Protocol):
+    """A connection, as the hub sees it. Nothing here blocks or raises."""
+
+    kind: ClientKind
+    connection_id: str
+
+    def put(self, frame: bytes) -> None:
+        """Send a frame behind all before."""
+        ...
+
+    def close(self, code: int, reason: str) -> None:
+        """Close it, politely, behind what was put."""
+        ...
+
+
+class _Place:
+    """A member who is connected, or was."""
+
+    __slots__ = ("connection_id", "count", "link")
+
+    def __init__(self) -> None:
+        self.link: Link | None = None
+        self.connection_id = ""
+        """Of his last connection."""
+        self.count = 0
+        """How many messages there were for him since that began."""
+
+
+class _Kept(msgspec.Struct, gc=False):
+    """A message that was sent, and to whom; None is everybody."""
+
+    message: Message
+    player_ids: tuple[int, ...]
+
+
+class _Roster:
+    """The members of one room who are connected, or were."""
+
+    __slots__ = ("allowance", "connected", "log", "log_bytes", "places")
+
+    def __init__(self) -> None:
+        self.places: dict[int, _Place] = {}
+        self.connected: set[int] = set()
+        self.log: deque[_Kept] | None = None
+        self.log_bytes = 0
+        self.allowance: Allowance | None = None
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """What a member missed; `missed` counts what is not kept any more, None if nobody knows."""
+
+    messages: tuple[Message, ...]
+    missed: int | None
+
+
+class Hub:
+    """The open connections of all rooms; implements `Connections` of the room actors."""
+
+    def __init__(self) -> None:
+        """Begin with nobody connected."""
+        self._rosters: dict[str, _Roster] = {}
+        self.sent = 0
+        """Messages of members that were passed on, one for each receiver."""
+
+    # For connections.
+
+    def attach(
+        self, room_id: str, player_id: int, link: Link, resume: tuple[str, int] | None
+    ) -> Replay | None:
+        """Let a member's new connection take the place of any other of his.
+
+        Args:
+            room_id: where he is a member.
+            player_id: who he is.
+            link: the connection.
+            resume: his last connection's id and how many messages he had on it, if he asks for
+                what he missed.
+
+        Returns:
+            What he missed, None if he did not ask.
+        """
+        roster = self._rosters.setdefault(room_id, _Roster())
+        place = roster.places.setdefault(player_id, _Place())
+        if place.link is not None:
+            place.link.close(NORMAL, "Connection replaced")
+        replay = None if resume is None else _replay(roster, player_id, place, *resume)
+        place.link, place.connection_id = link, link.connection_id
+        place.count = 0 if replay is None else len(replay.messages) + (replay.missed != 0)
+        roster.connected.add(player_id)
+        return replay
+
+    def detach(self, room_id: str, player_id: int, link: Link) -> None:
+        """Take note that a connection is gone; his place is kept. Of another's, nothing."""
+        roster = self._rosters.get(room_id)
+        if roster is not None:
+            place = roster.places.get(player_id)
+            if place is not None and place.link is link:
+                place.link = None
+                roster.connected.discard(player_id)
+
+    def allowance(self, room_id: str, per_second: float) -> Allowance:
+        """Return what limits the messages of all members of a room who are connected.
+
+        Args:
+            room_id: where somebody is attached.
+            per_second: how many.
+        """
+        roster = self._rosters[room_id]
+        if roster.allowance is None:
+            roster.allowance = Allowance(per_second)
+        return roster.allowance
+
+    # For rooms; see `Connections`.
+
+    def connected(self, room_id: str) -> Container[int]:
+        """Return the members who have an open connection, as it is kept up to date."""
+        roster = self._rosters.get(room_id)
+        return _NOBODY if roster is None else roster.connected
+
+    def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
+        """Tell some members something."""
+        roster = self._rosters.get(room_id)
+        if roster is None:
+            return
+        targets = tuple(player_ids)
+        _keep(roster, message, targets)
+        plain = engine = b""
+        for player_id in targets:
+            place = roster.places.get(player_id)
+            if place is None:
+                continue
+            place.count += 1
+            link = place.link
+            if link is None:
+                continue
+            if link.kind is ClientKind.JSON:
+                plain = plain or encode(message, ClientKind.JSON)
+                link.put(plain)
+            else:
+                engine = engine or encode(message, ClientKind.ENGINE)
+                link.put(engine)
+            self.sent += 1
+
+    def push_all(self, room_id: str, message: Message) -> None:
+        """Tell everybody something."""
+        roster = self._rosters.get(room_id)
+        if roster is not None:
+            self.push(room_id, roster.places, message)
+
+    def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
+        """Tell a sender what became of his message."""
+        roster = self._rosters.get(room_id)
+        place = None if roster is None else roster.places.get(player_id)
+        if place is not None and place.link is not None:
+            place.link.put(encode_sent(answer))
+
+    def part(self, room_id: str, player_id: int) -> None:
+        """Close the connection of somebody who is no member any more, and forget him."""
+        roster = self._rosters.get(room_id)
+        if roster is None:
+            return
+        place = roster.places.pop(player_id, None)
+        roster.connected.discard(player_id)
+        if place is not None and place.link is not None:
+            place.link.close(NORMAL, "Player disconnect")
+        if not roster.places:
+            del self._rosters[room_id]
+
+    def end(self, room_id: str) -> None:
+        """Close all connections of a room that is over, and forget it."""
+        roster = self._rosters.pop(room_id, None)
+        for place in () if roster is None else roster.places.values():
+            if place.link is not None:
+                place.link.close(NORMAL, "Room cleanup")
+
+
+def _keep(roster: _Roster, message: Message, player_ids: tuple[int, ...]) -> None:
+    """Put a message into the room's log, and drop what is too much."""
+    log = roster.log
+    if log is None:
+        log = roster.log = deque()
+    log.append(_Kept(message, player_ids))
+    roster.log_bytes += _size(message)
+    while len(log) > LOG_MESSAGES_MAX or roster.log_bytes > LOG_BYTES_MAX:
+        roster.log_bytes -= _size(log.popleft().message)
+
+
+def _size(message: Message) -> int:
+    return len(message.data) if isinstance(message, Receive) else 0
+
+
+def _replay(
+    roster: _Roster, player_id: int, place: _Place, connection_id: str, received: int
+) -> Replay:
+    """Return what a member has not had, of which `received` messages on his last connection."""
+    if not connection_id or connection_id != place.connection_id or received > place.count:
+        return Replay((), None)
+    wanted = place.count - received
+    kept = [k.message for k in roster.log or () if player_id in k.player_ids] if wanted else []
+    messages = tuple(kept[-wanted:]) if wanted else ()
+    return Replay(messages, wanted - len(messages))

@@ -1,0 +1,180 @@
+"""The messages in the frames: JSON to what a client wants, and what he is told to frames.
+
+A client of the kind `engine` (or `unity`) cannot read free JSON: `data` is a string, `data_json`.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from greenroom.actors.room.messages import Group
+from greenroom.actors.room.ports import Accepted, Happened, Message
+from greenroom.transport.frames import TEXT, encode_frame
+
+MALFORMED_TEXT: Final = "Failed to process message"
+_NO_DATA: Final = b"{}"
+_GROUPS: Final = {word: Group(word) for word in ("all", "host", "others")}
+
+
+class ClientKind(enum.IntEnum):
+    """How a client wants data."""
+
+    JSON = 0
+    ENGINE = 1
+
+
+CLIENT_KINDS: Final = {"engine": ClientKind.ENGINE, "unity": ClientKind.ENGINE}
+"""By the words in the query; anything else is JSON."""
+
+
+class Heartbeat:
+    """The client wants to be answered."""
+
+
+HEARTBEAT: Final = Heartbeat()
+
+
+class Send(msgspec.Struct, frozen=True, gc=False):
+    """The client has something to say; `data` is JSON."""
+
+    command: str
+    data: bytes
+    targets: Group
+
+
+class Malformed(Exception):
+    """Not JSON, not an object, or a `send` that lacks something."""
+
+
+class _Incoming(msgspec.Struct, gc=False):
+    type: str = ""
+    command: str | None = None
+    data: msgspec.Raw = msgspec.Raw()
+    data_json: str | None = None
+    target: str | None = None
+    target_ids: list[int] | None = None
+
+
+_decode: Final = msgspec.json.Decoder(_Incoming, strict=False).decode
+_decode_any: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_raw: Final = msgspec.json.Decoder(msgspec.Raw).decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def read(text: bytes) -> Send | Heartbeat | None:
+    """Return what a client wants; None for a type that is not known, which is ignored.
+
+    Raises:
+        Malformed: it cannot be understood.
+    """
+    try:
+        incoming = _decode(text)
+    except msgspec.ValidationError:
+        return _read_unfitting(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Malformed from None
+    if incoming.type == "send":
+        return _read_send(incoming)
+    return HEARTBEAT if incoming.type == "heartbeat" else None
+
+
+def _read_unfitting(text: bytes) -> Heartbeat | None:
+    """Judge an object whose fields are not those of a `send`."""
+    try:
+        found = _decode_any(text).get("type")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Malformed from None
+    if found == "send":
+        raise Malformed
+    return HEARTBEAT if found == "heartbeat" else None
+
+
+def _read_send(incoming: _Incoming) -> Send:
+    targets = _GROUPS.get(incoming.target or "")
+    if targets is None:
+        if incoming.target != "specific":
+            raise Malformed
+        targets = Group("specific", frozenset(incoming.target_ids or ()))
+    if incoming.command is None:
+        raise Malformed
+    data = bytes(incoming.data)
+    if incoming.data_json:
+        data = incoming.data_json.strip().encode()
+        try:
+            _decode_raw(data)
+        except (msgspec.DecodeError, RecursionError):
+            raise Malformed from None
+    return Send(incoming.command, data or _NO_DATA, targets)
+
+
+# To clients.
+
+
+class _Sender(msgspec.Struct, gc=False):
+    is_host: bool
+    game_player_id: int
+    player_name: str
+
+
+class _Receive(msgspec.Struct, tag_field="type", tag="receive", gc=False):
+    command: str
+    data: msgspec.Raw
+    sender: _Sender
+
+
+class _ReceiveEngine(msgspec.Struct, tag_field="type", tag="receive", gc=False):
+    command: str
+    data_json: str
+    sender: _Sender
+
+
+def encode(message: Message, kind: ClientKind) -> bytes:
+    """Return the frame that every client of a kind is sent for a message."""
+    if isinstance(message, Happened):
+        return _frame({"type": "event", "event": message.event, "data": message.data})
+    sender = _Sender(message.is_host, message.sender_id, message.sender_name)
+    if kind is ClientKind.ENGINE:
+        return _frame(_ReceiveEngine(message.command, _compact(message.data), sender))
+    return _frame(_Receive(message.command, msgspec.Raw(message.data), sender))
+
+
+def encode_sent(answer: Accepted) -> bytes:
+    """Return the frame that tells a sender how many he has reached."""
+    count = answer.target_count
+    return _frame({"type": "sent", "command": answer.command, "target_count": count})
+
+
+def encode_connected(data: Mapping[str, Any]) -> bytes:
+    """Return the first frame of a connection."""
+    return _frame({"type": "connected", "data": data})
+
+
+def encode_error(text: str) -> bytes:
+    """Return the frame that says what went wrong."""
+    return _frame({"type": "error", "data": {"message": text}})
+
+
+def encode_heartbeat_ack(unix_seconds: float) -> bytes:
+    """Return the answer to a heartbeat, with the time to the millisecond."""
+    seconds, milliseconds = divmod(int(unix_seconds * 1_000), 1_000)
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return _frame({"type": "heartbeat_ack", "timestamp": f"{moment}.{milliseconds:03d}Z"})
+
+
+def _frame(value: object) -> bytes:
+    return encode_frame(TEXT, _encode(value))
+
+
+def _compact(data: bytes) -> str:
+    """Return data as a string of JSON without white space; null becomes an empty object."""
+    if data == b"null":
+        return "{}"
+    return msgspec.json.format(data, indent=-1).decode()
+
+
+MALFORMED: Final = encode_error(MALFORMED_TEXT)

@@ -1,0 +1,39 @@
+"""The bounds of the realtime port, from the settings."""
+
+from __future__ import annotations
+
+import ssl
+
+import msgspec
+
+
+class RealtimeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to listen and what to bear. Sizes in bytes, times in seconds."""
+
+    host: str
+    port: int = 0
+    """0 takes a free one."""
+    tls: ssl.SSLContext | None = None
+    connections_max: int = 10_000
+    connections_per_address_max: int | None = None
+    """By default half of all."""
+    message_bytes_max: int = 64 << 10
+    """Of one message from a client; a larger one closes its connection (1009)."""
+    messages_per_second: float = 200.0
+    """From one connection; it is read more slowly beyond it, after a second's worth at once."""
+    room_messages_per_second: float = 2_000.0
+    """From all members of a room together, likewise."""
+    outbox_bytes_max: int = 256 << 10
+    """What may wait for a client that does not read; beyond it his connection is closed (1013)."""
+    inactive_seconds_max: float = 60.0
+    """Without a message for so long, a connection is closed."""
+    ping_seconds: float = 25.0
+    """A connection silent for so long is pinged."""
+    pong_seconds_max: float = 15.0
+    """One that stays silent for so long after it is dead."""
+    handshake_seconds_max: float = 10.0
+    """For TLS, the request and the token."""
+    close_seconds_max: float = 5.0
+    """How long a closed connection waits for the other side to see it."""
+    alive_seconds: float = 5.0
+    """How often at most a member's frames are noted as his signs of life."""

@@ -1,0 +1,68 @@
+"""TLS without I/O: plain bytes to records and back, so that TLS takes the same way as plain TCP."""
+
+from __future__ import annotations
+
+import ssl
+
+
+class TlsBroken(Exception):
+    """The peer does not speak TLS as agreed; there is no way on."""
+
+
+class TlsCodec:
+    """A server's side of one connection."""
+
+    __slots__ = ("_in", "_out", "_tls")
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        """Begin before the handshake."""
+        self._in = ssl.MemoryBIO()
+        self._out = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._in, self._out, server_side=True)
+
+    def shake_hands(self, received: bytes) -> tuple[bool, bytes]:
+        """Go on with the handshake.
+
+        Args:
+            received: what came from the peer, empty at the start.
+
+        Returns:
+            Whether it is done, and what to send (an alert, too, should it fail the next time).
+
+        Raises:
+            TlsBroken: there is no agreement.
+        """
+        self._in.write(received)
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False, self._out.read()
+        except ssl.SSLError as error:
+            raise TlsBroken(str(error)) from None
+        return True, self._out.read()
+
+    def decrypt(self, received: bytes) -> bytes:
+        """Return what the peer said in these records; nothing, in parts of one.
+
+        Raises:
+            TlsBroken: they are no such records, or the peer has ended TLS.
+        """
+        if received:
+            self._in.write(received)
+        parts: list[bytes] = []
+        try:
+            while part := self._tls.read(1 << 16):
+                parts.append(part)
+        except ssl.SSLWantReadError:
+            return b"".join(parts)
+        except ssl.SSLError as error:
+            if not parts:
+                raise TlsBroken(str(error)) from None
+        if not parts:
+            raise TlsBroken("closed")
+        return b"".join(parts)
+
+    def encrypt(self, data: bytes) -> bytes:
+        """Return records that hold the data, and whatever else is to be sent."""
+        self._tls.write(data)
+        return self._out.read()

@@ -1,0 +1,74 @@
+"""The one task that looks after connections, in place of a timer for each.
+
+Each is looked at when it says that it is due, to the second; so the looks are spread out as the
+connections' own doings are, and none is looked at meanwhile. It also keeps the time that
+connections read: a clock that stands still between two ticks costs nothing to look at.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import trio
+
+TICK_SECONDS = 1.0
+
+
+class Watched(Protocol):
+    """A connection, as the watch sees it."""
+
+    def look(self, now: float) -> float | None:
+        """Do what is due.
+
+        Args:
+            now: trio's time, in seconds.
+
+        Returns:
+            When to look again, None for never.
+        """
+        ...
+
+
+class Watch:
+    """Looks at connections. Bounded by them: each is in here once, closed ones until they are due.
+
+    It ticks faster where a limit is shorter than a few seconds, which tests and nobody else want.
+    """
+
+    def __init__(self, shortest_seconds: float) -> None:
+        """Begin with no connection.
+
+        Args:
+            shortest_seconds: the shortest of all limits that are watched.
+        """
+        self.tick_seconds = min(TICK_SECONDS, shortest_seconds / 4)
+        self.now = 0.0
+        """Trio's time at the last tick."""
+        self._due: dict[int, list[Watched]] = {}
+        self._last_tick = 0
+
+    def add(self, connection: Watched, due: float) -> None:
+        """Look at a connection at a time, or up to two ticks later."""
+        tick = max(self._last_tick + 1, int(due / self.tick_seconds) + 1)
+        self._due.setdefault(tick, []).append(connection)
+
+    async def run(self) -> None:
+        """Tick until cancelled."""
+        while True:
+            self.tick(trio.current_time())
+            await trio.sleep(self.tick_seconds)
+
+    def tick(self, now: float) -> None:
+        """Look at every connection that is due."""
+        self.now = now
+        last, tick = self._last_tick, int(now / self.tick_seconds)
+        self._last_tick = tick
+        if tick - last > len(self._due):  # the first, or after a long pause
+            due = sorted(number for number in self._due if number <= tick)
+        else:
+            due = [number for number in range(last + 1, tick + 1) if number in self._due]
+        for number in due:
+            for connection in self._due.pop(number):
+                again = connection.look(now)
+                if again is not None:
+                    self.add(connection, again)

@@ -1,0 +1,211 @@
+"""What the realtime port answers to a first request, whatever it is."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+
+import pytest
+import trio
+import trio_websocket
+import trustme
+from http_kit import exchange, read_all, replies
+from realtime_kit import Client, open_stage
+
+from greenroom.sockets import ListenError
+from greenroom.transport.handshake import (
+    HEAD_BYTES_MAX,
+    NotAnOpening,
+    Opening,
+    overloaded,
+    read_opening,
+)
+from greenroom.transport.messages import ClientKind
+
+UPGRADE = {
+    "Host": "a",
+    "Upgrade": "websocket",
+    "Connection": "keep-alive, Upgrade",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "Sec-WebSocket-Version": "13",
+}
+
+
+def opening(target: str = "/", **changes: str | None) -> Opening:
+    headers = UPGRADE | {name.replace("_", "-"): text for name, text in changes.items()}
+    lines = [f"{name}: {text}" for name, text in headers.items() if text is not None]
+    return read_opening("\r\n".join([f"GET {target} HTTP/1.1", *lines, "", ""]).encode())
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "text"),
+    [
+        (b"GET /rooms HTTP/1.1\r\nHost: a\r\n\r\n", 404, "Invalid endpoint"),
+        (b"POST / HTTP/1.1\r\nHost: a\r\n\r\n", 404, "Invalid endpoint"),
+        (b"\x16\x03\x01", 400, "Invalid HTTP request"),
+        (b"", 400, "Invalid HTTP request"),
+        (b"GET / HTTP/1.1\r\nUPGRADE: websocket\r\n\r\n", 426, "Invalid WebSocket handshake"),
+    ],
+)
+def test_what_is_no_opening_is_refused(head: bytes, status: int, text: str):
+    with pytest.raises(NotAnOpening) as other:
+        read_opening(head)
+    [reply] = replies(other.value.answer)
+    assert (reply.status, reply.json) == (status, {"success": False, "error": text})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"Connection": "keep-alive"},
+        {"Connection": None},
+        {"Sec_WebSocket_Key": None},
+        {"Sec_WebSocket_Key": "short"},
+        {"Sec_WebSocket_Key": "AAAA"},
+        {"Sec_WebSocket_Version": "8"},
+        {"Sec_WebSocket_Version": None},
+    ],
+)
+def test_a_broken_opening_is_refused(changes: dict[str, str | None]):
+    with pytest.raises(NotAnOpening) as other:
+        opening(**changes)
+    [reply] = replies(other.value.answer)
+    assert reply.json["error"] == "Invalid WebSocket handshake"
+
+
+@pytest.mark.parametrize("target", ["/", "/?client=json"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_the_root_is_there(target: str, method: str):
+    with pytest.raises(NotAnOpening) as other:
+        read_opening(f"{method} {target} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    [reply] = replies(other.value.answer, heads=(0,) if method == "HEAD" else ())
+    assert (reply.status, reply.headers["content-length"]) == (200, "2")
+    assert reply.body == (b"" if method == "HEAD" else b"OK")
+    assert reply.headers["content-type"] == "text/plain; charset=utf-8"
+    assert reply.headers["access-control-allow-origin"] == "*"
+
+
+def test_the_accepted_key_is_that_of_the_standard():
+    answer = opening().answer
+    assert b"\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n" in answer
+    assert b"Sec-WebSocket-Protocol" not in answer
+
+
+def test_no_extension_is_agreed_to():
+    offered = opening(Sec_WebSocket_Extensions="permessage-deflate; client_max_window_bits")
+    assert b"xtensions" not in offered.answer
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "token"),
+    [
+        ("/", {}, None),
+        ("/?token=abc", {}, None),
+        ("/", {"X_Realtime_Token": ""}, None),
+        ("/", {"X_Realtime_Token": "abc"}, "abc"),
+        ("/", {"Sec_WebSocket_Protocol": "greenroom.v1, token.abc"}, "abc"),
+        ("/", {"Sec_WebSocket_Protocol": "greenroom.v1,token."}, None),
+        ("/", {"X_Realtime_Token": "x", "Sec_WebSocket_Protocol": "token.abc"}, "x"),
+    ],
+)
+def test_tokens_come_by_header_or_subprotocol(
+    target: str, changes: dict[str, str | None], token: str | None
+):
+    assert opening(target, **changes).token == token
+
+
+def test_the_servers_choice_of_subprotocols_never_holds_the_token():
+    answer = opening(Sec_WebSocket_Protocol="token.abc, greenroom.v1").answer
+    assert b"Sec-WebSocket-Protocol: greenroom.v1\r\n" in answer
+    assert b"abc" not in answer
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "resume"),
+    [
+        ("", ClientKind.JSON, None),
+        ("?client=json", ClientKind.JSON, None),
+        ("?client=nonsense&resume=", ClientKind.JSON, None),
+        ("?client=engine&resume=ab.7", ClientKind.ENGINE, ("ab", 7)),
+        ("?resume=ab.7&client=unity", ClientKind.ENGINE, ("ab", 7)),
+        ("?resume=ab", ClientKind.JSON, ("", 0)),
+        ("?resume=ab.%C2%B2", ClientKind.JSON, ("", 0)),
+    ],
+)
+def test_the_query_says_what_the_client_is(
+    query: str, kind: ClientKind, resume: tuple[str, int] | None
+):
+    found = opening("/" + query)
+    assert (found.kind, found.resume) == (kind, resume)
+
+
+def test_one_connection_too_many_is_told_when_to_come_back():
+    [reply] = replies(overloaded())
+    assert (reply.status, reply.headers["retry-after"]) == (429, "5")
+    assert reply.json == {"success": False, "error": "Too many requests", "retry_after": 5}
+
+
+# Over sockets.
+
+
+async def test_the_port_answers_whatever_clients_do():
+    async with open_stage() as stage:
+        number = stage.port.port
+        for _ in range(3):
+            [reply] = replies(await exchange(number, b"GET / HT", b"TP/1.1\r\nHost: a\r\n\r\n"))
+            assert reply.body == b"OK"
+            gone = await trio.open_tcp_stream("127.0.0.1", number)
+            gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            await gone.aclose()
+        taken = type(stage.port)(stage.port._options, stage.arena.world, stage.hub)
+        taken.port = number
+        with pytest.raises(ListenError, match="another program"):
+            await taken.run()
+
+
+async def test_a_head_that_does_not_end_is_bounded_and_one_that_does_not_come_is_given_up():
+    async with open_stage(handshake_seconds_max=0.2) as stage:
+        stream = await trio.open_tcp_stream("127.0.0.1", stage.port.port)
+        async with stream:
+            await stream.send_all(b"GET / HTTP/1.1\r\nX: " + b"y" * HEAD_BYTES_MAX)
+            assert b" 400 Bad Request" in await read_all(stream)
+        stream = await trio.open_tcp_stream("127.0.0.1", stage.port.port)
+        async with stream:
+            assert await read_all(stream) == b""
+
+
+async def test_more_connections_than_allowed_are_refused():
+    async with open_stage(connections_max=2, connections_per_address_max=1) as stage:
+        async with stage.connected(0):
+            answer = await exchange(stage.port.port)
+            assert b"429 Too Many Requests" in answer
+
+
+async def test_the_channel_speaks_tls():
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    async with open_stage(tls=context) as stage:
+        url = f"wss://localhost:{stage.port.port}/"
+        clients = []
+        async with trio.open_nursery() as nursery:
+            for number in range(2):
+                headers = [(b"X-Realtime-Token", (await stage.token(number)).encode())]
+                connection = await trio_websocket.connect_websocket_url(
+                    nursery, url, trusting, extra_headers=headers
+                )
+                clients.append(Client(connection))
+                await clients[-1].expect("connected")
+            for size in (1, 70_000):
+                await clients[0].say("x", ["y" * 30] * (size // 40))
+                assert (await clients[1].expect("receive"))["command"] == "x"
+                await clients[0].expect("sent")
+            junk = await trio.open_tcp_stream("localhost", stage.port.port)
+            async with junk:
+                await junk.send_all(b"GET / HTTP/1.1\r\n\r\n")
+                await read_all(junk)
+            for client in clients:
+                await client.connection.aclose()
+            nursery.cancel_scope.cancel()
