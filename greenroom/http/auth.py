@@ -96,6 +96,7 @@ async def _trusted_caller(world: World, texts: TokenTexts, request: Request) -> 
     return TrustedCaller(
         caller.world,
         caller.address,
+        caller.host,
         caller.game,
         caller.game_id,
         caller.player,

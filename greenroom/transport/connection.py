@@ -433,7 +433,7 @@ class Connection:
     def _note_life(self, member: Admission) -> None:
         """Take what came as a sign of life, every few seconds."""
         now, world = self._context.watch.now, self._context.world
-        if now >= self._alive_until or world.player_index.is_offline(member.player_id):
+        if now >= self._alive_until or world.player_index.last_heartbeat(member.player_id) is None:
             self._alive_until = now + self._context.options.alive_seconds
             realtime.note_sign_of_life(world, member.player_id)
 

@@ -157,9 +157,15 @@ async def test_a_room_that_ended_is_known_for_a_while(
     await keeper.let_go()
     with pytest.raises(refusals.RoomInactive):
         await join(arena, guest, room_id)
-    for _ in range(3):
-        await trio.sleep(31)
+    for _ in range(2):  # for as long as its realtime tokens would have been good
+        await trio.sleep(151)
+        with pytest.raises(refusals.RoomInactive):
+            await join(arena, guest, room_id)
         await keeper.let_go()
+    for _ in range(2):
+        await keeper.let_go()
+        await trio.sleep(31)
+    await keeper.let_go()
     with pytest.raises(refusals.RoomNotFound):
         await join(arena, guest, room_id)
     assert room_id in arena.memory.journals.entries, "its history is kept"
@@ -198,7 +204,8 @@ async def test_rooms_come_back_with_their_members(
         assert await RoomKeeper(world).restore() == 1
         assert world.rooms.index.room_of(host.player_id) == room_id
         assert world.rooms.index.room_of(guest.player_id) == room_id
-        assert world.rooms.index.game_of(ended_id) is None
+        assert world.rooms.index.game_of(ended_id) == game.game_id, "it ended just now"
+        assert world.rooms.index.listing_of(ended_id) is None
 
 
 async def test_a_room_that_cannot_be_read_keeps_no_other_from_coming_back(

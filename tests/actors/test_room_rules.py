@@ -52,6 +52,9 @@ TEXTS = {
     refusals.TooManyActions: "Too many unanswered actions in this room",
     refusals.InvalidStatus: "Status must be completed or failed",
     refusals.ActionNotFound: "Action not found or already processed",
+    refusals.NotRealtime: "Player is not in a realtime-enabled room",
+    refusals.TokenUnknown: "Invalid token",
+    refusals.TokenInvalidated: "Token invalidated",
 }
 ABSENT = {refusals.RoomNotFound, refusals.MemberNotFound, refusals.ActionNotFound}
 

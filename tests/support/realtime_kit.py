@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 import trio
 import trio_websocket
 from trio_websocket import WebSocketConnection
@@ -59,12 +60,11 @@ class Client:
 
     async def closed(self) -> tuple[int, str | None]:
         """Wait for the end; return code and reason, and fail at a message."""
-        try:
-            message = await self.connection.get_message()
-        except trio_websocket.ConnectionClosed as error:
-            assert error.reason is not None
-            return error.reason.code, error.reason.reason
-        raise AssertionError(message)
+        with pytest.raises(trio_websocket.ConnectionClosed):
+            raise AssertionError(await self.connection.get_message())
+        reason = self.connection.closed
+        assert reason is not None
+        return reason.code, reason.reason
 
 
 class Stage:

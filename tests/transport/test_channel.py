@@ -136,7 +136,10 @@ async def test_any_json_value_reaches_the_others_and_not_the_sender(data: object
         async with stage.connected(0) as host, stage.connected(1) as guest:
             async with stage.connected(2, "?client=engine") as engine:
                 await host.say("move", data)
-                expected = {"is_host": True, "game_player_id": stage.player_id(0)}
+                expected: dict[str, object] = {
+                    "is_host": True,
+                    "game_player_id": stage.player_id(0),
+                }
                 expected |= {"player_name": "Player 0"}
                 received = {"type": "receive", "command": "move", "sender": expected}
                 assert await guest.take() == {**received, "data": data}
@@ -231,15 +234,15 @@ async def test_a_heartbeat_is_answered_with_the_time_to_the_millisecond():
 
 
 async def test_polling_members_read_what_is_said_and_are_counted():
-    async with open_stage(members=3) as stage:
-        async with stage.connected(0) as host, stage.connected(1) as guest:
-            await host.say("move", [1], "all")
-            await guest.expect("receive")
-            assert (await host.expect("sent"))["target_count"] == 2
-            [update] = (await poll(stage, 2)).updates
-            assert (update.update_type, update.data) == ("move", b"[1]")
-            assert update.from_player_id == stage.player_id(0)
-            assert not (await poll(stage, 1)).updates
+    stage_of_three = open_stage(members=3)
+    async with stage_of_three as stage, stage.connected(0) as host, stage.connected(1) as guest:
+        await host.say("move", [1], "all")
+        await guest.expect("receive")
+        assert (await host.expect("sent"))["target_count"] == 2
+        [update] = (await poll(stage, 2)).updates
+        assert (update.update_type, update.data) == ("move", b"[1]")
+        assert update.from_player_id == stage.player_id(0)
+        assert not (await poll(stage, 1)).updates
 
 
 async def test_updates_of_polling_members_are_stored_and_pushed():
@@ -388,8 +391,8 @@ async def test_a_client_that_sends_too_fast_is_read_more_slowly():
 
 
 async def test_a_dead_peer_is_given_up_and_others_are_pinged():
-    limits = {"ping_seconds": 0.1, "pong_seconds_max": 0.1}
-    async with open_stage(**limits) as stage, stage.connected(0) as alive:
+    pinging = open_stage(ping_seconds=0.1, pong_seconds_max=0.1)
+    async with pinging as stage, stage.connected(0) as alive:
         dead = await trio.open_tcp_stream("127.0.0.1", stage.port.port)
         async with dead:
             await dead.send_all(upgrade(await stage.token(1)))

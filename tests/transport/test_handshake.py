@@ -31,10 +31,10 @@ UPGRADE = {
 }
 
 
-def opening(target: str = "/", **changes: str | None) -> Opening:
+def opening(to: str = "/", **changes: str | None) -> Opening:
     headers = UPGRADE | {name.replace("_", "-"): text for name, text in changes.items()}
     lines = [f"{name}: {text}" for name, text in headers.items() if text is not None]
-    return read_opening("\r\n".join([f"GET {target} HTTP/1.1", *lines, "", ""]).encode())
+    return read_opening("\r\n".join([f"GET {to} HTTP/1.1", *lines, "", ""]).encode())
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_is_no_opening_is_refused(head: bytes, status: int, text: str):
 )
 def test_a_broken_opening_is_refused(changes: dict[str, str | None]):
     with pytest.raises(NotAnOpening) as other:
-        opening(**changes)
+        opening("/", **changes)
     [reply] = replies(other.value.answer)
     assert reply.json["error"] == "Invalid WebSocket handshake"
 
