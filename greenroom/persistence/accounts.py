@@ -108,7 +108,9 @@ _FIRST_PLAYERS = (
     f" ORDER BY player_id LIMIT {_DELETE_PLAYERS})"
 )
 _DELETE_BANS = Statement(f"DELETE FROM bans WHERE {_FIRST_PLAYERS}", INT8)
-_DELETE_SOME_PLAYERS = Statement(f"DELETE FROM players WHERE {_FIRST_PLAYERS} RETURNING 1", INT8)
+_DELETE_SOME_PLAYERS = Statement(
+    f"DELETE FROM players WHERE {_FIRST_PLAYERS} RETURNING player_id", INT8
+)
 _DELETE_GAME = Statement("DELETE FROM games WHERE game_id = $1", INT8)
 
 
@@ -218,25 +220,24 @@ class DatabaseAccounts:
             raise Refused(f"There is no owner with the id {owner_id}")
 
     async def delete_game(
-        self, game_id: int, progress: Callable[[int], None] | None = None
+        self, game_id: int, deleted: Callable[[Sequence[int]], None] | None = None
     ) -> None:
         """Delete a game and all that belongs to it, some players at a time.
 
         Args:
             game_id: which; its actor must be stopped, so that nobody registers meanwhile.
-            progress: called with the number of players deleted so far.
+            deleted: called with the ids of players when they have been deleted.
 
         Raises:
             StorageUnavailable: the database is away, or another server has taken over; what is
                 deleted by then stays so, and the call can be repeated.
         """
-        which, deleted = int8(game_id), 0
+        which = int8(game_id)
         while True:
             bans = Query(_DELETE_BANS, (which,))
             rows = await self._write(_DELETE_SOME_PLAYERS, which, before=bans)
-            deleted += len(rows)
-            if progress is not None:
-                progress(deleted)
+            if deleted is not None:
+                deleted([cast("int", player_id) for (player_id,) in rows])
             if len(rows) < _DELETE_PLAYERS:
                 break
         await self._write(_DELETE_GAME, which)

@@ -11,6 +11,7 @@ from world_kit import (
     Arena,
     Memory,
     add_game,
+    identify,
     open_arena,
     open_world,
     register,
@@ -27,7 +28,7 @@ from greenroom.actors.flows.identify import (
     identify_admin,
     identify_game,
 )
-from greenroom.actors.flows.sweep import sweep
+from greenroom.actors.flows.rooms import NewRoom, create_room
 from greenroom.actors.game.messages import (
     DescribeGame,
     GameNameRefused,
@@ -35,6 +36,8 @@ from greenroom.actors.game.messages import (
     ReadGameDocument,
 )
 from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.room import codec
+from greenroom.actors.room.events import RoomEnded
 
 
 @pytest.fixture
@@ -116,11 +119,35 @@ async def test_a_deleted_game_is_gone_with_its_keys_and_players(
     assert not await identify_admin(arena.game, arena.keys.api_private_token)
     with pytest.raises(GameNotFound):
         await delete_game(arena.world, arena.game.game_id)
-    await trio.sleep(150)
-    for _ in range(3):
-        await sweep(arena.world)
-        await trio.sleep(31)
     assert arena.world.players.active(new.player_id) is None
+    assert len(arena.world.players) == 0
+
+
+async def test_a_deleted_games_rooms_end_and_another_games_go_on(
+    autojump_clock: MockClock, arena: Arena
+):
+    other, keys = await add_game(arena.world, "Other")
+    neighbours = Arena(arena.world, arena.memory, other, keys)
+    rooms = [await _open_room(playing) for playing in (arena, neighbours)]
+    await delete_game(arena.world, arena.game.game_id)
+    index = arena.world.rooms.index
+    assert [index.listing_of(room_id) is None for room_id in rooms] == [True, False]
+    last = codec.event_of(arena.memory.journals.entries[rooms[0]][-1])
+    assert last == RoomEnded("game_deleted", arena.world.clock.now())
+
+
+async def _open_room(arena: Arena) -> str:
+    player = await identify(arena, (await register(arena)).token)
+    wanted = NewRoom(
+        room_name=None,
+        password=None,
+        max_players=2,
+        host_switch=False,
+        realtime=False,
+        rules=b"{}",
+        player_data=b"{}",
+    )
+    return (await create_room(arena.world, arena.game.game, player.player, wanted)).room_id
 
 
 async def test_a_game_that_could_not_be_deleted_is_there_still(

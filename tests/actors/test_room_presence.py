@@ -95,7 +95,10 @@ def test_without_host_switch_a_silent_host_keeps_his_role_until_his_seat_is_over
     kit.hear(GUEST)
     assert kit.room.host_id == HOST
 
-    assert kit.wait(300) == [RoomEnded("host_left", NOW + 300)]
+    assert kit.wait(300) == [
+        MemberLeft(HOST, "stale", NOW + 300),
+        RoomEnded("host_left", NOW + 300),
+    ]
 
 
 def test_several_seats_that_run_out_together_end_the_room_last():
@@ -105,6 +108,7 @@ def test_several_seats_that_run_out_together_end_the_room_last():
 
     assert kit.wait(300) == [
         MemberLeft(THIRD, "stale", NOW + 300),
+        MemberLeft(HOST, "stale", NOW + 300),
         RoomEnded("host_left", NOW + 300),
     ]
 

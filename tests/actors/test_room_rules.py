@@ -12,11 +12,13 @@ from greenroom.actors.kernel.errors import NotFound, Refused
 from greenroom.actors.room import refusals, rules, views
 from greenroom.actors.room.events import (
     HostChanged,
+    LeaveReason,
     MemberJoined,
     MemberLeft,
     MemberRenamed,
     NewMember,
     RoomEnded,
+    RoomEvent,
     RoomPasswordSet,
 )
 from greenroom.actors.room.messages import JoinRoom, KickMember
@@ -230,16 +232,16 @@ def test_the_hosts_role_goes_to_the_member_online_who_joined_first():
 def test_the_room_ends_with_its_host_where_the_role_cannot_pass():
     kit = RoomKit(host_switch=False)
     kit.join(GUEST)
-    assert kit.leave(HOST) == [RoomEnded("host_left", NOW)]
+    assert kit.leave(HOST) == _left_and_ended("left")
     assert not kit.room.is_active
     assert not kit.room.members
 
     kit = RoomKit()
     kit.join(GUEST)
     kit.silence(GUEST)
-    assert kit.leave(HOST) == [RoomEnded("host_left", NOW)]
+    assert kit.leave(HOST) == _left_and_ended("left")
 
-    assert RoomKit().leave(HOST) == [RoomEnded("host_left", NOW)]
+    assert RoomKit().leave(HOST) == _left_and_ended("left")
 
 
 def test_who_is_put_out_is_not_asked_whether_he_may_leave():
@@ -248,7 +250,7 @@ def test_who_is_put_out_is_not_asked_whether_he_may_leave():
 
     assert kit.put_out(GUEST) == [MemberLeft(GUEST, "banned", NOW)]
     assert kit.put_out(GUEST) == []
-    assert kit.put_out(HOST) == [RoomEnded("host_left", NOW)]
+    assert kit.put_out(HOST) == _left_and_ended("banned")
 
 
 def test_the_host_kicks_whom_he_likes():
@@ -347,3 +349,8 @@ def test_a_kick_names_whom_it_is_for():
     kit = RoomKit()
     kit.join(GUEST)
     assert rules.decide_kick(kit.room, KickMember(HOST, GUEST), NOW + 1).at == NOW + 1
+
+
+def _left_and_ended(reason: LeaveReason) -> list[RoomEvent]:
+    """The journal says why the host left, and that the room ended with it."""
+    return [MemberLeft(HOST, reason, NOW), RoomEnded("host_left", NOW)]

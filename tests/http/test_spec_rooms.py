@@ -570,3 +570,22 @@ def test_rooms_survive_a_kill_with_members_actions_updates_and_cursors(tmp_path:
         assert server.stop() == 0
     finally:
         server.kill()
+
+
+def test_after_its_game_was_deleted_every_call_is_unauthorized(server: ServerProcess):
+    api = Api(server.address, server.new_game("doomed"))
+    _, host = api.register("Ada")
+    created = api.call("POST", f"{AREA}/create", {}, player=host)
+    assert created.status == 200
+    gone = call(socket_path(server.data_dir), DeleteGame(game_id=api.game.game_id))
+    assert gone.players == 1
+    for method, path in [
+        ("GET", f"{AREA}/current"),
+        ("POST", f"{AREA}/players/heartbeat"),
+        ("POST", f"{AREA}/list"),
+    ]:
+        reply = api.call(method, path, player=host)
+        refused(reply, 401, "Invalid API token")
+    other = Api(server.address, server.new_game("other"))
+    reply = other.call("GET", f"{AREA}/current", player=host)
+    refused(reply, 401, "Invalid player token")

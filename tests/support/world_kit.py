@@ -283,7 +283,7 @@ class Memory:
         )
 
     async def delete_game(
-        self, game_id: int, progress: Callable[[int], None] | None = None
+        self, game_id: int, deleted: Callable[[Sequence[int]], None] | None = None
     ) -> None:
         if self.away:
             raise StorageUnavailable("the database is away")
@@ -291,8 +291,8 @@ class Memory:
         for player_id in gone:
             del self.players[player_id]
         del self.all_games[game_id]
-        if progress is not None:
-            progress(len(gone))
+        if deleted is not None:
+            deleted(gone)
 
     def _sorted(self) -> list[Player]:
         return [self.players[player_id] for player_id in sorted(self.players)]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
+from greenroom.actors.flows.rooms import end_rooms_of
 from greenroom.actors.flows.world import World
 from greenroom.actors.game.actor import GameActor
 from greenroom.actors.game.messages import (
@@ -108,9 +109,11 @@ async def set_plan(world: World, owner_id: int, plan: Plan) -> None:
 async def delete_game(
     world: World, game_id: int, progress: Callable[[int], None] | None = None
 ) -> None:
-    """Close a game, then delete it with all its players. Its keys are good for nothing at once.
+    """Close a game, end its rooms, then delete it with all its players.
 
-    Players of it who are in memory find no rows any more, go stale and leave.
+    Its keys and its players' tokens are good for nothing at once, and its players leave memory. A
+    call that was under way may still open a room until its player is gone, so rooms are ended
+    twice.
 
     Args:
         world: where.
@@ -123,9 +126,21 @@ async def delete_game(
 
     Cancellation: the same.
     """
+    deleted = 0
+
+    def forget(player_ids: Sequence[int]) -> None:
+        nonlocal deleted
+        deleted += len(player_ids)
+        for player_id in player_ids:
+            world.players.discard(player_id)
+        if progress is not None:
+            progress(deleted)
+
     try:
         await world.games.ref(game_id).ask(CloseGame())
-        await world.accounts.delete_game(game_id, progress)
+        await end_rooms_of(world, game_id)
+        await world.accounts.delete_game(game_id, forget)
+        await end_rooms_of(world, game_id)
     except ActorStopped:
         raise GameNotFound from None
     finally:

@@ -91,12 +91,12 @@ class Accounts(Protocol):
         ...
 
     async def delete_game(
-        self, game_id: int, progress: Callable[[int], None] | None = None
+        self, game_id: int, deleted: Callable[[Sequence[int]], None] | None = None
     ) -> None:
         """Delete a game and all that belongs to it, in batches.
 
         Args:
             game_id: which.
-            progress: called with the number of players deleted so far.
+            deleted: called with the ids of players when they have been deleted.
         """
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from itertools import islice
 from typing import Final
 
@@ -15,9 +16,10 @@ from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.messages import DescribePlayer, PlayerRole
-from greenroom.actors.room.events import NewMember
+from greenroom.actors.room.events import EndReason, NewMember
 from greenroom.actors.room.messages import (
     CreateRoom,
+    EndRoom,
     JoinRoom,
     NoteSilence,
     PutOut,
@@ -162,6 +164,31 @@ async def find_rooms(world: World, game_id: int, search: str, limit: int) -> lis
             return list(found.values())
         after = places[-1]
         await trio.lowlevel.checkpoint()
+
+
+async def end_room(world: World, room_id: str, reason: EndReason) -> None:
+    """End a room, durably, whoever is in it.
+
+    Raises:
+        RoomNotFound: there is no such room, or it has ended.
+        ActorUnavailable: it may not have ended.
+
+    Cancellation: it has not ended; once it has, this returns.
+    """
+    try:
+        if not await world.rooms.directory.ref(room_id).ask(EndRoom(reason)):
+            raise RoomNotFound
+    except ActorStopped:
+        raise RoomNotFound from None
+
+
+async def end_rooms_of(world: World, game_id: int) -> None:
+    """End all rooms of a game; raises ActorUnavailable when some may not have ended."""
+    index = world.rooms.index
+    for room_id in list(world.rooms.directory.keys()):
+        if index.game_of(room_id) == game_id:
+            with suppress(RoomNotFound):
+                await end_room(world, room_id, "game_deleted")
 
 
 async def put_out(world: World, player_id: int) -> None:

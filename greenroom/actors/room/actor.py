@@ -44,6 +44,7 @@ from greenroom.actors.room.messages import (
     CompleteAction,
     CreateRoom,
     DescribeRoom,
+    EndRoom,
     JoinRoom,
     KeepSeat,
     KickMember,
@@ -225,6 +226,12 @@ class RoomActor(Actor[RoomRole]):
         """End."""
         event = rules.decide_stop(self._room, command.player_id, self._clock.now())
         return self._changed(None, (event,))
+
+    @handles(EndRoom)
+    def end(self, command: EndRoom) -> Changed[bool]:
+        """End, whoever is here."""
+        events = rules.decide_end(self._room, command.reason, self._clock.now())
+        return self._changed(bool(events), events)
 
     # What members see and set.
 

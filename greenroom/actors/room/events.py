@@ -13,7 +13,8 @@ import msgspec
 from greenroom.actors.kernel.message import Event
 
 LeaveReason = Literal["left", "kicked", "stale", "banned"]
-EndReason = Literal["stopped", "host_left", "idle"]
+EndReason = Literal["stopped", "host_left", "idle", "game_deleted"]
+"""`stopped`: by the host, or by an operator."""
 ActionStatus = Literal["completed", "failed"]
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from greenroom.actors.kernel.journal import Snapshot
 from greenroom.actors.kernel.message import Command
-from greenroom.actors.room.events import ActionStatus, LeaveReason, NewMember
+from greenroom.actors.room.events import ActionStatus, EndReason, LeaveReason, NewMember
 
 GroupWord = Literal["all", "host", "others", "specific"]
 
@@ -205,6 +205,12 @@ class StopRoom(Command[RoomRole, None], frozen=True):
     """End the room. Refused: NotInAnyGameRoom, OnlyHostStops."""
 
     player_id: int
+
+
+class EndRoom(Command[RoomRole, bool], frozen=True):
+    """End the room, whoever is in it; answers whether it had not ended yet."""
+
+    reason: EndReason
 
 
 class KickMember(Command[RoomRole, None], frozen=True):

@@ -55,13 +55,16 @@ def decide_departure(
 ) -> tuple[RoomEvent, ...]:
     """Free a member's seat. The host's role goes on to the member online who joined first.
 
-    Where it cannot (no `host_switch`, or nobody else online) the room ends for everybody.
+    Where it cannot (no `host_switch`, or nobody else online) the room ends for everybody; the
+    journal says of the host, too, why he left.
     """
     left = MemberLeft(player_id, reason, now)
     if player_id != room.host_id:
         return (left,)
     heir = _heir(room, player_id) if room.host_switch else None
-    return (RoomEnded("host_left", now),) if heir is None else (HostChanged(heir, now), left)
+    if heir is None:
+        return (left, RoomEnded("host_left", now))
+    return (HostChanged(heir, now), left)
 
 
 def decide_time(room: Room, limits: RoomLimits, now: int) -> tuple[RoomEvent, ...]:

@@ -10,6 +10,7 @@ command comes to; it changes nothing. `apply` changes the room by one event and 
     PutOut           the same, or none
     KickMember       MemberLeft                                 not in it, not host, oneself, who
     StopRoom         RoomEnded                                  not in it, not host
+    EndRoom          RoomEnded, or none
     SetRoomPassword  RoomPasswordSet                            not in it, not host
     RenameMember     MemberRenamed, or none
     SendActions …    see actions.py
@@ -30,6 +31,7 @@ from greenroom.actors.room import actions, presence, tokens, updates
 from greenroom.actors.room.events import (
     ActionProcessed,
     ActionsSent,
+    EndReason,
     HostChanged,
     MemberCameBack,
     MemberJoined,
@@ -184,6 +186,11 @@ def decide_stop(room: Room, player_id: int, now: int) -> RoomEnded:
     if player_id != room.host_id:
         raise OnlyHostStops
     return RoomEnded("stopped", now)
+
+
+def decide_end(room: Room, reason: EndReason, now: int) -> tuple[RoomEnded, ...]:
+    """End the room for those who stand above it: operators, and the end of its game."""
+    return (RoomEnded(reason, now),) if room.is_active else ()
 
 
 def decide_password(
