@@ -10,6 +10,10 @@ from typing import Any, NamedTuple
 import pytest
 from server_kit import Api, Reply, ServerProcess
 
+from greenroom.control.client import call
+from greenroom.control.messages import DeleteGame
+from greenroom.control.protocol import socket_path
+
 AREA = "/api/game_room.php"
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 HEX = re.compile(r"[0-9a-f]{32}")
@@ -581,7 +585,7 @@ def test_after_its_game_was_deleted_every_call_is_unauthorized(server: ServerPro
     assert gone.players == 1
     for method, path in [
         ("GET", f"{AREA}/current"),
-        ("POST", f"{AREA}/players/heartbeat"),
+        ("POST", f"{AREA}/heartbeat"),
         ("POST", f"{AREA}/list"),
     ]:
         reply = api.call(method, path, player=host)
