@@ -215,7 +215,14 @@ class _Server:
             conninfo=self.conninfo,
             tree=lambda: self.root(),  # noqa: PLW0108 - set after the office is built
             settings=self._settings,
+            restore_rooms=self._restore_rooms,
         )
+
+    async def _restore_rooms(self) -> None:
+        """Bring rooms to memory for a command; a server's keeper has done it."""
+        if self._fronts is None:
+            assert self._parts is not None
+            await RoomKeeper(self._parts.world).restore()
 
     def ready(self) -> Ready:
         """Return the addresses, and the first game if this start has made it."""
@@ -235,19 +242,19 @@ class _Server:
         )
 
     def _children(self, parts: _Parts) -> list[ChildSpec]:
-        """Return the parts in starting order; a command needs the first three alone."""
+        """Return the parts in starting order; a command needs the first four alone."""
         stop_seconds = self._settings.stop_seconds_max
         children = [
             ChildSpec("storage", parts.storage, shutdown_seconds=stop_seconds),
             ChildSpec("games", parts.games),
             ChildSpec("players", parts.players),
+            ChildSpec("rooms", parts.rooms),
         ]
         if self._fronts is None:
             return children
         office, path = self.office(), socket_path(self._settings.data_dir)
         return [
             *children,
-            ChildSpec("rooms", parts.rooms),
             ChildSpec("leaderboards", parts.world.leaderboards),
             ChildSpec("room keeper", RoomKeeper(parts.world), shutdown_seconds=stop_seconds),
             ChildSpec("journal cutter", JournalCutter(parts.world)),

@@ -20,6 +20,7 @@ from greenroom.cli.look import config, doctor, tree
 from greenroom.cli.output import say_json
 from greenroom.cli.owners import owner
 from greenroom.cli.players import player
+from greenroom.cli.rooms import room
 from greenroom.cli.serve import serve
 
 EXIT_FAILURE = 1
@@ -38,7 +39,7 @@ def cli() -> None:
     """
 
 
-for _command in (serve, game, owner, player, db, config, tree, doctor):
+for _command in (serve, game, owner, player, room, db, config, tree, doctor):
     cli.add_command(_command)
 
 

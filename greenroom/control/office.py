@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -20,3 +20,5 @@ class Office(msgspec.Struct, frozen=True, kw_only=True):
     tree: Callable[[], TreeNode]
     """Draws the supervision tree as it stands."""
     settings: Settings
+    restore_rooms: Callable[[], Awaitable[object]]
+    """Brings all rooms to memory where no server has done so already."""

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -22,7 +21,7 @@ from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
 from greenroom.actors.player import messages as player_messages
 from greenroom.actors.player.messages import DescribePlayer, PlayerView
 from greenroom.actors.player.rules import view
-from greenroom.control import messages
+from greenroom.control import messages, room_messages, rooms
 from greenroom.control.errors import OperationRefused
 from greenroom.control.first_game import (
     LOCAL_OWNER,
@@ -32,6 +31,7 @@ from greenroom.control.first_game import (
 )
 from greenroom.control.messages import PAGE_PLAYERS_MAX, Operation
 from greenroom.control.office import Office
+from greenroom.control.times import utc_text
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import database_status
 
@@ -105,8 +105,8 @@ async def list_games(office: Office, _: messages.ListGames) -> messages.Games:
                 name=game.name,
                 owner=game.owner_name,
                 plan=game.plan,
-                created_at=_time(game.created_at),
-                updated_at=_time(game.updated_at),
+                created_at=utc_text(game.created_at),
+                updated_at=utc_text(game.updated_at),
             )
             for game in games
         ]
@@ -121,8 +121,8 @@ async def show_game(office: Office, ask: messages.ShowGame) -> messages.GameDeta
         name=game.name,
         owner=game.owner_name,
         plan=game.plan,
-        created_at=_time(game.created_at),
-        updated_at=_time(game.updated_at),
+        created_at=utc_text(game.created_at),
+        updated_at=utc_text(game.updated_at),
         data=msgspec.Raw(game.data),
     )
 
@@ -157,6 +157,7 @@ async def delete_game(office: Office, ask: messages.DeleteGame) -> messages.Dele
         nonlocal players
         players = deleted
 
+    await office.restore_rooms()
     try:
         await game_flows.delete_game(office.world, _id(ask.game_id, "game"), count)
     except GameNotFound:
@@ -280,7 +281,7 @@ def _keys(game_id: int, name: str, owner: str, keys: game_flows.GameKeys) -> mes
 
 
 def _owner(owner: game_messages.Owner) -> messages.Owner:
-    return messages.Owner(owner.owner_id, owner.name, owner.plan, _time(owner.created_at))
+    return messages.Owner(owner.owner_id, owner.name, owner.plan, utc_text(owner.created_at))
 
 
 def _player(player: PlayerView) -> messages.Player:
@@ -290,11 +291,11 @@ def _player(player: PlayerView) -> messages.Player:
         player_name=player.player_name,
         player_tag=f"#{player.player_tag}",
         is_online=player.is_online,
-        last_login=_time(player.last_login),
-        last_heartbeat=_time(player.last_heartbeat),
-        last_logout=_time(player.last_logout),
-        created_at=_time(player.created_at),
-        updated_at=_time(player.updated_at),
+        last_login=utc_text(player.last_login),
+        last_heartbeat=utc_text(player.last_heartbeat),
+        last_logout=utc_text(player.last_logout),
+        created_at=utc_text(player.created_at),
+        updated_at=utc_text(player.updated_at),
     )
 
 
@@ -305,20 +306,9 @@ def _ban(ban: player_messages.Ban | None) -> messages.PlayerBan | None:
         ban_id=ban.ban_id,
         ban_duration=ban.ban_duration,
         ban_reason=ban.ban_reason,
-        banned_at=_time(ban.banned_at),
-        banned_until=_time(ban.banned_until),
+        banned_at=utc_text(ban.banned_at),
+        banned_until=utc_text(ban.banned_until),
     )
-
-
-@overload
-def _time(seconds: int) -> str: ...
-@overload
-def _time(seconds: None) -> None: ...
-@overload
-def _time(seconds: int | None) -> str | None: ...
-def _time(seconds: int | None) -> str | None:
-    """Return Unix seconds as the wire shows them: `2026-03-13T14:01:49Z`."""
-    return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 _FUNCTIONS: dict[type[Operation[Any]], Callable[[Office, Any], Awaitable[Any]]] = {
@@ -333,6 +323,10 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[Office, Any], Awaitable[Any]]] 
     messages.DeleteGame: delete_game,
     messages.ListPlayers: list_game_players,
     messages.ShowPlayer: show_player,
+    room_messages.ListRooms: rooms.list_rooms,
+    room_messages.ShowRoom: rooms.show_room,
+    room_messages.StopRoom: rooms.stop_room,
+    room_messages.ShowRoomHistory: rooms.show_room_history,
     messages.ShowTree: show_tree,
     messages.ShowSchema: show_schema,
     messages.MigrateSchema: migrate_schema,

@@ -34,6 +34,7 @@ def office(data_dir: Path, tree: Callable[[], TreeNode] | None = None) -> Office
         conninfo="host=/nowhere dbname=greenroom user=greenroom",
         tree=tree or (lambda: TreeNode("greenroom", "running", children=[TreeNode("a", "up", 1)])),
         settings=Settings(data_dir=data_dir),
+        restore_rooms=trio.lowlevel.checkpoint,
     )
 
 

@@ -589,7 +589,7 @@ def test_after_its_game_was_deleted_every_call_is_unauthorized(server: ServerPro
         ("POST", f"{AREA}/list"),
     ]:
         reply = api.call(method, path, player=host)
-        refused(reply, 401, "Invalid API token")
+        assert (reply.status, reply.json["error"]) == (401, "Invalid API token")
     other = Api(server.address, server.new_game("other"))
     reply = other.call("GET", f"{AREA}/current", player=host)
     refused(reply, 401, "Invalid player token")

@@ -1,0 +1,64 @@
+"""What a room was: its journal, as far as it is kept, and its state after any entry of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from greenroom.actors.flows.world import World
+from greenroom.actors.room import codec, rules
+from greenroom.actors.room.events import RoomCreated, RoomEvent
+from greenroom.actors.room.state import Room
+
+PAGE: Final = 500
+"""Entries read, and replayed before other tasks get their turn."""
+
+
+async def room_now(world: World, room_id: str) -> Room | None:
+    """Return a room as it is in the database, active or ended; None if nothing is kept of it.
+
+    Raises:
+        StorageUnavailable: the database does not answer.
+    """
+    recovered = await world.rooms.journals.recover(codec.KIND, room_id)
+    return None if recovered is None else codec.restore(recovered)
+
+
+async def room_events(
+    world: World, room_id: str, after: int, limit: int
+) -> list[tuple[int, RoomEvent]]:
+    """Return a room's events with their sequences, from the first after `after` that is kept.
+
+    Raises:
+        StorageUnavailable: the database does not answer.
+    """
+    entries = await world.rooms.journals.history(codec.KIND, room_id, after, limit)
+    return [(entry.sequence, codec.event_of(entry)) for entry in entries]
+
+
+async def room_at(world: World, room_id: str, sequence: int) -> Room | None:
+    """Return a room as it was after an entry; its kept updates may be lacking.
+
+    None where the journal does not reach back so far, or has not come so far.
+
+    Raises:
+        StorageUnavailable: the database does not answer.
+    """
+    base = await world.rooms.journals.base(codec.KIND, room_id, sequence)
+    room = None if base is None else codec.read_snapshot(base)
+    while room is None or room.version < sequence:
+        version = 0 if room is None else room.version
+        page = await room_events(world, room_id, version, min(PAGE, sequence - version))
+        for number, event in page:
+            if number != version + 1:
+                return None
+            version = number
+            if room is not None:
+                rules.apply(room, event)
+            elif isinstance(event, RoomCreated):
+                room = rules.created(event)
+        if not page:
+            return None
+        await trio.lowlevel.checkpoint()
+    return room
