@@ -18,6 +18,7 @@ from greenroom.actors.room.cursors import (
     ORDINAL_MASK,
     SENDER_MASK,
     Cursor,
+    number_of,
     read_cursor,
     update_id,
 )
@@ -104,11 +105,8 @@ def mark_read(room: Room, player_id: int, page: UpdatesPage) -> None:
     """Note that a member was given a page: soft, no event."""
     member = room.members[player_id]
     for view in page.updates:
-        cursor = read_cursor(room.room_id, player_id, view.update_id)
-        assert cursor is not None
-        member.read[view.from_player_id] = max(
-            cursor.number, member.read.get(view.from_player_id, 0)
-        )
+        number = number_of(view.update_id)
+        member.read[view.from_player_id] = max(number, member.read.get(view.from_player_id, 0))
 
 
 def send(room: Room, event: UpdatesSent) -> None:
