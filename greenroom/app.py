@@ -7,6 +7,7 @@
         ├── games                dynamic: the active games
         ├── players              dynamic: the active players
         ├── leaderboards         sorted indexes, built when first asked for
+        ├── steam                asks it about tickets
         ├── rooms                dynamic: all rooms that have not ended
         ├── room keeper          restores rooms; then snapshots, and an end to ended rooms
         ├── journal cutter       cuts what is older than its retention and needed no more
@@ -34,6 +35,7 @@ import trio
 
 from greenroom.actors.flows.journal_cutter import JournalCutter
 from greenroom.actors.flows.leaderboards import Leaderboards
+from greenroom.actors.flows.platform import Platforms
 from greenroom.actors.flows.room_keeper import RoomKeeper
 from greenroom.actors.flows.seats import Rooms
 from greenroom.actors.flows.sweep import restore_online, sweep_for_ever
@@ -54,6 +56,7 @@ from greenroom.control.protocol import socket_path
 from greenroom.control.ready import FirstGame, Ready, no_ready_file_left, ready
 from greenroom.control.signals import stop_signals
 from greenroom.fronts import Fronts
+from greenroom.http.platforms.steam import Steam
 from greenroom.persistence.embedded import STOP_SECONDS_MAX, EmbeddedPostgres
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
@@ -256,6 +259,7 @@ class _Server:
         return [
             *children,
             ChildSpec("leaderboards", parts.world.leaderboards),
+            ChildSpec("steam", parts.steam),
             ChildSpec("room keeper", RoomKeeper(parts.world), shutdown_seconds=stop_seconds),
             ChildSpec("journal cutter", JournalCutter(parts.world)),
             ChildSpec("presence", _Task(parts.keep_presence)),
@@ -302,6 +306,7 @@ class _Parts:
         rooms = Rooms(self.storage.journal, RoomIndex(), clock, limits, self.hub)
         self.rooms: DynamicSupervisor[RoomRole] = DynamicSupervisor("room", rooms.load, committer)
         rooms.directory = self.rooms
+        self.steam = Steam(settings.steam_base_url, settings.platform_seconds_max)
         self.world = World(
             clock=clock,
             accounts=accounts,
@@ -311,6 +316,7 @@ class _Parts:
             game_index=game_index,
             leaderboards=leaderboards,
             rooms=rooms,
+            platforms=Platforms([self.steam]),
             settings=WorldSettings(
                 stale_seconds=settings.stale_seconds,
                 sweep_seconds=settings.sweep_seconds,

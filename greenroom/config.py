@@ -56,6 +56,14 @@ DatabaseUrl = Annotated[
         description="an address such as postgresql://user@host:5432/database",
     ),
 ]
+PlatformUrl = Annotated[
+    str,
+    Meta(
+        pattern=r"^(https://[^/?#\s@]+|http://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?)"
+        r"(/[^?#\s]*)?$",
+        description="an https address such as https://partner.steam-api.com",
+    ),
+]
 Networks = Annotated[
     list[str], Meta(description="addresses or networks such as 10.0.0.0/8, separated by commas")
 ]
@@ -150,6 +158,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Changes are refused once the database has been away for so long."""
     stop_seconds_max: Seconds = 30.0
     """How long answers in flight may take when the server stops."""
+
+    steam_base_url: PlatformUrl = "https://partner.steam-api.com"
+    """Where sign-in with Steam asks; plain http is for a stand-in on this machine alone."""
+    platform_seconds_max: Seconds = 5.0
+    """How long a platform may take to answer one question."""
 
     metrics_token: Text | None = None
     """Opens /metrics to other machines; without it only loopback may read them."""

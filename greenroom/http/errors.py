@@ -7,6 +7,11 @@ from typing import Any
 
 import msgspec
 
+from greenroom.actors.flows.platform import (
+    BannedByPublisher,
+    InvalidPlatformTicket,
+    PlatformUnavailable,
+)
 from greenroom.actors.kernel.errors import (
     ActorUnavailable,
     MailboxFull,
@@ -43,7 +48,10 @@ class KeyInvalid(Unauthorized):
 # The first class that fits decides.
 STATUSES: tuple[tuple[type[Refused], int], ...] = (
     (PlayerIsBanned, 403),
+    (BannedByPublisher, 403),
     (Unauthorized, 401),
+    (InvalidPlatformTicket, 401),
+    (PlatformUnavailable, 429),
     (NotFound, 404),
     (Refused, 400),
 )
@@ -79,9 +87,9 @@ def error_answer(status: int, text: str, **more: Any) -> Answer:
     return Answer(status, msgspec.json.encode({"success": False, "error": text, **more}))
 
 
-def too_many_requests(retry_seconds: int) -> Answer:
+def too_many_requests(retry_seconds: int, text: str = TOO_MANY_REQUESTS) -> Answer:
     """Return the 429 that asks to come back after so many seconds."""
-    answer = error_answer(429, TOO_MANY_REQUESTS, retry_after=retry_seconds)
+    answer = error_answer(429, text, retry_after=retry_seconds)
     answer.headers = (("Retry-After", str(retry_seconds)),)
     return answer
 
@@ -113,6 +121,8 @@ def answer_of(error: Exception, where: str) -> Answer:
             return error_answer(403, str(error), ban_info=_ban_info(error.ban))
         case KeyInvalid():
             return error_answer(401, str(error), message="Authentication failed")
+        case PlatformUnavailable():
+            return too_many_requests(error.retry_seconds, str(error))
         case Refused():
             return error_answer(status_of(type(error)), str(error))
         case MailboxFull():

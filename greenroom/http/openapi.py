@@ -232,9 +232,9 @@ def _error_schemas() -> Schema:
         "Error": error,
         "BannedError": {
             **error,
-            "description": "The player is banned.",
+            "description": "The player is banned; bans by the publisher have no `ban_info`.",
             "properties": {**error["properties"], "ban_info": ban_info},
-            "required": ["success", "error", "ban_info"],
+            "required": ["success", "error"],
         },
         "TooManyRequestsError": {
             **error,
@@ -259,7 +259,7 @@ def _responses(endpoint: Endpoint, replies: ReplySchemas) -> Schema:
         "404": _error("What is named does not exist", [*texts[404], INVALID_ENDPOINT]),
         "413": _error("The body is too large", ["Request body is too large"]),
         "429": {
-            **_error("Too much at once", [TOO_MANY_REQUESTS], "TooManyRequestsError", _TOO_MANY),
+            **_error("Too much at once", texts[429], "TooManyRequestsError", _TOO_MANY),
             "headers": {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}},
         },
         "500": _error("A fault of the server", [INTERNAL_SERVER_ERROR]),
@@ -267,13 +267,15 @@ def _responses(endpoint: Endpoint, replies: ReplySchemas) -> Schema:
 
 
 def _bans(endpoint: Endpoint) -> bool:
-    return endpoint.auth in {Auth.PLAYER, Auth.PLAYER_AND_ADMIN}
+    if endpoint.auth in {Auth.PLAYER, Auth.PLAYER_AND_ADMIN}:
+        return True
+    return any(status_of(refusal) == 403 for refusal in endpoint.refusals)
 
 
 def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
     """Return the texts that this endpoint may refuse with, by status."""
     tokens = endpoint.texts
-    texts: dict[int, list[str]] = {400: [], 401: [], 404: []}
+    texts: dict[int, list[str]] = {400: [], 401: [], 404: [], 429: [TOO_MANY_REQUESTS]}
     if endpoint.input is not None or endpoint.document_body or endpoint.method != "GET":
         texts[400].append(InvalidBody.text)
     for field in body_fields(endpoint.input) if endpoint.input is not None else ():

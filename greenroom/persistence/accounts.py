@@ -103,6 +103,17 @@ _CREATE_OWNER = Statement(
     TEXT,
 )
 _SET_PLAN = Statement("UPDATE owners SET plan = $2 WHERE owner_id = $1 RETURNING 1", INT8, TEXT)
+_USE_TICKET = Statement(
+    "INSERT INTO platform_tickets (ticket_hash, expires_at) VALUES ($1, to_timestamp($2))"
+    " ON CONFLICT DO NOTHING RETURNING 1",
+    BYTEA,
+    INT8,
+)
+_FORGET_TICKETS = Statement(
+    "DELETE FROM platform_tickets WHERE ticket_hash IN (SELECT ticket_hash FROM platform_tickets"
+    " WHERE expires_at < to_timestamp($1) ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)",
+    INT8,
+)
 _FIRST_PLAYERS = (
     "player_id IN (SELECT player_id FROM players WHERE game_id = $1"
     f" ORDER BY player_id LIMIT {_DELETE_PLAYERS})"
@@ -218,6 +229,15 @@ class DatabaseAccounts:
         """
         if not await self._write(_SET_PLAN, int8(owner_id), text(plan)):
             raise Refused(f"There is no owner with the id {owner_id}")
+
+    async def use_ticket(self, ticket_hash: bytes, now: int, expires_at: int) -> bool:
+        """Remember a platform's ticket, durably; return False if it is remembered already.
+
+        Each call forgets more expired ones than it adds, so that the table stays as small as it
+        may.
+        """
+        forget = Query(_FORGET_TICKETS, (int8(now),))
+        return bool(await self._write(_USE_TICKET, ticket_hash, int8(expires_at), before=forget))
 
     async def delete_game(
         self, game_id: int, deleted: Callable[[Sequence[int]], None] | None = None

@@ -302,3 +302,16 @@ async def test_documents_come_in_pages_of_one_game(storage: Storage):
 
     assert first == [(n, b'{"n": %d.0}' % n) for n in (1, 3, 5)]
     assert second == [(7, b'{"n": 7.0}')]
+
+
+async def test_a_ticket_is_remembered_until_it_has_expired(storage: Storage):
+    accounts = storage.accounts
+    for number in range(25):
+        assert await accounts.use_ticket(b"%d" % number, 1_000, 2_000)
+        assert not await accounts.use_ticket(b"%d" % number, 1_000, 3_000)
+    assert not await accounts.use_ticket(b"0", 2_000, 3_000)
+
+    remembered = [await accounts.use_ticket(b"new %d" % n, 2_001, 4_000) for n in range(3)]
+
+    assert remembered == [True, True, True]
+    assert all([await accounts.use_ticket(b"%d" % n, 2_001, 4_000) for n in range(25)])

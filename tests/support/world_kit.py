@@ -17,6 +17,7 @@ from greenroom.actors.flows.identify import (
     identify_player,
 )
 from greenroom.actors.flows.leaderboards import Leaderboards
+from greenroom.actors.flows.platform import Platforms, Provider
 from greenroom.actors.flows.register import NewPlayer, register_player
 from greenroom.actors.flows.seats import Rooms
 from greenroom.actors.flows.sweep import sweep
@@ -142,6 +143,7 @@ class Memory:
         self.all_games: dict[int, Game] = {}
         self.all_owners: dict[int, Owner] = {1: LOCAL}
         self.committed: list[Event] = []
+        self.tickets: dict[bytes, int] = {}
         self.journals = MemoryJournals()
         self.reads: list[str] = []
         self.observers: list[Callable[[Iterable[Event]], None]] = []
@@ -254,6 +256,13 @@ class Memory:
         players = (p for p in self.players.values() if p.game_id == game_id)
         return [copy.copy(p) for p in players if p.platform_id in platform_ids]
 
+    async def use_ticket(self, ticket_hash: bytes, now: int, expires_at: int) -> bool:
+        await self._read("use_ticket", None)
+        self.tickets = {t: until for t, until in self.tickets.items() if until >= now}
+        is_new = ticket_hash not in self.tickets
+        self.tickets.setdefault(ticket_hash, expires_at)
+        return is_new
+
     async def documents_page(
         self, game_id: int, after_id: int, limit: int
     ) -> list[tuple[int, bytes]]:
@@ -314,6 +323,7 @@ async def open_world(
     settings: WorldSettings | None = None,
     bounds: Bounds | None = None,
     connections: Connections | None = None,
+    providers: Sequence[Provider] = (),
 ) -> AsyncGenerator[World]:
     """Run a world over what `memory` holds; leaving it is the end of the server."""
     clock, player_index, game_index = TestClock(), PlayerIndex(), GameIndex()
@@ -340,6 +350,7 @@ async def open_world(
             game_index=game_index,
             leaderboards=leaderboards,
             rooms=rooms,
+            platforms=Platforms(providers),
             settings=settings or WorldSettings(),
         )
         nursery.cancel_scope.cancel()

@@ -64,6 +64,16 @@ class Accounts(Protocol):
         """
         ...
 
+    async def use_ticket(self, ticket_hash: bytes, now: int, expires_at: int) -> bool:
+        """Remember a platform's ticket, durably; return False if it is remembered already.
+
+        Args:
+            ticket_hash: its SHA-256.
+            now: Unix seconds; some of those that have expired are forgotten.
+            expires_at: when this one may be forgotten.
+        """
+        ...
+
     async def documents_page(
         self, game_id: int, after_id: int, limit: int
     ) -> list[tuple[int, bytes]]:

@@ -6,9 +6,11 @@ import os
 
 import msgspec
 
+from greenroom.actors.flows.platform import PlatformUser
 from greenroom.actors.flows.rooms import tell_room
 from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import CheckPlayerName, GameRole, MakePlayerTag
+from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import PlayerRole, RegisterPlayer, Rename, RotateToken
@@ -21,6 +23,12 @@ from greenroom.actors.player.tokens import (
 from greenroom.actors.room.messages import RenameMember
 
 
+class NameMissing(Refused):
+    """A new account needs a name."""
+
+    text = "Player name is required"
+
+
 class NewPlayer(msgspec.Struct, frozen=True):
     """An account just opened. The token is nowhere else: only its hash is kept."""
 
@@ -31,7 +39,11 @@ class NewPlayer(msgspec.Struct, frozen=True):
 
 
 async def register_player(
-    world: World, game: Ref[GameRole], player_name: str, player_data: bytes
+    world: World,
+    game: Ref[GameRole],
+    player_name: str,
+    player_data: bytes,
+    user: PlatformUser | None = None,
 ) -> NewPlayer:
     """Open an account, durably, and leave its player online.
 
@@ -40,6 +52,7 @@ async def register_player(
         game: the game he is to play.
         player_name: as he typed it; it is trimmed and held against the game's rules.
         player_data: his document, a JSON object's bytes.
+        user: who he is on a platform; None for a guest. He must have no account yet.
 
     Raises:
         NameRefused: the name is against a rule.
@@ -54,7 +67,16 @@ async def register_player(
     token = make_token(PLAYER_TOKEN, os.urandom(TOKEN_RANDOM_BYTES))
     actor = PlayerActor(None, world.player_index, world.clock)
     player = world.players.adopt(player_id, actor)
-    command = RegisterPlayer(player_id, game.key, name, tag, hash_token(token), player_data)
+    command = RegisterPlayer(
+        player_id=player_id,
+        game_id=game.key,
+        player_name=name,
+        player_tag=tag,
+        token_hash=hash_token(token),
+        player_data=player_data,
+        platform=None if user is None else user.platform,
+        platform_id=None if user is None else user.platform_id,
+    )
     try:
         await player.ask(command)
     finally:

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from greenroom.actors.flows.leaderboards import Leaderboards
+from greenroom.actors.flows.platform import Platforms
 from greenroom.actors.flows.ports import Accounts
 from greenroom.actors.flows.seats import Rooms
 from greenroom.actors.game.actor import GameActor
@@ -58,6 +59,7 @@ class World(msgspec.Struct, kw_only=True):
     game_index: GameIndex
     leaderboards: Leaderboards
     rooms: Rooms
+    platforms: Platforms
     realtime_address: Callable[[], RealtimeAddress] | None = None
     """None where there are no such ports."""
     settings: WorldSettings

@@ -34,6 +34,7 @@ from greenroom.actors.player.messages import (
     ReplacePlayerDocument,
     RotateToken,
     SavePresence,
+    SignIn,
     UnbanPlayer,
 )
 
@@ -129,6 +130,14 @@ class PlayerActor(Actor[PlayerRole]):
         player, now = self._player, self._clock.now()
         self._seen(player, now)
         return Changed(rules.view(player), PlayerLoggedIn(player.player_id, now))
+
+    @handles(SignIn)
+    def sign_in(self, command: SignIn) -> Changed[PlayerView]:
+        """Log in under a new token."""
+        player, now = self._player, self._clock.now()
+        events = rules.decide_sign_in(player, command.new_hash, now)
+        self._seen(player, now)
+        return Changed(rules.view(player), *events)
 
     @handles(Heartbeat)
     def heartbeat(self, command: Heartbeat) -> int:

@@ -190,6 +190,15 @@ class LogIn(Command[PlayerRole, PlayerView], frozen=True):
     """Log in; the reply's `last_login` is the one before this."""
 
 
+class SignIn(Command[PlayerRole, PlayerView], frozen=True):
+    """Log in with a platform's ticket: only the token that hashes to `new_hash` is good then.
+
+    Refused: PlayerIsBanned.
+    """
+
+    new_hash: bytes
+
+
 class Heartbeat(Command[PlayerRole, int], frozen=True):
     """Say that he is there; answers when he was last heard of (Unix seconds): now."""
 

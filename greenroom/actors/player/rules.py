@@ -10,6 +10,7 @@ command comes to; it changes nothing. `apply` changes the record by one event an
     online, stale    LeaveIfStale          the same
     any              Rename                PlayerRenamed
     any              RotateToken           PlayerTokenRotated        token no longer his
+    any              SignIn                PlayerTokenRotated, PlayerLoggedIn    banned
     any              ReplacePlayerDocument PlayerDocumentReplaced
     any              BanPlayer             PlayerBanned              of another game
     banned           UnbanPlayer           PlayerUnbanned            of another game
@@ -58,6 +59,15 @@ def check_token(player: Player, game_id: int, token_hash: bytes, now: int) -> No
         raise InvalidPlayerToken
     if player.game_id != game_id:
         raise PlayerOfAnotherGame
+    check_not_banned(player, now)
+
+
+def check_not_banned(player: Player, now: int) -> None:
+    """Let the player pass who may play.
+
+    Raises:
+        PlayerIsBanned: he is banned at `now`.
+    """
     if player.ban is not None:
         ban = ban_in_force(player.ban, now)
         if ban is not None:
@@ -112,6 +122,19 @@ def decide_rotate(player: Player, old_hash: bytes, new_hash: bytes, now: int) ->
     if not hmac.compare_digest(player.token_hash, old_hash):
         raise InvalidPlayerToken
     return PlayerTokenRotated(player.player_id, new_hash, now)
+
+
+def decide_sign_in(player: Player, new_hash: bytes, now: int) -> tuple[Event, ...]:
+    """Replace the token, whatever it was, and log in.
+
+    Raises:
+        PlayerIsBanned: he is banned at `now`.
+    """
+    check_not_banned(player, now)
+    return (
+        PlayerTokenRotated(player.player_id, new_hash, now),
+        PlayerLoggedIn(player.player_id, now),
+    )
 
 
 def decide_log_out(player: Player, now: int) -> tuple[Event, ...]:

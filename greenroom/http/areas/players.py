@@ -9,7 +9,25 @@ import msgspec
 
 from greenroom.actors.flows.listing import list_players
 from greenroom.actors.flows.moderation import ban_player, unban_player
-from greenroom.actors.flows.register import register_player, rename_player, rotate_token
+from greenroom.actors.flows.platform import (
+    BannedByPublisher,
+    InvalidPlatformTicket,
+    PlatformDisabled,
+    PlatformUnavailable,
+)
+from greenroom.actors.flows.register import (
+    NameMissing,
+    NewPlayer,
+    register_player,
+    rename_player,
+    rotate_token,
+)
+from greenroom.actors.flows.sign_in import (
+    IDENTITY_CHARACTERS_MAX,
+    TICKET_BYTES_MAX,
+    Ticket,
+    sign_in,
+)
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.player.bans import BAN_DURATIONS
 from greenroom.actors.player.messages import (
@@ -58,16 +76,15 @@ _NameField = msgspec.Meta(
 )
 
 
-class PlatformDisabled(Refused):
-    """The game's owner has not enabled sign-in with a platform's account."""
-
-    text = "Platform sign-in is not enabled for this game"
-
-
-class NameMissing(Refused):
-    """A guest needs a name."""
-
-    text = "Player name is required"
+_TicketField = msgspec.Meta(
+    description="a platform's ticket in hexadecimal digits; good for one time",
+    pattern="^([0-9A-Fa-f]{2})*$",
+    max_length=2 * TICKET_BYTES_MAX,
+)
+_IdentityField = msgspec.Meta(
+    description="what the client asked the platform for the ticket with; leave out if nothing",
+    max_length=IDENTITY_CHARACTERS_MAX,
+)
 
 
 class InvalidBanDuration(Refused):
@@ -94,16 +111,14 @@ class LimitTooSmall(Refused):
 class RegisterBody(Body, kw_only=True):
     """A guest's name and document, or a platform's ticket."""
 
-    schema_required = ("player_name",)
-
     player_name: Annotated[str | None, _NameField] = None
     player_data: Document | None = None
-    platform_ticket: Annotated[str | None, msgspec.Meta(max_length=0)] = None  # not enabled yet
-    platform_identity: str | None = None
+    platform_ticket: Annotated[str | None, _TicketField] = None
+    platform_identity: Annotated[str | None, _IdentityField] = None
 
 
 class RegisterReply(Reply, kw_only=True):
-    """The new account; the token is shown this once."""
+    """The account; the token is shown this once, and the only one that is good."""
 
     player_id: str
     private_key: str
@@ -112,18 +127,30 @@ class RegisterReply(Reply, kw_only=True):
     game_id: int
     auth: str = "guest"
     account: str = "created"
+    platform_id: str | msgspec.UnsetType = msgspec.UNSET
 
 
 async def register(caller: GameCaller, body: RegisterBody) -> RegisterReply:
-    """Open an account for a guest."""
-    if body.platform_ticket is not None:
-        raise PlatformDisabled
-    if body.player_name is None:
+    """Open an account for a guest, or sign in with a platform's ticket."""
+    if body.platform_ticket is None and body.player_name is None:
         raise NameMissing
     document = _NO_DOCUMENT if body.player_data is None else bytes(body.player_data)
     if document.strip()[1:-1].strip():
         await check_clients_write(caller)
-    player = await register_player(caller.world, caller.game, body.player_name, document)
+    if body.platform_ticket is None:
+        assert body.player_name is not None
+        player = await register_player(caller.world, caller.game, body.player_name, document)
+        return _registered(caller, player)
+    ticket = Ticket(body.platform_ticket, body.platform_identity, body.player_name, document)
+    signed_in = await sign_in(caller.world, caller.game, ticket)
+    reply = _registered(caller, signed_in.player)
+    reply.auth, reply.platform_id = "platform", signed_in.platform_id
+    if not signed_in.is_new:
+        reply.account = "existing"
+    return reply
+
+
+def _registered(caller: GameCaller, player: NewPlayer) -> RegisterReply:
     return RegisterReply(
         player_id=str(player.player_id),
         private_key=player.token,
@@ -375,8 +402,16 @@ ENDPOINTS: Final = (
         body=RegisterBody,
         reply=RegisterReply,
         handler=register,
-        summary="Open an account for a guest",
-        refusals=(PlatformDisabled, NameMissing, NameRefused, PlayerDataReadOnly),
+        summary="Open an account for a guest, or sign in with a platform's ticket",
+        refusals=(
+            NameMissing,
+            PlayerDataReadOnly,
+            PlatformDisabled,
+            InvalidPlatformTicket,
+            PlatformUnavailable,
+            BannedByPublisher,
+            NameRefused,
+        ),
         rate_class="register",
     ),
     Endpoint(

@@ -1,0 +1,109 @@
+"""Game distribution platforms as flows see them: who a ticket's bearer is, and one turn a user.
+
+`http.platforms` implements the providers; tests may give their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+import msgspec
+import trio
+
+from greenroom.actors.game.settings import GameSettings
+from greenroom.actors.kernel.errors import Refused
+
+
+class PlatformUser(msgspec.Struct, frozen=True):
+    """Somebody whom a platform knows."""
+
+    platform: str
+    platform_id: str
+
+
+class Platform(Protocol):
+    """A platform, asked on behalf of one game. Every call takes bounded time and memory."""
+
+    async def authenticate(self, ticket: bytes, identity: str | None) -> PlatformUser:
+        """Return whose ticket this is.
+
+        Args:
+            ticket: as the platform's client library gave it to the game.
+            identity: what the game asked for the ticket with; the platform compares.
+
+        Raises:
+            InvalidPlatformTicket: the platform does not take it.
+            BannedByPublisher: it does, but the game's publisher has banned the user there.
+            PlatformUnavailable: no clear answer came.
+
+        Cancellation: the platform may have been asked.
+        """
+        ...
+
+    async def persona_name(self, user: PlatformUser) -> str | None:
+        """Return what the user calls himself there, None if that cannot be found out now."""
+        ...
+
+
+class Provider(Protocol):
+    """Knows which games use a platform."""
+
+    def platform(self, settings: GameSettings) -> Platform | None:
+        """Return the platform as a game with these settings asks it, None if it does not."""
+        ...
+
+
+class Platforms:
+    """The platforms of a world, and the turns of those who sign in through them."""
+
+    def __init__(self, providers: Sequence[Provider]) -> None:
+        """Know these; the first that a game uses is its platform."""
+        self._providers = providers
+        self._turns: dict[tuple[int, PlatformUser], trio.Lock] = {}
+
+    def of(self, settings: GameSettings) -> Platform | None:
+        """Return the platform that a game uses, None if it uses none."""
+        found = (provider.platform(settings) for provider in self._providers)
+        return next((platform for platform in found if platform is not None), None)
+
+    @asynccontextmanager
+    async def turn(self, game_id: int, user: PlatformUser) -> AsyncGenerator[None]:
+        """Let nobody else sign in as this user of this game meanwhile, so that he has one account.
+
+        Whoever waits is a request in flight, whose number is bounded.
+        """
+        key = (game_id, user)
+        lock = self._turns.setdefault(key, trio.Lock())
+        try:
+            async with lock:
+                yield
+        finally:
+            if not lock.locked():  # a waiter would have it by now
+                self._turns.pop(key, None)
+
+
+class PlatformDisabled(Refused):
+    """The game's owner has not enabled sign-in with a platform's account."""
+
+    text = "Platform sign-in is not enabled for this game"
+
+
+class InvalidPlatformTicket(Refused):
+    """No ticket, one that the platform does not take, or one that was used before (401)."""
+
+    text = "Invalid platform ticket"
+
+
+class BannedByPublisher(Refused):
+    """The ticket is good, but the game's publisher has banned its user on the platform (403)."""
+
+    text = "You are banned: by the game's publisher. This is a permanent ban."
+
+
+class PlatformUnavailable(Refused):
+    """The platform gave no clear answer, or too many are asking (429): nobody is signed in."""
+
+    text = "Platform is unavailable, try again"
+    retry_seconds = 5

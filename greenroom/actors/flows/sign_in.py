@@ -1,0 +1,136 @@
+"""Signing in with a platform's ticket: the first time opens an account, later ones log in."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.flows.platform import (
+    InvalidPlatformTicket,
+    Platform,
+    PlatformDisabled,
+    PlatformUser,
+)
+from greenroom.actors.flows.register import NameMissing, NewPlayer, register_player
+from greenroom.actors.flows.world import World
+from greenroom.actors.game.messages import CheckPlayerName, GameRole, ReadGameSettings
+from greenroom.actors.kernel.errors import ActorStopped, StorageUnavailable
+from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.player.actor import PlayerActor
+from greenroom.actors.player.messages import Player, PlayerNotFound, SignIn
+from greenroom.actors.player.tokens import (
+    PLAYER_TOKEN,
+    TOKEN_RANDOM_BYTES,
+    hash_token,
+    make_token,
+)
+from greenroom.actors.text.names import NameRefused
+
+TICKET_BYTES_MAX: Final = 4096
+"""Steam's have some hundreds, 2,560 at most."""
+IDENTITY_CHARACTERS_MAX: Final = 256
+TICKET_SECONDS: Final = 21 * 86_400
+"""How long a used ticket is remembered: the proof of ownership in it is good for three weeks."""
+FALLBACK_NAME: Final = "Player"
+
+
+class Ticket(msgspec.Struct, frozen=True):
+    """What somebody signs in with."""
+
+    ticket: str
+    """In hexadecimal digits."""
+    identity: str | None
+    player_name: str | None
+    player_data: bytes
+
+    def __repr__(self) -> str:
+        """Show nothing, for a ticket opens an account."""
+        return "Ticket()"
+
+
+class SignedIn(msgspec.Struct, frozen=True):
+    """Who has signed in, with a token that is nowhere else."""
+
+    player: NewPlayer
+    platform_id: str
+    is_new: bool
+
+
+async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket) -> SignedIn:
+    """Sign in with a platform's ticket, which is good for one time only.
+
+    The old token of an account that was there is good for nothing from now on. Name and document
+    are for a new account alone; without a name it gets the user's there, if the game's rules let
+    it pass.
+
+    Raises:
+        PlatformDisabled: the game uses no platform.
+        InvalidPlatformTicket: not the platform's, of another game or identity, or used before.
+        PlatformUnavailable: the platform gave no clear answer.
+        BannedByPublisher, PlayerIsBanned: he may not play.
+        NameRefused, NameMissing: a new account cannot have this name, or needs one to be given.
+        ActorUnavailable: he is not signed in, or (CommitUnsettled) maybe is, with a token that
+            nobody knows.
+
+    Cancellation: the ticket may have been used up; besides, nothing has happened.
+    """
+    platform = world.platforms.of(await game.ask(ReadGameSettings()))
+    if platform is None:
+        raise PlatformDisabled
+    ticket = _read(wanted.ticket)
+    if len(wanted.identity or "") > IDENTITY_CHARACTERS_MAX:
+        raise InvalidPlatformTicket
+    user = await platform.authenticate(ticket, wanted.identity)
+    await _use_up(world, user, ticket)
+    async with world.platforms.turn(game.key, user):
+        found = await world.accounts.players_by_platform_ids(game.key, [user.platform_id])
+        account = next((one for one in found if one.platform == user.platform), None)
+        if account is not None:
+            return SignedIn(await _log_in(world, account), user.platform_id, is_new=False)
+        name = wanted.player_name or await _name(game, platform, user)
+        player = await register_player(world, game, name, wanted.player_data, user)
+        return SignedIn(player, user.platform_id, is_new=True)
+
+
+def _read(ticket: str) -> bytes:
+    """Return a ticket's bytes: the same ones whether its digits are in upper or in lower case."""
+    if not ticket.isascii() or not ticket.isalnum() or len(ticket) > 2 * TICKET_BYTES_MAX:
+        raise InvalidPlatformTicket
+    try:
+        return bytes.fromhex(ticket)
+    except ValueError:
+        raise InvalidPlatformTicket from None
+
+
+async def _use_up(world: World, user: PlatformUser, ticket: bytes) -> None:
+    """Remember a ticket that the platform has taken, durably, unless it is remembered already."""
+    digest = hashlib.sha256(user.platform.encode() + b":" + ticket).digest()
+    now = world.clock.now()
+    if not await world.accounts.use_ticket(digest, now, now + TICKET_SECONDS):
+        raise InvalidPlatformTicket
+
+
+async def _log_in(world: World, account: Player) -> NewPlayer:
+    """Give an account a new token, and its player a login."""
+    token = make_token(PLAYER_TOKEN, os.urandom(TOKEN_RANDOM_BYTES))
+    actor = PlayerActor(account, world.player_index, world.clock)
+    player = world.players.adopt(account.player_id, actor)
+    try:
+        shown = await player.ask(SignIn(hash_token(token)))
+    except (PlayerNotFound, ActorStopped):
+        raise StorageUnavailable("the account is just being deleted") from None
+    return NewPlayer(shown.player_id, shown.player_name, shown.player_tag, token)
+
+
+async def _name(game: Ref[GameRole], platform: Platform, user: PlatformUser) -> str:
+    """Return a name for whoever gave none: his on the platform, or one that anybody may have."""
+    for name in (await platform.persona_name(user), FALLBACK_NAME):
+        if name is not None:
+            try:
+                return await game.ask(CheckPlayerName(name))
+            except NameRefused:
+                continue
+    raise NameMissing

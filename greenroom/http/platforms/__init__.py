@@ -1,0 +1,1 @@
+"""Game distribution platforms: how each is asked whose ticket it is."""
