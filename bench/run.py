@@ -14,6 +14,7 @@ from pathlib import Path
 import endpoints
 import machine
 import mixed
+import printed
 import processes
 import restart
 import results
@@ -27,6 +28,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     room_list.SCENARIO,
     rooms_memory.SCENARIO,
     restart.SCENARIO,
+    printed.scenario("moderation", "recall, precision, time", "moderation.py", is_default=True),
+    printed.scenario("leaderboard", "1,000,000 players", "leaderboard.py", is_default=False),
 )
 
 

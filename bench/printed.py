@@ -1,0 +1,21 @@
+"""Scenarios that are scripts of their own: what they print is the result."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from scenario import Run, Scenario
+
+
+def scenario(name: str, summary: str, script: str, *, is_default: bool) -> Scenario:
+    """Return the scenario that a script beside this file measures."""
+
+    def measure(run: Run) -> str:
+        run.say(f"python bench/{script}")
+        command = [sys.executable, str(Path(__file__).with_name(script))]
+        finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        return f"```\n{finished.stdout.strip()}\n```"
+
+    return Scenario(name, summary, measure, is_default=is_default)
