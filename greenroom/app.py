@@ -6,6 +6,7 @@
         ├── storage              lease, committer, readers
         ├── games                dynamic: the active games
         ├── players              dynamic: the active players
+        ├── friendships          dynamic: the pairs of players that something is asked of
         ├── leaderboards         sorted indexes, built when first asked for
         ├── steam                asks it about tickets
         ├── rooms                dynamic: all rooms that have not ended
@@ -33,6 +34,7 @@ from typing import Any
 import msgspec
 import trio
 
+from greenroom.actors.flows.friendships import Friendships
 from greenroom.actors.flows.journal_cutter import JournalCutter
 from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.platform import Platforms
@@ -46,6 +48,7 @@ from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import RoomRole
 from greenroom.actors.room.state import RoomLimits
+from greenroom.actors.social.messages import FriendLimits, FriendshipRole
 from greenroom.actors.text import moderation
 from greenroom.config import Settings
 from greenroom.control import socket as control_socket
@@ -258,6 +261,7 @@ class _Server:
         office, path = self.office(), socket_path(self._settings.data_dir)
         return [
             *children,
+            ChildSpec("friendships", parts.friendships),
             ChildSpec("leaderboards", parts.world.leaderboards),
             ChildSpec("steam", parts.steam),
             ChildSpec("room keeper", RoomKeeper(parts.world), shutdown_seconds=stop_seconds),
@@ -307,6 +311,18 @@ class _Parts:
         self.rooms: DynamicSupervisor[RoomRole] = DynamicSupervisor("room", rooms.load, committer)
         rooms.directory = self.rooms
         self.steam = Steam(settings.steam_base_url, settings.platform_seconds_max)
+        friendships = Friendships(
+            self.storage.friendships,
+            clock,
+            FriendLimits(
+                friends_max=settings.friends_max,
+                friend_requests_max=settings.friend_requests_max,
+            ),
+        )
+        self.friendships: DynamicSupervisor[FriendshipRole] = DynamicSupervisor(
+            "friendship", friendships.load, committer
+        )
+        friendships.directory = self.friendships
         self.world = World(
             clock=clock,
             accounts=accounts,
@@ -317,6 +333,7 @@ class _Parts:
             leaderboards=leaderboards,
             rooms=rooms,
             platforms=Platforms([self.steam]),
+            friendships=friendships,
             settings=WorldSettings(
                 stale_seconds=settings.stale_seconds,
                 sweep_seconds=settings.sweep_seconds,

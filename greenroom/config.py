@@ -138,6 +138,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     stale_seconds: Seconds = 120.0
     """A player who gave no sign of life for so long is offline."""
+    friends_max: Count = 500
+    """Friends of a player."""
+    friend_requests_max: Count = 500
+    """Unanswered friend requests from a player, and as many to him."""
     sweep_seconds: Seconds = 5.0
     """How often stale players are looked for."""
     seat_grace_seconds: WholeSeconds = 300

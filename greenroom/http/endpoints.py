@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from greenroom.http.areas import (
     censor,
+    friends,
     game_data,
     leaderboard,
     players,
@@ -23,6 +24,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *rooms.ENDPOINTS,
     *room_exchange.ENDPOINTS,
     *realtime.ENDPOINTS,
+    *friends.ENDPOINTS,
     *censor.ENDPOINTS,
     *leaderboard.ENDPOINTS,
     *time.ENDPOINTS,

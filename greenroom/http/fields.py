@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Sequence
 from functools import lru_cache
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -63,6 +63,10 @@ class Missing(msgspec.Struct, frozen=True):
     text: str
     covers_wrong_types: bool = False
     """Whether a value of the wrong type gets the same text."""
+
+
+OtherPlayerId = Annotated[int, Missing("Missing required field: player_id")]
+"""Of a field `player_id` that names another player: whom to kick, to invite, to befriend."""
 
 
 class KeepEmpty(msgspec.Struct, frozen=True):

@@ -84,6 +84,7 @@ _TOO_MANY: Schema = {"success": False, "error": TOO_MANY_REQUESTS, "retry_after"
 _AREA_DESCRIPTIONS = {
     "game_players": "Accounts, sessions, tokens, bans",
     "game_data": "The game's document and each player's, stored verbatim",
+    "friends": "Friends, friend requests, invites to a room or lobby",
     "time": "Authoritative time",
 }
 

@@ -32,6 +32,11 @@ from greenroom.actors.player.messages import (
     PlayerTokenRotated,
     PlayerUnbanned,
 )
+from greenroom.actors.social.messages import (
+    FriendshipAccepted,
+    FriendshipEnded,
+    FriendshipRequested,
+)
 from greenroom.persistence.arrays import (
     BOOL_COLUMN,
     BYTEA_COLUMN,
@@ -53,7 +58,8 @@ class Table(enum.IntEnum):
     GAMES = 1
     PLAYERS = 2
     BANS = 3
-    JOURNAL = 4
+    FRIENDSHIPS = 4
+    JOURNAL = 5
 
 
 class Target:
@@ -130,6 +136,9 @@ def _game_update(changes: str, columns: dict[str, ColumnType], **options: Any) -
         **options,
     )
 
+
+_PAIR_COLUMNS = {"low_id": INT8_COLUMN, "high_id": INT8_COLUMN}
+_OF_PAIR = "f.low_id = e.low_id AND f.high_id = e.high_id"
 
 _END_BANS = """
 UPDATE bans AS b SET ended_at = to_timestamp(e.{when}) FROM {{rows}}
@@ -249,6 +258,31 @@ TARGETS: dict[type[Event], Target] = {
         "player_id",
         {"player_id": INT8_COLUMN, "ended_at": INT8_COLUMN},
         _END_BANS.format(when="ended_at"),
+    ),
+    FriendshipRequested: Target(
+        Table.FRIENDSHIPS,
+        ("low_id", "high_id"),
+        {"game_id": INT8_COLUMN} | _PAIR_COLUMNS | {"requested_by": INT8_COLUMN, "at": INT8_COLUMN},
+        """
+        INSERT INTO friendships (game_id, low_id, high_id, status, requested_by, created_at,
+            updated_at)
+        SELECT e.game_id, e.low_id, e.high_id, 'pending', e.requested_by, to_timestamp(e.at),
+            to_timestamp(e.at)
+        FROM {rows}
+        """,
+    ),
+    FriendshipAccepted: Target(
+        Table.FRIENDSHIPS,
+        ("low_id", "high_id"),
+        _PAIR_COLUMNS | {"at": INT8_COLUMN},
+        "UPDATE friendships AS f SET status = 'accepted', updated_at = to_timestamp(e.at)"
+        f" FROM {{rows}} WHERE {_OF_PAIR}",
+    ),
+    FriendshipEnded: Target(
+        Table.FRIENDSHIPS,
+        ("low_id", "high_id"),
+        _PAIR_COLUMNS,
+        f"DELETE FROM friendships AS f USING {{rows}} WHERE {_OF_PAIR}",
     ),
     JournalEntry: Target(
         Table.JOURNAL,

@@ -20,6 +20,7 @@ from greenroom.persistence.accounts import DatabaseAccounts
 from greenroom.persistence.committer import Committer, CommitterStatistics
 from greenroom.persistence.driver import Connection
 from greenroom.persistence.errors import ConnectionLost, DatabaseError, QueryFailed, StorageError
+from greenroom.persistence.friendships import DatabaseFriendships
 from greenroom.persistence.journal import JournalStore
 from greenroom.persistence.lease import Lease, unreachable
 from greenroom.persistence.loaders import Loaders
@@ -51,6 +52,7 @@ class Storage:
         self._loaders = Loaders(conninfo, self._settings)
         self.committer = Committer(self._settings)
         self.accounts = DatabaseAccounts(self._loaders, self._lease)
+        self.friendships = DatabaseFriendships(self._loaders)
         self.journal = JournalStore(self._loaders, self._lease)
 
     @property

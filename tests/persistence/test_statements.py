@@ -23,7 +23,8 @@ from greenroom.actors.player.messages import (
 )
 from greenroom.actors.player.rules import apply
 from greenroom.actors.player.rules import registered as new_record
-from greenroom.persistence import accounts, journal
+from greenroom.actors.social import messages as social_messages
+from greenroom.persistence import accounts, friendships, journal
 from greenroom.persistence.driver import Connection, Statement
 from greenroom.persistence.lease import WRITER_SESSION
 from greenroom.persistence.loaders import READER_SESSION
@@ -45,10 +46,10 @@ TYPES = {
 logger = logging.getLogger(__name__)
 
 
-def test_every_event_of_players_and_games_is_stored():
+def test_every_event_of_players_games_and_pairs_is_stored():
     events = {
         value
-        for module in (player_messages, game_messages)
+        for module in (player_messages, game_messages, social_messages)
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, Event) and value is not Event
     }
@@ -112,7 +113,7 @@ async def test_no_statement_ever_scans_a_table(connection: Connection):
         WRITER_SESSION: [s for target in TARGETS.values() for s in target._statements],
         READER_SESSION.format(milliseconds=1000): [
             value
-            for module in (accounts, journal)
+            for module in (accounts, friendships, journal)
             for value in vars(module).values()
             if isinstance(value, Statement)
         ],

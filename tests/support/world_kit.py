@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
 import trio
 
+from greenroom.actors.flows.friendships import Friendships
 from greenroom.actors.flows.games import GameKeys, create_game, make_game_keys
 from greenroom.actors.flows.identify import (
     GameIdentity,
@@ -49,6 +51,17 @@ from greenroom.actors.player.messages import (
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.ports import Connections, NoConnections
 from greenroom.actors.room.state import RoomLimits
+from greenroom.actors.social import rules as social_rules
+from greenroom.actors.social.messages import (
+    Friend,
+    FriendLimits,
+    Friendship,
+    FriendshipAccepted,
+    FriendshipEnded,
+    FriendshipRequested,
+    Pair,
+    Tally,
+)
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
 
 Record = TypeVar("Record", Player, Game)
@@ -127,6 +140,49 @@ class MemoryJournals:
             raise StorageUnavailable("the database is away")
 
 
+class MemoryFriendships:
+    """The rows of friendships."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self.rows: dict[Pair, Friendship] = {}
+
+    def write(self, event: FriendshipRequested | FriendshipAccepted | FriendshipEnded) -> None:
+        pair = Pair(event.game_id, event.low_id, event.high_id)
+        friendship = social_rules.applied(self.rows.pop(pair, None), event)
+        if friendship is not None:
+            self.rows[pair] = friendship
+
+    async def friendship(self, pair: Pair) -> Friendship | None:
+        found = self.rows.get(pair)
+        await self._memory.reach("friendship")
+        return found
+
+    async def friends_of(self, player_id: int) -> list[Friend]:
+        found = self._of(player_id)
+        await self._memory.reach("friends_of")
+        return found
+
+    async def tallies(self, player_ids: Sequence[int]) -> dict[int, Tally]:
+        counted = {i: Counter(f.relationship for f in self._of(i)) for i in player_ids}
+        await self._memory.reach("tallies")
+        return {i: Tally(c["friend"], c["incoming"], c["outgoing"]) for i, c in counted.items()}
+
+    def _of(self, player_id: int) -> list[Friend]:
+        return [
+            Friend(
+                player_id=other.player_id,
+                player_name=other.player_name,
+                player_tag=other.player_tag,
+                platform_id=other.platform_id,
+                relationship=social_rules.relationship(friendship, player_id),
+            )
+            for pair, friendship in self.rows.items()
+            if player_id in pair[1:]
+            for other in [self._memory.players[sum(pair[1:]) - player_id]]
+        ]
+
+
 class Memory:
     """A `Durability` and the `Accounts` behind it, in one: what is committed can be read.
 
@@ -142,6 +198,7 @@ class Memory:
         self.players: dict[int, Player] = {}
         self.all_games: dict[int, Game] = {}
         self.all_owners: dict[int, Owner] = {1: LOCAL}
+        self.friendships = MemoryFriendships(self)
         self.committed: list[Event] = []
         self.tickets: dict[bytes, int] = {}
         self.journals = MemoryJournals()
@@ -197,18 +254,24 @@ class Memory:
             self.all_games[event.game_id] = game_rules.created(event, owner.name, owner.plan)
         elif (player := self.players.get(getattr(event, "player_id", 0))) is not None:
             player_rules.apply(player, event)
+        elif isinstance(event, FriendshipRequested | FriendshipAccepted | FriendshipEnded):
+            self.friendships.write(event)
         elif isinstance(event, GameDocumentReplaced | GameKeysRotated | GameSettingsReplaced):
             game_rules.apply(self.all_games[event.game_id], event)
 
     # Accounts.
 
     async def _read(self, what: str, found: Record | None) -> Record | None:
+        snapshot = copy.copy(found)
+        await self.reach(what)
+        return snapshot
+
+    async def reach(self, what: str) -> None:
+        """Take as long as a read does; the caller has looked already."""
         self.reads.append(what)
         if self.away:
             raise StorageUnavailable("the database is away")
-        snapshot = copy.copy(found)
         await trio.sleep(self.read_seconds)
-        return snapshot
 
     async def player(self, player_id: int) -> Player | None:
         return await self._read("player", self.players.get(player_id))
@@ -324,6 +387,7 @@ async def open_world(
     bounds: Bounds | None = None,
     connections: Connections | None = None,
     providers: Sequence[Provider] = (),
+    limits: FriendLimits | None = None,
 ) -> AsyncGenerator[World]:
     """Run a world over what `memory` holds; leaving it is the end of the server."""
     clock, player_index, game_index = TestClock(), PlayerIndex(), GameIndex()
@@ -336,11 +400,15 @@ async def open_world(
     rooms = Rooms(memory.journals, RoomIndex(), clock, RoomLimits(), connections or NoConnections())
     room_actors = DynamicSupervisor("room", rooms.load, memory, bounds)
     rooms.directory = room_actors
+    friendships = Friendships(memory.friendships, clock, limits or FriendLimits())
+    pairs = DynamicSupervisor("friendship", friendships.load, memory, bounds)
+    friendships.directory = pairs
     async with trio.open_nursery() as nursery:
         await nursery.start(leaderboards.run)
         await nursery.start(players.run)
         await nursery.start(games.run)
         await nursery.start(room_actors.run)
+        await nursery.start(pairs.run)
         yield World(
             clock=clock,
             accounts=memory,
@@ -351,6 +419,7 @@ async def open_world(
             leaderboards=leaderboards,
             rooms=rooms,
             platforms=Platforms(providers),
+            friendships=friendships,
             settings=settings or WorldSettings(),
         )
         nursery.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""What flows need of a database. `persistence.accounts` implements it; tests may give their own."""
+"""What flows need of a database: `persistence` implements it; tests may give their own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Protocol
 
 from greenroom.actors.game.messages import Game, Owner, Plan
 from greenroom.actors.player.messages import Player
+from greenroom.actors.social.messages import Friend, Friendship, Pair, Tally
 
 
 class Accounts(Protocol):
@@ -109,4 +110,23 @@ class Accounts(Protocol):
             game_id: which.
             deleted: called with the ids of players when they have been deleted.
         """
+        ...
+
+
+class FriendshipRows(Protocol):
+    """What is between players, as it stands in the database. Methods raise as `Accounts` does."""
+
+    async def friendship(self, pair: Pair) -> Friendship | None:
+        """Return what is between two players."""
+        ...
+
+    async def friends_of(self, player_id: int) -> list[Friend]:
+        """Return everybody who is friend, incoming or outgoing to a player, longest so first.
+
+        Nobody in it is shown online: that is not in the database.
+        """
+        ...
+
+    async def tallies(self, player_ids: Sequence[int]) -> dict[int, Tally]:
+        """Return how much each player has; who has nothing may be left out."""
         ...

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import trio
 
+from greenroom.actors.flows.friends import rest_pairs
 from greenroom.actors.flows.rooms import note_silent_members
 from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorUnavailable
@@ -71,6 +72,7 @@ async def sweep(world: World) -> None:
         world.players.passivate(player_id)
         if count % SLICE == 0:
             await trio.lowlevel.checkpoint()
+    await rest_pairs(world)
 
 
 async def save_presence(world: World) -> None:

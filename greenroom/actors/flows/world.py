@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from greenroom.actors.flows.friendships import Friendships
 from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.platform import Platforms
 from greenroom.actors.flows.ports import Accounts
@@ -60,6 +61,7 @@ class World(msgspec.Struct, kw_only=True):
     leaderboards: Leaderboards
     rooms: Rooms
     platforms: Platforms
+    friendships: Friendships
     realtime_address: Callable[[], RealtimeAddress] | None = None
     """None where there are no such ports."""
     settings: WorldSettings

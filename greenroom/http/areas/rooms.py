@@ -45,7 +45,15 @@ from greenroom.actors.room.refusals import (
 )
 from greenroom.actors.text.names import TITLE_CHARACTERS_MAX, NameRefused
 from greenroom.http.caller import GameCaller, PlayerCaller
-from greenroom.http.fields import Body, Document, KeepEmpty, Missing, Reply, timestamp
+from greenroom.http.fields import (
+    Body,
+    Document,
+    KeepEmpty,
+    Missing,
+    OtherPlayerId,
+    Reply,
+    timestamp,
+)
 from greenroom.http.pages import Limit, LimitOutOfRange, read_limit
 from greenroom.http.table import Auth, Endpoint, TokenTexts
 
@@ -399,7 +407,7 @@ class RoomStopReply(Reply, kw_only=True):
 class KickBody(Body, kw_only=True):
     """Whom."""
 
-    player_id: Annotated[int, Missing("Missing required field: player_id")]
+    player_id: OtherPlayerId
 
 
 class RoomKickReply(Reply, kw_only=True):

@@ -1,0 +1,59 @@
+"""The friendships of a world: the actors of pairs, and what keeps a player's list bounded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from greenroom.actors.flows.ports import FriendshipRows
+from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.directory import Directory
+from greenroom.actors.social.actor import FriendshipActor
+from greenroom.actors.social.messages import FriendLimits, FriendshipRole, Pair, Tally
+
+
+class Friendships:
+    """What is between the players of a world."""
+
+    def __init__(self, rows: FriendshipRows, clock: Clock, limits: FriendLimits) -> None:
+        """Begin with no pair in memory; `directory` must be set before any is reached."""
+        self.directory: Directory[FriendshipRole]
+        self.rows = rows
+        self._clock = clock
+        self._limits = limits
+        self._under_way: Counter[int] = Counter()
+
+    async def load(self, pair: Pair) -> FriendshipActor | None:
+        """Bring a pair to memory; None for one that can never be."""
+        if not 1 <= pair.low_id < pair.high_id:
+            return None
+        friendship = await self.rows.friendship(pair)
+        return FriendshipActor(pair, friendship, self._clock, self._limits)
+
+    @asynccontextmanager
+    async def tallies(self, player_id: int, other_id: int) -> AsyncGenerator[tuple[Tally, Tally]]:
+        """Count what two players have, while something is about to be added for both.
+
+        Whatever else is being added for one of them is counted as added: twice rather than not at
+        all. So nobody ever gets more than the limits say.
+
+        Raises:
+            StorageUnavailable: the database does not answer.
+        """
+        both = (player_id, other_id)
+        before = {i: self._under_way[i] for i in both}
+        self._under_way.update(both)
+        try:
+            found = await self.rows.tallies(both)
+            own, other = (_added(found.get(i, Tally()), before[i]) for i in both)
+            yield own, other
+        finally:
+            self._under_way.subtract(both)
+            for i in both:
+                if not self._under_way[i]:
+                    del self._under_way[i]
+
+
+def _added(tally: Tally, count: int) -> Tally:
+    return Tally(tally.friends + count, tally.incoming + count, tally.outgoing + count)

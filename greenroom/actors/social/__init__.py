@@ -1,0 +1,1 @@
+"""Friendship between two players, decided in one place for both."""

@@ -1,0 +1,73 @@
+"""Two players as an actor: what is between them, written by nobody else, the same for both."""
+
+from __future__ import annotations
+
+from greenroom.actors.kernel.actor import Actor, handles
+from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.message import Changed, Event
+from greenroom.actors.social import rules
+from greenroom.actors.social.messages import (
+    AcceptFriendship,
+    DeclineFriendship,
+    EndFriendship,
+    FriendLimits,
+    Friendship,
+    FriendshipAccepted,
+    FriendshipRole,
+    Pair,
+    ReadRelationship,
+    Relationship,
+    RequestFriendship,
+    RequestStatus,
+)
+
+
+class FriendshipActor(Actor[FriendshipRole]):
+    """One pair. He is in memory only while something is asked of him, and a little longer."""
+
+    kind = "friendship"
+
+    def __init__(
+        self, pair: Pair, friendship: Friendship | None, clock: Clock, limits: FriendLimits
+    ) -> None:
+        """Hold what is between two players; None for nothing."""
+        self._pair = pair
+        self._friendship = friendship
+        self._clock = clock
+        self._limits = limits
+
+    def apply(self, event: Event) -> None:
+        """Change what is between them by one event."""
+        self._friendship = rules.applied(self._friendship, event)
+
+    @handles(ReadRelationship)
+    def read(self, command: ReadRelationship) -> Relationship | None:
+        """Show what the other is to one of them."""
+        return rules.relationship(self._friendship, command.player_id)
+
+    @handles(RequestFriendship)
+    def request(self, command: RequestFriendship) -> Changed[RequestStatus]:
+        """Take a request; of two that cross each other, the second accepts."""
+        event = rules.decide_request(
+            self._pair, self._friendship, command, self._limits, self._clock.now()
+        )
+        return Changed("accepted" if isinstance(event, FriendshipAccepted) else "pending", event)
+
+    @handles(AcceptFriendship)
+    def accept(self, command: AcceptFriendship) -> Changed[None]:
+        """Make them friends."""
+        event = rules.decide_accept(
+            self._pair, self._friendship, command, self._limits, self._clock.now()
+        )
+        return Changed(None, event)
+
+    @handles(DeclineFriendship)
+    def decline(self, command: DeclineFriendship) -> Changed[None]:
+        """Forget a request."""
+        event = rules.decide_decline(self._pair, self._friendship, command.player_id)
+        return Changed(None, event)
+
+    @handles(EndFriendship)
+    def end(self, command: EndFriendship) -> Changed[None]:
+        """End the friendship."""
+        return Changed(None, rules.decide_end(self._pair, self._friendship, command.player_id))
