@@ -386,6 +386,7 @@ async def open_world(
     settings: WorldSettings | None = None,
     bounds: Bounds | None = None,
     connections: Connections | None = None,
+    *,
     providers: Sequence[Provider] = (),
     limits: FriendLimits | None = None,
 ) -> AsyncGenerator[World]:
