@@ -9,8 +9,8 @@
         ├── friendships          dynamic: the pairs of players that something is asked of
         ├── leaderboards         sorted indexes, built when first asked for
         ├── steam                asks it about tickets
-        ├── rooms                dynamic: all rooms that have not ended
-        ├── room keeper          restores rooms; then snapshots, and an end to ended rooms
+        ├── rooms, lobbies       dynamic: all that have not ended
+        ├── keeper               restores them; then snapshots, and an end to what has ended
         ├── journal cutter       cuts what is older than its retention and needed no more
         ├── presence             restores who was online; then stale players, signs of life
         ├── first game           once; made at the first start
@@ -36,17 +36,21 @@ import trio
 
 from greenroom.actors.flows.friendships import Friendships
 from greenroom.actors.flows.journal_cutter import JournalCutter
+from greenroom.actors.flows.keeper import Keeper
 from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.platform import Platforms
-from greenroom.actors.flows.room_keeper import RoomKeeper
-from greenroom.actors.flows.seats import Rooms
+from greenroom.actors.flows.seats import Lobbies, Rooms, Seats
 from greenroom.actors.flows.sweep import restore_online, sweep_for_ever
 from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.kernel.clock import SystemClock
+from greenroom.actors.lobby.index import LobbyIndex
+from greenroom.actors.lobby.messages import LobbyRole
+from greenroom.actors.lobby.state import LobbyLimits
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import RoomRole
+from greenroom.actors.room.seating import SeatTable
 from greenroom.actors.room.state import RoomLimits
 from greenroom.actors.social.messages import FriendLimits, FriendshipRole
 from greenroom.actors.text import moderation
@@ -228,7 +232,7 @@ class _Server:
         """Bring rooms to memory for a command; a server's keeper has done it."""
         if self._fronts is None:
             assert self._parts is not None
-            await RoomKeeper(self._parts.world).restore()
+            await Keeper(self._parts.world).restore()
 
     def ready(self) -> Ready:
         """Return the addresses, and the first game if this start has made it."""
@@ -248,13 +252,14 @@ class _Server:
         )
 
     def _children(self, parts: _Parts) -> list[ChildSpec]:
-        """Return the parts in starting order; a command needs the first four alone."""
+        """Return the parts in starting order; a command needs the first five alone."""
         stop_seconds = self._settings.stop_seconds_max
         children = [
             ChildSpec("storage", parts.storage, shutdown_seconds=stop_seconds),
             ChildSpec("games", parts.games),
             ChildSpec("players", parts.players),
             ChildSpec("rooms", parts.rooms),
+            ChildSpec("lobbies", parts.lobbies),
         ]
         if self._fronts is None:
             return children
@@ -264,7 +269,7 @@ class _Server:
             ChildSpec("friendships", parts.friendships),
             ChildSpec("leaderboards", parts.world.leaderboards),
             ChildSpec("steam", parts.steam),
-            ChildSpec("room keeper", RoomKeeper(parts.world), shutdown_seconds=stop_seconds),
+            ChildSpec("keeper", Keeper(parts.world), shutdown_seconds=stop_seconds),
             ChildSpec("journal cutter", JournalCutter(parts.world)),
             ChildSpec("presence", _Task(parts.keep_presence)),
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
@@ -301,15 +306,23 @@ class _Parts:
             "player", player_loader(accounts, player_index, clock), committer
         )
         self.games = DynamicSupervisor("game", game_loader(accounts, game_index, clock), committer)
+        seats = SeatTable()
         limits = RoomLimits(
             seat_grace_seconds=settings.seat_grace_seconds,
             idle_seconds_max=settings.room_idle_seconds,
             updates_max=settings.room_updates_max,
             updates_bytes_max=settings.room_updates_bytes_max,
         )
-        rooms = Rooms(self.storage.journal, RoomIndex(), clock, limits, self.hub)
+        rooms = Rooms(self.storage.journal, RoomIndex(seats), clock, limits, self.hub)
         self.rooms: DynamicSupervisor[RoomRole] = DynamicSupervisor("room", rooms.load, committer)
         rooms.directory = self.rooms
+        lobbies = Lobbies(
+            rooms, LobbyIndex(seats), clock, LobbyLimits(), is_online=player_index.is_online
+        )
+        self.lobbies: DynamicSupervisor[LobbyRole] = DynamicSupervisor(
+            "lobby", lobbies.load, committer
+        )
+        lobbies.directory = self.lobbies
         self.steam = Steam(settings.steam_base_url, settings.platform_seconds_max)
         friendships = Friendships(
             self.storage.friendships,
@@ -332,6 +345,8 @@ class _Parts:
             game_index=game_index,
             leaderboards=leaderboards,
             rooms=rooms,
+            lobbies=lobbies,
+            seats=Seats(rooms, lobbies),
             platforms=Platforms([self.steam]),
             friendships=friendships,
             settings=WorldSettings(

@@ -10,10 +10,9 @@ import msgspec
 from greenroom.actors.flows import history
 from greenroom.actors.flows.rooms import end_room
 from greenroom.actors.kernel.errors import ActorStopped
-from greenroom.actors.kernel.journal import Snapshot
+from greenroom.actors.kernel.journal import Snapshot, TakeSnapshot
 from greenroom.actors.room import codec
 from greenroom.actors.room.events import RoomEvent
-from greenroom.actors.room.messages import TakeSnapshot
 from greenroom.actors.room.refusals import RoomNotFound
 from greenroom.actors.room.state import Room
 from greenroom.control import room_messages as messages

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from greenroom.actors.kernel.errors import Refused
-from greenroom.http.fields import Body, Document, KeepEmpty, Missing
+from greenroom.http.fields import Body, Document, KeepEmpty, Missing, WholeBody
 
 DEPTH_MAX = 500
 """Levels of nesting: deeper than any document in use, well below where recursive parsers stop
@@ -208,6 +208,8 @@ class Field(msgspec.Struct, frozen=True):
     keep_empty: bool
     metas: tuple[msgspec.Meta, ...]
     """Limits and descriptions, for the docs alone."""
+    takes_whole: bool = False
+    """Whether a body without any declared name is this document."""
 
     @property
     def is_document(self) -> bool:
@@ -309,7 +311,18 @@ def body_fields(body: type[Body]) -> tuple[Field, ...]:
             raise TypeError(f"{body.__name__}.{info.name} needs a default or Missing(text)")
         keep_empty = any(isinstance(mark, KeepEmpty) for mark in marks)
         metas = tuple(mark for mark in marks if isinstance(mark, msgspec.Meta))
-        fields.append(Field(info.name, plain, kind, missing_text, unfit_text, keep_empty, metas))
+        fields.append(
+            Field(
+                info.name,
+                plain,
+                kind,
+                missing_text,
+                unfit_text,
+                keep_empty,
+                metas,
+                takes_whole=any(mark is WholeBody for mark in marks),
+            )
+        )
     return tuple(fields)
 
 
@@ -320,6 +333,10 @@ class BodyDecoder(Generic[BodyT]):
         """Plan the fields of this struct."""
         self._body = body
         self._fields = body_fields(body)
+        self._whole = next((field.name for field in self._fields if field.takes_whole), None)
+        self._names = {field.name for field in self._fields} | {
+            f"{field.name}_json" for field in self._fields if field.is_document
+        }
 
     def decode(self, data: bytes) -> BodyT:
         """Return the struct that a request's body holds.
@@ -328,6 +345,8 @@ class BodyDecoder(Generic[BodyT]):
             InvalidBody: the body, or one of its fields, does not fit.
         """
         members = read_members(data)
+        if self._whole is not None and members and self._names.isdisjoint(members):
+            members = {self._whole: Document(data.strip(_JSON_SPACE))}
         values: dict[str, Any] = {}
         for field in self._fields:
             raw = members.get(field.name)

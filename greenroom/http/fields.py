@@ -73,6 +73,13 @@ class KeepEmpty(msgspec.Struct, frozen=True):
     """Marks a string field in which `""` is a value (everywhere else it counts as absent)."""
 
 
+class WholeBody:
+    """Marks the document that a body itself is, when it has none of the declared names.
+
+    Old clients send their `player_data` so, where there is an object that may hold it.
+    """
+
+
 class Streamed:
     """A reply too long to hold: one array, sent page by page, and the count of its entries.
 

@@ -9,12 +9,13 @@ import pytest
 import trio
 from world_kit import Arena, Memory, add_game, identify, open_arena, open_world, register
 
-from greenroom.actors.flows import journal_cutter, room_keeper, rooms
+from greenroom.actors.flows import journal_cutter, journalled, keeper
 from greenroom.actors.flows.identify import PlayerIdentity
 from greenroom.actors.flows.journal_cutter import JournalCutter
+from greenroom.actors.flows.journalled import find_open
+from greenroom.actors.flows.keeper import Keeper
 from greenroom.actors.flows.moderation import ban_player
-from greenroom.actors.flows.room_keeper import RoomKeeper
-from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, find_rooms, join_room
+from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
 from greenroom.actors.flows.sweep import sweep
 from greenroom.actors.kernel.errors import Refused, StorageUnavailable
 from greenroom.actors.kernel.timers import RETRY_SECONDS
@@ -153,28 +154,28 @@ async def test_a_room_that_ended_is_known_for_a_while(
     guest, _ = await come(arena)
     room_id = await open_room(arena, host)
     await arena.world.rooms.directory.ref(room_id).ask(StopRoom(host.player_id))
-    keeper = RoomKeeper(arena.world)
-    await keeper.let_go()
+    rooms = Keeper(arena.world)
+    await rooms.let_go()
     with pytest.raises(refusals.RoomInactive):
         await join(arena, guest, room_id)
     for _ in range(2):  # for as long as its realtime tokens would have been good
         await trio.sleep(151)
         with pytest.raises(refusals.RoomInactive):
             await join(arena, guest, room_id)
-        await keeper.let_go()
+        await rooms.let_go()
     for _ in range(2):
-        await keeper.let_go()
+        await rooms.let_go()
         await trio.sleep(31)
-    await keeper.let_go()
+    await rooms.let_go()
     with pytest.raises(refusals.RoomNotFound):
         await join(arena, guest, room_id)
     assert room_id in arena.memory.journals.entries, "its history is kept"
 
     await trio.sleep(24 * 3_600)
     arena.memory.journals.away = True
-    await keeper.let_go()
+    await rooms.let_go()
     arena.memory.journals.away = False
-    await keeper.let_go()
+    await rooms.let_go()
     assert room_id not in arena.memory.journals.entries
 
 
@@ -197,11 +198,11 @@ async def test_rooms_come_back_with_their_members(
         await join(arena, guest, room_id)
         if stopped_in_order:
             async with trio.open_nursery() as nursery:
-                await nursery.start(RoomKeeper(world).run)
+                await nursery.start(Keeper(world).run)
                 nursery.cancel_scope.cancel()
             assert memory.journals.snapshots[room_id].version == 2
     async with open_world(memory) as world:
-        assert await RoomKeeper(world).restore() == 1
+        assert await Keeper(world).restore() == 1
         assert world.rooms.index.room_of(host.player_id) == room_id
         assert world.rooms.index.room_of(guest.player_id) == room_id
         assert world.rooms.index.game_of(ended_id) == game.game_id, "it ended just now"
@@ -220,7 +221,7 @@ async def test_a_room_that_cannot_be_read_keeps_no_other_from_coming_back(
     (created,) = memory.journals.entries[bad_id]
     memory.journals.entries[bad_id] = [msgspec.structs.replace(created, format=99)]
     async with open_world(memory) as world:
-        assert await RoomKeeper(world).restore() == 1
+        assert await Keeper(world).restore() == 1
     assert "has format 99, not 1" in caplog.text
 
 
@@ -229,23 +230,23 @@ async def test_snapshots_that_cannot_be_written_are_written_later(
 ):
     host, _ = await come(arena)
     room_id = await open_room(arena, host)
-    keeper = RoomKeeper(arena.world)
+    rooms = Keeper(arena.world)
     arena.memory.journals.away = True
-    await keeper.save()
+    await rooms.save()
     arena.memory.journals.away = False
     assert arena.memory.journals.snapshots == {}
-    await keeper.save()
+    await rooms.save()
     assert list(arena.memory.journals.snapshots) == [room_id]
     arena.memory.journals.snapshots.clear()
-    await keeper.save()
+    await rooms.save()
     assert arena.memory.journals.snapshots == {}, "nothing has changed since"
 
 
 async def test_many_rooms_are_saved_in_parts(arena: Arena, autojump_clock: trio.testing.MockClock):
-    for _ in range(room_keeper.SLICE + 3):
+    for _ in range(keeper.SLICE + 3):
         await open_room(arena, (await come(arena))[0])
-    await RoomKeeper(arena.world).save()
-    assert len(arena.memory.journals.snapshots) == room_keeper.SLICE + 3
+    await Keeper(arena.world).save()
+    assert len(arena.memory.journals.snapshots) == keeper.SLICE + 3
 
 
 async def test_the_journals_of_all_rooms_are_cut_in_slices_again_and_again(
@@ -277,11 +278,13 @@ async def test_rooms_are_found_by_their_names_however_many_there_are(
         host, _ = await come(arena)
         await create_room(arena.world, arena.game.game, host.player, wanted)
 
+    index = arena.world.rooms.index
+
     async def names(search: str, limit: int = 20, game_id: int = game_id) -> list[str]:
-        return [r.room_name for r in await find_rooms(arena.world, game_id, search, limit)]
+        return [r.room_name for r in await find_open(index, game_id, search, limit)]
 
     for slice_ in (1, 2, 3, 4, 1_000):
-        monkeypatch.setattr(rooms, "SLICE", slice_)
+        monkeypatch.setattr(journalled, "SLICE", slice_)
         assert await names("") == ["Bravo", "Delta", "Straße", "alpha"]
         assert await names("", limit=2) == ["Bravo", "Delta"]
         assert await names("ALPH") == ["alpha"]

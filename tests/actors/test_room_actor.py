@@ -11,6 +11,7 @@ from room_actor_kit import Journal, Rooms, open_rooms
 from room_kit import GUEST, HOST, NOW, ROOM_ID, THIRD, create
 
 from greenroom.actors.kernel.errors import ActorCrashed, StorageUnavailable
+from greenroom.actors.kernel.journal import TakeSnapshot
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.room import refusals, updates
 from greenroom.actors.room.actor import RoomActor
@@ -39,7 +40,6 @@ from greenroom.actors.room.messages import (
     Sent,
     SetRoomPassword,
     StopRoom,
-    TakeSnapshot,
     UpdatesPage,
 )
 
@@ -225,7 +225,7 @@ async def test_a_sign_of_life_shows_in_the_roster(autojump_clock: trio.testing.M
 
 
 async def names(rooms: Rooms, game_id: int = 9) -> list[str]:
-    return [place.room_name for place in rooms.index.open_rooms(game_id)]
+    return [place.name for place in rooms.index.open_places(game_id)]
 
 
 async def test_open_rooms_are_listed_fullest_first_then_by_name(

@@ -7,8 +7,8 @@ import pytest
 from room_kit import GUEST, HOST, NOW, ROOM_ID, THIRD, RoomKit, facts
 
 from greenroom.actors.kernel.journal import JournalEntry, Recovered
+from greenroom.actors.kernel.journal_codec import UnreadableJournal
 from greenroom.actors.room import codec
-from greenroom.actors.room.codec import UnreadableRoom
 from greenroom.actors.room.events import HostChanged
 from greenroom.actors.room.state import RoomLimits
 
@@ -83,14 +83,14 @@ def test_entries_name_their_room_their_place_and_their_time():
 
 
 def test_a_gap_in_the_journal_is_found(kit: RoomKit):
-    with pytest.raises(UnreadableRoom, match=r"entry 4 of room .* follows on entry 2"):
+    with pytest.raises(UnreadableJournal, match=r"entry 4 of room .* follows on entry 2"):
         codec.restore(Recovered(None, kit.entries[:2] + kit.entries[3:]))
-    with pytest.raises(UnreadableRoom, match=r"entry 2 of room .* follows on entry 0"):
+    with pytest.raises(UnreadableJournal, match=r"entry 2 of room .* follows on entry 0"):
         codec.restore(Recovered(None, kit.entries[1:]))
 
 
 def test_a_journal_begins_with_a_creation():
-    with pytest.raises(UnreadableRoom, match="does not create"):
+    with pytest.raises(UnreadableJournal, match="does not create"):
         codec.restore(Recovered(None, [codec.entry(ROOM_ID, 1, HostChanged(GUEST, NOW))]))
 
 
@@ -100,7 +100,7 @@ def test_a_journal_begins_with_a_creation():
 )
 def test_what_cannot_be_read_is_said(written_format: int, payload: bytes, told: str):
     good = codec.snapshot(RoomKit().room)
-    with pytest.raises(UnreadableRoom, match=told):
+    with pytest.raises(UnreadableJournal, match=told):
         codec.event_of(JournalEntry("room", ROOM_ID, 1, written_format, payload, NOW))
-    with pytest.raises(UnreadableRoom, match=told):
+    with pytest.raises(UnreadableJournal, match=told):
         codec.read_snapshot(msgspec.structs.replace(good, format=written_format, payload=payload))

@@ -97,10 +97,14 @@ async def test_the_official_client_lists_and_calls_every_tool(api: Api, era: str
     _, token = api.register("Ada")
     login = api.call("PUT", "/api/game_players.php/login", player=token)
     api.call("POST", "/api/game_room.php/create", {"room_name": "Den"}, player=token)
+    _, host = api.register("Eve")
+    lobby = {"max_players": 2, "matchmaking_name": "Den duel"}
+    api.call("POST", "/api/matchmaking.php/create", lobby, player=host)
     arguments = {
         "player_by_tag": {"player_tag": login.json["player"]["player_tag"]},
         "leaderboard": {"sort_by": ["gold"]},
         "rooms": {"search": "den"},
+        "lobbies": {"search": "duel"},
         "search_api_reference": {"query": "ban"},
     }
     url = "http://{}:{}/mcp".format(*api.address)
@@ -114,9 +118,9 @@ async def test_the_official_client_lists_and_calls_every_tool(api: Api, era: str
                 result = await client.call_tool(tool.name, arguments.get(tool.name, {}))
                 assert not result.is_error, result
                 assert result.structured_content["success"] is True
-                if tool.name in {"rooms", "leaderboard"}:
-                    (only,) = result.structured_content[tool.name]
-                    assert "Den" in str(only) or "Ada" in str(only)
+                if tool.name in {"rooms", "lobbies", "leaderboard"}:
+                    found = str(result.structured_content[tool.name])
+                    assert "Den" in found or "Ada" in found
             refused = await client.call_tool("server_time", {"utc": "99"})
             assert refused.is_error
             assert "whole number of hours" in refused.model_dump_json()

@@ -21,7 +21,7 @@ from greenroom.actors.flows.identify import (
 from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.platform import Platforms, Provider
 from greenroom.actors.flows.register import NewPlayer, register_player
-from greenroom.actors.flows.seats import Rooms
+from greenroom.actors.flows.seats import Lobbies, Rooms, Seats
 from greenroom.actors.flows.sweep import sweep
 from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
 from greenroom.actors.game import rules as game_rules
@@ -39,6 +39,8 @@ from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.actors.kernel.message import Event
+from greenroom.actors.lobby.index import LobbyIndex
+from greenroom.actors.lobby.state import LobbyLimits
 from greenroom.actors.player import rules as player_rules
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import (
@@ -50,6 +52,7 @@ from greenroom.actors.player.messages import (
 )
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.ports import Connections, NoConnections
+from greenroom.actors.room.seating import SeatTable
 from greenroom.actors.room.state import RoomLimits
 from greenroom.actors.social import rules as social_rules
 from greenroom.actors.social.messages import (
@@ -84,7 +87,7 @@ class TestClock:
 
 
 class MemoryJournals:
-    """Journals and snapshots of one kind of actor."""
+    """Journals and snapshots; keys are unique over all kinds."""
 
     def __init__(self) -> None:
         self.entries: dict[str, list[JournalEntry]] = {}
@@ -95,7 +98,8 @@ class MemoryJournals:
         self.away = False
 
     async def load(self, kind: str) -> dict[str, Recovered]:
-        found = {key: await self.recover(kind, key) for key in self.entries | self.snapshots}
+        keys = [key for key, (first, *_) in self.entries.items() if first.kind == kind]
+        found = {key: await self.recover(kind, key) for key in keys}
         return {key: recovered for key, recovered in found.items() if recovered is not None}
 
     async def recover(self, kind: str, key: str) -> Recovered | None:
@@ -398,18 +402,25 @@ async def open_world(
     games = DynamicSupervisor("game", game_loader(memory, game_index, clock), memory, bounds)
     leaderboards = Leaderboards(memory)
     memory.observers.append(leaderboards.durable)
-    rooms = Rooms(memory.journals, RoomIndex(), clock, RoomLimits(), connections or NoConnections())
+    seats = SeatTable()
+    rooms = Rooms(
+        memory.journals, RoomIndex(seats), clock, RoomLimits(), connections or NoConnections()
+    )
     room_actors = DynamicSupervisor("room", rooms.load, memory, bounds)
     rooms.directory = room_actors
     friendships = Friendships(memory.friendships, clock, limits or FriendLimits())
     pairs = DynamicSupervisor("friendship", friendships.load, memory, bounds)
     friendships.directory = pairs
+    lobbies = Lobbies(rooms, LobbyIndex(seats), clock, LobbyLimits(), player_index.is_online)
+    lobby_actors = DynamicSupervisor("lobby", lobbies.load, memory, bounds)
+    lobbies.directory = lobby_actors
     async with trio.open_nursery() as nursery:
         await nursery.start(leaderboards.run)
         await nursery.start(players.run)
         await nursery.start(games.run)
         await nursery.start(room_actors.run)
         await nursery.start(pairs.run)
+        await nursery.start(lobby_actors.run)
         yield World(
             clock=clock,
             accounts=memory,
@@ -421,6 +432,8 @@ async def open_world(
             rooms=rooms,
             platforms=Platforms(providers),
             friendships=friendships,
+            lobbies=lobbies,
+            seats=Seats(rooms, lobbies),
             settings=settings or WorldSettings(),
         )
         nursery.cancel_scope.cancel()

@@ -10,9 +10,9 @@ import pytest
 import trio
 from realtime_kit import Stage, open_stage
 
+from greenroom.actors.flows.membership import put_out
 from greenroom.actors.flows.realtime import mint_token
 from greenroom.actors.flows.register import rename_player, rotate_token
-from greenroom.actors.flows.rooms import put_out
 from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.room import groups
 from greenroom.actors.room.messages import (

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from greenroom.actors.flows.lobbies import end_lobbies_of
 from greenroom.actors.flows.rooms import end_rooms_of
 from greenroom.actors.flows.world import World
 from greenroom.actors.game.actor import GameActor
@@ -109,11 +110,10 @@ async def set_plan(world: World, owner_id: int, plan: Plan) -> None:
 async def delete_game(
     world: World, game_id: int, progress: Callable[[int], None] | None = None
 ) -> None:
-    """Close a game, end its rooms, then delete it with all its players.
+    """Close a game, end its lobbies and rooms, then delete it with all its players.
 
     Its keys and its players' tokens are good for nothing at once, and its players leave memory. A
-    call that was under way may still open a room until its player is gone, so rooms are ended
-    twice.
+    call that was under way may still open a room until its player is gone, so all are ended twice.
 
     Args:
         world: where.
@@ -138,8 +138,10 @@ async def delete_game(
 
     try:
         await world.games.ref(game_id).ask(CloseGame())
+        await end_lobbies_of(world, game_id)
         await end_rooms_of(world, game_id)
         await world.accounts.delete_game(game_id, forget)
+        await end_lobbies_of(world, game_id)
         await end_rooms_of(world, game_id)
     except ActorStopped:
         raise GameNotFound from None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
-from greenroom.actors.flows.rooms import tell_room
+from greenroom.actors.flows.membership import note_member_is_alive
 from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import (
     AuthenticateAdmin,
@@ -32,7 +32,6 @@ from greenroom.actors.player.messages import (
     PlayerRole,
 )
 from greenroom.actors.player.tokens import checksum_ok, hash_token
-from greenroom.actors.room.messages import NoteSignOfLife
 
 
 class GameIdentity(msgspec.Struct, frozen=True, gc=False):
@@ -112,8 +111,7 @@ async def identify_player(world: World, game: GameIdentity, player_token: str) -
         await player.ask(Authenticate(game.game_id, token_hash))
     except (PlayerNotFound, ActorStopped):
         raise InvalidPlayerToken from None
-    if world.rooms.index.is_offline(player_id):
-        tell_room(world, player_id, NoteSignOfLife(player_id))
+    note_member_is_alive(world, player_id)
     return PlayerIdentity(player, player_id, token_hash)
 
 

@@ -1,29 +1,29 @@
-"""The cutter of journals: what rooms in memory no longer need leaves the database, by and by.
+"""The cutter of journals: what rooms and lobbies in memory no longer need leaves the database.
 
-Rooms that have ended are not his: their keeper forgets them whole.
+Those that have ended are not his: their keeper forgets them whole.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import Final
+from typing import Any, Final
 
 import trio
 
+from greenroom.actors.flows.journalled import Journalled
 from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorUnavailable
-from greenroom.actors.room import codec
 
 _logger = logging.getLogger(__name__)
 
 CUT_SECONDS: Final = 600.0
-"""How often every room is looked at."""
+"""How often all are looked at."""
 PAUSE_SECONDS: Final = 0.1
 """Between two transactions, so that the committer is never held up for long."""
-ROOMS_MAX: Final = 50
+KEYS_MAX: Final = 50
 ROWS_MAX: Final = 1_000
-"""Rooms and entries of one transaction."""
+"""Rooms or lobbies, and entries, of one transaction."""
 
 
 class JournalCutter:
@@ -41,21 +41,25 @@ class JournalCutter:
             try:
                 await self.cut()
             except ActorUnavailable as error:
-                _logger.warning("the journal of rooms is cut later: %s", error)
+                _logger.warning("journals are cut later: %s", error)
 
     async def cut(self) -> None:
-        """Cut the journals of all rooms in memory, some rooms and entries at a time.
+        """Cut the journals of all that are in memory, some and some entries at a time.
 
         Raises:
             StorageUnavailable: the database does not answer; what is cut by then stays so.
         """
-        rooms, clock = self._world.rooms, self._world.clock
+        await self._cut(self._world.rooms)
+        await self._cut(self._world.lobbies)
+
+    async def _cut(self, place: Journalled[Any, Any]) -> None:
+        clock = self._world.clock
         retention_seconds = self._world.settings.journal_retention_seconds
-        left = deque[str](rooms.directory.keys())
+        left = deque[str](place.directory.keys())
         while left:
-            keys = [left.popleft() for _ in range(min(ROOMS_MAX, len(left)))]
-            more = await rooms.journals.cut(
-                codec.KIND, keys, clock.now(), retention_seconds, ROWS_MAX
+            keys = [left.popleft() for _ in range(min(KEYS_MAX, len(left)))]
+            more = await place.journals.cut(
+                place.kind, keys, clock.now(), retention_seconds, ROWS_MAX
             )
             left.extend(key for key in keys if key in more)
             await trio.sleep(PAUSE_SECONDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from greenroom.actors.flows.rooms import put_out
+from greenroom.actors.flows.membership import put_out
 from greenroom.actors.flows.world import ID_MAX, World
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.ref import Ref

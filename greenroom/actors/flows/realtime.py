@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.flows.rooms import tell_room
+from greenroom.actors.flows.membership import note_member_is_alive
 from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
 from greenroom.actors.kernel.ref import Ref
@@ -27,7 +27,7 @@ from greenroom.actors.player.messages import (
 )
 from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.room.channel import AdmitToken, IssueToken, TokenHolder
-from greenroom.actors.room.messages import NoteSignOfLife, RoomRole
+from greenroom.actors.room.messages import RoomRole
 from greenroom.actors.room.refusals import NotRealtime, TokenInvalidated, TokenUnknown
 
 SECRET_BYTES: Final = 16
@@ -117,5 +117,4 @@ def note_sign_of_life(world: World, player_id: int) -> None:
             player.tell(Heartbeat())
     except ActorUnavailable:
         return
-    if world.rooms.index.is_offline(player_id):
-        tell_room(world, player_id, NoteSignOfLife(player_id))
+    note_member_is_alive(world, player_id)

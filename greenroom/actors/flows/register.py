@@ -6,8 +6,8 @@ import os
 
 import msgspec
 
+from greenroom.actors.flows.membership import note_rename
 from greenroom.actors.flows.platform import PlatformUser
-from greenroom.actors.flows.rooms import tell_room
 from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import CheckPlayerName, GameRole, MakePlayerTag
 from greenroom.actors.kernel.errors import Refused
@@ -20,7 +20,6 @@ from greenroom.actors.player.tokens import (
     hash_token,
     make_token,
 )
-from greenroom.actors.room.messages import RenameMember
 
 
 class NameMissing(Refused):
@@ -88,7 +87,7 @@ async def register_player(
 async def rename_player(
     world: World, game: Ref[GameRole], player: Ref[PlayerRole], new_name: str
 ) -> str:
-    """Give a player another name, in his room too; return it trimmed.
+    """Give a player another name, in his room or lobby too; return it trimmed.
 
     Raises:
         NameRefused: the name is against one of the game's rules.
@@ -98,7 +97,7 @@ async def rename_player(
     """
     name = await game.ask(CheckPlayerName(new_name))
     await player.ask(Rename(name))
-    tell_room(world, player.key, RenameMember(player.key, name))
+    note_rename(world, player.key, name)
     return name
 
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from itertools import islice
-from typing import Final
 
 import msgspec
-import trio
 
 from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import CheckTitle, GameRole
-from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
-from greenroom.actors.kernel.message import Command
+from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.messages import DescribePlayer, PlayerRole
 from greenroom.actors.room.events import EndReason, NewMember
@@ -21,22 +17,16 @@ from greenroom.actors.room.messages import (
     CreateRoom,
     EndRoom,
     JoinRoom,
-    NoteSilence,
-    PutOut,
-    RoomListing,
     RoomOpened,
-    RoomRole,
 )
 from greenroom.actors.room.passwords import SALT_BYTES, hash_password
 from greenroom.actors.room.refusals import (
-    MAX_PLAYERS_MAX,
-    MAX_PLAYERS_MIN,
-    MaxPlayersOutOfRange,
+    AlreadyInRoom,
+    CreatingInLobby,
+    JoiningInLobby,
     RoomNotFound,
 )
-
-SLICE: Final = 1_000
-"""So many seats or rooms are looked at before other tasks get their turn."""
+from greenroom.actors.room.rules import check_size
 
 
 class NewRoom(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +54,18 @@ def password_hash(password: str) -> bytes | None:
     return hash_password(password, os.urandom(SALT_BYTES)) if password else None
 
 
+async def check_title(game: Ref[GameRole], field: str, title: str | None) -> str | None:
+    """Return the title of a room or lobby, trimmed; None for one that is to be named after its id.
+
+    Raises:
+        NameRefused: it is against a rule of the game; the text names the field.
+        ActorUnavailable: it could not be checked.
+
+    Cancellation: nothing has changed.
+    """
+    return None if title is None else await game.ask(CheckTitle(field, title)) or None
+
+
 async def create_room(
     world: World, game: Ref[GameRole], player: Ref[PlayerRole], wanted: NewRoom
 ) -> RoomOpened:
@@ -71,18 +73,15 @@ async def create_room(
 
     Raises:
         MaxPlayersOutOfRange, NameRefused: no such room can be.
-        AlreadyInRoom: he has a seat.
+        AlreadyInRoom, CreatingInLobby: he has a seat.
         ActorUnavailable: the room was not opened, or (CommitUnsettled) maybe was.
 
     Cancellation: no room was opened; once one has been, the result is returned.
     """
-    name = wanted.room_name
-    if not MAX_PLAYERS_MIN <= wanted.max_players <= MAX_PLAYERS_MAX:
-        raise MaxPlayersOutOfRange
-    if name is not None:
-        name = await game.ask(CheckTitle("room_name", name)) or None
+    check_size(wanted.max_players)
+    name = await check_title(game, "room_name", wanted.room_name)
     rooms = world.rooms
-    with rooms.claim(player.key):
+    with world.seats.claim(player.key, "room", AlreadyInRoom, CreatingInLobby):
         record = await player.ask(DescribePlayer())
         now = world.clock.now()
         room_id = os.urandom(16).hex()
@@ -115,13 +114,14 @@ async def join_room(
     """Take a seat in a room, durably; return whether it made him host.
 
     Raises:
-        AlreadyInRoom, RoomNotFound, RoomInactive, RoomFull, IncorrectPassword: in this order.
+        AlreadyInRoom or JoiningInLobby, RoomNotFound, RoomInactive, RoomFull, IncorrectPassword:
+            in this order.
         ActorUnavailable: he has no seat, or (CommitUnsettled) maybe has.
 
     Cancellation: he has no seat; once he has, the result is returned.
     """
     rooms = world.rooms
-    with rooms.claim(player.key):
+    with world.seats.claim(player.key, "room", AlreadyInRoom, JoiningInLobby):
         if rooms.index.game_of(room_id) != game_id:
             raise RoomNotFound
         record = await player.ask(DescribePlayer())
@@ -136,34 +136,6 @@ async def join_room(
             return await rooms.directory.ref(room_id).ask(command)
         except ActorStopped:
             raise RoomNotFound from None
-
-
-async def find_rooms(world: World, game_id: int, search: str, limit: int) -> list[RoomListing]:
-    """Return active rooms with a free seat, most players first, then by name.
-
-    What changes while many are searched may be missed, as if it had come a moment later.
-
-    Args:
-        world: where.
-        game_id: whose.
-        search: what the name contains, whatever the case; empty for all.
-        limit: how many at most.
-
-    Cancellation: nothing has changed.
-    """
-    index, wanted, after = world.rooms.index, search.casefold(), None
-    found: dict[str, RoomListing] = {}
-    while True:
-        places = list(islice(index.open_rooms(game_id, after), limit if not wanted else SLICE))
-        for place in places:
-            if wanted in place.folded_name and (listing := index.listing_of(place.room_id)):
-                found[place.room_id] = listing
-                if len(found) == limit:
-                    return list(found.values())
-        if not places:
-            return list(found.values())
-        after = places[-1]
-        await trio.lowlevel.checkpoint()
 
 
 async def end_room(world: World, room_id: str, reason: EndReason) -> None:
@@ -189,34 +161,3 @@ async def end_rooms_of(world: World, game_id: int) -> None:
         if index.game_of(room_id) == game_id:
             with suppress(RoomNotFound):
                 await end_room(world, room_id, "game_deleted")
-
-
-async def put_out(world: World, player_id: int) -> None:
-    """Take a banned player's seat from him, if he has one.
-
-    Raises:
-        ActorUnavailable: he may still have it.
-    """
-    room_id = world.rooms.index.room_of(player_id)
-    if room_id is not None:
-        await world.rooms.directory.ref(room_id).ask(PutOut(player_id, "banned"))
-
-
-def tell_room(world: World, player_id: int, command: Command[RoomRole, None]) -> None:
-    """Tell the room that a player sits in, if he sits in one and it can be told now."""
-    room_id = world.rooms.index.room_of(player_id)
-    if room_id is not None:
-        try:
-            world.rooms.directory.ref(room_id).tell(command)
-        except ActorUnavailable:
-            return
-
-
-async def note_silent_members(world: World) -> None:
-    """Tell rooms of members who are not online any more."""
-    for count, player_id in enumerate(world.rooms.index.seated(), 1):
-        gone = world.player_index.last_heartbeat(player_id) is None
-        if gone and not world.rooms.index.is_offline(player_id):
-            tell_room(world, player_id, NoteSilence(player_id))
-        if count % SLICE == 0:
-            await trio.lowlevel.checkpoint()

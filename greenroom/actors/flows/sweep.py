@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import trio
 
 from greenroom.actors.flows.friends import rest_pairs
-from greenroom.actors.flows.rooms import note_silent_members
+from greenroom.actors.flows.membership import note_silent_members, watch_silent_members
 from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.message import Command
@@ -50,6 +50,7 @@ async def sweep_for_ever(
 ) -> None:
     """Sweep every `sweep_seconds` and save presence every `presence_seconds`, until cancelled."""
     task_status.started()
+    await watch_silent_members(world)
     saved_at = trio.current_time()
     while True:
         await trio.sleep(world.settings.sweep_seconds)
@@ -62,7 +63,7 @@ async def sweep_for_ever(
 async def sweep(world: World) -> None:
     """Put stale players offline, and take players out of memory who have long been offline.
 
-    Rooms are told of members who were offline before this sweep.
+    Rooms and lobbies are told of members who were offline before this sweep.
     """
     await note_silent_members(world)
     stale_seconds = world.settings.stale_seconds

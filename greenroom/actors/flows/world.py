@@ -11,7 +11,7 @@ from greenroom.actors.flows.friendships import Friendships
 from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.platform import Platforms
 from greenroom.actors.flows.ports import Accounts
-from greenroom.actors.flows.seats import Rooms
+from greenroom.actors.flows.seats import Lobbies, Rooms, Seats
 from greenroom.actors.game.actor import GameActor
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import GameRole
@@ -60,6 +60,8 @@ class World(msgspec.Struct, kw_only=True):
     game_index: GameIndex
     leaderboards: Leaderboards
     rooms: Rooms
+    lobbies: Lobbies
+    seats: Seats
     platforms: Platforms
     friendships: Friendships
     realtime_address: Callable[[], RealtimeAddress] | None = None

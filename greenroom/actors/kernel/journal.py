@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
-from greenroom.actors.kernel.message import Event
+from greenroom.actors.kernel.message import Command, Event
 
 
 class JournalEntry(Event, frozen=True):
@@ -46,3 +48,7 @@ class Recovered(msgspec.Struct):
 
     snapshot: Snapshot | None = None
     entries: list[JournalEntry] = []
+
+
+class TakeSnapshot(Command[Any, Snapshot], frozen=True):
+    """Answer the state, encoded, once it is durable. Every event-sourced actor takes it."""

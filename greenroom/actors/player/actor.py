@@ -6,6 +6,7 @@ from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.player import rules
+from greenroom.actors.player.bans import ban_in_force
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import (
     Authenticate,
@@ -28,6 +29,7 @@ from greenroom.actors.player.messages import (
     PlayerRole,
     PlayerTokenRotated,
     PlayerView,
+    ReadBan,
     ReadPlayerDocument,
     RegisterPlayer,
     Rename,
@@ -198,6 +200,12 @@ class PlayerActor(Actor[PlayerRole]):
     def describe(self, command: DescribePlayer) -> PlayerView:
         """Show the record."""
         return rules.view(self._player)
+
+    @handles(ReadBan)
+    def read_ban(self, command: ReadBan) -> Ban | None:
+        """Show the ban."""
+        ban = self._player.ban
+        return None if ban is None else ban_in_force(ban, self._clock.now())
 
     @handles(BanPlayer)
     def ban(self, command: BanPlayer) -> Changed[Ban]:

@@ -13,7 +13,7 @@ from collections import OrderedDict
 class PlayerIndex:
     """Active players by token hash, the online ones in the order of their last sign of life."""
 
-    __slots__ = ("_by_token", "_offline", "_online", "_unsaved")
+    __slots__ = ("_by_token", "_gone", "_offline", "_online", "_unsaved")
 
     def __init__(self) -> None:
         """Start empty."""
@@ -21,6 +21,7 @@ class PlayerIndex:
         self._online: OrderedDict[int, tuple[float, int]] = OrderedDict()
         self._offline: dict[int, None] = {}
         self._unsaved: dict[int, None] = {}
+        self._gone: dict[int, tuple[float, int]] = {}
 
     def find(self, token_hash: bytes) -> int | None:
         """Return the id of the active player with this token, else None."""
@@ -49,19 +50,49 @@ class PlayerIndex:
         """Note a player who comes to memory online, just as the database has him: see `seen`."""
         self._online[player_id] = (monotonic, now)
         self._online.move_to_end(player_id)
+        self._gone.pop(player_id, None)
         self._offline.pop(player_id, None)
 
     def left(self, player_id: int) -> None:
         """Note that an active player is offline."""
-        self._online.pop(player_id, None)
+        self._take_offline(player_id)
         self._unsaved.pop(player_id, None)
         self._offline[player_id] = None
 
     def forget(self, player_id: int) -> None:
         """Forget a player who is no longer active."""
-        self._online.pop(player_id, None)
+        self._take_offline(player_id)
         self._unsaved.pop(player_id, None)
         self._offline.pop(player_id, None)
+
+    def _take_offline(self, player_id: int) -> None:
+        seen = self._online.pop(player_id, None)
+        if seen is not None:
+            self._gone[player_id] = seen
+
+    def watch(self, player_id: int, monotonic: float, now: int) -> None:
+        """Have somebody who is not online looked after as if last heard of just now.
+
+        Args:
+            player_id: who; nothing is done if he is online.
+            monotonic: now, by the clock that staleness is measured with.
+            now: now, in Unix seconds.
+        """
+        if player_id not in self._online:
+            self._gone.setdefault(player_id, (monotonic, now))
+
+    def unwatch(self, player_id: int) -> None:
+        """Note that nobody need be told of a player's silence any more."""
+        self._gone.pop(player_id, None)
+
+    def gone(self) -> list[tuple[int, float]]:
+        """Return who went offline and is not unwatched yet, and when he was heard (monotonic)."""
+        return [(player_id, heard[0]) for player_id, heard in self._gone.items()]
+
+    def last_heard(self, player_id: int) -> int | None:
+        """Return when a player who is online, or watched, was last heard of (Unix seconds)."""
+        heard = self._online.get(player_id) or self._gone.get(player_id)
+        return None if heard is None else heard[1]
 
     def silent_seconds(self, player_id: int, monotonic: float) -> float:
         """Return for how long an online player has not been heard of; 0.0 for others."""
@@ -72,6 +103,10 @@ class PlayerIndex:
         """Return when an online player was last heard of (Unix seconds), None for others."""
         seen = self._online.get(player_id)
         return None if seen is None else seen[1]
+
+    def is_online(self, player_id: int) -> bool:
+        """Return whether a player is online."""
+        return player_id in self._online
 
     def silent_since(self, monotonic: float) -> list[int]:
         """Return the online players last heard of at `monotonic` or before, longest ago first."""

@@ -238,6 +238,10 @@ class DescribePlayer(Command[PlayerRole, PlayerView], frozen=True):
     """Read the record."""
 
 
+class ReadBan(Command[PlayerRole, Ban | None], frozen=True):
+    """Read the ban that is in force now, None for none."""
+
+
 class BanPlayer(Command[PlayerRole, Ban], frozen=True):
     """Ban him; an older ban ends. Refused: PlayerNotFound if he is not of this game."""
 

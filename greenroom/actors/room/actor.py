@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.kernel.journal import JournalEntry, Snapshot
+from greenroom.actors.kernel.journal import JournalEntry, Snapshot, TakeSnapshot
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.room import (
     actions,
@@ -59,18 +59,19 @@ from greenroom.actors.room.messages import (
     ReadPending,
     ReadResults,
     ReadRoster,
+    ReadSeat,
     RenameMember,
     RoomListing,
     RoomOpened,
     RoomRole,
     RoomStatus,
     RosterEntry,
+    SeatView,
     SendActions,
     SendUpdates,
     Sent,
     SetRoomPassword,
     StopRoom,
-    TakeSnapshot,
     UpdatesPage,
 )
 from greenroom.actors.room.ports import Accepted, Connections, Happened, Receive
@@ -251,6 +252,13 @@ class RoomActor(Actor[RoomRole]):
         if command.player_id in self._room.members:
             rules.seen(self._room, command.player_id, self._clock.now())
         return views.status(self._room, command.player_id)
+
+    @handles(ReadSeat)
+    def read_seat(self, command: ReadSeat) -> SeatView | None:
+        """Show a member his seat."""
+        if command.player_id in self._room.members:
+            rules.seen(self._room, command.player_id, self._clock.now())
+        return views.seat(self._room, command.player_id)
 
     @handles(DescribeRoom)
     def describe(self, command: DescribeRoom) -> RoomListing:

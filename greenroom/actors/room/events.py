@@ -28,7 +28,10 @@ class NewMember(msgspec.Struct, frozen=True):
 
 
 class RoomCreated(Event, frozen=True, kw_only=True):
-    """A room opened with these members, all online, in the order of their joining."""
+    """A room opened with these members, all online, in the order of their joining.
+
+    `lobby_id` is the lobby that became it, None for a room made directly.
+    """
 
     room_id: str
     game_id: int
@@ -43,6 +46,7 @@ class RoomCreated(Event, frozen=True, kw_only=True):
     host_id: int
     members: tuple[NewMember, ...]
     at: int
+    lobby_id: str | None = None
 
 
 class MemberJoined(Event, frozen=True):

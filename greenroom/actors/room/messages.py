@@ -10,7 +10,6 @@ from typing import Literal
 
 import msgspec
 
-from greenroom.actors.kernel.journal import Snapshot
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.room.events import ActionStatus, EndReason, LeaveReason, NewMember
 
@@ -126,6 +125,17 @@ class RoomStatus(msgspec.Struct, frozen=True, kw_only=True):
     pending_updates: tuple[UpdateView, ...]
 
 
+class SeatView(msgspec.Struct, frozen=True, kw_only=True):
+    """A member's seat, in few words."""
+
+    is_host: bool
+    is_online: bool
+    joined_at: int
+    last_heartbeat: int
+    host_id: int
+    current_players: int
+
+
 class Sent(msgspec.Struct, frozen=True):
     """Actions or updates that were sent: one id for each target, in the same order."""
 
@@ -154,6 +164,7 @@ class CreateRoom(Command[RoomRole, RoomOpened], frozen=True, kw_only=True):
     rules: bytes
     host_id: int
     members: tuple[NewMember, ...]
+    lobby_id: str | None = None
 
 
 class JoinRoom(Command[RoomRole, bool], frozen=True, kw_only=True):
@@ -197,6 +208,12 @@ class KeepSeat(Command[RoomRole, None], frozen=True):
 
 class ReadCurrent(Command[RoomRole, RoomStatus | None], frozen=True):
     """See the room and what waits in it; None for somebody who is not in it."""
+
+    player_id: int
+
+
+class ReadSeat(Command[RoomRole, SeatView | None], frozen=True):
+    """See no more than one's seat; None for somebody who has none here."""
 
     player_id: int
 
@@ -309,7 +326,3 @@ class NoteSignOfLife(Command[RoomRole, None], frozen=True):
 
 class LookAtClock(Command[RoomRole, None], frozen=True):
     """Free the seats whose grace is over, and end the room if it is idle (a timer of its own)."""
-
-
-class TakeSnapshot(Command[RoomRole, Snapshot], frozen=True):
-    """Answer the state, encoded, once it is durable."""

@@ -12,6 +12,8 @@ Every `decide_*` takes the time; `next_look` says when the time alone will next 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from greenroom.actors.room.events import (
     HostChanged,
     LeaveReason,
@@ -30,7 +32,11 @@ def decide_silence(room: Room, player_id: int, now: int) -> tuple[RoomEvent, ...
     if member is None or not member.is_online:
         return ()
     went = MemberWentOffline(player_id, now)
-    heir = _heir(room, player_id) if player_id == room.host_id and room.host_switch else None
+    heir = (
+        heir_of(_online(room), player_id)
+        if player_id == room.host_id and room.host_switch
+        else None
+    )
     return (went,) if heir is None else (went, HostChanged(heir, now))
 
 
@@ -61,7 +67,7 @@ def decide_departure(
     left = MemberLeft(player_id, reason, now)
     if player_id != room.host_id:
         return (left,)
-    heir = _heir(room, player_id) if room.host_switch else None
+    heir = heir_of(_online(room), player_id) if room.host_switch else None
     if heir is None:
         return (left, RoomEnded("host_left", now))
     return (HostChanged(heir, now), left)
@@ -118,7 +124,10 @@ def note_silence(room: Room, now: int) -> None:
         room.silent_since = now
 
 
-def _heir(room: Room, leaver_id: int) -> int | None:
-    """Return the member online who joined first, the leaver aside."""
-    online = (m.player_id for m in room.members.values() if m.is_online)
+def heir_of(online: Iterable[int], leaver_id: int) -> int | None:
+    """Return who is host next: of the members online, in joining order, the first but for him."""
     return next((player_id for player_id in online if player_id != leaver_id), None)
+
+
+def _online(room: Room) -> Iterable[int]:
+    return (m.player_id for m in room.members.values() if m.is_online)

@@ -24,8 +24,6 @@ A host may always leave, whatever `can_leave` says to the others.
 
 from __future__ import annotations
 
-import hmac
-
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.room import actions, presence, tokens, updates
 from greenroom.actors.room.events import (
@@ -46,7 +44,7 @@ from greenroom.actors.room.events import (
     UpdatesSent,
 )
 from greenroom.actors.room.messages import CreateRoom, JoinRoom, KickMember, PutOut
-from greenroom.actors.room.passwords import password_matches
+from greenroom.actors.room.passwords import password_matches, token_matches
 from greenroom.actors.room.refusals import (
     MAX_PLAYERS_MAX,
     MAX_PLAYERS_MIN,
@@ -79,14 +77,23 @@ def require_member(room: Room, player_id: int, refusal: type[Refused]) -> Member
     return member
 
 
+def check_size(max_players: int) -> None:
+    """Check the size of a room or lobby that is wanted.
+
+    Raises:
+        MaxPlayersOutOfRange: too small or too large.
+    """
+    if not MAX_PLAYERS_MIN <= max_players <= MAX_PLAYERS_MAX:
+        raise MaxPlayersOutOfRange
+
+
 def decide_create(command: CreateRoom, now: int) -> RoomCreated:
     """Open a room.
 
     Raises:
         MaxPlayersOutOfRange: too small or too large.
     """
-    if not MAX_PLAYERS_MIN <= command.max_players <= MAX_PLAYERS_MAX:
-        raise MaxPlayersOutOfRange
+    check_size(command.max_players)
     assert 1 <= len(command.members) <= command.max_players
     assert any(member.player_id == command.host_id for member in command.members)
     name = command.room_name
@@ -104,6 +111,7 @@ def decide_create(command: CreateRoom, now: int) -> RoomCreated:
         host_id=command.host_id,
         members=command.members,
         at=now,
+        lobby_id=command.lobby_id,
     )
 
 
@@ -119,26 +127,16 @@ def decide_join(room: Room, command: JoinRoom, now: int) -> tuple[RoomEvent, ...
         raise RoomInactive
     if len(room.members) >= room.max_players:
         raise RoomFull
-    if not _may_enter(room, command):
+    if room.password_hash is not None and not (
+        command.is_invited
+        or token_matches(command.join_token, room.join_token)
+        or password_matches(command.password, room.password_hash)
+    ):
         raise IncorrectPassword
     joined = MemberJoined(command.player_id, command.player_name, command.player_data, now)
     if presence.seeks_host(room):
         return (joined, HostChanged(command.player_id, now))
     return (joined,)
-
-
-def _may_enter(room: Room, command: JoinRoom) -> bool:
-    """Return whether no password is needed, or something stands for it, or it is right."""
-    if room.password_hash is None or command.is_invited:
-        return True
-    token = command.join_token
-    if token is not None and hmac.compare_digest(_bytes(token), _bytes(room.join_token)):
-        return True
-    return command.password is not None and password_matches(command.password, room.password_hash)
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 def decide_leave(room: Room, player_id: int, now: int) -> tuple[RoomEvent, ...]:
@@ -238,6 +236,7 @@ def created(event: RoomCreated) -> Room:
         host_id=event.host_id,
         created_at=event.at,
         last_activity=event.at,
+        lobby_id=event.lobby_id,
         version=1,
         members={
             member.player_id: Member(

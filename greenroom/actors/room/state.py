@@ -134,6 +134,8 @@ class Room(msgspec.Struct, kw_only=True):
     host_id: int
     created_at: int
     last_activity: int
+    lobby_id: str | None = None
+    """The lobby that became this room."""
     version: int = 0
     """How many events made this state: the sequence of the last in the journal."""
     members: dict[int, Member] = {}

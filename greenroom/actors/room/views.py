@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from greenroom.actors.room import actions, updates
-from greenroom.actors.room.messages import RoomListing, RoomStatus, RosterEntry
+from greenroom.actors.room.messages import RoomListing, RoomStatus, RosterEntry, SeatView
 from greenroom.actors.room.state import Room
 
 
@@ -37,6 +37,21 @@ def listing(room: Room) -> RoomListing:
         can_leave=room.can_leave,
         realtime=room.realtime,
         rules=room.rules,
+    )
+
+
+def seat(room: Room, player_id: int) -> SeatView | None:
+    """Return a member's seat, None for somebody who is none."""
+    member = room.members.get(player_id)
+    if member is None:
+        return None
+    return SeatView(
+        is_host=player_id == room.host_id,
+        is_online=member.is_online,
+        joined_at=member.joined_at,
+        last_heartbeat=member.last_heartbeat,
+        host_id=room.host_id,
+        current_players=len(room.members),
     )
 
 

@@ -6,14 +6,15 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from greenroom.actors.flows.journalled import find_open
 from greenroom.actors.flows.rooms import (
     Entrance,
     NewRoom,
     create_room,
-    find_rooms,
     join_room,
     password_hash,
 )
+from greenroom.actors.flows.world import World
 from greenroom.actors.room.messages import (
     KeepSeat,
     KickMember,
@@ -28,7 +29,9 @@ from greenroom.actors.room.messages import (
 )
 from greenroom.actors.room.refusals import (
     AlreadyInRoom,
+    CreatingInLobby,
     IncorrectPassword,
+    JoiningInLobby,
     KickingOneself,
     MaxPlayersOutOfRange,
     MayNotLeave,
@@ -69,13 +72,14 @@ LIST_DEFAULT: Final = 20
 _EMPTY: Final = b"{}"
 
 
-def _document(given: Document | None) -> bytes:
+def document_of(given: Document | None) -> bytes:
+    """Return a document's bytes, those of an empty one if it was not given."""
     return _EMPTY if given is None else bytes(given)
 
 
-def heartbeat_of(caller: PlayerCaller, player_id: int, last_heard: int) -> str | None:
+def heartbeat_of(world: World, player_id: int, last_heard: int) -> str | None:
     """Return when a member was last heard of: by his room, or by anything else since."""
-    heard = caller.world.player_index.last_heartbeat(player_id)
+    heard = world.player_index.last_heard(player_id)
     return timestamp(last_heard if heard is None else max(heard, last_heard))
 
 
@@ -154,8 +158,8 @@ async def create(caller: PlayerCaller, body: CreateBody) -> RoomCreateReply:
         max_players=SIZE_DEFAULT if body.max_players is None else body.max_players,
         host_switch=bool(body.host_switch),
         realtime=bool(body.realtime),
-        rules=_document(body.rules),
-        player_data=_document(body.player_data),
+        rules=document_of(body.rules),
+        player_data=document_of(body.player_data),
     )
     room = await create_room(caller.world, caller.game, caller.player, wanted)
     return RoomCreateReply(
@@ -166,7 +170,7 @@ async def create(caller: PlayerCaller, body: CreateBody) -> RoomCreateReply:
 async def list_(caller: GameCaller, body: ListBody) -> RoomListReply:
     """Find rooms with a free seat."""
     limit = read_limit(body.limit, LIST_DEFAULT)
-    found = await find_rooms(caller.world, caller.game_id, body.search or "", limit)
+    found = await find_open(caller.world.rooms.index, caller.game_id, body.search or "", limit)
     return RoomListReply(
         rooms=[
             RoomEntry(
@@ -190,7 +194,7 @@ async def join(caller: PlayerCaller, room_id: str, body: JoinBody) -> RoomJoinRe
     entrance = Entrance(
         password=body.password,
         join_token=body.join_token,
-        player_data=_document(body.player_data),
+        player_data=document_of(body.player_data),
     )
     is_host = await join_room(caller.world, caller.game_id, caller.player, room_id, entrance)
     return RoomJoinReply(room_id=room_id, is_host=is_host)
@@ -243,7 +247,7 @@ async def players(caller: PlayerCaller) -> RoomPlayersReply:
                 is_host=entry.is_host,
                 is_online=entry.is_online,
                 is_local=entry.is_local,
-                last_heartbeat=heartbeat_of(caller, entry.player_id, entry.last_heartbeat),
+                last_heartbeat=heartbeat_of(caller.world, entry.player_id, entry.last_heartbeat),
             )
             for entry in roster
         ],
@@ -359,7 +363,7 @@ def _current_room(caller: PlayerCaller, status: RoomStatus) -> CurrentRoom:
         has_password=room.has_password,
         player_name=status.player_name,
         joined_at=timestamp(status.joined_at),
-        last_heartbeat=heartbeat_of(caller, caller.player_id, status.last_heartbeat),
+        last_heartbeat=heartbeat_of(caller.world, caller.player_id, status.last_heartbeat),
         room_created_at=timestamp(status.created_at),
         room_last_activity=timestamp(status.last_activity),
         join_token=status.join_token,
@@ -460,7 +464,7 @@ ENDPOINTS: Final = (
         reply=RoomCreateReply,
         handler=create,
         summary="Open a room",
-        refusals=(MaxPlayersOutOfRange, NameRefused, AlreadyInRoom),
+        refusals=(MaxPlayersOutOfRange, NameRefused, AlreadyInRoom, CreatingInLobby),
     ),
     Endpoint(
         method="POST",
@@ -483,7 +487,14 @@ ENDPOINTS: Final = (
         reply=RoomJoinReply,
         handler=join,
         summary="Join a room",
-        refusals=(AlreadyInRoom, RoomNotFound, RoomInactive, RoomFull, IncorrectPassword),
+        refusals=(
+            AlreadyInRoom,
+            JoiningInLobby,
+            RoomNotFound,
+            RoomInactive,
+            RoomFull,
+            IncorrectPassword,
+        ),
     ),
     Endpoint(
         method="GET",

@@ -1,0 +1,507 @@
+"""Into a lobby and out, and from a lobby to a room: what takes more than asking the lobby itself.
+
+Once a lobby has started, its room is the truth: whoever leaves, removes or looks asks the room, in
+the lobby's words. The lobby stays as a record of how it was, for as long as its room lasts.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TypeVar
+
+import msgspec
+
+from greenroom.actors.flows.rooms import Entrance, check_title, password_hash
+from greenroom.actors.flows.world import World
+from greenroom.actors.game.messages import GameRole
+from greenroom.actors.kernel.errors import ActorStopped, Refused
+from greenroom.actors.kernel.message import Command
+from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.lobby.messages import (
+    ApproveRequest,
+    CreateLobby,
+    EndLobby,
+    JoinLobby,
+    KeepLobbySeat,
+    KickFromLobby,
+    LeaveLobby,
+    LobbyListing,
+    LobbyOpened,
+    LobbyRole,
+    LobbySeat,
+    LobbyStatus,
+    ReadLobbyRoster,
+    ReadLobbyStatus,
+    ReadPendingRequest,
+    ReadRequest,
+    RejectRequest,
+    RemoveLobby,
+    RequestToJoin,
+    SetLobbyPassword,
+    StartLobby,
+    StopLobby,
+)
+from greenroom.actors.lobby.refusals import (
+    AlreadyInLobby,
+    CreatingInRoom,
+    JoiningInRoom,
+    LobbyHasStarted,
+    LobbyNotFound,
+    MayNotLeaveLobby,
+    NotInAnyLobby,
+    NotInLobby,
+    OnlyHostRemoves,
+    OnlyHostSetsLobbyPassword,
+    OnlyHostStarts,
+    OnlyHostStopsLobby,
+    PlayerIsSeated,
+    RequestNotFound,
+    RequestNotHis,
+    TooLateForPassword,
+    TooLateToKick,
+    TooLateToStop,
+    TooManyRequests,
+)
+from greenroom.actors.lobby.state import JoinRequest
+from greenroom.actors.player.messages import DescribePlayer, PlayerNotFound, PlayerRole, ReadBan
+from greenroom.actors.room.events import NewMember, RoomCreated
+from greenroom.actors.room.messages import (
+    KeepSeat,
+    LeaveRoom,
+    ReadRoster,
+    ReadSeat,
+    RosterEntry,
+    SeatView,
+    StopRoom,
+)
+from greenroom.actors.room.refusals import (
+    MayNotLeave,
+    NotInAnyGameRoom,
+    NotInAnyRoom,
+    OnlyHostKicks,
+    OnlyHostStops,
+    PlayerNotInAnyRoom,
+)
+from greenroom.actors.room.rules import check_size, created
+
+Reply = TypeVar("Reply")
+
+
+class NewLobby(msgspec.Struct, frozen=True, kw_only=True):
+    """The lobby that somebody wants to open; `lobby_name` None names it after its id."""
+
+    lobby_name: str | None
+    password: str | None
+    max_players: int
+    strict_full: bool
+    join_by_requests: bool
+    host_switch: bool
+    can_leave_room: bool
+    realtime_room: bool
+    rules: bytes
+    player_data: bytes
+
+
+# Coming in.
+
+
+async def create_lobby(
+    world: World, game: Ref[GameRole], player: Ref[PlayerRole], wanted: NewLobby
+) -> LobbyOpened:
+    """Open a lobby with its creator as host, durably.
+
+    Raises:
+        MaxPlayersOutOfRange, NameRefused: no such lobby can be.
+        AlreadyInLobby, CreatingInRoom: he has a seat.
+        ActorUnavailable: the lobby was not opened, or (CommitUnsettled) maybe was.
+
+    Cancellation: no lobby was opened; once one has been, the result is returned.
+    """
+    check_size(wanted.max_players)
+    name = await check_title(game, "matchmaking_name", wanted.lobby_name)
+    lobbies = world.lobbies
+    with world.seats.claim(player.key, "lobby", CreatingInRoom, AlreadyInLobby):
+        record = await player.ask(DescribePlayer())
+        lobby_id = os.urandom(16).hex()
+        command = CreateLobby(
+            lobby_id=lobby_id,
+            game_id=game.key,
+            lobby_name=name,
+            max_players=wanted.max_players,
+            password_hash=password_hash(wanted.password or ""),
+            join_token=os.urandom(8).hex(),
+            strict_full=wanted.strict_full,
+            join_by_requests=wanted.join_by_requests,
+            host_switch=wanted.host_switch,
+            can_leave_room=wanted.can_leave_room,
+            realtime_room=wanted.realtime_room,
+            rules=wanted.rules,
+            host=NewMember(player.key, record.player_name, wanted.player_data, world.clock.now()),
+        )
+        actor = lobbies.actor(None)
+        lobby = lobbies.directory.adopt(lobby_id, actor)
+        try:
+            return await lobby.ask(command)
+        finally:
+            if not actor.is_created:
+                lobbies.directory.discard(lobby_id)
+
+
+async def join_lobby(
+    world: World,
+    game_id: int,
+    player: Ref[PlayerRole],
+    lobby_id: str,
+    entrance: Entrance,
+    *,
+    is_invited: bool = False,
+) -> None:
+    """Take a seat in a lobby, durably.
+
+    Raises:
+        AlreadyInLobby or JoiningInRoom, LobbyNotFound, NeedsApproval, LobbyFull,
+            IncorrectPassword: in this order.
+        ActorUnavailable: he has no seat, or (CommitUnsettled) maybe has.
+
+    Cancellation: he has no seat; once he has, that is the result.
+    """
+    with world.seats.claim(player.key, "lobby", JoiningInRoom, AlreadyInLobby):
+        lobby = _find(world, game_id, lobby_id)
+        record = await player.ask(DescribePlayer())
+        command = JoinLobby(
+            player_id=player.key,
+            player_name=record.player_name,
+            player_data=entrance.player_data,
+            password=entrance.password,
+            join_token=entrance.join_token,
+            is_invited=is_invited,
+        )
+        try:
+            await lobby.ask(command)
+        except ActorStopped:
+            raise LobbyNotFound from None
+
+
+async def request_to_join(
+    world: World, game_id: int, player: Ref[PlayerRole], lobby_id: str, player_data: bytes
+) -> str:
+    """Ask a lobby's host for a seat, durably; return the request's id.
+
+    Raises:
+        AlreadyInLobby or JoiningInRoom, LobbyNotFound, TakesNoRequests, AlreadyRequested,
+            TooManyRequests: in this order.
+        ActorUnavailable: nothing was asked, or (CommitUnsettled) maybe was.
+
+    Cancellation: nothing was asked; once it has been, the result is returned.
+    """
+    world.seats.require_none(player.key, "lobby", JoiningInRoom, AlreadyInLobby)
+    lobby = _find(world, game_id, lobby_id)
+    record = await player.ask(DescribePlayer())
+    if world.lobbies.index.pending_of(player.key) >= world.lobbies.limits.requests_of_player_max:
+        raise TooManyRequests
+    request_id = os.urandom(16).hex()
+    command = RequestToJoin(
+        request_id=request_id,
+        player_id=player.key,
+        player_name=record.player_name,
+        player_data=player_data,
+    )
+    try:
+        await lobby.ask(command)
+    except ActorStopped:
+        raise LobbyNotFound from None
+    return request_id
+
+
+def _find(world: World, game_id: int, lobby_id: str) -> Ref[LobbyRole]:
+    if world.lobbies.index.game_of(lobby_id) != game_id:
+        raise LobbyNotFound
+    return world.lobbies.directory.ref(lobby_id)
+
+
+# Requests.
+
+
+async def answer_request(
+    world: World, player_id: int, request_id: str, *, is_approved: bool
+) -> None:
+    """Let a requester in, or turn him down, durably.
+
+    Args:
+        world: where.
+        player_id: who answers.
+        request_id: what.
+        is_approved: whether he is let in.
+
+    Raises:
+        RequestNotFound, OnlyHostAnswers: in this order.
+        PlayerIsSeated: he has a seat meanwhile, or is banned, or his account is gone; his request
+            has been rejected. (Or he is taking a seat at this moment; it stays then.)
+        LobbyFull: the request stays.
+        ActorUnavailable: nothing has changed, or (CommitUnsettled) maybe has.
+
+    Cancellation: nothing has changed; once it has, that is the result.
+    """
+    lobby_id = world.lobbies.index.lobby_of_request(request_id)
+    if lobby_id is None:
+        raise RequestNotFound
+    lobby = world.lobbies.directory.ref(lobby_id)
+    try:
+        if is_approved:
+            await _approve(world, lobby, player_id, request_id)
+        else:
+            await lobby.ask(RejectRequest(player_id, request_id))
+    except ActorStopped:
+        raise RequestNotFound from None
+
+
+async def _approve(world: World, lobby: Ref[LobbyRole], player_id: int, request_id: str) -> None:
+    request = await lobby.ask(ReadPendingRequest(player_id, request_id))
+    requester_id = request.player_id
+    try:
+        with world.seats.claim(requester_id, "lobby", PlayerIsSeated, PlayerIsSeated):
+            name = await _name_unless_banned(world, requester_id)
+            if name is not None:
+                await lobby.ask(ApproveRequest(player_id, request_id, name))
+    except PlayerIsSeated:
+        if not world.seats.is_seated(requester_id):
+            raise
+        name = None
+    if name is None:
+        await lobby.ask(RejectRequest(player_id, request_id))
+        raise PlayerIsSeated
+    world.player_index.watch(requester_id, world.clock.monotonic(), world.clock.now())
+
+
+async def _name_unless_banned(world: World, player_id: int) -> str | None:
+    """Return what a player is called now, None if he is banned or gone."""
+    player = world.players.ref(player_id)
+    try:
+        if await player.ask(ReadBan()) is not None:
+            return None
+        return (await player.ask(DescribePlayer())).player_name
+    except (ActorStopped, PlayerNotFound):
+        return None
+
+
+async def read_request(
+    world: World, player_id: int, request_id: str
+) -> tuple[JoinRequest, LobbyListing]:
+    """Return a requester's own request, and the lobby, for as long as that lasts.
+
+    Raises:
+        RequestNotHis: no such request, not any more, or somebody else's.
+        ActorUnavailable: it could not be read.
+
+    Cancellation: nothing has changed.
+    """
+    lobby_id = world.lobbies.index.lobby_of_request(request_id)
+    if lobby_id is None:
+        raise RequestNotHis
+    try:
+        return await world.lobbies.directory.ref(lobby_id).ask(ReadRequest(player_id, request_id))
+    except ActorStopped:
+        raise RequestNotHis from None
+
+
+# Starting.
+
+
+async def start_lobby(world: World, player_id: int) -> RoomCreated:
+    """Make a lobby a room, durably; return the room as it begins.
+
+    Raises:
+        NotInLobby, OnlyHostStarts, LobbyHasStarted, LobbyNotFull: in this order.
+        ActorUnavailable: it has not started, or (CommitUnsettled) maybe has.
+
+    Cancellation: it has not started; once it has, the result is returned.
+    """
+    command = StartLobby(player_id, os.urandom(16).hex(), os.urandom(8).hex())
+    try:
+        start = await _ask_open(world, player_id, command, NotInLobby)
+    except LobbyHasStarted as started:
+        raise await _too_late(world, player_id, OnlyHostStarts, type(started)) from None
+    room = start.room
+    # Whoever was quicker has had the room loaded from its journal, and the one there stays.
+    world.rooms.directory.adopt(room.room_id, world.rooms.actor(created(room)))
+    return room
+
+
+async def end_lobbies_of(world: World, game_id: int) -> None:
+    """End all lobbies of a game; raises ActorUnavailable when some may not have ended."""
+    for lobby_id in list(world.lobbies.directory.keys()):
+        if world.lobbies.index.game_of(lobby_id) == game_id:
+            with suppress(ActorStopped):
+                await world.lobbies.directory.ref(lobby_id).ask(EndLobby("game_deleted"))
+
+
+# What members do, in an open lobby or in the room that a started one has become. All of these
+# raise ActorUnavailable: nothing has changed, or (CommitUnsettled) maybe has. When cancelled,
+# nothing has changed; once it has, that is the result.
+
+
+async def leave_lobby(world: World, player_id: int) -> None:
+    """Give up one's seat.
+
+    Raises:
+        NotInAnyLobby: he has none in a lobby.
+        MayNotLeaveLobby: it has started, its room keeps its members, and he is not the host.
+    """
+    try:
+        await _ask_open(world, player_id, LeaveLobby(player_id), NotInAnyLobby)
+    except LobbyHasStarted:
+        room = world.rooms.of(player_id, NotInAnyLobby)
+        try:
+            await room.ask(LeaveRoom(player_id))
+        except MayNotLeave:
+            raise MayNotLeaveLobby from None
+        except NotInAnyRoom:
+            raise NotInAnyLobby from None
+
+
+async def remove_lobby(world: World, player_id: int) -> None:
+    """End the lobby, and the room that it has become.
+
+    Raises:
+        NotInLobby, OnlyHostRemoves: in this order.
+    """
+    try:
+        await _ask_open(world, player_id, RemoveLobby(player_id), NotInLobby)
+    except LobbyHasStarted:
+        room = world.rooms.of(player_id, NotInLobby)
+        try:
+            await room.ask(StopRoom(player_id))
+        except OnlyHostStops:
+            raise OnlyHostRemoves from None
+        except NotInAnyGameRoom:
+            raise NotInLobby from None
+
+
+async def keep_lobby_seat(world: World, player_id: int) -> None:
+    """Give a sign of life.
+
+    Raises:
+        NotInAnyLobby: he has no seat in a lobby.
+    """
+    try:
+        await _ask_open(world, player_id, KeepLobbySeat(player_id), NotInAnyLobby)
+    except LobbyHasStarted:
+        room = world.rooms.of(player_id, NotInAnyLobby)
+        try:
+            await room.ask(KeepSeat(player_id))
+        except PlayerNotInAnyRoom:
+            raise NotInAnyLobby from None
+
+
+async def read_lobby_roster(
+    world: World, player_id: int
+) -> tuple[LobbySeat, ...] | tuple[RosterEntry, ...]:
+    """Return who is in the lobby, or in its room: the host, then in the order of joining.
+
+    Raises:
+        NotInAnyLobby: he has no seat in a lobby.
+    """
+    try:
+        return await _ask_open(world, player_id, ReadLobbyRoster(player_id), NotInAnyLobby)
+    except LobbyHasStarted:
+        room = world.rooms.of(player_id, NotInAnyLobby)
+        try:
+            return await room.ask(ReadRoster(player_id))
+        except NotInAnyRoom:
+            raise NotInAnyLobby from None
+
+
+async def read_lobby(world: World, player_id: int) -> tuple[LobbyStatus, SeatView | None] | None:
+    """Return the lobby that a player is in, and of a started one his seat in its room.
+
+    None if he is in no lobby.
+    """
+    lobby_id = world.seats.lobby_of(player_id)
+    if lobby_id is None:
+        return None
+    try:
+        status = await world.lobbies.directory.ref(lobby_id).ask(ReadLobbyStatus(player_id))
+        if status.room_id is None:
+            return None if status.member is None else (status, None)
+        seat = await world.rooms.directory.ref(status.room_id).ask(ReadSeat(player_id))
+    except ActorStopped:
+        return None
+    return None if seat is None else (status, seat)
+
+
+# What the host does before the start.
+
+
+async def kick_from_lobby(world: World, player_id: int, target_id: int) -> None:
+    """Put a member out.
+
+    Raises:
+        NotInLobby, OnlyHostKicks, TooLateToKick, KickingOneself, LobbyMemberNotFound: in this
+            order.
+    """
+    command = KickFromLobby(player_id, target_id)
+    await _before_start(world, player_id, command, OnlyHostKicks, TooLateToKick)
+
+
+async def stop_lobby(world: World, player_id: int) -> None:
+    """End the lobby.
+
+    Raises:
+        NotInLobby, OnlyHostStopsLobby, TooLateToStop: in this order.
+    """
+    command = StopLobby(player_id)
+    await _before_start(world, player_id, command, OnlyHostStopsLobby, TooLateToStop)
+
+
+async def set_lobby_password(world: World, player_id: int, password: str) -> None:
+    """Set the password; an empty one removes it.
+
+    Raises:
+        NotInLobby, OnlyHostSetsLobbyPassword, TooLateForPassword: in this order.
+    """
+    command = SetLobbyPassword(player_id, password_hash(password))
+    await _before_start(world, player_id, command, OnlyHostSetsLobbyPassword, TooLateForPassword)
+
+
+async def _before_start(
+    world: World,
+    player_id: int,
+    command: Command[LobbyRole, None],
+    only_host: type[Refused],
+    too_late: type[Refused],
+) -> None:
+    try:
+        await _ask_open(world, player_id, command, NotInLobby)
+    except LobbyHasStarted:
+        raise await _too_late(world, player_id, only_host, too_late) from None
+
+
+async def _too_late(
+    world: World, player_id: int, only_host: type[Refused], too_late: type[Refused]
+) -> Refused:
+    """Return how a member of a started lobby is refused: as no host, or as too late."""
+    seat = await world.rooms.of(player_id, NotInLobby).ask(ReadSeat(player_id))
+    if seat is None:
+        return NotInLobby()
+    return too_late() if seat.is_host else only_host()
+
+
+async def _ask_open(
+    world: World, player_id: int, command: Command[LobbyRole, Reply], none: type[Refused]
+) -> Reply:
+    """Ask the open lobby that a player is in.
+
+    Raises:
+        LobbyHasStarted: he is in one that has become a room.
+        Refused: he is in none (`none`), or the lobby refused.
+    """
+    lobby_id = world.lobbies.index.lobby_of(player_id)
+    if lobby_id is None:
+        if world.seats.lobby_of(player_id) is None:
+            raise none
+        raise LobbyHasStarted
+    try:
+        return await world.lobbies.directory.ref(lobby_id).ask(command)
+    except ActorStopped:
+        raise none from None

@@ -1,0 +1,101 @@
+"""What befalls a player wherever he sits: bans, new names, silence and signs of life."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+import trio
+
+from greenroom.actors.flows.journalled import Journalled
+from greenroom.actors.flows.world import World
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
+from greenroom.actors.kernel.message import Command
+from greenroom.actors.lobby.messages import PutOutOfLobby, RenameLobbyMember
+from greenroom.actors.room.messages import NoteSignOfLife, NoteSilence, PutOut, RenameMember
+
+Role = TypeVar("Role")
+
+SLICE: Final = 1_000
+"""So many players are looked at before other tasks get their turn."""
+
+
+async def put_out(world: World, player_id: int) -> None:
+    """Take a banned player's seat from him, if he has one or is just being given one.
+
+    Raises:
+        ActorUnavailable: he may still have it.
+
+    Cancellation: he may still have it.
+    """
+    await world.seats.wait_unclaimed(player_id)
+    room_id, lobby_id = (
+        world.rooms.index.room_of(player_id),
+        world.lobbies.index.lobby_of(player_id),
+    )
+    try:
+        if room_id is not None:
+            await world.rooms.directory.ref(room_id).ask(PutOut(player_id, "banned"))
+        elif lobby_id is not None:
+            await world.lobbies.directory.ref(lobby_id).ask(PutOutOfLobby(player_id, "banned"))
+    except ActorStopped:
+        return
+
+
+def note_rename(world: World, player_id: int, player_name: str) -> None:
+    """Tell the room or lobby that a player sits in his new name."""
+    tell_seat(world.rooms, player_id, RenameMember(player_id, player_name))
+    tell_seat(world.lobbies, player_id, RenameLobbyMember(player_id, player_name))
+
+
+def note_member_is_alive(world: World, player_id: int) -> None:
+    """Tell the room of a member whom it takes for offline; lobbies look for themselves."""
+    if world.rooms.index.is_offline(player_id):
+        tell_seat(world.rooms, player_id, NoteSignOfLife(player_id))
+
+
+def tell_seat(place: Journalled[Role, Any], player_id: int, command: Command[Role, Any]) -> None:
+    """Tell the room, or lobby, that a player sits in, if he does and it can be told now."""
+    key = place.seats.seat_of(player_id)
+    if key is not None:
+        try:
+            place.directory.ref(key).tell(command)
+        except ActorUnavailable:
+            return
+
+
+async def watch_silent_members(world: World) -> None:
+    """Have every member looked at who is not online; run once, when all are restored."""
+    monotonic, now = world.clock.monotonic(), world.clock.now()
+    for count, player_id in enumerate(world.rooms.index.seated(), 1):
+        world.player_index.watch(player_id, monotonic, now)
+        if count % SLICE == 0:
+            await trio.lowlevel.checkpoint()
+
+
+async def note_silent_members(world: World) -> None:
+    """Tell rooms and lobbies of members who are not online any more, until they know.
+
+    A room keeps such a member offline for a while. A lobby lets him go once he has not been heard
+    of for as long as makes a player stale: one who logged out has as much time to come back.
+    """
+    now = world.clock.monotonic()
+    for count, (player_id, heard_at) in enumerate(world.player_index.gone(), 1):
+        is_stale = now - heard_at >= world.settings.stale_seconds
+        if _is_settled(world, player_id, is_stale=is_stale):
+            world.player_index.unwatch(player_id)
+        if count % SLICE == 0:
+            await trio.lowlevel.checkpoint()
+
+
+def _is_settled(world: World, player_id: int, *, is_stale: bool) -> bool:
+    """Return whether there is nothing left to tell about a silent player; tell it otherwise."""
+    if world.rooms.index.room_of(player_id) is not None:
+        if world.rooms.index.is_offline(player_id):
+            return True
+        tell_seat(world.rooms, player_id, NoteSilence(player_id))
+        return False
+    if world.lobbies.index.lobby_of(player_id) is not None:
+        if is_stale:
+            tell_seat(world.lobbies, player_id, PutOutOfLobby(player_id, "stale"))
+        return False
+    return not world.seats.is_claimed(player_id)

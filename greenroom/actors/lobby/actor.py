@@ -1,0 +1,279 @@
+"""A lobby as an actor: its state, changed by `rules`, journalled, and the index in step.
+
+When it starts, its turn makes two entries at once: its own, and the first of the room that it
+becomes. They are durable together or not at all, and in memory the members' seats pass from the
+one index to the other in between no two turns: nobody is ever seen without a seat, or with two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from greenroom.actors.kernel.actor import Actor, handles
+from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.journal import JournalEntry, Snapshot, TakeSnapshot
+from greenroom.actors.kernel.message import Changed, Event
+from greenroom.actors.lobby import codec, rules, views
+from greenroom.actors.lobby.events import LobbyCreated, LobbyEvent
+from greenroom.actors.lobby.index import LobbyIndex
+from greenroom.actors.lobby.messages import (
+    ApproveRequest,
+    CreateLobby,
+    EndLobby,
+    JoinLobby,
+    KeepLobbySeat,
+    KickFromLobby,
+    LeaveLobby,
+    LobbyListing,
+    LobbyOpened,
+    LobbyRole,
+    LobbySeat,
+    LobbyStart,
+    LobbyStatus,
+    PutOutOfLobby,
+    ReadLobbyRoster,
+    ReadLobbyStatus,
+    ReadPendingRequest,
+    ReadRequest,
+    RejectRequest,
+    RemoveLobby,
+    RenameLobbyMember,
+    RequestToJoin,
+    SetLobbyPassword,
+    StartLobby,
+    StopLobby,
+)
+from greenroom.actors.lobby.refusals import (
+    LobbyNotFound,
+    NotInAnyLobby,
+    OnlyHostRemoves,
+    OnlyHostStopsLobby,
+    RequestNotHis,
+)
+from greenroom.actors.lobby.state import JoinRequest, Lobby, LobbyLimits
+from greenroom.actors.room import codec as room_codec
+from greenroom.actors.room import rules as room_rules
+from greenroom.actors.room.events import RoomCreated
+from greenroom.actors.room.index import RoomIndex
+
+Reply = TypeVar("Reply")
+
+
+class LobbyActor(Actor[LobbyRole]):
+    """One lobby; its state changes by events alone."""
+
+    kind = codec.KIND
+
+    def __init__(
+        self,
+        lobby: Lobby | None,
+        *,
+        index: LobbyIndex,
+        rooms: RoomIndex,
+        is_online: Callable[[int], bool],
+        clock: Clock,
+        limits: LobbyLimits,
+    ) -> None:
+        """Hold a state, or none yet: then the first command must be `CreateLobby`."""
+        self._state = lobby
+        self._index = index
+        self._rooms = rooms
+        self._is_online = is_online
+        self._clock = clock
+        self._limits = limits
+
+    @property
+    def is_created(self) -> bool:
+        """Return whether there is a state."""
+        return self._state is not None
+
+    @property
+    def _lobby(self) -> Lobby:
+        """Return the state.
+
+        Raises:
+            LobbyNotFound: there is none yet.
+        """
+        if self._state is None:
+            raise LobbyNotFound
+        return self._state
+
+    @property
+    def _online(self) -> Sequence[int]:
+        """Return the members who are online, in joining order."""
+        return [player_id for player_id in self._lobby.members if self._is_online(player_id)]
+
+    def on_start(self) -> None:
+        """Enter the index."""
+        if self._state is not None:
+            self._show(self._state)
+
+    def apply(self, event: Event) -> None:
+        """Change the state by a journal entry, as a restart would; or let the room be expected."""
+        assert isinstance(event, JournalEntry)
+        if event.kind == room_codec.KIND:
+            created = room_codec.event_of(event)
+            assert isinstance(created, RoomCreated)
+            self._rooms.expect(room_rules.created(created))
+            return
+        happened = codec.event_of(event)
+        if isinstance(happened, LobbyCreated):
+            self._state = rules.created(happened)
+        else:
+            rules.apply(self._lobby, happened)
+        self._index.note_changed((event.key,))
+        self._show(self._lobby)
+
+    def _show(self, lobby: Lobby) -> None:
+        """Bring the index up to date."""
+        for player_id in self._index.show(lobby):
+            self.timers.start(f"put out {player_id}", 0.0, PutOutOfLobby(player_id, "left"))
+
+    def _entries(self, events: Iterable[LobbyEvent]) -> tuple[JournalEntry, ...]:
+        lobby = self._lobby
+        numbered = enumerate(events, lobby.version + 1)
+        return tuple(codec.entry(lobby.lobby_id, number, event) for number, event in numbered)
+
+    def _changed(self, reply: Reply, *events: LobbyEvent) -> Changed[Reply]:
+        """Return the reply with the journal entries of the events."""
+        return Changed(reply, *self._entries(events))
+
+    # Coming and going.
+
+    @handles(CreateLobby)
+    def create(self, command: CreateLobby) -> Changed[LobbyOpened]:
+        """Come into being."""
+        if self._state is not None:
+            raise RuntimeError(f"lobby {command.lobby_id} exists already")
+        event = rules.decide_create(command, self._clock.now())
+        reply = LobbyOpened(event.lobby_id, event.lobby_name, event.join_token)
+        return Changed(reply, codec.entry(event.lobby_id, 1, event))
+
+    @handles(JoinLobby)
+    def join(self, command: JoinLobby) -> Changed[None]:
+        """Seat a player."""
+        return self._changed(None, rules.decide_join(self._lobby, command, self._clock.now()))
+
+    @handles(LeaveLobby)
+    def leave(self, command: LeaveLobby) -> Changed[None]:
+        """Let a member go."""
+        lobby, now = self._lobby, self._clock.now()
+        return self._changed(None, *rules.decide_leave(lobby, command.player_id, self._online, now))
+
+    @handles(PutOutOfLobby)
+    def put_out(self, command: PutOutOfLobby) -> Changed[bool]:
+        """Free a seat."""
+        events = rules.decide_put_out(
+            self._lobby, command.player_id, command.reason, self._online, self._clock.now()
+        )
+        return self._changed(bool(events), *events)
+
+    @handles(KickFromLobby)
+    def kick(self, command: KickFromLobby) -> Changed[None]:
+        """Put a member out for the host."""
+        return self._changed(None, rules.decide_kick(self._lobby, command, self._clock.now()))
+
+    @handles(StopLobby)
+    def stop(self, command: StopLobby) -> Changed[None]:
+        """End."""
+        now = self._clock.now()
+        return self._changed(
+            None,
+            rules.decide_end(self._lobby, command.player_id, OnlyHostStopsLobby, "stopped", now),
+        )
+
+    @handles(RemoveLobby)
+    def remove(self, command: RemoveLobby) -> Changed[None]:
+        """End, by the other name."""
+        now = self._clock.now()
+        return self._changed(
+            None, rules.decide_end(self._lobby, command.player_id, OnlyHostRemoves, "removed", now)
+        )
+
+    @handles(StartLobby)
+    def start(self, command: StartLobby) -> Changed[LobbyStart]:
+        """Become a room."""
+        events, room = rules.decide_start(self._lobby, command, self._online, self._clock.now())
+        entry = room_codec.entry(room.room_id, 1, room)
+        return Changed(LobbyStart(room), *self._entries(events), entry)
+
+    @handles(EndLobby)
+    def end(self, command: EndLobby) -> Changed[None]:
+        """End, whoever is here."""
+        events = rules.decide_end_for_all(self._lobby, command.reason, self._clock.now())
+        return self._changed(None, *events)
+
+    # Requests.
+
+    @handles(RequestToJoin)
+    def request(self, command: RequestToJoin) -> Changed[None]:
+        """Take a request."""
+        event = rules.decide_request(self._lobby, command, self._limits, self._clock.now())
+        return self._changed(None, event)
+
+    @handles(ReadPendingRequest)
+    def read_pending(self, command: ReadPendingRequest) -> JoinRequest:
+        """Show the host a request."""
+        return rules.require_request(self._lobby, command.player_id, command.request_id)
+
+    @handles(ApproveRequest)
+    def approve(self, command: ApproveRequest) -> Changed[None]:
+        """Seat a requester."""
+        return self._changed(None, *rules.decide_approve(self._lobby, command, self._clock.now()))
+
+    @handles(RejectRequest)
+    def reject(self, command: RejectRequest) -> Changed[None]:
+        """Turn a requester down."""
+        now = self._clock.now()
+        return self._changed(
+            None, rules.decide_reject(self._lobby, command.player_id, command.request_id, now)
+        )
+
+    @handles(ReadRequest)
+    def read_request(self, command: ReadRequest) -> tuple[JoinRequest, LobbyListing]:
+        """Show a requester what became of it."""
+        lobby = self._lobby
+        request = lobby.pending.get(command.request_id) or lobby.answered.get(command.request_id)
+        if request is None or request.player_id != command.player_id:
+            raise RequestNotHis
+        return request, views.listing(lobby)
+
+    # What members see and set.
+
+    @handles(ReadLobbyStatus)
+    def read_status(self, command: ReadLobbyStatus) -> LobbyStatus:
+        """Show the lobby."""
+        return views.status(self._lobby, command.player_id)
+
+    @handles(ReadLobbyRoster)
+    def read_roster(self, command: ReadLobbyRoster) -> tuple[LobbySeat, ...]:
+        """Show who is here."""
+        rules.require_member(self._lobby, command.player_id, NotInAnyLobby)
+        return views.roster(self._lobby)
+
+    @handles(KeepLobbySeat)
+    def keep_seat(self, command: KeepLobbySeat) -> None:
+        """Say that a member has his seat; his sign of life was taken before."""
+        rules.require_member(self._lobby, command.player_id, NotInAnyLobby)
+
+    @handles(SetLobbyPassword)
+    def set_password(self, command: SetLobbyPassword) -> Changed[None]:
+        """Set or remove the password."""
+        event = rules.decide_password(
+            self._lobby, command.player_id, command.password_hash, self._clock.now()
+        )
+        return self._changed(None, event)
+
+    @handles(RenameLobbyMember)
+    def rename(self, command: RenameLobbyMember) -> Changed[None]:
+        """Take note of a member's new name."""
+        events = rules.decide_rename(
+            self._lobby, command.player_id, command.player_name, self._clock.now()
+        )
+        return self._changed(None, *events)
+
+    @handles(TakeSnapshot)
+    def take_snapshot(self, command: TakeSnapshot) -> Snapshot:
+        """Write the state down; the reply leaves when all of it is durable."""
+        return codec.snapshot(self._lobby)

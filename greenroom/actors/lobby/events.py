@@ -1,0 +1,95 @@
+"""What happens to lobbies. Each is one entry of the lobby's journal, and an outcome, not an input.
+
+Times (`at`) are in Unix seconds, documents are the bytes of JSON objects, ids of lobbies, requests
+and rooms are 32 lower-case hex digits. What happens in rooms just so is the same event here.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from greenroom.actors.kernel.message import Event
+from greenroom.actors.room.events import (
+    HostChanged,
+    MemberJoined,
+    MemberLeft,
+    MemberRenamed,
+    NewMember,
+)
+
+LobbyEndReason = Literal["stopped", "removed", "host_left", "room_ended", "game_deleted"]
+RequestAnswer = Literal["approved", "rejected"]
+
+
+class LobbyCreated(Event, frozen=True, kw_only=True):
+    """A lobby opened, its host the only member."""
+
+    lobby_id: str
+    game_id: int
+    lobby_name: str
+    max_players: int
+    password_hash: bytes | None
+    join_token: str
+    strict_full: bool
+    join_by_requests: bool
+    host_switch: bool
+    can_leave_room: bool
+    realtime_room: bool
+    rules: bytes
+    host: NewMember
+    at: int
+
+
+class LobbyPasswordSet(Event, frozen=True):
+    """Only this password opens the lobby now; None: it needs none."""
+
+    password_hash: bytes | None
+    at: int
+
+
+class JoinRequested(Event, frozen=True):
+    """Somebody asks the host to let him in."""
+
+    request_id: str
+    player_id: int
+    player_name: str
+    player_data: bytes
+    at: int
+
+
+class JoinAnswered(Event, frozen=True):
+    """The host, or whoever is named, has answered; an approved one joins by the next event."""
+
+    request_id: str
+    answer: RequestAnswer
+    responder_id: int
+    responder_name: str
+    at: int
+
+
+class LobbyStarted(Event, frozen=True):
+    """The lobby has become this room, which all its members sit in; it changes no more."""
+
+    room_id: str
+    at: int
+
+
+class LobbyEnded(Event, frozen=True):
+    """The lobby is over, with its requests: for everybody, or because its room has ended."""
+
+    reason: LobbyEndReason
+    at: int
+
+
+LobbyEvent = (
+    LobbyCreated
+    | MemberJoined
+    | MemberLeft
+    | HostChanged
+    | MemberRenamed
+    | LobbyPasswordSet
+    | JoinRequested
+    | JoinAnswered
+    | LobbyStarted
+    | LobbyEnded
+)

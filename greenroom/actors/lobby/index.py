@@ -1,0 +1,100 @@
+"""What is known about all lobbies together: seats, which are open, who asks to be let in where."""
+
+from __future__ import annotations
+
+from greenroom.actors.lobby import views
+from greenroom.actors.lobby.messages import LobbyListing
+from greenroom.actors.lobby.state import Lobby
+from greenroom.actors.room.seating import Place, SeatIndex, SeatTable
+
+
+class LobbyIndex(SeatIndex[LobbyListing]):
+    """All lobbies in memory. The seats of a started one are its room's."""
+
+    kind = "lobby"
+
+    def __init__(self, seats: SeatTable | None = None) -> None:
+        """Start empty, with a table of seats of its own unless one is given."""
+        super().__init__(SeatTable() if seats is None else seats)
+        self._rooms: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}
+        self._numbered = 0
+        self._requests: dict[str, str] = {}
+        self._requests_in: dict[str, frozenset[str]] = {}
+        self._pending: dict[int, dict[str, None]] = {}
+        self._pending_in: dict[str, dict[str, int]] = {}
+
+    def lobby_of(self, player_id: int) -> str | None:
+        """Return the lobby, not started, that a player has a seat in."""
+        return self.seat_of(player_id)
+
+    def lobby_of_request(self, request_id: str) -> str | None:
+        """Return the lobby that holds a join request."""
+        return self._requests.get(request_id)
+
+    def pending_of(self, player_id: int) -> int:
+        """Return how many requests of a player wait for answers."""
+        return len(self._pending.get(player_id, ()))
+
+    def started(self) -> list[tuple[str, str]]:
+        """Return the lobbies that have started and not ended, and their rooms."""
+        return list(self._rooms.items())
+
+    def show(self, lobby: Lobby) -> list[int]:
+        """Take note of a lobby as it is now; called by its actor.
+
+        Returns:
+            The members who must be put out: see `SeatIndex.note`.
+        """
+        lobby_id = lobby.lobby_id
+        if lobby.room_id is not None and lobby.is_active:
+            self._rooms[lobby_id] = lobby.room_id
+        else:
+            self._rooms.pop(lobby_id, None)
+        self._note_requests(lobby_id, [*lobby.pending, *lobby.answered])
+        self._note_pending(lobby_id, {r.request_id: r.player_id for r in lobby.pending.values()})
+        return self.note(
+            lobby_id,
+            lobby.game_id,
+            lobby.members if lobby.is_open else (),
+            listing=views.listing(lobby),
+            place=self._place(lobby),
+            ended_at=lobby.ended_at,
+        )
+
+    def _place(self, lobby: Lobby) -> Place | None:
+        """Return where a lobby is listed: oldest first, as they came where seconds are equal."""
+        if not lobby.is_open or len(lobby.members) >= lobby.max_players:
+            return None
+        number = self._numbers.get(lobby.lobby_id)
+        if number is None:
+            self._numbered += 1
+            number = self._numbers[lobby.lobby_id] = self._numbered
+        return Place((lobby.created_at, number), "", lobby.lobby_id, lobby.lobby_name.casefold())
+
+    def forget(self, key: str) -> None:
+        """Forget a lobby that left memory, its seats and its requests."""
+        super().forget(key)
+        self._rooms.pop(key, None)
+        self._numbers.pop(key, None)
+        self._note_requests(key, [])
+        self._note_pending(key, {})
+
+    def _note_requests(self, lobby_id: str, request_ids: list[str]) -> None:
+        now = frozenset(request_ids)
+        for request_id in self._requests_in.pop(lobby_id, frozenset()) - now:
+            del self._requests[request_id]
+        if now:
+            self._requests_in[lobby_id] = now
+            self._requests.update(dict.fromkeys(now, lobby_id))
+
+    def _note_pending(self, lobby_id: str, pending: dict[str, int]) -> None:
+        for request_id, player_id in self._pending_in.pop(lobby_id, {}).items():
+            theirs = self._pending[player_id]
+            del theirs[request_id]
+            if not theirs:
+                del self._pending[player_id]
+        if pending:
+            self._pending_in[lobby_id] = pending
+            for request_id, player_id in pending.items():
+                self._pending.setdefault(player_id, {})[request_id] = None

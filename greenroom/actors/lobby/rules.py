@@ -1,0 +1,436 @@
+"""What may be done in a lobby and what comes of it. Pure: no clock, randomness, ids, database.
+
+Every `decide_*` function looks at the lobby and either refuses or returns the events that the
+command comes to; it changes nothing. `apply` changes the lobby by one event and cannot fail.
+
+    command            events                                    refused, in this order
+    CreateLobby        LobbyCreated                              size
+    JoinLobby          MemberJoined                              in it, not open, approval, full,
+                                                                 password
+    RequestToJoin      JoinRequested                             in it, not open, takes none,
+                                                                 asked already, too many
+    ApproveRequest     JoinAnswered, MemberJoined                no such, not host, full
+    RejectRequest      JoinAnswered                              no such, not host
+    LeaveLobby         MemberLeft, HostChanged | LobbyEnded      started, not in it
+    PutOutOfLobby      the same, or none
+    KickFromLobby      MemberLeft                                started, not in it, not host,
+                                                                 oneself, who
+    StopLobby …        LobbyEnded                                started, not in it, not host
+    SetLobbyPassword   LobbyPasswordSet                          started, not in it, not host
+    StartLobby         MemberLeft…, JoinAnswered…, LobbyStarted  started, not in it, not host,
+                       and the room's RoomCreated                not full
+    EndLobby           LobbyEnded, or none
+
+Who is online comes in as an argument, in joining order: it is no part of a lobby's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.lobby.events import (
+    JoinAnswered,
+    JoinRequested,
+    LobbyCreated,
+    LobbyEnded,
+    LobbyEndReason,
+    LobbyEvent,
+    LobbyPasswordSet,
+    LobbyStarted,
+    RequestAnswer,
+)
+from greenroom.actors.lobby.messages import (
+    ApproveRequest,
+    CreateLobby,
+    JoinLobby,
+    KickFromLobby,
+    RequestToJoin,
+    StartLobby,
+)
+from greenroom.actors.lobby.refusals import (
+    AlreadyInLobby,
+    AlreadyRequested,
+    LobbyFull,
+    LobbyHasStarted,
+    LobbyMemberNotFound,
+    LobbyNotFound,
+    LobbyNotFull,
+    NeedsApproval,
+    NotInAnyLobby,
+    NotInLobby,
+    OnlyHostAnswers,
+    OnlyHostSetsLobbyPassword,
+    OnlyHostStarts,
+    RequestNotFound,
+    TakesNoRequests,
+    TooManyRequests,
+)
+from greenroom.actors.lobby.state import ANSWERED_MAX, JoinRequest, Lobby, LobbyLimits
+from greenroom.actors.room import rules as room_rules
+from greenroom.actors.room.events import (
+    HostChanged,
+    LeaveReason,
+    MemberJoined,
+    MemberLeft,
+    MemberRenamed,
+    NewMember,
+    RoomCreated,
+)
+from greenroom.actors.room.messages import CreateRoom
+from greenroom.actors.room.passwords import password_matches, token_matches
+from greenroom.actors.room.presence import heir_of
+from greenroom.actors.room.refusals import IncorrectPassword, KickingOneself, OnlyHostKicks
+
+_EMPTY = b"{}"
+
+
+def require_member(lobby: Lobby, player_id: int, refusal: type[Refused]) -> NewMember:
+    """Return a member of a lobby that has not started.
+
+    Raises:
+        LobbyHasStarted: it has.
+        Refused: he is none; the kind of refusal is each operation's own.
+    """
+    if lobby.room_id is not None:
+        raise LobbyHasStarted
+    member = lobby.members.get(player_id)
+    if member is None:
+        raise refusal
+    return member
+
+
+def require_host(lobby: Lobby, player_id: int, refusal: type[Refused]) -> NewMember:
+    """Return the host of a lobby that has not started.
+
+    Raises:
+        LobbyHasStarted, NotInLobby: it has; he is no member.
+        Refused: he is a member, but not the host; each operation has its own refusal.
+    """
+    member = require_member(lobby, player_id, NotInLobby)
+    if player_id != lobby.host_id:
+        raise refusal
+    return member
+
+
+def decide_create(command: CreateLobby, now: int) -> LobbyCreated:
+    """Open a lobby.
+
+    Raises:
+        MaxPlayersOutOfRange: too small or too large.
+    """
+    room_rules.check_size(command.max_players)
+    name = command.lobby_name
+    return LobbyCreated(
+        lobby_id=command.lobby_id,
+        game_id=command.game_id,
+        lobby_name=f"Matchmaking {command.lobby_id[:6]}" if name is None else name,
+        max_players=command.max_players,
+        password_hash=command.password_hash,
+        join_token=command.join_token,
+        strict_full=command.strict_full,
+        join_by_requests=command.join_by_requests,
+        host_switch=command.host_switch,
+        can_leave_room=command.can_leave_room,
+        realtime_room=command.realtime_room,
+        rules=command.rules,
+        host=command.host,
+        at=now,
+    )
+
+
+def decide_join(lobby: Lobby, command: JoinLobby, now: int) -> MemberJoined:
+    """Take a free seat; a join token or an invite stands for approval and password.
+
+    Raises:
+        AlreadyInLobby, LobbyNotFound, NeedsApproval, LobbyFull, IncorrectPassword: in this order.
+    """
+    _require_outsider(lobby, command.player_id)
+    is_known = command.is_invited or token_matches(command.join_token, lobby.join_token)
+    if lobby.join_by_requests and not is_known:
+        raise NeedsApproval
+    _require_free_seat(lobby)
+    hashed = lobby.password_hash
+    if hashed is not None and not is_known and not password_matches(command.password, hashed):
+        raise IncorrectPassword
+    return MemberJoined(command.player_id, command.player_name, command.player_data, now)
+
+
+def _require_outsider(lobby: Lobby, player_id: int) -> None:
+    if lobby.is_open and player_id in lobby.members:
+        raise AlreadyInLobby
+    if not lobby.is_open:
+        raise LobbyNotFound
+
+
+def _require_free_seat(lobby: Lobby) -> None:
+    if len(lobby.members) >= lobby.max_players:
+        raise LobbyFull
+
+
+def decide_request(
+    lobby: Lobby, command: RequestToJoin, limits: LobbyLimits, now: int
+) -> JoinRequested:
+    """Ask for a seat; whether one is free matters only when the host approves.
+
+    Raises:
+        AlreadyInLobby, LobbyNotFound, TakesNoRequests, AlreadyRequested, TooManyRequests: in this
+            order.
+    """
+    _require_outsider(lobby, command.player_id)
+    if not lobby.join_by_requests:
+        raise TakesNoRequests
+    if any(request.player_id == command.player_id for request in lobby.pending.values()):
+        raise AlreadyRequested
+    held = sum(len(request.player_data) for request in lobby.pending.values())
+    if (
+        len(lobby.pending) >= limits.requests_max
+        or held + len(command.player_data) > limits.requests_bytes_max
+    ):
+        raise TooManyRequests
+    return JoinRequested(
+        command.request_id, command.player_id, command.player_name, command.player_data, now
+    )
+
+
+def require_request(lobby: Lobby, player_id: int, request_id: str) -> JoinRequest:
+    """Return a request that waits for this host's answer.
+
+    Raises:
+        RequestNotFound, OnlyHostAnswers: in this order.
+    """
+    request = lobby.pending.get(request_id)
+    if request is None:
+        raise RequestNotFound
+    if player_id != lobby.host_id:
+        raise OnlyHostAnswers
+    return request
+
+
+def decide_approve(lobby: Lobby, command: ApproveRequest, now: int) -> tuple[LobbyEvent, ...]:
+    """Seat a requester, whose one seat the caller has made sure of.
+
+    Raises:
+        RequestNotFound, OnlyHostAnswers, LobbyFull: in this order.
+    """
+    request = require_request(lobby, command.player_id, command.request_id)
+    _require_free_seat(lobby)
+    joined = MemberJoined(request.player_id, command.requester_name, request.player_data, now)
+    return (_answered(lobby, request, "approved", now), joined)
+
+
+def decide_reject(lobby: Lobby, player_id: int, request_id: str, now: int) -> JoinAnswered:
+    """Turn a requester down.
+
+    Raises:
+        RequestNotFound, OnlyHostAnswers: in this order.
+    """
+    return _answered(lobby, require_request(lobby, player_id, request_id), "rejected", now)
+
+
+def _answered(lobby: Lobby, request: JoinRequest, answer: RequestAnswer, now: int) -> JoinAnswered:
+    host = lobby.members[lobby.host_id]
+    return JoinAnswered(request.request_id, answer, host.player_id, host.player_name, now)
+
+
+def decide_leave(
+    lobby: Lobby, player_id: int, online: Sequence[int], now: int
+) -> tuple[LobbyEvent, ...]:
+    """Give up one's seat.
+
+    Raises:
+        LobbyHasStarted, NotInAnyLobby: in this order.
+    """
+    require_member(lobby, player_id, NotInAnyLobby)
+    return _departure(lobby, player_id, "left", online, now)
+
+
+def decide_put_out(
+    lobby: Lobby, player_id: int, reason: LeaveReason, online: Sequence[int], now: int
+) -> tuple[LobbyEvent, ...]:
+    """Free a member's seat."""
+    if not lobby.is_open or player_id not in lobby.members:
+        return ()
+    return _departure(lobby, player_id, reason, online, now)
+
+
+def _departure(
+    lobby: Lobby, player_id: int, reason: LeaveReason, online: Sequence[int], now: int
+) -> tuple[LobbyEvent, ...]:
+    """Let a member go; the host's role goes on as a room's does, or the lobby ends."""
+    left = MemberLeft(player_id, reason, now)
+    if player_id != lobby.host_id:
+        return (left,)
+    heir = heir_of(online, player_id) if lobby.host_switch else None
+    if heir is None:
+        return (left, LobbyEnded("host_left", now))
+    return (HostChanged(heir, now), left)
+
+
+def decide_kick(lobby: Lobby, command: KickFromLobby, now: int) -> MemberLeft:
+    """Put a member out.
+
+    Raises:
+        LobbyHasStarted, NotInLobby, OnlyHostKicks, KickingOneself, LobbyMemberNotFound: in this
+            order.
+    """
+    require_host(lobby, command.player_id, OnlyHostKicks)
+    if command.target_id == command.player_id:
+        raise KickingOneself
+    if command.target_id not in lobby.members:
+        raise LobbyMemberNotFound
+    return MemberLeft(command.target_id, "kicked", now)
+
+
+def decide_end(
+    lobby: Lobby, player_id: int, refusal: type[Refused], reason: LobbyEndReason, now: int
+) -> LobbyEnded:
+    """End the lobby.
+
+    Raises:
+        LobbyHasStarted, NotInLobby, and `refusal` of a member who is not host: in this order.
+    """
+    require_host(lobby, player_id, refusal)
+    return LobbyEnded(reason, now)
+
+
+def decide_password(
+    lobby: Lobby, player_id: int, password_hash: bytes | None, now: int
+) -> LobbyPasswordSet:
+    """Set the password, or with None remove it.
+
+    Raises:
+        LobbyHasStarted, NotInLobby, OnlyHostSetsLobbyPassword: in this order.
+    """
+    require_host(lobby, player_id, OnlyHostSetsLobbyPassword)
+    return LobbyPasswordSet(password_hash, now)
+
+
+def decide_start(
+    lobby: Lobby, command: StartLobby, online: Sequence[int], now: int
+) -> tuple[tuple[LobbyEvent, ...], RoomCreated]:
+    """Become a room of those who are online; the others are put out, requests turned down.
+
+    Raises:
+        LobbyHasStarted, NotInLobby, OnlyHostStarts, LobbyNotFull: in this order.
+    """
+    require_host(lobby, command.player_id, OnlyHostStarts)
+    moved = [i for i in lobby.members if i in online or i == command.player_id]
+    if lobby.strict_full and len(moved) < lobby.max_players:
+        raise LobbyNotFull
+    events: list[LobbyEvent] = [
+        MemberLeft(player_id, "stale", now) for player_id in lobby.members if player_id not in moved
+    ]
+    events += [_answered(lobby, request, "rejected", now) for request in lobby.pending.values()]
+    events.append(LobbyStarted(command.room_id, now))
+    create = CreateRoom(
+        room_id=command.room_id,
+        game_id=lobby.game_id,
+        room_name=lobby.lobby_name,
+        max_players=lobby.max_players,
+        password_hash=None,
+        join_token=command.join_token,
+        host_switch=lobby.host_switch,
+        can_leave=lobby.can_leave_room,
+        realtime=lobby.realtime_room,
+        rules=lobby.rules,
+        host_id=lobby.host_id,
+        members=tuple(lobby.members[player_id] for player_id in moved),
+        lobby_id=lobby.lobby_id,
+    )
+    return tuple(events), room_rules.decide_create(create, now)
+
+
+def decide_end_for_all(lobby: Lobby, reason: LobbyEndReason, now: int) -> tuple[LobbyEnded, ...]:
+    """End the lobby, whoever is in it; because of its room only if it has become one."""
+    if not lobby.is_active or (reason == "room_ended" and lobby.room_id is None):
+        return ()
+    return (LobbyEnded(reason, now),)
+
+
+def decide_rename(
+    lobby: Lobby, player_id: int, player_name: str, now: int
+) -> tuple[MemberRenamed, ...]:
+    """Take note of a member's new name; a started lobby's room takes it instead."""
+    member = lobby.members.get(player_id)
+    if not lobby.is_open or member is None or member.player_name == player_name:
+        return ()
+    return (MemberRenamed(player_id, player_name, now),)
+
+
+def created(event: LobbyCreated) -> Lobby:
+    """Return the lobby as it begins."""
+    return Lobby(
+        lobby_id=event.lobby_id,
+        game_id=event.game_id,
+        lobby_name=event.lobby_name,
+        max_players=event.max_players,
+        password_hash=event.password_hash,
+        join_token=event.join_token,
+        strict_full=event.strict_full,
+        join_by_requests=event.join_by_requests,
+        host_switch=event.host_switch,
+        can_leave_room=event.can_leave_room,
+        realtime_room=event.realtime_room,
+        rules=event.rules,
+        host_id=event.host.player_id,
+        created_at=event.at,
+        version=1,
+        members={event.host.player_id: event.host},
+    )
+
+
+def apply(lobby: Lobby, event: LobbyEvent) -> None:
+    """Change the lobby by one event that has happened; cannot fail."""
+    lobby.version += 1
+    match event:
+        case MemberJoined(player_id, player_name, player_data, at):
+            lobby.members[player_id] = NewMember(player_id, player_name, player_data, at)
+        case MemberLeft():
+            del lobby.members[event.player_id]
+        case HostChanged():
+            lobby.host_id = event.player_id
+        case MemberRenamed():
+            member = lobby.members[event.player_id]
+            lobby.members[event.player_id] = msgspec.structs.replace(
+                member, player_name=event.player_name
+            )
+        case LobbyPasswordSet():
+            lobby.password_hash = event.password_hash
+        case JoinRequested():
+            lobby.pending[event.request_id] = _requested(event)
+        case JoinAnswered():
+            _answer(lobby, event)
+        case LobbyStarted():
+            lobby.room_id, lobby.started_at = event.room_id, event.at
+        case LobbyEnded():
+            lobby.ended_at = event.at
+            lobby.members, lobby.pending, lobby.answered = {}, {}, {}
+        case _:
+            raise TypeError(f"a lobby cannot apply {type(event).__name__}")
+
+
+def _requested(event: JoinRequested) -> JoinRequest:
+    return JoinRequest(
+        request_id=event.request_id,
+        player_id=event.player_id,
+        player_name=event.player_name,
+        player_data=event.player_data,
+        requested_at=event.at,
+    )
+
+
+def _answer(lobby: Lobby, event: JoinAnswered) -> None:
+    """Keep a request for its sender to read, up to a bound."""
+    lobby.answered[event.request_id] = msgspec.structs.replace(
+        lobby.pending.pop(event.request_id),
+        player_data=_EMPTY,
+        status=event.answer,
+        responded_at=event.at,
+        responder_id=event.responder_id,
+        responder_name=event.responder_name,
+    )
+    while len(lobby.answered) > ANSWERED_MAX:
+        del lobby.answered[next(iter(lobby.answered))]

@@ -1,0 +1,81 @@
+"""What a lobby is. `rules.apply` alone changes it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from greenroom.actors.room.events import NewMember
+
+RequestStatus = Literal["pending", "approved", "rejected"]
+
+
+class LobbyLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The bounds of what a lobby holds."""
+
+    requests_max: int = 100
+    """Join requests that wait for an answer; beyond: refused."""
+    requests_bytes_max: int = 1024 * 1024
+    """Bytes of their `player_data` together; beyond: refused."""
+    requests_of_player_max: int = 10
+    """One player's that wait, in all lobbies together; beyond: refused."""
+
+
+ANSWERED_MAX = 200
+"""Answered join requests that their senders can still read; beyond, the oldest are dropped."""
+
+
+class JoinRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to be let in, and what became of it. Once answered it holds no `player_data`."""
+
+    request_id: str
+    player_id: int
+    player_name: str
+    player_data: bytes
+    requested_at: int
+    status: RequestStatus = "pending"
+    responded_at: int | None = None
+    responder_id: int | None = None
+    responder_name: str | None = None
+
+
+class Lobby(msgspec.Struct, kw_only=True):
+    """A lobby's whole state. Once started, it stays as it was then."""
+
+    lobby_id: str
+    game_id: int
+    lobby_name: str
+    max_players: int
+    password_hash: bytes | None
+    join_token: str
+    strict_full: bool
+    join_by_requests: bool
+    host_switch: bool
+    can_leave_room: bool
+    realtime_room: bool
+    rules: bytes
+    host_id: int
+    created_at: int
+    version: int = 0
+    """How many events made this state: the sequence of the last in the journal."""
+    members: dict[int, NewMember] = {}
+    """By id, in the order of their joining."""
+    pending: dict[str, JoinRequest] = {}
+    """Requests that wait for an answer, oldest first."""
+    answered: dict[str, JoinRequest] = {}
+    """The others, oldest answer first."""
+    room_id: str | None = None
+    """The room that it has become."""
+    started_at: int | None = None
+    ended_at: int | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether it has not ended; a started one has not while its room lasts."""
+        return self.ended_at is None
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether players come and go: neither started nor ended."""
+        return self.room_id is None and self.ended_at is None
