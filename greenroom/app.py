@@ -4,6 +4,7 @@
     ├── postgres                 the embedded database, if no other is configured
     └── server                   rest for one; built anew, on a new epoch, whenever it restarts
         ├── storage              lease, committer, readers
+        ├── usage                what owners use of their plans, written every second
         ├── games                dynamic: the active games
         ├── players              dynamic: the active players
         ├── friendships          dynamic: the pairs of players that something is asked of
@@ -41,12 +42,15 @@ from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.platform import Platforms
 from greenroom.actors.flows.seats import Lobbies, Rooms, Seats
 from greenroom.actors.flows.sweep import restore_online, sweep_for_ever
+from greenroom.actors.flows.usage import UsageKeeper
 from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.kernel.clock import SystemClock
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.lobby.messages import LobbyRole
 from greenroom.actors.lobby.state import LobbyLimits
+from greenroom.actors.plans.ledger import Ledger
+from greenroom.actors.plans.plan import plans_of
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import RoomRole
@@ -256,6 +260,7 @@ class _Server:
         stop_seconds = self._settings.stop_seconds_max
         children = [
             ChildSpec("storage", parts.storage, shutdown_seconds=stop_seconds),
+            ChildSpec("usage", parts.usage, shutdown_seconds=stop_seconds),
             ChildSpec("games", parts.games),
             ChildSpec("players", parts.players),
             ChildSpec("rooms", parts.rooms),
@@ -298,7 +303,9 @@ class _Parts:
             ),
         )
         accounts, committer = self.storage.accounts, self.storage.committer
-        player_index, game_index = PlayerIndex(), GameIndex()
+        ledger = Ledger(plans_of(msgspec.structs.asdict(settings)))
+        self.usage = UsageKeeper(ledger, self.storage.usage, clock)
+        player_index, game_index = PlayerIndex(ledger), GameIndex(ledger)
         leaderboards = Leaderboards(accounts)
         self.hub = Hub()
         committer.observe(leaderboards.durable)

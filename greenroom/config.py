@@ -48,6 +48,9 @@ WholeSeconds = Annotated[
 ]
 Hours = Annotated[int, Meta(ge=1, le=8_760, description="a whole number of hours from 1 to 8760")]
 Rate = Annotated[float, Meta(gt=0, le=1e9, description="a number a second, above 0")]
+PlanLimit = Annotated[
+    int, Meta(ge=0, le=10**15, description="a whole number from 0 to 1000000000000000")
+]
 Factor = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0, at most 1000000000")]
 DatabaseUrl = Annotated[
     str,
@@ -114,7 +117,43 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tls_key_file: Path | None = None
 
     rate_limit_factor: Factor = 1.0
-    """Multiplies every rate limit."""
+    """Multiplies every rate limit: the `…_per_second_…` settings that follow."""
+    rate_burst_seconds: Seconds = 20.0
+    """Whoever has rested may do so many seconds' worth at once."""
+    account_calls_per_second_player: Rate = 5.0
+    account_calls_per_second_address: Rate = 500.0
+    register_calls_per_second_address: Rate = 100.0
+    read_calls_per_second_player: Rate = 100.0
+    read_calls_per_second_address: Rate = 5_000.0
+    """Whole schools and tournaments play behind one address."""
+    write_calls_per_second_player: Rate = 50.0
+    write_calls_per_second_address: Rate = 2_500.0
+    list_calls_per_second_address: Rate = 500.0
+    leaderboard_calls_per_second_address: Rate = 200.0
+    censor_calls_per_second_address: Rate = 100.0
+    censor_calls_per_second_game_address: Rate = 20.0
+    """Of one game, from one address."""
+    admin_calls_per_second_address: Rate = 200.0
+    failed_tokens_per_second_address: Rate = 50.0
+    connections_per_second_address: Rate = 2_000.0
+    """New connections."""
+    connections_per_address_max: Count | None = None
+    """At a time; half of `connections_max` where not given. Trusted proxies are exempt."""
+
+    free_storage_bytes_max: PlanLimit = 250_000_000
+    """Plans: what one owner may use, all his games together; `unlimited` has no limits."""
+    free_games_max: PlanLimit = 1
+    free_players_online_max: PlanLimit = 100
+    free_calls_per_day_max: PlanLimit = 1_000
+    standard_storage_bytes_max: PlanLimit = 1_000_000_000
+    standard_games_max: PlanLimit = 1
+    standard_players_online_max: PlanLimit = 1_000
+    standard_calls_per_day_max: PlanLimit = 10_000
+    pro_storage_bytes_max: PlanLimit = 2_500_000_000
+    pro_games_max: PlanLimit = 3
+    pro_players_online_max: PlanLimit = 2_000
+    pro_calls_per_day_max: PlanLimit = 1_000_000
+
     body_bytes_max: Bytes = 1 << 20
     header_bytes_max: Bytes = 32 << 10
     request_seconds_max: Seconds = 30.0

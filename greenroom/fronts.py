@@ -11,7 +11,7 @@ from greenroom.http.discovery import discovery_routes
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.health import Health
-from greenroom.http.limits import AddressLimits
+from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.metrics import Metrics, actor_samples, statistics_samples, tree_samples
 from greenroom.http.options import HttpOptions
 from greenroom.http.server import HttpServer
@@ -97,10 +97,11 @@ class Fronts:
             lambda: actor_samples({"player": len(world.players), "game": len(world.games)})
         )
         metrics.add_source(lambda: statistics_samples("greenroom_storage", storage.statistics()))
+        limits = CallLimits(limit_settings(settings))
         dispatcher = Dispatcher(
             world,
             (*ENDPOINTS, *TOOLS),
-            limits=AddressLimits(settings.rate_limit_factor),
+            limits=limits,
             metrics=metrics,
             requests_in_flight_max=settings.requests_in_flight_max,
         )
@@ -111,7 +112,13 @@ class Fronts:
             "/readyz": health.ready,
             "/metrics": metrics.answer,
         }
-        return HttpServer(http_options(settings), dispatcher, discovery)
+        return HttpServer(http_options(settings), dispatcher, discovery, limits)
+
+
+def limit_settings(settings: Settings) -> LimitSettings:
+    """Return the settings that limits go by."""
+    names = LimitSettings.__struct_fields__
+    return LimitSettings(**{name: getattr(settings, name) for name in names})
 
 
 def http_options(settings: Settings) -> HttpOptions:
@@ -128,6 +135,7 @@ def http_options(settings: Settings) -> HttpOptions:
         request_seconds_max=settings.request_seconds_max,
         idle_seconds_max=settings.idle_seconds_max,
         connections_max=settings.connections_max,
+        connections_per_address_max=settings.connections_per_address_max,
         stop_seconds_max=settings.stop_seconds_max,
     )
 

@@ -10,7 +10,7 @@ from greenroom.cli.common import PLANS, Invocation, utf8, with_common_options
 from greenroom.cli.output import details, table
 
 if TYPE_CHECKING:
-    from greenroom.actors.game.messages import Plan
+    from greenroom.actors.plans.plan import Plan
 
 
 @click.group()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 import msgspec
 
-from greenroom.actors.game.messages import Plan
+from greenroom.actors.plans.plan import Plan
 from greenroom.supervisors.tree import TreeNode
 
 Result_co = TypeVar("Result_co", covariant=True)

@@ -1,20 +1,21 @@
 """The way from a request to its answer, for every endpoint of the table and every server.
 
 The order of the checks is a part of the contract: the endpoint exists → the address's own limit →
-the project key → the player token or admin key → the ban → the game's limit for the address →
-query and body → what the handler finds.
+the project key → the player token or admin key → the ban → the plan's players → the player's own
+limit and the game's for the address → the plan's calls → query and body → what the handler finds.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, get_args, get_type_hints
 
 from greenroom.actors.flows.world import World
 from greenroom.http.auth import AUTHENTICATE, TokenInvalid
 from greenroom.http.bodies import BodyDecoder, read_document, read_members, read_query
+from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
 from greenroom.http.engine import FORMATS, ReplyEncoder, converter
 from greenroom.http.errors import (
@@ -27,7 +28,7 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.fields import Reply, Streamed
-from greenroom.http.limits import AddressLimits
+from greenroom.http.limits import CallLimits
 from greenroom.http.metrics import Metrics, Sample
 from greenroom.http.request import Answer, Request
 from greenroom.http.router import Router
@@ -43,13 +44,14 @@ _NO_QUERY: Query = {}
 class Route:
     """A row of the table with everything about it worked out."""
 
-    __slots__ = ("authenticate", "encoder", "endpoint", "meter", "name", "read")
+    __slots__ = ("authenticate", "encoder", "endpoint", "limits", "meter", "name", "read")
 
-    def __init__(self, endpoint: Endpoint, metrics: Metrics) -> None:
+    def __init__(self, endpoint: Endpoint, limits: CallLimits, metrics: Metrics) -> None:
         """Plan how this endpoint's calls are checked, read, answered and counted."""
         self.endpoint = endpoint
         self.name = f"{endpoint.method} {endpoint.path}"
         self.authenticate = AUTHENTICATE[endpoint.auth]
+        self.limits = limits.of(endpoint.rate_class_in_force)
         self.read = _reader(endpoint)
         self.encoder = ReplyEncoder(endpoint.reply)
         self.meter = metrics.meter(endpoint.method, endpoint.path)
@@ -84,7 +86,7 @@ class Dispatcher:
         world: World,
         endpoints: Iterable[Endpoint],
         *,
-        limits: AddressLimits,
+        limits: CallLimits,
         metrics: Metrics,
         requests_in_flight_max: int,
         monotonic: Callable[[], float] = time.monotonic,
@@ -94,7 +96,7 @@ class Dispatcher:
         Args:
             world: what handlers act on.
             endpoints: the table.
-            limits: of client addresses.
+            limits: of client addresses and players.
             metrics: where requests are counted.
             requests_in_flight_max: more at once are answered 429.
             monotonic: seconds, for limits and latencies.
@@ -103,13 +105,14 @@ class Dispatcher:
             TypeError, ValueError: the table is wrong.
         """
         self._world = world
+        self._ledger = world.ledger
         self._limits = limits
         self._requests_in_flight_max = requests_in_flight_max
         self._in_flight = 0
         self._monotonic = monotonic
         self._router: Router[Route] = Router()
         for endpoint in endpoints:
-            self._router.add(endpoint.method, endpoint.path, Route(endpoint, metrics))
+            self._router.add(endpoint.method, endpoint.path, Route(endpoint, limits, metrics))
         self._unknown = metrics.meter("", "unknown")
         metrics.add_source(self._samples)
 
@@ -148,7 +151,7 @@ class Dispatcher:
         self, route: Route, request: Request, arguments: tuple[str, ...], now: float
     ) -> Answer:
         endpoint = route.endpoint
-        retry_seconds = self._limits.admit(endpoint.rate_class, request.address, now)
+        retry_seconds = route.limits.admit(request.address, now)
         if retry_seconds:
             return too_many_requests(retry_seconds)
         try:
@@ -156,13 +159,11 @@ class Dispatcher:
         except (KeyInvalid, TokenInvalid):
             self._limits.note_failed_token(request.address, now)
             raise
-        if request.body_too_large:
-            return body_too_large()
-        retry_seconds = self._limits.admit_to_game(
-            endpoint.rate_class, caller.game_id, request.address, now
-        )
+        retry_seconds = self._admit_caller(route, caller, now)
         if retry_seconds:
             return too_many_requests(retry_seconds)
+        if request.body_too_large:
+            return body_too_large()
         query = read_query(request.query) if request.query else _NO_QUERY
         reply = await endpoint.handler(caller, *arguments, *route.read(request, query))
         is_engine = query.get("format") in FORMATS
@@ -171,6 +172,14 @@ class Dispatcher:
         encode = route.encoder.encode_engine if is_engine else route.encoder.encode
         return Answer(200, encode(reply))
 
+    def _admit_caller(self, route: Route, caller: GameCaller, now: float) -> int:
+        """Charge a call to whom it came from; return 0, or after how many seconds to try again."""
+        if isinstance(caller, PlayerCaller):
+            wait = route.limits.admit_player(caller.player_id, now)
+        else:
+            wait = route.limits.admit_game_address(caller.game_id, caller.address, now)
+        return wait or self._ledger.count_call(caller.game_id, self._world.clock.now())
+
     def _answer_unknown(self, request: Request) -> Answer:
         """Answer what no row is there for: a preflight (for any path), or nothing at all."""
         if request.method == "OPTIONS":
@@ -178,9 +187,13 @@ class Dispatcher:
         self._unknown.count(404, 0.0)
         return invalid_endpoint()
 
-    def _samples(self) -> list[Sample]:
+    def _samples(self) -> Iterator[Sample]:
         help_text = "Requests being answered."
-        return [Sample("greenroom_http_requests_in_flight", help_text, self._in_flight)]
+        yield Sample("greenroom_http_requests_in_flight", help_text, self._in_flight)
+        help_text = "Calls and connections refused by limits and plans."
+        for reason, count in sorted((self._limits.refused + self._ledger.refused).items()):
+            labels = {"reason": reason}
+            yield Sample("greenroom_refused_calls", help_text, count, labels, "counter")
 
 
 def _answer_of(error: Exception, route: Route) -> Answer:

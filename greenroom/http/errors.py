@@ -19,6 +19,7 @@ from greenroom.actors.kernel.errors import (
     Refused,
     StorageUnavailable,
 )
+from greenroom.actors.plans.refusals import TooManyPlayersOnline
 from greenroom.actors.player.messages import Ban, PlayerIsBanned
 from greenroom.http.fields import timestamp
 from greenroom.http.request import Answer
@@ -31,6 +32,8 @@ INTERNAL_SERVER_ERROR = "Internal server error"
 OVERLOAD_RETRY_SECONDS = 1
 STORAGE_RETRY_SECONDS = 2
 """About as long as the database takes to come back after a crash."""
+PLAN_RETRY_SECONDS = 60
+"""Somebody of many players will have gone by then."""
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +52,7 @@ class KeyInvalid(Unauthorized):
 STATUSES: tuple[tuple[type[Refused], int], ...] = (
     (PlayerIsBanned, 403),
     (BannedByPublisher, 403),
+    (TooManyPlayersOnline, 429),
     (Unauthorized, 401),
     (InvalidPlatformTicket, 401),
     (PlatformUnavailable, 429),
@@ -123,6 +127,8 @@ def answer_of(error: Exception, where: str) -> Answer:
             return error_answer(401, str(error), message="Authentication failed")
         case PlatformUnavailable():
             return too_many_requests(error.retry_seconds, str(error))
+        case TooManyPlayersOnline():
+            return too_many_requests(PLAN_RETRY_SECONDS, str(error))
         case Refused():
             return error_answer(status_of(type(error)), str(error))
         case MailboxFull():

@@ -1,24 +1,69 @@
-"""Rate limits of client addresses: pure arithmetic, time comes in.
+"""How often anybody may call: pure arithmetic, time comes in.
 
 GCRA: a key may do `burst` things at once and `per_second` in the long run; all that is kept of it
-is the moment at which its allowance will be whole again.
+is the moment at which its allowance will be whole again. Every endpoint has a rate class; each
+class has an allowance for every client address, which is charged before any token is looked at,
+and one for every player, which is charged once his token is known to be good.
+
+Overload: a limiter remembers `keys_max` keys. One whose allowance is whole again is no different
+from one never seen, so those alone are forgotten, two looked at for each newcomer. Where all that
+is remembered is still being paid off, newcomers share a fixed number of allowances, each newcomer
+always the same one: nobody gets away by drowning the table, and memory stays as it is.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import math
-from collections import OrderedDict
+from array import array
+from collections import Counter, OrderedDict
 from functools import lru_cache
+from typing import Final
 
 import msgspec
 
-KEYS_MAX = 100_000
-"""About 15 MB. Beyond it the key that was charged longest ago is forgotten: it starts afresh."""
-
+KEYS_MAX: Final = 100_000
+"""About 25 MB a limiter. With the default rates a server cannot answer so many calls that so many
+keys are in debt at once; it takes a tiny `rate_limit_factor`."""
+_KEYS_KEPT: Final = 1_024
+"""So few are not worth looking through."""
+_SHARED_SLOTS: Final = 4_096
 
 _ROUNDING = 1e-6
 """Of one charge: what floats may lose is not held against anybody."""
+
+RATE_CLASSES: Final[dict[str, str]] = {
+    "account": "sessions, names and tokens of a player, each a durable write",
+    "register": "new accounts",
+    "read": "whatever changes nothing, heartbeats, and the polling of rooms and lobbies",
+    "write": "documents, rooms, lobbies and friends, actions and updates",
+    "list": "lists that look through everything there is",
+    "leaderboard": "rankings",
+    "censor": "checks of texts",
+    "admin": "what takes the admin key",
+}
+"""The classes of endpoints, and what is in each."""
+
+
+class LimitSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings that limits go by; `config.Settings` has them under the same names."""
+
+    rate_limit_factor: float = 1.0
+    rate_burst_seconds: float = 20.0
+    account_calls_per_second_player: float = 5.0
+    account_calls_per_second_address: float = 500.0
+    register_calls_per_second_address: float = 100.0
+    read_calls_per_second_player: float = 100.0
+    read_calls_per_second_address: float = 5_000.0
+    write_calls_per_second_player: float = 50.0
+    write_calls_per_second_address: float = 2_500.0
+    list_calls_per_second_address: float = 500.0
+    leaderboard_calls_per_second_address: float = 200.0
+    censor_calls_per_second_address: float = 100.0
+    censor_calls_per_second_game_address: float = 20.0
+    admin_calls_per_second_address: float = 200.0
+    failed_tokens_per_second_address: float = 50.0
+    connections_per_second_address: float = 2_000.0
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -28,31 +73,11 @@ class Rate(msgspec.Struct, frozen=True):
     burst: float
     """At once, after a rest; at least 1."""
 
-    def times(self, factor: float) -> Rate:
-        """Return this rate multiplied, the burst never below 1."""
-        return Rate(self.per_second * factor, max(1.0, self.burst * factor))
-
-
-FAILED_TOKENS = Rate(50, 2_000)
-"""Calls with a wrong key or token. Guessing 192 bits is hopeless at any rate; what is bounded is
-the work that junk makes. Generous, because whole schools share one address."""
-
-ADDRESS_RATES: dict[str, Rate | None] = {
-    "default": None,
-    "register": Rate(100, 2_000),
-    "censor": Rate(100, 2_000),
-}
-"""By the endpoints' `rate_class`: what one address may call, checked before its tokens are."""
-
-GAME_RATES: dict[str, Rate] = {"censor": Rate(20, 400)}
-"""By `rate_class`: what one address may call of one game, checked once its tokens are. A text costs
-a fraction of a millisecond, whoever sends it; twenty a second are a crowded chat."""
-
 
 class Limiter:
     """One limit, for many keys."""
 
-    __slots__ = ("_full_at", "_interval", "_keys_max", "_tolerance")
+    __slots__ = ("_full_at", "_interval", "_keys_max", "_shared", "_tolerance", "rate")
 
     def __init__(self, rate: Rate, keys_max: int = KEYS_MAX) -> None:
         """Start with everybody's allowance whole.
@@ -61,16 +86,23 @@ class Limiter:
             rate: what each key is allowed.
             keys_max: how many keys are remembered at most.
         """
+        self.rate = rate
         self._interval = 1.0 / rate.per_second
         self._tolerance = (rate.burst - 1 + _ROUNDING) * self._interval
         self._keys_max = keys_max
-        self._full_at: OrderedDict[str, float] = OrderedDict()
+        self._full_at: OrderedDict[str | int, float] = OrderedDict()
+        self._shared: array[float] | None = None
 
     def __len__(self) -> int:
         """Return how many keys are remembered."""
         return len(self._full_at)
 
-    def wait_seconds(self, key: str, now: float) -> float:
+    @property
+    def is_untouched(self) -> bool:
+        """Return whether nobody was ever charged, or all of them are forgotten."""
+        return not self._full_at
+
+    def wait_seconds(self, key: str | int, now: float) -> float:
         """Return how long until this key may be charged again; 0.0 means now.
 
         Args:
@@ -78,9 +110,11 @@ class Limiter:
             now: monotonic seconds.
         """
         full_at = self._full_at.get(key)
-        return 0.0 if full_at is None else max(0.0, full_at - self._tolerance - now)
+        if full_at is None:
+            full_at = self._shared_full_at(key)
+        return max(0.0, full_at - self._tolerance - now)
 
-    def charge(self, key: str, now: float) -> float:
+    def charge(self, key: str | int, now: float) -> float:
         """Take one from this key's allowance, if there is one left.
 
         Args:
@@ -90,21 +124,54 @@ class Limiter:
         Returns:
             0.0 if it was taken, else how many seconds until one may be.
         """
-        wait = self.wait_seconds(key, now)
-        if wait:
+        full_at = self._full_at.get(key)
+        if full_at is None:
+            return self._charge_newcomer(key, now)
+        if full_at <= now:
+            self._full_at[key] = now + self._interval
+            return 0.0
+        wait = full_at - self._tolerance - now
+        if wait > 0.0:
             return wait
-        self._full_at[key] = max(self._full_at.get(key, now), now) + self._interval
-        self._full_at.move_to_end(key)
-        if len(self._full_at) > self._keys_max:
-            self._full_at.popitem(last=False)
+        self._full_at[key] = full_at + self._interval
         return 0.0
+
+    def _charge_newcomer(self, key: str | int, now: float) -> float:
+        """Charge a key that is not remembered; where there is no room for it, the one it shares."""
+        full_at = max(self._shared_full_at(key), now)
+        wait = full_at - self._tolerance - now
+        if wait > 0.0:
+            return wait
+        if len(self._full_at) >= min(_KEYS_KEPT, self._keys_max):
+            self._forget_two(now)
+        if len(self._full_at) < self._keys_max:
+            self._full_at[key] = full_at + self._interval
+            return 0.0
+        if self._shared is None:
+            self._shared = array("d", bytes(8 * _SHARED_SLOTS))
+        self._shared[hash(key) % _SHARED_SLOTS] = full_at + self._interval
+        return 0.0
+
+    def _shared_full_at(self, key: str | int) -> float:
+        return 0.0 if self._shared is None else self._shared[hash(key) % _SHARED_SLOTS]
+
+    def _forget_two(self, now: float) -> None:
+        """Look at the two keys looked at longest ago, and forget those that are whole again."""
+        for _ in range(min(2, len(self._full_at))):
+            key = next(iter(self._full_at))
+            if self._full_at[key] <= now:
+                del self._full_at[key]
+            else:
+                self._full_at.move_to_end(key)
+
+
+def address_key(address: str) -> str:
+    """Return whom an address stands for: itself, or of IPv6 the /64 network, which one home has."""
+    return _network_key(address) if ":" in address else address
 
 
 @lru_cache(maxsize=4096)
-def address_key(address: str) -> str:
-    """Return whom an address stands for: itself, or of IPv6 the /64 network, which one home has."""
-    if ":" not in address:
-        return address
+def _network_key(address: str) -> str:
     try:
         parsed = ipaddress.IPv6Address(address.partition("%")[0])
     except ValueError:
@@ -114,56 +181,130 @@ def address_key(address: str) -> str:
     return str(ipaddress.IPv6Network((int(parsed) >> 64 << 64, 64)))
 
 
-class AddressLimits:
-    """What client addresses may do before anything is known about who calls."""
+class ClassLimits:
+    """What one class of endpoints allows: the address, then the player or the address in a game."""
 
-    def __init__(self, factor: float = 1.0, keys_max: int = KEYS_MAX) -> None:
-        """Make all limits, each multiplied.
+    __slots__ = ("_address", "_failed_tokens", "_game_address", "_name", "_player", "_refused")
+
+    def __init__(
+        self,
+        name: str,
+        address: Limiter,
+        player: Limiter | None,
+        game_address: Limiter | None,
+        failed_tokens: Limiter,
+        refused: Counter[str],
+    ) -> None:
+        """Put the limiters of a class together; the last two are those of all classes."""
+        self._name = name
+        self._address = address
+        self._player = player
+        self._game_address = game_address
+        self._failed_tokens = failed_tokens
+        self._refused = refused
+
+    @property
+    def rates(self) -> tuple[Rate, Rate | None, Rate | None]:
+        """Return what an address, a player, and an address of one game are allowed."""
+        player, game_address = self._player, self._game_address
+        return (
+            self._address.rate,
+            None if player is None else player.rate,
+            None if game_address is None else game_address.rate,
+        )
+
+    def admit(self, address: str, now: float) -> int:
+        """Charge one call to its address; return 0, or after how many whole seconds to try again.
 
         Args:
-            factor: the setting `rate_limit_factor`.
-            keys_max: how many addresses each limit remembers at most.
-        """
-        self._failed_tokens = Limiter(FAILED_TOKENS.times(factor), keys_max)
-        self._classes = {
-            name: Limiter(rate.times(factor), keys_max)
-            for name, rate in ADDRESS_RATES.items()
-            if rate is not None
-        }
-        self._games = {
-            name: Limiter(rate.times(factor), keys_max) for name, rate in GAME_RATES.items()
-        }
-
-    def admit(self, rate_class: str, address: str, now: float) -> int:
-        """Charge one call; return 0, or after how many whole seconds the address may try again.
-
-        Args:
-            rate_class: the endpoint's.
-            address: the client's.
+            address: the client's; nothing else is known yet.
             now: monotonic seconds.
         """
-        wait = 0.0
-        if len(self._failed_tokens):
-            wait = self._failed_tokens.wait_seconds(address_key(address), now)
-        limiter = self._classes.get(rate_class)
-        if not wait and limiter is not None:
-            wait = limiter.charge(address_key(address), now)
+        key = _network_key(address) if ":" in address else address
+        if not self._failed_tokens.is_untouched:
+            wait = self._failed_tokens.wait_seconds(key, now)
+            if wait:
+                return self._refuse("failed tokens by address", wait)
+        wait = self._address.charge(key, now)
+        return self._refuse(f"{self._name} by address", wait) if wait else 0
+
+    def admit_player(self, player_id: int, now: float) -> int:
+        """Charge one call to its player; return 0, or after how many whole seconds to try again."""
+        if self._player is None:
+            return 0
+        wait = self._player.charge(player_id, now)
+        return self._refuse(f"{self._name} by player", wait) if wait else 0
+
+    def admit_game_address(self, game_id: int, address: str, now: float) -> int:
+        """Charge one call to its address within a game; return 0, or seconds as `admit`."""
+        if self._game_address is None:
+            return 0
+        wait = self._game_address.charge(f"{game_id} {address_key(address)}", now)
+        return self._refuse(f"{self._name} by game and address", wait) if wait else 0
+
+    def _refuse(self, reason: str, wait: float) -> int:
+        self._refused[reason] += 1
         return math.ceil(wait)
 
-    def admit_to_game(self, rate_class: str, game_id: int, address: str, now: float) -> int:
-        """Charge one call of a game; return 0, or after how many whole seconds to try again.
+
+class CallLimits:
+    """All limits of one server."""
+
+    def __init__(self, settings: LimitSettings | None = None, keys_max: int = KEYS_MAX) -> None:
+        """Make all limits, everybody's allowance whole.
 
         Args:
-            rate_class: the endpoint's.
-            game_id: the game that the project key opened.
-            address: the client's.
-            now: monotonic seconds.
+            settings: the rates; the defaults if not given.
+            keys_max: how many keys each limiter remembers at most.
         """
-        limiter = self._games.get(rate_class)
-        if limiter is None:
+        self._settings = settings or LimitSettings()
+        self._keys_max = keys_max
+        self.refused: Counter[str] = Counter()
+        """How often each limit has refused; the names are few and fixed."""
+        failed_tokens = self._limiter("failed_tokens_per_second_address")
+        connections = self._limiter("connections_per_second_address")
+        assert failed_tokens is not None
+        assert connections is not None
+        self._failed_tokens, self._connections = failed_tokens, connections
+        self._classes = {name: self._class(name) for name in RATE_CLASSES}
+
+    def of(self, rate_class: str) -> ClassLimits:
+        """Return the limits of a class of endpoints.
+
+        Raises:
+            KeyError: there is no such class.
+        """
+        return self._classes[rate_class]
+
+    def admit_connection(self, address: str, now: float) -> int:
+        """Charge a new connection to its address; return 0, or seconds as `ClassLimits.admit`."""
+        wait = self._connections.charge(address_key(address), now)
+        if not wait:
             return 0
-        return math.ceil(limiter.charge(f"{game_id} {address_key(address)}", now))
+        self.refused["connections by address"] += 1
+        return math.ceil(wait)
 
     def note_failed_token(self, address: str, now: float) -> None:
         """Charge an address for a wrong key or token; it has been answered already."""
         self._failed_tokens.charge(address_key(address), now)
+
+    def _class(self, name: str) -> ClassLimits:
+        address = self._limiter(f"{name}_calls_per_second_address")
+        assert address is not None, f"{name} has no limit for an address"
+        return ClassLimits(
+            name,
+            address,
+            self._limiter(f"{name}_calls_per_second_player"),
+            self._limiter(f"{name}_calls_per_second_game_address"),
+            self._failed_tokens,
+            self.refused,
+        )
+
+    def _limiter(self, setting: str) -> Limiter | None:
+        """Return the limiter that a setting asks for, None where there is no such setting."""
+        per_second: float | None = getattr(self._settings, setting, None)
+        if per_second is None:
+            return None
+        per_second *= self._settings.rate_limit_factor
+        burst = max(1.0, per_second * self._settings.rate_burst_seconds)
+        return Limiter(Rate(per_second, burst), self._keys_max)

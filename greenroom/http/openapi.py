@@ -12,6 +12,7 @@ from inspect import getdoc
 
 import msgspec
 
+from greenroom.actors.plans.refusals import TooManyPlayersOnline
 from greenroom.http.auth import ADMIN_KEY_HEADER, PLAYER_TOKEN_HEADER, PROJECT_KEY_HEADER
 from greenroom.http.bodies import InvalidBody, body_fields
 from greenroom.http.errors import (
@@ -285,6 +286,8 @@ def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
     texts[401] += [tokens.key_missing, KeyInvalid.text]
     texts[401] += [tokens.token_missing, tokens.token_invalid, tokens.token_foreign or ""]
     texts[401].append(tokens.admin_invalid)
+    if _bans(endpoint):
+        texts[429].append(TooManyPlayersOnline.text)
     for refusal in endpoint.refusals:
         texts.setdefault(status_of(refusal), []).append(refusal.text)
     return {status: [*dict.fromkeys(filter(None, some))] for status, some in texts.items()}

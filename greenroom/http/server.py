@@ -15,6 +15,7 @@ from greenroom.http.budget import BodyBudget
 from greenroom.http.connection import Answerer, Connection, ConnectionContext
 from greenroom.http.errors import too_many_requests
 from greenroom.http.hypercorn_server import HypercornServer
+from greenroom.http.limits import CallLimits, address_key
 from greenroom.http.options import HttpOptions
 from greenroom.http.quart_app import Routes, build_app
 from greenroom.http.reaper import Reaper
@@ -41,13 +42,20 @@ REFUSALS_MAX = 256
 class HttpServer:
     """One HTTP port, plain or TLS. A service for a supervisor; it can be run again."""
 
-    def __init__(self, options: HttpOptions, answerer: Answerer, discovery: Routes) -> None:
+    def __init__(
+        self,
+        options: HttpOptions,
+        answerer: Answerer,
+        discovery: Routes,
+        limits: CallLimits | None = None,
+    ) -> None:
         """Prepare; nothing is opened before `run`.
 
         Args:
             options: where to listen, and the bounds.
             answerer: answers everything under `/api/`.
             discovery: path → what answers there: `/openapi.json`, `/healthz`, `/mcp`, …
+            limits: how often an address may connect; the defaults if not given.
 
         Raises:
             TlsError: the certificate cannot be used.
@@ -58,6 +66,7 @@ class HttpServer:
         self._reaper = Reaper(options, self._writer)
         self._sender = Sender()
         self._bodies = BodyBudget(options.bodies_bytes_max)
+        self._limits = limits or CallLimits()
         self._context = ConnectionContext(
             options, answerer, self._writer, self._reaper, self._bodies
         )
@@ -139,31 +148,39 @@ class HttpServer:
 
     def _take(self, connected: socket.socket, peer: str) -> None:
         """Begin to serve a new connection, or refuse it when there are too many."""
-        options = self._options
-        per_address = options.connections_per_address_max or -(-options.connections_max // 2)
-        crowded = self._by_address[peer] >= per_address
-        if self.connections >= options.connections_max or (
-            crowded and not self._context.proxies.trusts(peer)
-        ):
-            self._refuse(connected)
+        retry_seconds = self._admit(peer)
+        if retry_seconds:
+            self._refuse(connected, retry_seconds)
             return
         self.connections += 1
-        self._by_address[peer] += 1
+        self._by_address[address_key(peer)] += 1
         assert self._nursery is not None
         self._nursery.start_soon(self._serve_fenced, connected, peer)
 
-    def _refuse(self, connected: socket.socket) -> None:
+    def _admit(self, peer: str) -> int:
+        """Return 0, or after how many seconds this peer may try to connect again."""
+        options = self._options
+        if self.connections >= options.connections_max:
+            return RETRY_AFTER_SECONDS
+        if self._context.proxies.trusts(peer):
+            return 0
+        per_address = options.connections_per_address_max or -(-options.connections_max // 2)
+        if self._by_address.get(address_key(peer), 0) >= per_address:
+            return RETRY_AFTER_SECONDS
+        return self._limits.admit_connection(peer, time.monotonic())
+
+    def _refuse(self, connected: socket.socket, retry_seconds: int) -> None:
         """Tell one connection too many to come back later, if even that is not too much."""
         if self._tls is not None or self._refusals >= REFUSALS_MAX:
             connected.close()
             return
         self._refusals += 1
         assert self._nursery is not None
-        self._nursery.start_soon(self._refuse_patiently, connected)
+        self._nursery.start_soon(self._refuse_patiently, connected, retry_seconds)
 
-    async def _refuse_patiently(self, connected: socket.socket) -> None:
+    async def _refuse_patiently(self, connected: socket.socket, retry_seconds: int) -> None:
         """Answer 429 and close once the client can have read it."""
-        answer = too_many_requests(RETRY_AFTER_SECONDS)
+        answer = too_many_requests(retry_seconds)
         wire = SocketWire(connected, self._sender)
         try:
             with trio.move_on_after(self._options.linger_seconds_max):
@@ -189,9 +206,10 @@ class HttpServer:
         finally:
             connected.close()
             self.connections -= 1
-            self._by_address[peer] -= 1
-            if not self._by_address[peer]:
-                del self._by_address[peer]
+            key = address_key(peer)
+            self._by_address[key] -= 1
+            if not self._by_address[key]:
+                del self._by_address[key]
 
     async def _serve(self, connected: socket.socket, peer: str) -> None:
         """Find out which server the connection is for, and let it serve."""

@@ -20,7 +20,7 @@ import msgspec
 
 from greenroom.actors.kernel.errors import Refused
 from greenroom.http.fields import Body, Reply, Streamed
-from greenroom.http.limits import ADDRESS_RATES
+from greenroom.http.limits import RATE_CLASSES
 
 Handler = Callable[..., Awaitable[Reply | Streamed]]
 
@@ -69,8 +69,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The whole body is the document (the two document updates)."""
     refusals: tuple[type[Refused], ...] = ()
     """What the handler may refuse with, for the docs."""
-    rate_class: str = "default"
-    """Key into `limits.ADDRESS_RATES`."""
+    rate_class: str = ""
+    """Key into `limits.RATE_CLASSES`; not given, it follows from `auth` and `method`."""
     tool: str = ""
     """The name under which POST /mcp offers it as a tool; for calls that change nothing."""
 
@@ -85,7 +85,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
             raise TypeError(f"{self.path}: give one of body, query and document_body")
         if self.method == "GET" and (self.body is not None or self.document_body):
             raise TypeError(f"{self.path}: a GET has no body")
-        if self.rate_class not in ADDRESS_RATES:
+        if self.rate_class_in_force not in RATE_CLASSES:
             raise TypeError(f"{self.path}: there is no rate class {self.rate_class}")
         takes = len(inspect.signature(self.handler).parameters)
         if takes != 1 + inputs + len(self.path_names):
@@ -94,6 +94,15 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
             raise TypeError(f"{self.reply.__name__} needs kw_only=True, so that success is first")
         if self.tool and (self.auth is not Auth.KEY or self.document_body or self.path_names):
             raise TypeError(f"{self.path}: a tool takes a project key and named arguments alone")
+
+    @property
+    def rate_class_in_force(self) -> str:
+        """Return the class whose limits calls of it are held against."""
+        if self.rate_class:
+            return self.rate_class
+        if self.auth is Auth.ADMIN:
+            return "admin"
+        return "read" if self.method == "GET" else "write"
 
     @property
     def path_names(self) -> tuple[str, ...]:

@@ -13,9 +13,10 @@ from typing import cast
 
 import msgspec
 
-from greenroom.actors.game.messages import Game, Owner, Plan
+from greenroom.actors.game.messages import Game, Owner
 from greenroom.actors.game.settings import GameSettings
 from greenroom.actors.kernel.errors import Refused, StorageUnavailable
+from greenroom.actors.plans.plan import Plan
 from greenroom.actors.player.messages import Ban, Player
 from greenroom.persistence.arrays import INT8_COLUMN, TEXT_COLUMN, int8, text
 from greenroom.persistence.driver import BYTEA, INT8, TEXT, Query, Row, Statement

@@ -3,8 +3,9 @@
 Storage
 ├── lease       the right to write, and the connection that has it
 ├── committer   the kernel's `Durability`
-├── accounts    the flows' `Accounts`      ┐ over a few connections
-└── journal     snapshots and entries      ┘ that read
+├── accounts    the flows' `Accounts`      ┐
+├── journal     snapshots and entries      │ over a few connections
+└── usage       what games use of plans    ┘ that read
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from greenroom.persistence.lease import Lease, unreachable
 from greenroom.persistence.loaders import Loaders
 from greenroom.persistence.migrations import MigrationState
 from greenroom.persistence.settings import StorageSettings
+from greenroom.persistence.usage import UsageStore
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +56,7 @@ class Storage:
         self.accounts = DatabaseAccounts(self._loaders, self._lease)
         self.friendships = DatabaseFriendships(self._loaders)
         self.journal = JournalStore(self._loaders, self._lease)
+        self.usage = UsageStore(self._loaders, self._lease)
 
     @property
     def epoch(self) -> int:

@@ -16,8 +16,8 @@ import msgspec
 import pytest
 
 from greenroom import __version__
-from greenroom.actors.game.messages import Plan
 from greenroom.actors.game.settings import NAMES
+from greenroom.actors.plans.plan import Plan
 from greenroom.cli import perform
 from greenroom.cli.common import PLANS
 from greenroom.cli.main import cli, main

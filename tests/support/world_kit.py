@@ -33,7 +33,6 @@ from greenroom.actors.game.messages import (
     GameKeysRotated,
     GameSettingsReplaced,
     Owner,
-    Plan,
 )
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import StorageUnavailable
@@ -41,6 +40,8 @@ from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.lobby.state import LobbyLimits
+from greenroom.actors.plans.ledger import Ledger
+from greenroom.actors.plans.plan import Plan
 from greenroom.actors.player import rules as player_rules
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import (
@@ -395,7 +396,8 @@ async def open_world(
     limits: FriendLimits | None = None,
 ) -> AsyncGenerator[World]:
     """Run a world over what `memory` holds; leaving it is the end of the server."""
-    clock, player_index, game_index = TestClock(), PlayerIndex(), GameIndex()
+    clock, ledger = TestClock(), Ledger()
+    player_index, game_index = PlayerIndex(ledger), GameIndex(ledger)
     players = DynamicSupervisor(
         "player", player_loader(memory, player_index, clock), memory, bounds
     )

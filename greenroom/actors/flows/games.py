@@ -16,12 +16,12 @@ from greenroom.actors.game.messages import (
     CreateGame,
     GameNotFound,
     Owner,
-    Plan,
     RotateGameKeys,
     SetPlan,
 )
 from greenroom.actors.game.tags import TAG_KEY_BYTES
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
+from greenroom.actors.plans.plan import Plan
 from greenroom.actors.player.tokens import (
     ADMIN_KEY,
     PROJECT_KEY,
@@ -51,11 +51,14 @@ async def create_game(world: World, owner: Owner, name: str, keys: GameKeys) -> 
 
     Raises:
         GameNameRefused: no name for a game.
+        TooManyGames: the owner's plan allows no more.
         ActorUnavailable: there is no such game, or (CommitUnsettled) maybe there is.
 
     Cancellation: there is no such game; once there is, its id is returned.
     """
     game_id = await world.accounts.next_game_id()
+    world.ledger.check_game(owner.owner_id, owner.plan)
+    world.ledger.open_game(game_id, owner.owner_id, owner.plan)
     actor = GameActor(None, world.game_index, world.clock)
     game = world.games.adopt(game_id, actor)
     command = CreateGame(
@@ -71,6 +74,7 @@ async def create_game(world: World, owner: Owner, name: str, keys: GameKeys) -> 
     finally:
         if not actor.is_created:
             world.games.discard(game_id)
+            world.ledger.forget_game(game_id)
     return game_id
 
 
@@ -97,6 +101,7 @@ async def set_plan(world: World, owner_id: int, plan: Plan) -> None:
         StorageUnavailable: the plan may not have changed.
     """
     await world.accounts.set_plan(owner_id, plan)
+    world.ledger.set_plan(owner_id, plan)
     for game_id in list(world.games.keys()):
         game = world.games.active(game_id)
         if game is None:
@@ -141,6 +146,7 @@ async def delete_game(
         await end_lobbies_of(world, game_id)
         await end_rooms_of(world, game_id)
         await world.accounts.delete_game(game_id, forget)
+        world.ledger.forget_game(game_id)
         await end_lobbies_of(world, game_id)
         await end_rooms_of(world, game_id)
     except ActorStopped:

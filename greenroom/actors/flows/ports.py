@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from greenroom.actors.game.messages import Game, Owner, Plan
+from greenroom.actors.game.messages import Game, Owner
+from greenroom.actors.plans.plan import Plan
 from greenroom.actors.player.messages import Player
 from greenroom.actors.social.messages import Friend, Friendship, Pair, Tally
 

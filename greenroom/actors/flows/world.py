@@ -17,6 +17,7 @@ from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.directory import Directory
+from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import PlayerRole
@@ -67,6 +68,11 @@ class World(msgspec.Struct, kw_only=True):
     realtime_address: Callable[[], RealtimeAddress] | None = None
     """None where there are no such ports."""
     settings: WorldSettings
+
+    @property
+    def ledger(self) -> Ledger:
+        """Return what owners use of their plans."""
+        return self.player_index.ledger
 
 
 def player_loader(

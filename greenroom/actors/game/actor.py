@@ -96,14 +96,16 @@ class GameActor(Actor[GameRole]):
         if isinstance(event, GameCreated):
             assert self._owner is not None
             self._record = rules.created(event, self._owner.name, self._owner.plan)
+            self._index.ledger.of_game(event.game_id).stored(len(self._record.data))
             self._enter(self._record)
             return
-        game = self._game
+        game, document_bytes = self._game, len(self._game.data)
         if isinstance(event, GameKeysRotated):
             self._index.shut(game.api_key_hash)
             self._index.opens(event.api_key_hash, game.game_id)
         rules.apply(game, event)
         if isinstance(event, GameDocumentReplaced):
+            self._index.ledger.of_game(game.game_id).stored(len(game.data) - document_bytes)
             self._read_rules(game)
 
     def _enter(self, game: Game) -> None:
@@ -147,8 +149,10 @@ class GameActor(Actor[GameRole]):
     @handles(ReplaceGameDocument)
     def replace_document(self, command: ReplaceGameDocument) -> Changed[int]:
         """Store another document."""
-        now = self._clock.now()
-        return Changed(now, GameDocumentReplaced(self._game.game_id, command.data, now))
+        game, now = self._game, self._clock.now()
+        usage = self._index.ledger.of_game(game.game_id)
+        usage.check_storage(len(command.data) - len(game.data))
+        return Changed(now, GameDocumentReplaced(game.game_id, command.data, now))
 
     @handles(ReadGameSettings)
     def read_settings(self, command: ReadGameSettings) -> GameSettings:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from greenroom.actors.plans.ledger import Ledger
+
 
 class GameIndex:
     """Which active game a project key opens."""
 
-    __slots__ = ("_by_key",)
+    __slots__ = ("_by_key", "ledger")
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        """Start empty; `ledger` counts what games use of their owners' plans."""
+        self.ledger = ledger or Ledger()
         self._by_key: dict[bytes, int] = {}
 
     def find(self, api_key_hash: bytes) -> int | None:

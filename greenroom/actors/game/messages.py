@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 import msgspec
 
 from greenroom.actors.game.settings import GameSettings
 from greenroom.actors.kernel.errors import NotFound, Refused
 from greenroom.actors.kernel.message import Command, Event
+from greenroom.actors.plans.plan import Plan
 from greenroom.actors.text.moderation import Censored
-
-Plan = Literal["unlimited", "free", "standard", "pro"]
 
 
 class GameRole:
@@ -141,7 +139,10 @@ class ReadGameDocument(Command[GameRole, GameDocument], frozen=True):
 
 
 class ReplaceGameDocument(Command[GameRole, int], frozen=True):
-    """Store a JSON object, verbatim; answers `updated_at` (Unix seconds)."""
+    """Store a JSON object, verbatim; answers `updated_at` (Unix seconds).
+
+    Refused: StorageLimitReached.
+    """
 
     data: bytes
 

@@ -2,7 +2,7 @@
 
 state          command               events                  refused
 (no record)    CreateGame            GameCreated             name
-any            ReplaceGameDocument   GameDocumentReplaced
+any            ReplaceGameDocument   GameDocumentReplaced    storage of the plan
 any            RotateGameKeys        GameKeysRotated
 any            ChangeGameSettings    GameSettingsReplaced    unknown setting, bad value
 """
@@ -24,9 +24,9 @@ from greenroom.actors.game.messages import (
     GameView,
     InvalidAdminKey,
     InvalidProjectKey,
-    Plan,
 )
 from greenroom.actors.kernel.message import Event
+from greenroom.actors.plans.plan import Plan
 
 GAME_NAME_CHARACTERS_MAX = 100
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.message import Changed, Event
+from greenroom.actors.plans.ledger import GameUsage, player_bytes
 from greenroom.actors.player import rules
 from greenroom.actors.player.bans import ban_in_force
 from greenroom.actors.player.index import PlayerIndex
@@ -45,7 +46,8 @@ class PlayerActor(Actor[PlayerRole]):
     """One player.
 
     Presence (online, last heartbeat) is soft: it changes without events, and is written in the
-    background. All else changes by events alone.
+    background. All else changes by events alone. What he uses of his game's plan is checked and
+    counted in the same turn.
     """
 
     kind = "player"
@@ -55,6 +57,7 @@ class PlayerActor(Actor[PlayerRole]):
         self._record = player
         self._index = index
         self._clock = clock
+        self._online_in: GameUsage | None = None
 
     @property
     def is_registered(self) -> bool:
@@ -82,14 +85,21 @@ class PlayerActor(Actor[PlayerRole]):
         if self._record is not None:
             self._index.shut(self._record.token_hash)
             self._index.forget(self._record.player_id)
+            self._uncount()
 
     def apply(self, event: Event) -> None:
         """Change the record by one event, and the index with it."""
         if isinstance(event, PlayerRegistered):
             self._record = rules.registered(event)
+            self._usage(event.game_id).stored(_bytes(self._record))
             self._enter(self._record)
             return
         player = self._player
+        if isinstance(event, PlayerDocumentReplaced | PlayerRenamed):
+            bytes_before = _bytes(player)
+            rules.apply(player, event)
+            self._usage(player.game_id).stored(_bytes(player) - bytes_before)
+            return
         if isinstance(event, PlayerTokenRotated):
             self._index.shut(player.token_hash)
             self._index.opens(event.token_hash, player.player_id)
@@ -98,25 +108,53 @@ class PlayerActor(Actor[PlayerRole]):
             self._seen(player, event.last_login)
         elif isinstance(event, PlayerLoggedOut):
             self._index.left(player.player_id)
+            self._uncount()
 
     def _enter(self, player: Player) -> None:
         self._index.opens(player.token_hash, player.player_id)
         if player.is_online:
             now = self._clock.now() if player.last_heartbeat is None else player.last_heartbeat
             self._index.came(player.player_id, self._clock.monotonic(), now)
+            self._count(player.game_id)
         else:
             self._index.left(player.player_id)
 
     def _seen(self, player: Player, now: int) -> None:
-        """Take a sign of life."""
+        """Take a sign of life, which `_check_online` has let pass."""
         rules.seen(player, now)
         self._index.seen(player.player_id, self._clock.monotonic(), now)
+        if self._online_in is None:
+            self._count(player.game_id)
+
+    def _usage(self, game_id: int) -> GameUsage:
+        """Return what his game uses of its owner's plan."""
+        return self._index.ledger.of_game(game_id)
+
+    def _check_online(self, player: Player) -> None:
+        """Let him be online: he is already, or the plan allows one more."""
+        if self._online_in is None:
+            self._usage(player.game_id).check_player()
+
+    def _count(self, game_id: int) -> None:
+        """Count him among the players online."""
+        self._uncount()
+        self._online_in = self._usage(game_id)
+        self._online_in.came_online()
+
+    def _uncount(self) -> None:
+        """Count him no more, if he was."""
+        if self._online_in is not None:
+            self._online_in.went_offline()
+            self._online_in = None
 
     @handles(RegisterPlayer)
     def register(self, command: RegisterPlayer) -> Changed[None]:
         """Come into being."""
         if self._record is not None:
             raise RuntimeError(f"player {command.player_id} exists already")
+        usage = self._usage(command.game_id)
+        usage.check_player()
+        usage.check_storage(player_bytes(command.player_name, command.player_data))
         return Changed(None, rules.decide_register(command, self._clock.now()))
 
     @handles(Authenticate)
@@ -124,12 +162,14 @@ class PlayerActor(Actor[PlayerRole]):
         """Check a token, and take a good one as a sign of life."""
         player, now = self._player, self._clock.now()
         rules.check_token(player, command.game_id, command.token_hash, now)
+        self._check_online(player)
         self._seen(player, now)
 
     @handles(LogIn)
     def log_in(self, command: LogIn) -> Changed[PlayerView]:
         """Log in; the reply shows the login before."""
         player, now = self._player, self._clock.now()
+        self._check_online(player)
         self._seen(player, now)
         return Changed(rules.view(player), PlayerLoggedIn(player.player_id, now))
 
@@ -144,8 +184,9 @@ class PlayerActor(Actor[PlayerRole]):
     @handles(Heartbeat)
     def heartbeat(self, command: Heartbeat) -> int:
         """Take a sign of life."""
-        now = self._clock.now()
-        self._seen(self._player, now)
+        player, now = self._player, self._clock.now()
+        self._check_online(player)
+        self._seen(player, now)
         return now
 
     @handles(LogOut)
@@ -173,7 +214,10 @@ class PlayerActor(Actor[PlayerRole]):
     @handles(Rename)
     def rename(self, command: Rename) -> Changed[None]:
         """Go by another name."""
-        event = PlayerRenamed(self._player.player_id, command.player_name, self._clock.now())
+        player = self._player
+        more_bytes = player_bytes(command.player_name, player.player_data) - _bytes(player)
+        self._usage(player.game_id).check_storage(more_bytes)
+        event = PlayerRenamed(player.player_id, command.player_name, self._clock.now())
         return Changed(None, event)
 
     @handles(RotateToken)
@@ -193,6 +237,8 @@ class PlayerActor(Actor[PlayerRole]):
     def replace_document(self, command: ReplacePlayerDocument) -> Changed[int]:
         """Store another document."""
         player, now = self._player, self._clock.now()
+        more_bytes = len(command.player_data) - len(player.player_data)
+        self._usage(player.game_id).check_storage(more_bytes)
         event = PlayerDocumentReplaced(player.player_id, player.game_id, command.player_data, now)
         return Changed(now, event)
 
@@ -218,3 +264,8 @@ class PlayerActor(Actor[PlayerRole]):
         """Be pardoned."""
         events = rules.decide_unban(self._player, command.game_id, self._clock.now())
         return Changed(len(events), *events)
+
+
+def _bytes(player: Player) -> int:
+    """Return what a record weighs in storage."""
+    return player_bytes(player.player_name, player.player_data)

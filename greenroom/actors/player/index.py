@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from greenroom.actors.plans.ledger import Ledger
+
 
 class PlayerIndex:
     """Active players by token hash, the online ones in the order of their last sign of life."""
 
-    __slots__ = ("_by_token", "_gone", "_offline", "_online", "_unsaved")
+    __slots__ = ("_by_token", "_gone", "_offline", "_online", "_unsaved", "ledger")
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        """Start empty; `ledger` counts what players use of their games' plans."""
+        self.ledger = ledger or Ledger()
         self._by_token: dict[bytes, int] = {}
         self._online: OrderedDict[int, tuple[float, int]] = OrderedDict()
         self._offline: dict[int, None] = {}

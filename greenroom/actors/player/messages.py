@@ -164,7 +164,10 @@ class PlayerDocument(msgspec.Struct, frozen=True):
 
 
 class RegisterPlayer(Command[PlayerRole, None], frozen=True):
-    """Come into being. Only ever the first command to an actor without a record."""
+    """Come into being. Only ever the first command to an actor without a record.
+
+    Refused: TooManyPlayersOnline, StorageLimitReached.
+    """
 
     player_id: int
     game_id: int
@@ -179,7 +182,7 @@ class RegisterPlayer(Command[PlayerRole, None], frozen=True):
 class Authenticate(Command[PlayerRole, None], frozen=True):
     """Check a token; a good one is a sign of life.
 
-    Refused: InvalidPlayerToken, PlayerOfAnotherGame, PlayerIsBanned.
+    Refused: InvalidPlayerToken, PlayerOfAnotherGame, PlayerIsBanned, TooManyPlayersOnline.
     """
 
     game_id: int
@@ -187,7 +190,7 @@ class Authenticate(Command[PlayerRole, None], frozen=True):
 
 
 class LogIn(Command[PlayerRole, PlayerView], frozen=True):
-    """Log in; the reply's `last_login` is the one before this."""
+    """Log in; the reply's `last_login` is the one before this. Refused: TooManyPlayersOnline."""
 
 
 class SignIn(Command[PlayerRole, PlayerView], frozen=True):
@@ -200,7 +203,10 @@ class SignIn(Command[PlayerRole, PlayerView], frozen=True):
 
 
 class Heartbeat(Command[PlayerRole, int], frozen=True):
-    """Say that he is there; answers when he was last heard of (Unix seconds): now."""
+    """Say that he is there; answers when he was last heard of (Unix seconds): now.
+
+    Refused: TooManyPlayersOnline.
+    """
 
 
 class LogOut(Command[PlayerRole, int], frozen=True):
@@ -208,7 +214,7 @@ class LogOut(Command[PlayerRole, int], frozen=True):
 
 
 class Rename(Command[PlayerRole, None], frozen=True):
-    """Go by another name, which the game has checked."""
+    """Go by another name, which the game has checked. Refused: StorageLimitReached."""
 
     player_name: str
 
@@ -229,7 +235,10 @@ class ReadPlayerDocument(Command[PlayerRole, PlayerDocument], frozen=True):
 
 
 class ReplacePlayerDocument(Command[PlayerRole, int], frozen=True):
-    """Store a JSON object, verbatim; answers `updated_at` (Unix seconds)."""
+    """Store a JSON object, verbatim; answers `updated_at` (Unix seconds).
+
+    Refused: StorageLimitReached.
+    """
 
     player_data: bytes
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from greenroom.actors.game.messages import ReadGameDocument, ReadGameSettings, ReplaceGameDocument
 from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.plans.refusals import StorageLimitReached
 from greenroom.actors.player.messages import ReadPlayerDocument, ReplacePlayerDocument
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
 from greenroom.http.fields import Document, Reply, timestamp
@@ -119,6 +120,7 @@ ENDPOINTS: Final = (
         reply=GameUpdateReply,
         handler=update_game,
         summary="Replace the game document",
+        refusals=(StorageLimitReached,),
     ),
     Endpoint(
         method="GET",
@@ -148,6 +150,6 @@ ENDPOINTS: Final = (
         reply=PlayerUpdateReply,
         handler=update_player,
         summary="Replace the player's document (the admin key may stand beside the token)",
-        refusals=(PlayerDataReadOnly,),
+        refusals=(PlayerDataReadOnly, StorageLimitReached),
     ),
 )

@@ -120,6 +120,7 @@ ENDPOINTS: Final = (
         handler=rank,
         summary="Rank the players of the game",
         refusals=(SortByMissing, SortByTooLong, NoValidSortFields, LimitOutOfRange),
+        rate_class="leaderboard",
         tool="leaderboard",
     ),
 )

@@ -29,6 +29,7 @@ from greenroom.actors.flows.sign_in import (
     sign_in,
 )
 from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.plans.refusals import StorageLimitReached, TooManyPlayersOnline
 from greenroom.actors.player.bans import BAN_DURATIONS
 from greenroom.actors.player.messages import (
     Heartbeat,
@@ -411,6 +412,8 @@ ENDPOINTS: Final = (
             PlatformUnavailable,
             BannedByPublisher,
             NameRefused,
+            StorageLimitReached,
+            TooManyPlayersOnline,
         ),
         rate_class="register",
     ),
@@ -422,6 +425,7 @@ ENDPOINTS: Final = (
         reply=LoginReply,
         handler=login,
         summary="Log in and get the player's record",
+        rate_class="account",
     ),
     Endpoint(
         method="POST",
@@ -431,6 +435,7 @@ ENDPOINTS: Final = (
         reply=HeartbeatReply,
         handler=heartbeat,
         summary="Stay online",
+        rate_class="read",
     ),
     Endpoint(
         method="POST",
@@ -440,6 +445,7 @@ ENDPOINTS: Final = (
         reply=LogoutReply,
         handler=logout,
         summary="Go offline",
+        rate_class="account",
     ),
     Endpoint(
         method="PUT",
@@ -450,7 +456,8 @@ ENDPOINTS: Final = (
         reply=RenameReply,
         handler=rename,
         summary="Change the player's name",
-        refusals=(NameRefused,),
+        refusals=(NameRefused, StorageLimitReached),
+        rate_class="account",
     ),
     Endpoint(
         method="POST",
@@ -461,6 +468,7 @@ ENDPOINTS: Final = (
         handler=rotate,
         summary="Replace the player token",
         refusals=(Unauthorized,),
+        rate_class="account",
     ),
     Endpoint(
         method="GET",

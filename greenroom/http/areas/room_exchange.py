@@ -301,5 +301,6 @@ ENDPOINTS: Final = (
         handler=poll_updates,
         summary="Read what one was told",
         refusals=(InvalidSources, PlayerNotInAnyRoom, NoValidSources),
+        rate_class="read",
     ),
 )

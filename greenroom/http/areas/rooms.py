@@ -476,6 +476,7 @@ ENDPOINTS: Final = (
         handler=list_,
         summary="Find rooms with a free seat",
         refusals=(LimitOutOfRange,),
+        rate_class="list",
         tool="rooms",
     ),
     Endpoint(
@@ -524,6 +525,7 @@ ENDPOINTS: Final = (
         reply=RoomHeartbeatReply,
         handler=heartbeat,
         summary="Keep the seat",
+        rate_class="read",
         refusals=(PlayerNotInAnyRoom,),
     ),
     Endpoint(

@@ -66,6 +66,7 @@ ENDPOINTS: Final = (
         handler=player_by_tag,
         summary="Find a player by his tag",
         refusals=(PlayerNotFound,),
+        rate_class="read",
         tool="player_by_tag",
     ),
 )

@@ -1,0 +1,150 @@
+"""The keeper of usage: brings it back at the start, and writes it every second.
+
+Calls and bytes are counted in memory, in nobody's way; what a server that is killed had counted
+since the last writing, a second at most, is lost. Bytes are also counted anew, game by game, after
+each start: what a crash, or a change that the database refused, left wrong is put right then. What
+changes in the moment in which a page of players is counted may be counted twice, or not at all,
+until the next start.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import trio
+
+from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.plans.ledger import GameUsage, Ledger, StoredUsage
+
+_log = logging.getLogger(__name__)
+
+SAVE_SECONDS: Final = 1.0
+STOP_SECONDS_MAX: Final = 5.0
+"""How long the last writing may take when the server stops."""
+ROWS_MAX: Final = 500
+"""Games written in one statement."""
+PAGE_PLAYERS: Final = 200
+"""Players whose bytes are added up in one query."""
+PAUSE_SECONDS: Final = 0.02
+"""Between two such queries: counting is in no hurry."""
+
+
+class UsageRecords(Protocol):
+    """What is needed of a database; `persistence.usage` implements it.
+
+    Every method raises `StorageUnavailable` when the database does not answer in bounded time.
+    """
+
+    async def load(self) -> list[StoredUsage]:
+        """Return all games with what they used, as last written."""
+        ...
+
+    async def save(self, rows: Sequence[StoredUsage]) -> None:
+        """Write what games use; those that are no more (or not yet) are passed over."""
+        ...
+
+    async def game_bytes(self, game_id: int) -> int | None:
+        """Return the bytes of a game's document; None when there is no such game."""
+        ...
+
+    async def players_bytes(self, game_id: int, after_id: int, limit: int) -> tuple[int, int, int]:
+        """Add up a page of players, as `ledger.player_bytes` does for one.
+
+        Args:
+            game_id: whose.
+            after_id: players from the first after this one.
+            limit: how many at most.
+
+        Returns:
+            How many there were, the last one's id, and their bytes.
+        """
+        ...
+
+
+class UsageKeeper:
+    """A service; one per world."""
+
+    def __init__(self, ledger: Ledger, records: UsageRecords, clock: Clock) -> None:
+        """Prepare; nothing is read before `run`."""
+        self._ledger = ledger
+        self._records = records
+        self._clock = clock
+        self._saved: dict[int, tuple[int, int, int]] = {}
+        self._restored = False
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Bring the usage back, report started, and write it every second until cancelled.
+
+        Raises:
+            StorageUnavailable: the database does not answer at the start.
+        """
+        await self.restore()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.recount)
+                task_status.started()
+                while True:
+                    await trio.sleep(SAVE_SECONDS)
+                    await self.save()
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
+                await self.save()
+
+    async def restore(self) -> None:
+        """Begin with what the database holds, once.
+
+        Raises:
+            StorageUnavailable: the database does not answer.
+        """
+        if not self._restored:
+            self._ledger.restore(await self._records.load(), self._clock.now())
+            self._restored = True
+
+    async def save(self) -> None:
+        """Write what has changed since the last time; what cannot be written waits."""
+        day = self._ledger.day
+        changed = [
+            StoredUsage(
+                game_id=game.game_id,
+                owner_id=game.owner.owner_id,
+                plan="unlimited",
+                day=day,
+                calls=game.calls,
+                storage_bytes=game.storage_bytes,
+            )
+            for game in self._ledger.games()
+            if self._saved.get(game.game_id) != (day, game.calls, game.storage_bytes)
+        ]
+        for start in range(0, len(changed), ROWS_MAX):
+            rows = changed[start : start + ROWS_MAX]
+            try:
+                await self._records.save(rows)
+            except StorageUnavailable:
+                return  # said often enough elsewhere
+            self._saved |= {row.game_id: (day, row.calls, row.storage_bytes) for row in rows}
+
+    async def recount(self) -> None:
+        """Count the bytes of all games anew, slowly."""
+        for game in self._ledger.games():
+            try:
+                await self._recount(game)
+            except StorageUnavailable:
+                _log.debug("the bytes of game %d could not be counted", game.game_id)
+
+    async def _recount(self, game: GameUsage) -> None:
+        """Count one game's bytes; what changes meanwhile is added to what was read."""
+        before = game.storage_bytes
+        counted = await self._records.game_bytes(game.game_id)
+        if counted is None:
+            return
+        after_id, found = 0, PAGE_PLAYERS
+        while found == PAGE_PLAYERS:
+            found, after_id, page_bytes = await self._records.players_bytes(
+                game.game_id, after_id, PAGE_PLAYERS
+            )
+            counted += page_bytes
+            await trio.sleep(PAUSE_SECONDS)
+        game.stored(counted - before)

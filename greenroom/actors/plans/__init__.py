@@ -1,0 +1,1 @@
+"""Plans: what an owner of games may use, and what he uses."""

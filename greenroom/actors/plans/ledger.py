@@ -1,0 +1,217 @@
+"""What owners use of their plans: calls of the day, bytes stored, players online, games.
+
+Actors and flows write it in the turn in which they check it, so that of many who race for what is
+left only so many get it as there is. It is kept in memory and derived: `flows.usage` brings back
+what must survive, and writes it every second.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.plans.plan import PLANS, UNLIMITED, Plan, PlanLimits
+from greenroom.actors.plans.refusals import (
+    StorageLimitReached,
+    TooManyGames,
+    TooManyPlayersOnline,
+)
+
+DAY_SECONDS: Final = 86_400
+PLAYER_BYTES: Final = 256
+"""What a player is taken to weigh besides his name and document: his row, with its indexes."""
+
+
+class OwnerUsage:
+    """What one owner uses, all his games together."""
+
+    __slots__ = ("calls", "games", "limits", "owner_id", "players_online", "storage_bytes")
+
+    def __init__(self, owner_id: int, limits: PlanLimits) -> None:
+        """Start with nothing used."""
+        self.owner_id = owner_id
+        self.limits = limits
+        self.calls = 0
+        self.games = 0
+        self.players_online = 0
+        self.storage_bytes = 0
+
+
+class GameUsage:
+    """What one game uses; changed together with its owner's sums."""
+
+    __slots__ = ("_refused", "calls", "game_id", "owner", "players_online", "storage_bytes")
+
+    def __init__(self, game_id: int, owner: OwnerUsage, refused: Counter[str]) -> None:
+        """Start with nothing used."""
+        self.game_id = game_id
+        self.owner = owner
+        self._refused = refused
+        self.calls = 0
+        self.players_online = 0
+        self.storage_bytes = 0
+
+    def check_player(self) -> None:
+        """Let one more player come online.
+
+        Raises:
+            TooManyPlayersOnline: the plan allows no more.
+        """
+        if self.owner.players_online >= self.owner.limits.players_online_max:
+            self._refused["players by plan"] += 1
+            raise TooManyPlayersOnline
+
+    def came_online(self) -> None:
+        """Count a player who is online now."""
+        self.players_online += 1
+        self.owner.players_online += 1
+
+    def went_offline(self) -> None:
+        """Count a player no more."""
+        self.players_online -= 1
+        self.owner.players_online -= 1
+
+    def check_storage(self, more_bytes: int) -> None:
+        """Let so much more be stored; what shrinks, or stays as large, always may.
+
+        Raises:
+            StorageLimitReached: the plan allows no more.
+        """
+        owner = self.owner
+        if more_bytes > 0 and owner.storage_bytes + more_bytes > owner.limits.storage_bytes_max:
+            self._refused["storage by plan"] += 1
+            raise StorageLimitReached
+
+    def stored(self, more_bytes: int) -> None:
+        """Count what is stored now; less is negative."""
+        self.storage_bytes += more_bytes
+        self.owner.storage_bytes += more_bytes
+
+
+class StoredUsage(msgspec.Struct, frozen=True):
+    """A game's usage as it is kept in the database, with whom it belongs to."""
+
+    game_id: int
+    owner_id: int
+    plan: Plan
+    day: int
+    """Of the calls: whole days since the Unix epoch."""
+    calls: int
+    storage_bytes: int
+
+
+class Ledger:
+    """The usage of all owners and games."""
+
+    def __init__(self, plans: Mapping[Plan, PlanLimits] = PLANS) -> None:
+        """Start with nobody.
+
+        Args:
+            plans: what each plan allows.
+        """
+        self._plans = plans
+        self._owners: dict[int, OwnerUsage] = {}
+        self._games: dict[int, GameUsage] = {}
+        self._day_ends_at = 0
+        self.refused: Counter[str] = Counter()
+        """How often each kind of limit has refused."""
+
+    def restore(self, rows: Iterable[StoredUsage], now: int) -> None:
+        """Begin with what the database holds; `now` in Unix seconds."""
+        self._turn_day(now)
+        for row in rows:
+            game = self.open_game(row.game_id, row.owner_id, row.plan)
+            game.stored(row.storage_bytes - game.storage_bytes)
+            if row.day == self.day:
+                game.calls += row.calls
+                game.owner.calls += row.calls
+
+    @property
+    def day(self) -> int:
+        """Return the day that calls are being counted of, since the Unix epoch."""
+        return self._day_ends_at // DAY_SECONDS - 1
+
+    def of_game(self, game_id: int) -> GameUsage:
+        """Return a game's usage; one that was never opened is nobody's, and without limits."""
+        return self._games.get(game_id) or self._stranger(game_id)
+
+    def of_owner(self, owner_id: int, plan: Plan) -> OwnerUsage:
+        """Return an owner's usage; `plan` counts only if nothing is known of him yet."""
+        owner = self._owners.get(owner_id)
+        if owner is None:
+            owner = self._owners[owner_id] = OwnerUsage(owner_id, self._plans[plan])
+        return owner
+
+    def games(self) -> list[GameUsage]:
+        """Return what all open games use."""
+        return list(self._games.values())
+
+    def check_game(self, owner_id: int, plan: Plan) -> None:
+        """Let an owner have one more game.
+
+        Raises:
+            TooManyGames: his plan allows no more.
+        """
+        owner = self.of_owner(owner_id, plan)
+        if owner.games >= owner.limits.games_max:
+            raise TooManyGames
+
+    def open_game(self, game_id: int, owner_id: int, plan: Plan) -> GameUsage:
+        """Note a game; return what it uses. Noting it again changes nothing."""
+        game = self._games.get(game_id)
+        if game is None:
+            owner = self.of_owner(owner_id, plan)
+            owner.games += 1
+            game = self._games[game_id] = GameUsage(game_id, owner, self.refused)
+        return game
+
+    def forget_game(self, game_id: int) -> None:
+        """Forget a game that is deleted; the calls it had today stay its owner's."""
+        game = self._games.pop(game_id, None)
+        if game is not None:
+            owner = game.owner
+            owner.games -= 1
+            owner.storage_bytes -= game.storage_bytes
+            owner.players_online -= game.players_online
+            game.owner = OwnerUsage(0, UNLIMITED)  # for players of it who have yet to leave
+
+    def set_plan(self, owner_id: int, plan: Plan) -> None:
+        """Let another plan count for an owner from now on."""
+        self.of_owner(owner_id, plan).limits = self._plans[plan]
+
+    def count_call(self, game_id: int, now: int) -> int:
+        """Count a call of a game; return 0, or in how many seconds its owner's next day begins.
+
+        Args:
+            game_id: whose.
+            now: Unix seconds.
+        """
+        if now >= self._day_ends_at:
+            self._turn_day(now)
+        game = self._games.get(game_id) or self._stranger(game_id)
+        owner = game.owner
+        if owner.calls >= owner.limits.calls_per_day_max:
+            self.refused["calls by plan"] += 1
+            return self._day_ends_at - now
+        owner.calls += 1
+        game.calls += 1
+        return 0
+
+    def _turn_day(self, now: int) -> None:
+        """Begin to count anew; a clock set back does not give yesterday's calls again."""
+        self._day_ends_at = (now // DAY_SECONDS + 1) * DAY_SECONDS
+        for owner in self._owners.values():
+            owner.calls = 0
+        for game in self._games.values():
+            game.calls = 0
+
+    def _stranger(self, game_id: int) -> GameUsage:
+        return GameUsage(game_id, OwnerUsage(0, UNLIMITED), self.refused)
+
+
+def player_bytes(player_name: str, player_data: bytes) -> int:
+    """Return what a player is taken to weigh in storage."""
+    return PLAYER_BYTES + len(player_name.encode()) + len(player_data)

@@ -1,0 +1,60 @@
+"""What each plan allows. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final, Literal, cast, get_args
+
+import msgspec
+
+Plan = Literal["unlimited", "free", "standard", "pro"]
+
+
+class PlanLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one owner may use, all his games together; `math.inf` is no limit."""
+
+    storage_bytes_max: float = math.inf
+    games_max: float = math.inf
+    players_online_max: float = math.inf
+    calls_per_day_max: float = math.inf
+    """Of a UTC day."""
+
+
+UNLIMITED: Final = PlanLimits()
+
+PLANS: Final[Mapping[Plan, PlanLimits]] = {
+    "unlimited": UNLIMITED,
+    "free": PlanLimits(
+        storage_bytes_max=250_000_000,
+        games_max=1,
+        players_online_max=100,
+        calls_per_day_max=1_000,
+    ),
+    "standard": PlanLimits(
+        storage_bytes_max=1_000_000_000,
+        games_max=1,
+        players_online_max=1_000,
+        calls_per_day_max=10_000,
+    ),
+    "pro": PlanLimits(
+        storage_bytes_max=2_500_000_000,
+        games_max=3,
+        players_online_max=2_000,
+        calls_per_day_max=1_000_000,
+    ),
+}
+"""As the API's specification has them; settings may say otherwise."""
+
+
+def plans_of(values: Mapping[str, float]) -> dict[Plan, PlanLimits]:
+    """Return all plans, with the limits named `<plan>_<limit>` taken from `values`."""
+    plans: dict[Plan, PlanLimits] = {}
+    for plan in cast("tuple[Plan, ...]", get_args(Plan)):
+        given = {
+            limit: values[f"{plan}_{limit}"]
+            for limit in PlanLimits.__struct_fields__
+            if f"{plan}_{limit}" in values
+        }
+        plans[plan] = msgspec.structs.replace(PLANS[plan], **given)
+    return plans

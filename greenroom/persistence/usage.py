@@ -1,0 +1,95 @@
+"""What games use of their owners' plans, as it stands in the database."""
+
+# ruff: noqa: S608 (SQL is put together from constants of this package only)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.plans.ledger import PLAYER_BYTES, StoredUsage
+from greenroom.persistence.arrays import INT8_COLUMN, int8
+from greenroom.persistence.driver import INT8, Query, Statement
+from greenroom.persistence.errors import QueryFailed
+from greenroom.persistence.lease import SHARD, Lease
+from greenroom.persistence.loaders import Loaders
+
+_LOAD = Statement("""
+    SELECT g.game_id, g.owner_id, o.plan, coalesce(u.day, 0), coalesce(u.calls, 0),
+        coalesce(u.storage_bytes, octet_length(g.data::text))
+    FROM games AS g JOIN owners AS o ON o.owner_id = g.owner_id
+    LEFT JOIN game_usage AS u ON u.game_id = g.game_id
+    ORDER BY g.game_id
+""")
+_HOLD = Statement(f"SELECT hold_shard({SHARD}, $1)", INT8)
+_SAVE = Statement(
+    """
+    INSERT INTO game_usage (game_id, day, calls, storage_bytes)
+    SELECT e.game_id, e.day, e.calls, e.storage_bytes
+    FROM unnest($1, $2, $3, $4) AS e(game_id, day, calls, storage_bytes)
+    WHERE EXISTS (SELECT FROM games AS g WHERE g.game_id = e.game_id)
+    ON CONFLICT (game_id) DO UPDATE SET
+        day = excluded.day, calls = excluded.calls, storage_bytes = excluded.storage_bytes
+    """,
+    *[INT8_COLUMN.array_oid] * 4,
+)
+_GAME_BYTES = Statement("SELECT octet_length(data::text) FROM games WHERE game_id = $1", INT8)
+_PLAYERS_BYTES = Statement(
+    f"""
+    SELECT count(*), coalesce(max(p.player_id), 0),
+        coalesce(sum({PLAYER_BYTES} + octet_length(p.player_name)
+            + octet_length(p.player_data::text)), 0)::bigint
+    FROM (
+        SELECT player_id, player_name, player_data FROM players
+        WHERE game_id = $1 AND player_id > $2 ORDER BY player_id LIMIT $3
+    ) AS p
+    """,
+    INT8,
+    INT8,
+    INT8,
+)
+
+
+class UsageStore:
+    """Implements the flows' `UsageRecords`; see there for what each method promises."""
+
+    def __init__(self, loaders: Loaders, lease: Lease) -> None:
+        """Read over `loaders`; write under the epoch of `lease`."""
+        self._loaders = loaders
+        self._lease = lease
+
+    async def load(self) -> list[StoredUsage]:
+        """Return all games with what they used, as last written."""
+        (rows,) = await self._loaders.fetch(Query(_LOAD))
+        return [StoredUsage(*row) for row in rows]
+
+    async def save(self, rows: Sequence[StoredUsage]) -> None:
+        """Write what games use; those that are no more (or not yet) are passed over.
+
+        Raises:
+            StorageUnavailable: nothing was written, or maybe all: the database is away, or another
+                server has taken over.
+        """
+        columns = [
+            [row.game_id for row in rows],
+            [row.day for row in rows],
+            [row.calls for row in rows],
+            [row.storage_bytes for row in rows],
+        ]
+        hold = Query(_HOLD, (int8(self._lease.epoch),))
+        save = Query(_SAVE, [INT8_COLUMN.encode(column) for column in columns])
+        try:
+            await self._loaders.write(hold, save)
+        except QueryFailed as error:
+            raise StorageUnavailable(f"usage could not be written: {error}") from error
+
+    async def game_bytes(self, game_id: int) -> int | None:
+        """Return the bytes of a game's document; None when there is no such game."""
+        (rows,) = await self._loaders.fetch(Query(_GAME_BYTES, (int8(game_id),)))
+        return rows[0][0] if rows else None
+
+    async def players_bytes(self, game_id: int, after_id: int, limit: int) -> tuple[int, int, int]:
+        """Add up a page of players; return how many, the last one's id, and their bytes."""
+        parameters = (int8(game_id), int8(after_id), int8(limit))
+        ((row,),) = await self._loaders.fetch(Query(_PLAYERS_BYTES, parameters))
+        return row[0], row[1], row[2]
