@@ -11,6 +11,7 @@ from greenroom.cli.output import details, table
 
 if TYPE_CHECKING:
     from greenroom.actors.plans.plan import Plan
+    from greenroom.control.messages import Used
 
 
 @click.group()
@@ -42,6 +43,22 @@ def list_(invocation: Invocation) -> None:
     found = invocation.perform(ListOwners())
     rows = [(o.owner_id, o.name, o.plan, o.created_at) for o in found.owners]
     invocation.show(found, table(("id", "name", "plan", "created"), rows))
+
+
+@owner.command()
+@click.argument("name", callback=utf8)
+@with_common_options
+def show(invocation: Invocation, name: str) -> None:
+    """Show what the owner NAME uses of his plan: games, players online, calls, storage."""
+    from greenroom.control.messages import ShowOwner
+
+    found = invocation.perform(ShowOwner(owner=name))
+    lines: dict[str, object] = {"owner": found.name, "id": found.owner_id, "plan": found.plan}
+    for what in ("games", "players_online", "calls_today", "storage_bytes"):
+        use: Used = getattr(found, what)
+        limit = "no limit" if use.limit is None else f"of {use.limit}"
+        lines[what.replace("_", " ")] = f"{use.used} ({limit})"
+    invocation.show(found, details(lines))
 
 
 @owner.command()

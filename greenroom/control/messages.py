@@ -49,6 +49,27 @@ class Owners(msgspec.Struct, frozen=True):
     owners: list[Owner]
 
 
+class Used(msgspec.Struct, frozen=True):
+    """How much of one thing is used, and how much the plan allows: null is no limit."""
+
+    used: int
+    limit: int | None
+
+
+class OwnerDetails(msgspec.Struct, frozen=True):
+    """An owner, and what he uses of his plan, all his games together."""
+
+    owner_id: int
+    name: str
+    plan: Plan
+    created_at: str
+    games: Used
+    players_online: Used
+    calls_today: Used
+    """Of the UTC day."""
+    storage_bytes: Used
+
+
 class Game(msgspec.Struct, frozen=True):
     """A game without its document."""
 
@@ -196,6 +217,13 @@ class ListOwners(Operation[Owners], frozen=True):
     """List all owners."""
 
     name: ClassVar[str] = "owner.list"
+
+
+class ShowOwner(Operation[OwnerDetails], frozen=True):
+    """Show one owner, and what he uses of his plan."""
+
+    name: ClassVar[str] = "owner.show"
+    owner: str
 
 
 class SetPlan(Operation[Owner], frozen=True):

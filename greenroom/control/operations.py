@@ -5,6 +5,7 @@ They go through the actors, so that a running server never works with what was t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Literal, TypeVar
@@ -74,6 +75,28 @@ async def create_owner(office: Office, ask: messages.CreateOwner) -> messages.Ow
 async def list_owners(office: Office, _: messages.ListOwners) -> messages.Owners:
     """List all owners."""
     return messages.Owners([_owner(owner) for owner in await office.world.accounts.owners()])
+
+
+async def show_owner(office: Office, ask: messages.ShowOwner) -> messages.OwnerDetails:
+    """Show one owner, and what he uses of his plan."""
+    owner = await _owner_named(office, ask.owner)
+    usage = office.world.ledger.of_owner(owner.owner_id, owner.plan)
+    office.world.ledger.see_day(office.world.clock.now())
+    limits = usage.limits
+    return messages.OwnerDetails(
+        owner_id=owner.owner_id,
+        name=owner.name,
+        plan=owner.plan,
+        created_at=_time(owner.created_at),
+        games=_used(usage.games, limits.games_max),
+        players_online=_used(usage.players_online, limits.players_online_max),
+        calls_today=_used(usage.calls, limits.calls_per_day_max),
+        storage_bytes=_used(usage.storage_bytes, limits.storage_bytes_max),
+    )
+
+
+def _used(used: int, limit: float) -> messages.Used:
+    return messages.Used(used, None if math.isinf(limit) else int(limit))
 
 
 async def set_plan(office: Office, ask: messages.SetPlan) -> messages.Owner:
@@ -314,6 +337,7 @@ def _ban(ban: player_messages.Ban | None) -> messages.PlayerBan | None:
 _FUNCTIONS: dict[type[Operation[Any]], Callable[[Office, Any], Awaitable[Any]]] = {
     messages.CreateOwner: create_owner,
     messages.ListOwners: list_owners,
+    messages.ShowOwner: show_owner,
     messages.SetPlan: set_plan,
     messages.CreateGame: create_game,
     messages.ListGames: list_games,

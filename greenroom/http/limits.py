@@ -25,7 +25,7 @@ import msgspec
 KEYS_MAX: Final = 100_000
 """About 25 MB a limiter. With the default rates a server cannot answer so many calls that so many
 keys are in debt at once; it takes a tiny `rate_limit_factor`."""
-_KEYS_KEPT: Final = 1_024
+_KEYS_KEPT: Final = 16_384
 """So few are not worth looking through."""
 _SHARED_SLOTS: Final = 4_096
 
@@ -189,6 +189,7 @@ class ClassLimits:
     def __init__(
         self,
         name: str,
+        *,
         address: Limiter,
         player: Limiter | None,
         game_address: Limiter | None,
@@ -293,11 +294,11 @@ class CallLimits:
         assert address is not None, f"{name} has no limit for an address"
         return ClassLimits(
             name,
-            address,
-            self._limiter(f"{name}_calls_per_second_player"),
-            self._limiter(f"{name}_calls_per_second_game_address"),
-            self._failed_tokens,
-            self.refused,
+            address=address,
+            player=self._limiter(f"{name}_calls_per_second_player"),
+            game_address=self._limiter(f"{name}_calls_per_second_game_address"),
+            failed_tokens=self._failed_tokens,
+            refused=self.refused,
         )
 
     def _limiter(self, setting: str) -> Limiter | None:

@@ -7,7 +7,7 @@ from world_kit import add_game, open_arena
 
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS
-from greenroom.http.limits import GAME_RATES, AddressLimits
+from greenroom.http.limits import CallLimits
 from greenroom.http.metrics import Metrics
 from greenroom.http.request import Answer, Request
 
@@ -32,13 +32,13 @@ async def test_a_game_is_censored_as_often_as_its_rate_allows_an_address():
             Dispatcher(
                 arena.world,
                 ENDPOINTS,
-                limits=AddressLimits(),
+                limits=CallLimits(),
                 metrics=Metrics(),
                 requests_in_flight_max=10,
                 monotonic=lambda: seconds,
             )
         )
-        for _ in range(int(GAME_RATES["censor"].burst)):
+        for _ in range(400):
             assert (await censor(key, "a")).status == 200
 
         refused = await censor(key, "a", b"no JSON")

@@ -22,6 +22,7 @@ from greenroom.actors.kernel.errors import (
     StorageUnavailable,
 )
 from greenroom.actors.player.tokens import ADMIN_KEY, PLAYER_TOKEN, PROJECT_KEY, make_token
+from greenroom.http.limits import LimitSettings
 from greenroom.http.request import Request
 
 
@@ -449,7 +450,8 @@ async def test_more_requests_than_fit_are_turned_away_at_once(arena: Arena) -> N
 async def test_a_class_of_calls_is_limited_by_address_before_tokens_are_looked_at(
     arena: Arena,
 ) -> None:
-    stage = Stage(arena, factor=0.001)  # a burst of 2, then one in ten seconds
+    limits = LimitSettings(register_calls_per_second_address=0.1)
+    stage = Stage(arena, limits=limits)  # a burst of 2, then one in ten seconds
 
     statuses = [(await stage.answer("POST", "/api/trouble.php")).status for _ in range(2)]
     limited = await stage.answer("POST", "/api/trouble.php", key=None)
@@ -466,7 +468,8 @@ async def test_a_class_of_calls_is_limited_by_address_before_tokens_are_looked_a
 async def test_wrong_tokens_count_against_their_address_and_missing_ones_do_not(
     arena: Arena,
 ) -> None:
-    stage = Stage(arena, factor=0.001)  # two wrong ones, then one in twenty seconds
+    limits = LimitSettings(failed_tokens_per_second_address=0.05, rate_burst_seconds=40)
+    stage = Stage(arena, limits=limits)  # two wrong ones, then one in twenty seconds
     _, token = await stage.register()
 
     for _ in range(5):

@@ -1,25 +1,28 @@
-"""Rate limits: GCRA's promises, for any rate and any times."""
+"""Rate limits: GCRA's promises, for any rate and any times; bounded tables; the start burst."""
 
 from __future__ import annotations
 
 import math
+import sys
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.config import Settings
 from greenroom.http.limits import (
-    ADDRESS_RATES,
-    FAILED_TOKENS,
-    GAME_RATES,
-    AddressLimits,
+    RATE_CLASSES,
+    CallLimits,
     Limiter,
+    LimitSettings,
     Rate,
     address_key,
 )
 
 RATES = st.builds(Rate, st.floats(0.01, 1000), st.integers(1, 100).map(float))
 STEPS = st.lists(st.floats(0, 100), min_size=1, max_size=200)
+KEYS = st.sampled_from([f"key {number}" for number in range(12)])
 
 
 @given(RATES, STEPS)
@@ -76,14 +79,45 @@ def test_keys_do_not_share() -> None:
     assert (limiter.charge("a", 0.0), limiter.charge("b", 0.0)) == (0.0, 0.0)
 
 
-def test_the_table_is_bounded_and_forgets_whoever_was_charged_longest_ago() -> None:
-    limiter = Limiter(Rate(0.001, 2.0), keys_max=3)
-    for key in ("a", "b", "c", "a", "d"):
-        limiter.charge(key, 0.0)
+@given(RATES, st.lists(st.tuples(KEYS, st.floats(0, 10)), max_size=300), st.integers(1, 5))
+def test_a_small_table_frees_nobody_early(
+    rate: Rate, calls: list[tuple[str, float]], keys_max: int
+) -> None:
+    small, large, now = Limiter(rate, keys_max), Limiter(rate), 0.0
+    for key, step in calls:
+        now += step
+        wait = small.charge(key, now)
+        if wait == 0.0:
+            assert large.charge(key, now) == 0.0
+        assert len(small) <= keys_max
 
-    assert len(limiter) == 3
-    assert limiter.wait_seconds("a", 0.0) > 0  # charged twice, the second time lately
-    assert limiter.charge("b", 0.0) == 0.0  # forgotten, and so fresh
+
+def test_many_addresses_neither_free_a_guilty_one_nor_fill_memory() -> None:
+    limiter = Limiter(Rate(0.001, 1.0), keys_max=1_000)
+    assert limiter.charge("guilty", 0.0) == 0.0
+    for number in range(50_000):
+        limiter.charge(f"crowd {number}", number / 1_000)
+
+    assert limiter.charge("guilty", 50.0) > 900
+    assert len(limiter) == 1_000
+
+
+def test_a_newcomer_who_shares_is_bounded_and_stays_bounded_once_there_is_room() -> None:
+    limiter = Limiter(Rate(0.01, 2.0), keys_max=1)
+    limiter.charge("first", 0.0)
+    assert [limiter.charge("late", 0.0) > 0 for _ in range(3)] == [False, False, True]
+
+    assert limiter.charge("late", 99.0) > 0  # "first" is not whole before 100
+    assert limiter.charge("late", 101.0) == 0.0  # in the table now, with one of its two paid off
+    assert limiter.charge("late", 101.0) > 0
+
+
+def test_the_rested_are_forgotten() -> None:
+    limiter = Limiter(Rate(100.0, 10.0))
+    for number in range(40_000):
+        limiter.charge(number, number / 10)
+
+    assert len(limiter) < 16_400
 
 
 @pytest.mark.parametrize(
@@ -103,37 +137,80 @@ def test_one_home_is_one_address(address: str, key: str) -> None:
     assert address_key(address) == key
 
 
-def test_the_factor_multiplies_every_limit() -> None:
-    register = ADDRESS_RATES["register"]
-    assert register is not None
-    for factor in (0.01, 1.0, 2.0):
-        limits = AddressLimits(factor)
-        admitted = sum(limits.admit("register", "a", 0.0) == 0 for _ in range(5_000))
-        assert admitted == int(register.burst * factor)
+@pytest.mark.parametrize("factor", [0.01, 1.0, 2.0])
+def test_the_factor_multiplies_every_limit(factor: float) -> None:
+    limits = CallLimits(LimitSettings(rate_limit_factor=factor))
+    plain = CallLimits()
+    for name in RATE_CLASSES:
+        for rate, usual in zip(limits.of(name).rates, plain.of(name).rates, strict=True):
+            assert (rate is None) == (usual is None)
+            if rate is not None and usual is not None:
+                assert rate.per_second == pytest.approx(usual.per_second * factor)
+                assert rate.burst == pytest.approx(max(1.0, usual.burst * factor))
+    for _ in range(int(50 * 20 * factor)):
+        assert limits.of("read").admit("b", 0.0) == 0
+        limits.note_failed_token("b", 0.0)
+    assert limits.of("read").admit("b", 0.0) >= 1
+    assert limits.refused == {"failed tokens by address": 1}
 
-        for _ in range(int(FAILED_TOKENS.burst * factor)):
-            assert limits.admit("default", "b", 0.0) == 0
-            limits.note_failed_token("b", 0.0)
-        assert limits.admit("default", "b", 0.0) >= 1
+
+def test_every_setting_is_a_limit_with_the_same_default() -> None:
+    shown = msgspec.structs.asdict(Settings())
+    for name, value in msgspec.structs.asdict(LimitSettings()).items():
+        assert shown[name] == value, name
 
 
 def test_registering_is_free_for_fifty_a_second() -> None:
-    limits = AddressLimits()
+    register = CallLimits().of("register")
 
-    assert not any(limits.admit("register", "a", number / 50) for number in range(20_000))
+    assert not any(register.admit("a", number / 50) for number in range(20_000))
+
+
+@pytest.mark.parametrize(("members", "seconds"), [(16, 30), (400, 5)])
+def test_the_start_burst_passes_from_one_address(members: int, seconds: int) -> None:
+    """Everybody polls `current` 20 times a second, and reads his room as often beside it."""
+    read, write, now = CallLimits().of("read"), CallLimits().of("write"), 0.0
+    for tick in range(20 * seconds):
+        now = tick / 20
+        for player_id in range(members):
+            for _ in range(2):
+                assert read.admit("school", now) == 0
+                assert read.admit_player(player_id, now) == 0
+            assert write.admit("school", now) == 0
+            assert write.admit_player(player_id, now) == 0
+
+
+def test_a_player_is_limited_wherever_he_calls_from() -> None:
+    account = CallLimits().of("account")
+    admitted = sum(account.admit_player(1, 0.0) == 0 for _ in range(200))
+
+    assert admitted == 100
+    assert account.admit_player(2, 0.0) == 0
+    assert account.admit_player(1, 0.2) == 0
 
 
 def test_censoring_is_limited_by_game_and_address_each_for_itself() -> None:
-    rate = GAME_RATES["censor"]
-    limits = AddressLimits()
-    admitted = sum(limits.admit_to_game("censor", 1, "a", 0.0) == 0 for _ in range(5_000))
+    censor = CallLimits().of("censor")
+    admitted = sum(censor.admit_game_address(1, "a", 0.0) == 0 for _ in range(5_000))
 
-    assert admitted == int(rate.burst)
-    assert limits.admit_to_game("censor", 1, "a", 0.0) == 1
-    assert limits.admit_to_game("censor", 2, "a", 0.0) == 0
-    assert limits.admit_to_game("censor", 1, "b", 0.0) == 0
-    assert limits.admit_to_game("default", 1, "a", 0.0) == 0
+    assert admitted == 400
+    assert censor.admit_game_address(1, "a", 0.0) == 1
+    assert censor.admit_game_address(2, "a", 0.0) == 0
+    assert censor.admit_game_address(1, "b", 0.0) == 0
+    assert CallLimits().of("read").admit_game_address(1, "a", 0.0) == 0
+
+
+def test_connections_are_limited_by_address() -> None:
+    limits = CallLimits(LimitSettings(connections_per_second_address=1, rate_burst_seconds=3))
+
+    admitted = [limits.admit_connection("2001:db8::1", 0.0) for _ in range(4)]
+
+    assert admitted == [0, 0, 0, 1]
+    assert limits.admit_connection("2001:db8:0:0:1::9", 0.0) == 1
+    assert limits.admit_connection("203.0.113.7", 0.0) == 0
 
 
 def test_a_tiny_factor_still_admits_somebody() -> None:
-    assert AddressLimits(1e-9).admit("register", "a", 0.0) == 0
+    limits = CallLimits(LimitSettings(rate_limit_factor=1e-9))
+
+    assert limits.of("register").admit("a", sys.float_info.epsilon) == 0

@@ -18,7 +18,7 @@ from world_kit import Arena, add_game, leave_memory, open_arena, register
 from greenroom.http.areas.tools import player_by_tag
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
-from greenroom.http.limits import AddressLimits
+from greenroom.http.limits import CallLimits
 from greenroom.http.mcp import HANDSHAKE_VERSIONS, STATELESS_VERSIONS, McpEndpoint
 from greenroom.http.mcp_tools import SEARCH_LIMIT, SEARCH_LIMIT_MAX, make_tools
 from greenroom.http.metrics import Metrics
@@ -53,7 +53,7 @@ class Client:
             answerer = Dispatcher(
                 arena.world,
                 (*ENDPOINTS, *TOOLS),
-                limits=AddressLimits(),
+                limits=CallLimits(),
                 metrics=Metrics(),
                 requests_in_flight_max=10,
             )

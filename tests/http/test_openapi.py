@@ -26,7 +26,7 @@ from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS
 from greenroom.http.errors import status_of
 from greenroom.http.fields import NAME_PATTERN, Body, Document, KeepEmpty, Missing, Reply
-from greenroom.http.limits import AddressLimits
+from greenroom.http.limits import CallLimits
 from greenroom.http.metrics import Metrics
 from greenroom.http.openapi import OpenApi, build
 from greenroom.http.request import Request
@@ -275,7 +275,7 @@ class Client:
         self._dispatcher = Dispatcher(
             arena.world,
             ENDPOINTS,
-            limits=AddressLimits(),
+            limits=CallLimits(),
             metrics=Metrics(),
             requests_in_flight_max=10,
         )

@@ -14,7 +14,7 @@ from greenroom.actors.kernel.errors import NotFound
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.fields import Body, Document, Missing, Reply, Streamed
-from greenroom.http.limits import AddressLimits
+from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.metrics import Metrics
 from greenroom.http.request import Answer, Request
 from greenroom.http.table import Auth, Endpoint, TokenTexts
@@ -128,7 +128,9 @@ class Pages:
 class Stage:
     """The dispatcher, and what a test needs to call it."""
 
-    def __init__(self, arena: Arena, *, in_flight_max: int = 100, factor: float = 1.0) -> None:
+    def __init__(
+        self, arena: Arena, *, in_flight_max: int = 100, limits: LimitSettings | None = None
+    ) -> None:
         self.arena = arena
         self.trouble = Trouble()
         self.seconds = 0.0
@@ -137,7 +139,7 @@ class Stage:
         self.dispatcher = Dispatcher(
             arena.world,
             self._endpoints(),
-            limits=AddressLimits(factor),
+            limits=CallLimits(limits),
             metrics=self.metrics,
             requests_in_flight_max=in_flight_max,
             monotonic=lambda: self.seconds,

@@ -121,7 +121,7 @@ class Ledger:
 
     def restore(self, rows: Iterable[StoredUsage], now: int) -> None:
         """Begin with what the database holds; `now` in Unix seconds."""
-        self._turn_day(now)
+        self.see_day(now)
         for row in rows:
             game = self.open_game(row.game_id, row.owner_id, row.plan)
             game.stored(row.storage_bytes - game.storage_bytes)
@@ -189,8 +189,7 @@ class Ledger:
             game_id: whose.
             now: Unix seconds.
         """
-        if now >= self._day_ends_at:
-            self._turn_day(now)
+        self.see_day(now)
         game = self._games.get(game_id) or self._stranger(game_id)
         owner = game.owner
         if owner.calls >= owner.limits.calls_per_day_max:
@@ -200,8 +199,13 @@ class Ledger:
         game.calls += 1
         return 0
 
-    def _turn_day(self, now: int) -> None:
-        """Begin to count anew; a clock set back does not give yesterday's calls again."""
+    def see_day(self, now: int) -> None:
+        """Begin to count calls anew if another day has begun by `now` (Unix seconds).
+
+        A clock set back does not give yesterday's calls again.
+        """
+        if now < self._day_ends_at:
+            return
         self._day_ends_at = (now // DAY_SECONDS + 1) * DAY_SECONDS
         for owner in self._owners.values():
             owner.calls = 0

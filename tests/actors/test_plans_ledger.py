@@ -1,0 +1,171 @@
+"""The ledger: what is checked and counted in one turn adds up, whoever asks in whatever order."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from greenroom.actors.plans.ledger import DAY_SECONDS, Ledger, StoredUsage, player_bytes
+from greenroom.actors.plans.plan import PLANS, UNLIMITED, PlanLimits, plans_of
+from greenroom.actors.plans.refusals import (
+    StorageLimitReached,
+    TooManyGames,
+    TooManyPlayersOnline,
+)
+
+NOON = 20_000 * DAY_SECONDS + DAY_SECONDS // 2
+
+
+def small(**limits: float) -> Ledger:
+    """A ledger whose plan `free` has these limits, with game 1 of owner 7 in it."""
+    ledger = Ledger(PLANS | {"free": PlanLimits(**limits)})
+    ledger.open_game(1, 7, "free")
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("plan", "storage", "games", "online", "calls"),
+    [
+        ("unlimited", math.inf, math.inf, math.inf, math.inf),
+        ("free", 250e6, 1, 100, 1_000),
+        ("standard", 1e9, 1, 1_000, 10_000),
+        ("pro", 2.5e9, 3, 2_000, 1_000_000),
+    ],
+)
+def test_plans_are_as_specified(
+    plan: str, storage: float, games: float, online: float, calls: float
+):
+    limits = plans_of({})[plan]  # type: ignore[index]
+    assert limits == PlanLimits(
+        storage_bytes_max=storage,
+        games_max=games,
+        players_online_max=online,
+        calls_per_day_max=calls,
+    )
+
+
+def test_settings_change_the_plans_they_name():
+    plans = plans_of({"free_games_max": 9, "pro_storage_bytes_max": 5, "port": 80})
+
+    assert (plans["free"].games_max, plans["pro"].storage_bytes_max) == (9, 5)
+    assert (plans["standard"], plans["unlimited"]) == (PLANS["standard"], UNLIMITED)
+
+
+def test_calls_are_counted_until_midnight_utc_for_all_games_of_an_owner():
+    ledger = small(calls_per_day_max=3)
+    ledger.open_game(2, 7, "free")
+
+    waits = [ledger.count_call(game_id, NOON) for game_id in (1, 2, 1, 2, 1)]
+
+    assert waits == [0, 0, 0, DAY_SECONDS // 2, DAY_SECONDS // 2]
+    assert ledger.count_call(1, NOON + DAY_SECONDS // 2 - 1) == 1
+    assert ledger.count_call(1, NOON + DAY_SECONDS // 2) == 0
+    assert ledger.refused == {"calls by plan": 3}
+
+
+def test_a_clock_set_back_does_not_give_the_day_again():
+    ledger = small(calls_per_day_max=1)
+    ledger.count_call(1, NOON)
+
+    assert ledger.count_call(1, NOON - DAY_SECONDS) > 0
+
+
+def test_what_was_counted_today_is_restored_and_what_was_yesterday_is_not():
+    ledger = Ledger()
+    today = NOON // DAY_SECONDS
+    ledger.restore(
+        [
+            StoredUsage(1, 7, "free", today, 600, 1_000),
+            StoredUsage(2, 7, "free", today - 1, 900, 500),
+            StoredUsage(3, 8, "pro", today, 5, 50),
+        ],
+        NOON,
+    )
+
+    owner = ledger.of_owner(7, "unlimited")
+    assert (owner.calls, owner.storage_bytes, owner.games) == (600, 1_500, 2)
+    assert owner.limits == PLANS["free"]
+    assert (ledger.of_game(2).calls, ledger.of_game(3).calls) == (0, 5)
+
+
+def test_players_come_online_until_the_plan_is_full_and_go_again():
+    ledger = small(players_online_max=2)
+    usage = ledger.of_game(1)
+    for _ in range(2):
+        usage.check_player()
+        usage.came_online()
+
+    with pytest.raises(TooManyPlayersOnline, match="Too many concurrent players for this plan"):
+        usage.check_player()
+    usage.went_offline()
+    usage.check_player()
+    assert ledger.refused == {"players by plan": 1}
+
+
+@given(st.lists(st.integers(-50, 50)))
+def test_storage_never_grows_beyond_the_plan_and_always_shrinks(changes: list[int]):
+    usage = small(storage_bytes_max=100).of_game(1)
+    for change in changes:
+        before = usage.owner.storage_bytes
+        try:
+            usage.check_storage(change)
+        except StorageLimitReached:
+            assert change > 0
+            assert before + change > 100
+        else:
+            usage.stored(change)
+        assert usage.owner.storage_bytes <= 100
+
+
+def test_what_is_too_large_already_may_stay_and_shrink_but_not_grow():
+    ledger = small()
+    usage = ledger.of_game(1)
+    usage.stored(1_000_000_000)
+    ledger.set_plan(7, "standard")
+    usage.stored(1_000)
+
+    usage.check_storage(0)
+    usage.check_storage(-1)
+    with pytest.raises(StorageLimitReached):
+        usage.check_storage(1)
+    ledger.set_plan(7, "pro")
+    usage.check_storage(1)
+
+
+def test_games_are_as_many_as_the_plan_has():
+    ledger = Ledger()
+    for game_id in (1, 2, 3):
+        ledger.check_game(7, "pro")
+        ledger.open_game(game_id, 7, "pro")
+    with pytest.raises(TooManyGames):
+        ledger.check_game(7, "pro")
+
+    ledger.forget_game(2)
+    ledger.check_game(7, "pro")
+
+
+def test_a_deleted_game_takes_its_bytes_and_players_along_once():
+    ledger = small()
+    other, usage = ledger.open_game(2, 7, "free"), ledger.of_game(1)
+    for each in (other, usage):
+        each.stored(10)
+        each.came_online()
+    ledger.forget_game(1)
+    usage.went_offline()
+    usage.stored(-10)
+
+    owner = ledger.of_owner(7, "free")
+    assert (owner.games, owner.storage_bytes, owner.players_online) == (1, 10, 1)
+
+
+def test_a_game_that_nobody_opened_is_without_limits():
+    ledger = Ledger()
+    assert ledger.count_call(99, NOON) == 0
+    ledger.of_game(99).check_storage(10**15)
+
+
+def test_names_weigh_their_bytes():
+    assert player_bytes("Ægir", b"{}") == 256 + 5 + 2
