@@ -7,6 +7,7 @@ from pathlib import Path
 
 from greenroom.config import FIELDS
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
+from greenroom.http.limits import RATE_CLASSES, CallLimits, Rate
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -21,6 +22,26 @@ def test_every_operation_is_named_in_the_http_page() -> None:
     page = (ROOT / "docs" / "http.md").read_text()
     missing = [e.path for e in ENDPOINTS if e.path.removeprefix("/api/") not in page]
     assert missing == []
+
+
+def test_the_page_about_limits_has_every_class_and_the_class_of_every_endpoint() -> None:
+    def shown(rate: Rate | None) -> str:
+        return "" if rate is None else f"{rate.per_second:,.0f} ({rate.burst:,.0f})"
+
+    page = (ROOT / "docs" / "limits.md").read_text()
+    classes, endpoints = [], []
+    for name, what in RATE_CLASSES.items():
+        address, player, game_address = CallLimits().of(name).rates
+        of_address = shown(address)
+        if game_address is not None:
+            of_address += f"; of one game {shown(game_address)}"
+        classes.append(f"| `{name}` | {what} | {shown(player)} | {of_address} |")
+    for row in ENDPOINTS:
+        path = row.path.removeprefix("/api/")
+        endpoints.append(f"| {row.method} `{path}` | `{row.rate_class_in_force}` |")
+    lines = page.splitlines()
+    assert [line for line in [*classes, *endpoints] if line not in lines] == []
+    assert len(endpoints) == len(lines) - lines.index("| endpoint | class |") - 2
 
 
 def test_every_tool_is_named_in_the_http_page() -> None:

@@ -87,7 +87,7 @@ async def show_owner(office: Office, ask: messages.ShowOwner) -> messages.OwnerD
         owner_id=owner.owner_id,
         name=owner.name,
         plan=owner.plan,
-        created_at=_time(owner.created_at),
+        created_at=utc_text(owner.created_at),
         games=_used(usage.games, limits.games_max),
         players_online=_used(usage.players_online, limits.players_online_max),
         calls_today=_used(usage.calls, limits.calls_per_day_max),

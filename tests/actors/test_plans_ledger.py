@@ -21,7 +21,7 @@ NOON = 20_000 * DAY_SECONDS + DAY_SECONDS // 2
 
 def small(**limits: float) -> Ledger:
     """A ledger whose plan `free` has these limits, with game 1 of owner 7 in it."""
-    ledger = Ledger(PLANS | {"free": PlanLimits(**limits)})
+    ledger = Ledger({**PLANS, "free": PlanLimits(**limits)})
     ledger.open_game(1, 7, "free")
     return ledger
 

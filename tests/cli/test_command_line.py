@@ -68,7 +68,7 @@ def test_the_command_line_offers_the_plans_that_there_are() -> None:
 def test_every_command_of_the_issue_is_there() -> None:
     assert {" ".join(command) for command in COMMANDS} == {
         "serve",
-        *(f"owner {verb}" for verb in ("create", "list", "set-plan")),
+        *(f"owner {verb}" for verb in ("create", "list", "show", "set-plan")),
         *(
             f"game {verb}"
             for verb in ("create", "list", "show", "rotate-keys", "delete", "settings")

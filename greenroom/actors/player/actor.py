@@ -178,6 +178,7 @@ class PlayerActor(Actor[PlayerRole]):
         """Log in under a new token."""
         player, now = self._player, self._clock.now()
         events = rules.decide_sign_in(player, command.new_hash, now)
+        self._check_online(player)
         self._seen(player, now)
         return Changed(rules.view(player), *events)
 
