@@ -243,6 +243,7 @@ ENDPOINTS: Final = (
         reply=LookupReply,
         handler=lookup,
         summary="Find a player by his tag",
+        rate_class="read",
         refusals=(NobodyNamed, NoSuchPlayer),
     ),
     Endpoint(
@@ -302,6 +303,7 @@ ENDPOINTS: Final = (
         reply=PlatformReply,
         handler=platform,
         summary="Find players by who they are on the platform",
+        rate_class="read",
         refusals=(InvalidPlatformIds,),
     ),
 )
