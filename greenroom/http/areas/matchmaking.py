@@ -489,6 +489,7 @@ ENDPOINTS: Final = (
         reply=LobbyListReply,
         handler=list_,
         summary="Find open lobbies with a free seat",
+        rate_class="list",
         refusals=(LimitOutOfRange,),
         tool="lobbies",
     ),
@@ -586,6 +587,7 @@ ENDPOINTS: Final = (
         reply=LobbyHeartbeatReply,
         handler=heartbeat,
         summary="Keep the seat",
+        rate_class="read",
         refusals=(NotInAnyLobby,),
     ),
 )
