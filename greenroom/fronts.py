@@ -68,7 +68,7 @@ class Fronts:
             hub: what the world's rooms reach their members by.
             tree: draws the supervision tree, for the metrics.
         """
-        port, self._http = self.http_port, self._server(world, storage, tree)
+        port, self._http = self.http_port, self._server(world, storage, hub, tree)
         self._http.port = port
         options = realtime_options(self._settings, self.realtime_port, self._tls)
         self._realtime = RealtimePort(options, world, hub)
@@ -89,7 +89,9 @@ class Fronts:
             udp_port=settings.public_udp_port or self.udp_port,
         )
 
-    def _server(self, world: World, storage: Storage, tree: Callable[[], TreeNode]) -> HttpServer:
+    def _server(
+        self, world: World, storage: Storage, hub: Hub, tree: Callable[[], TreeNode]
+    ) -> HttpServer:
         settings = self._settings
         metrics = Metrics(settings.metrics_token)
         metrics.add_source(lambda: tree_samples(tree()))
@@ -97,6 +99,7 @@ class Fronts:
             lambda: actor_samples({"player": len(world.players), "game": len(world.games)})
         )
         metrics.add_source(lambda: statistics_samples("greenroom_storage", storage.statistics()))
+        metrics.add_source(lambda: statistics_samples("greenroom_realtime", hub.statistics()))
         limits = CallLimits(limit_settings(settings))
         dispatcher = Dispatcher(
             world,

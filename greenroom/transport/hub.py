@@ -81,6 +81,17 @@ class Replay(msgspec.Struct, frozen=True):
     missed: int | None
 
 
+class HubStatistics(msgspec.Struct, frozen=True):
+    """How it stands with the realtime port."""
+
+    rooms: int
+    """With members who are connected, or were."""
+    members: int
+    """Who are connected."""
+    messages: int
+    """Passed on, one for each receiver, since the start."""
+
+
 class Hub:
     """The open connections of all rooms; implements `Connections` of the room actors."""
 
@@ -88,7 +99,7 @@ class Hub:
         """Begin with nobody connected."""
         self._rosters: dict[str, _Roster] = {}
         self.sent = 0
-        """Messages of members that were passed on, one for each receiver."""
+        """Messages that were passed on, one for each receiver."""
 
     # For connections.
 
@@ -137,6 +148,11 @@ class Hub:
         if roster.allowance is None:
             roster.allowance = Allowance(per_second)
         return roster.allowance
+
+    def statistics(self) -> HubStatistics:
+        """Return how many are connected, and what has been passed on."""
+        connected = sum(len(roster.connected) for roster in self._rosters.values())
+        return HubStatistics(len(self._rosters), connected, self.sent)
 
     # For rooms; see `Connections`.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from urllib.parse import urlsplit
 
 import pytest
-import trio_websocket
+from realtime_kit import dial
 from server_kit import Api, Reply, ServerProcess
 
 PATH = "/api/realtime.php/token"
@@ -80,8 +79,6 @@ def test_tokens_are_asked_for_with_both_tokens(api: Api):
 async def test_the_token_opens_the_realtime_port(api: Api, server: ServerProcess):
     _, token, room_id = member(api)
     minted = mint(api, token).json["token"]
-    headers = [(b"X-Realtime-Token", minted.encode())]
     url = server.ready["realtime"].rstrip("/") + "/"
-    async with trio_websocket.open_websocket_url(url, extra_headers=headers) as client:
-        message = json.loads(await client.get_message())
-        assert (message["type"], message["data"]["room_id"]) == ("connected", room_id)
+    async with dial(url, minted) as client:
+        assert (await client.expect("connected"))["data"]["room_id"] == room_id

@@ -67,6 +67,22 @@ class Client:
         return reason.code, reason.reason
 
 
+@asynccontextmanager
+async def dial(url: str, token: str | None, **more: Any) -> AsyncGenerator[Client]:
+    """A connection to any realtime port, with a token in the header."""
+    headers = [] if token is None else [(b"X-Realtime-Token", token.encode())]
+    with trio.fail_after(SECONDS_MAX):
+        async with trio_websocket.open_websocket_url(
+            url, extra_headers=headers, **more
+        ) as connection:
+            try:
+                yield Client(connection)
+            finally:
+                await connection.aclose()
+                # the library leaves it open where the server was the first to close
+                await trio.aclose_forcefully(connection._stream)
+
+
 class Stage:
     """A room of a world, its members, and the port that they connect to."""
 
@@ -120,18 +136,9 @@ class Stage:
     @asynccontextmanager
     async def dial(self, token: str | None, query: str = "", **more: Any) -> AsyncGenerator[Client]:
         """A connection with a token in the header."""
-        headers = [] if token is None else [(b"X-Realtime-Token", token.encode())]
         url = f"ws://127.0.0.1:{self.port.port}/{query}"
-        with trio.fail_after(SECONDS_MAX):
-            async with trio_websocket.open_websocket_url(
-                url, extra_headers=headers, **more
-            ) as connection:
-                try:
-                    yield Client(connection)
-                finally:
-                    await connection.aclose()
-                    # the library leaves it open where the server was the first to close
-                    await trio.aclose_forcefully(connection._stream)
+        async with dial(url, token, **more) as client:
+            yield client
 
 
 @asynccontextmanager

@@ -13,11 +13,13 @@ from realtime_kit import Stage, open_stage
 from greenroom.actors.flows.membership import put_out
 from greenroom.actors.flows.realtime import mint_token
 from greenroom.actors.flows.register import rename_player, rotate_token
+from greenroom.actors.player.messages import LogOut
 from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.room import groups
 from greenroom.actors.room.messages import (
     KickMember,
     LeaveRoom,
+    NoteSilence,
     PollUpdates,
     SendUpdates,
     StopRoom,
@@ -268,6 +270,38 @@ async def test_a_push_waits_until_its_update_is_durable():
             memory.automatic = True
             memory.commit()
             await guest.expect("receive")
+
+
+async def test_a_message_that_cannot_be_stored_is_told_to_its_sender():
+    async with open_stage() as stage, stage.connected(0) as host:
+        stage.arena.memory.away = True
+        await host.say("move", 1)
+        await host.expect("error")
+        stage.arena.memory.away = False
+        await host.say("move", 2)
+        await host.expect("sent")
+        assert [u.data for u in (await poll(stage, 1)).updates] == [b"2"]
+
+
+async def test_any_frame_brings_its_player_and_his_seat_back_online():
+    async with open_stage() as stage, stage.connected(0) as host, stage.connected(1) as guest:
+        world, player_id = stage.arena.world, stage.player_id(1)
+        await world.players.ref(player_id).ask(LogOut())
+        await stage.room.ask(NoteSilence(player_id))
+        assert (await host.expect("event"))["event"] == "member_offline"
+        await guest.expect("event")
+        await guest.connection.send_message('{"type":"dance"}')
+        assert (await host.expect("event"))["event"] == "member_online"
+        assert world.player_index.last_heartbeat(player_id) is not None
+
+
+async def test_tokens_are_asked_of_a_database_that_is_away_in_vain():
+    async with open_stage() as stage:
+        token = await stage.token(1)
+        stage.arena.world.players.discard(stage.player_id(1))
+        stage.arena.memory.away = True
+        async with stage.dial(token) as client:
+            assert await client.closed() == (1013, "Overload")
 
 
 # What happens in the room.

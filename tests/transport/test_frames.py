@@ -180,7 +180,8 @@ def judged(data: bytes) -> tuple[list[tuple[int, bytes]], bool]:
 
 def ours(data: bytes, cuts: list[int]) -> tuple[list[Message], bool]:
     """What is read here, in pieces, and whether there was an error."""
-    reader, found = FrameReader(1 << 20), []
+    reader = FrameReader(1 << 20)
+    found: list[Message] = []
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     try:
         for a, b in pairwise(edges):
@@ -188,8 +189,8 @@ def ours(data: bytes, cuts: list[int]) -> tuple[list[Message], bool]:
             while (message := reader.next()) is not None:
                 if message[0] == CLOSE:
                     read_close(message[1])
-                else:
-                    found.append(message)
+                    return found, False
+                found.append(message)
     except FrameError:
         return found, True
     return found, False

@@ -1,0 +1,124 @@
+"""The hub: who is told what, encoded how often, and what a member who comes back is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from greenroom.actors.room.ports import Accepted, Happened, Receive
+from greenroom.transport import hub as hub_module
+from greenroom.transport.hub import Hub, HubStatistics, Replay
+from greenroom.transport.messages import ClientKind
+
+ROOM = "r"
+
+
+class FakeLink:
+    """A connection that remembers."""
+
+    def __init__(self, name: str, kind: ClientKind = ClientKind.JSON) -> None:
+        self.kind = kind
+        self.connection_id = name
+        self.frames: list[bytes] = []
+        self.closed: tuple[int, str] | None = None
+
+    def put(self, frame: bytes) -> None:
+        self.frames.append(frame)
+
+    def close(self, code: int, reason: str) -> None:
+        self.closed = code, reason
+
+
+def said(data: bytes = b"1") -> Receive:
+    return Receive("c", data, 9, "Nine", is_host=False)
+
+
+def attached(hub: Hub, player_id: int, **more: Any) -> FakeLink:
+    link = FakeLink(f"link {player_id}", **more)
+    hub.attach(ROOM, player_id, link, None)
+    return link
+
+
+def test_every_receiver_of_a_kind_gets_the_same_bytes():
+    hub = Hub()
+    one, two = attached(hub, 1), attached(hub, 2)
+    engine = attached(hub, 3, kind=ClientKind.ENGINE)
+    hub.push(ROOM, [1, 2, 3, 4], said())
+    assert one.frames[0] is two.frames[0]
+    assert b'"data_json":"1"' in engine.frames[0]
+    assert hub.statistics() == HubStatistics(rooms=1, members=3, messages=3)
+
+
+def test_nobody_else_hears_it():
+    hub = Hub()
+    one, two = attached(hub, 1), attached(hub, 2)
+    hub.push(ROOM, [2], said())
+    hub.push("another room", [1], said())
+    hub.push_all(ROOM, Happened("e", {}))
+    hub.answer(ROOM, 1, Accepted("c", 1))
+    hub.answer(ROOM, 7, Accepted("c", 1))
+    assert [len(one.frames), len(two.frames)] == [2, 2]
+
+
+def test_who_is_connected_is_known_as_long_as_he_is():
+    hub = Hub()
+    link = attached(hub, 1)
+    assert 1 in hub.connected(ROOM)
+    hub.detach(ROOM, 1, FakeLink("an older one"))
+    assert 1 in hub.connected(ROOM)
+    hub.detach(ROOM, 1, link)
+    assert 1 not in hub.connected(ROOM)
+    assert 1 not in hub.connected("another room")
+
+
+def test_rooms_part_from_members_and_end():
+    hub = Hub()
+    one, two = attached(hub, 1), attached(hub, 2)
+    hub.part(ROOM, 1)
+    hub.part(ROOM, 1)
+    hub.end(ROOM)
+    hub.end(ROOM)
+    hub.part(ROOM, 1)
+    hub.detach(ROOM, 1, one)
+    assert (one.closed, two.closed) == ((1000, "Player disconnect"), (1000, "Room cleanup"))
+    assert not hub._rosters
+
+
+def resume(hub: Hub, received: int, name: str = "link 1") -> Replay | None:
+    return hub.attach(ROOM, 1, FakeLink("again"), (name, received))
+
+
+def test_what_came_while_he_was_away_is_replayed_in_order():
+    hub = Hub()
+    link = attached(hub, 1)
+    for number in range(3):
+        hub.push(ROOM, [1], said(b"%d" % number))
+        hub.push(ROOM, [2], said(b"for another"))
+    hub.detach(ROOM, 1, link)
+    hub.push(ROOM, [1], said(b"3"))
+    assert resume(hub, 2) == Replay((said(b"2"), said(b"3")), 0)
+    hub.push(ROOM, [1], said(b"4"))
+    assert resume(hub, 1, "again") == Replay((said(b"3"), said(b"4")), 0)
+
+
+@pytest.mark.parametrize(("received", "name"), [(5, "link 1"), (0, "another"), (0, "")])
+def test_a_place_that_never_was_is_a_gap(received: int, name: str):
+    hub = Hub()
+    attached(hub, 1)
+    assert resume(hub, received, name) == Replay((), None)
+
+
+def test_what_is_kept_is_bounded_and_the_rest_counted():
+    hub = Hub()
+    attached(hub, 1)
+    for _ in range(hub_module.LOG_MESSAGES_MAX + 5):
+        hub.push(ROOM, [1], said())
+    replay = resume(hub, 0)
+    assert replay is not None
+    assert (len(replay.messages), replay.missed) == (hub_module.LOG_MESSAGES_MAX, 5)
+    hub.push(ROOM, [1], said(b'"%b"' % (b"x" * hub_module.LOG_BYTES_MAX)))
+    hub.push(ROOM, [1], said(b"last"))
+    assert hub._rosters[ROOM].log_bytes == 4
+    expected = Replay((said(b"last"),), hub_module.LOG_MESSAGES_MAX + 1 + 1)
+    assert resume(hub, 0, "again") == expected
