@@ -11,6 +11,7 @@ import pytest
 import trio
 from http_kit import JSON, Echo, Running, exchange, read_all, replies, serving, until
 
+from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.options import HttpOptions
 from greenroom.http.request import Answer, Request
 from greenroom.http.server import HttpServer
@@ -370,6 +371,26 @@ async def test_one_address_cannot_take_all_connections_unless_it_is_a_proxy(
         [answer] = replies(await exchange(running.port, GET))
         assert answer.status == status
         await held.aclose()
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize(("proxies", "status"), [((), 429), (("127.0.0.1",), 200)])
+async def test_one_address_connects_as_often_as_its_limit_says_unless_it_is_a_proxy(
+    server: str, proxies: tuple[str, ...], status: int
+):
+    settings = LimitSettings(connections_per_second_address=0.05, rate_burst_seconds=60)
+    limits = CallLimits(settings)
+    async with serving(server=server, limits=limits, trusted_proxies=proxies) as running:
+        for _ in range(3):
+            [answer] = replies(await exchange(running.port, GET))
+            assert answer.status == 200
+        [answer] = replies(await exchange(running.port, GET))
+        assert answer.status == status
+        if status == 429:
+            assert answer.json["error"] == "Too many requests"
+            assert answer.headers["retry-after"] == str(answer.json["retry_after"])
+            assert 10 <= answer.json["retry_after"] <= 20
+    assert limits.refused.total() == (status == 429)
 
 
 @pytest.mark.parametrize("server", SERVERS)

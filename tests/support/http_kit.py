@@ -13,7 +13,9 @@ import trio
 
 from greenroom.http.connection import Answerer
 from greenroom.http.errors import body_too_large
+from greenroom.http.limits import CallLimits
 from greenroom.http.options import HttpOptions
+from greenroom.http.quart_app import Routes
 from greenroom.http.request import Answer, Request
 from greenroom.http.server import HttpServer
 
@@ -126,10 +128,13 @@ class Running:
 
 
 @asynccontextmanager
-async def serving(answerer: Answerer | None = None, **options: Any) -> AsyncIterator[Running]:
+async def serving(
+    answerer: Answerer | None = None, *, limits: CallLimits | None = None, **options: Any
+) -> AsyncIterator[Running]:
     """A server on a free port of loopback, stopped at the end."""
     settings = HttpOptions(**({"port": 0, "stop_seconds_max": 1.0} | options))
-    running = Running(HttpServer(settings, answerer or Echo(), {"/healthz": hello, "/sync": _sync}))
+    routes: Routes = {"/healthz": hello, "/sync": _sync}
+    running = Running(HttpServer(settings, answerer or Echo(), routes, limits))
     with trio.fail_after(SECONDS_MAX):
         async with trio.open_nursery() as nursery:
             await nursery.start(running.run)

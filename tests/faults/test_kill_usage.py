@@ -1,0 +1,54 @@
+"""A killed server remembers what owners have used, but for the last second."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from server_kit import Api, Game, ServerProcess
+
+from greenroom.control.client import call
+from greenroom.control.messages import CreateGame, CreateOwner, OwnerDetails, ShowOwner
+from greenroom.control.protocol import socket_path
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def used(server: ServerProcess) -> OwnerDetails:
+    return call(socket_path(server.data_dir), ShowOwner(owner="Studio"))
+
+
+def test_calls_and_bytes_survive_kill_9_and_a_stop(data_dir: Path):
+    server = ServerProcess(data_dir, GREENROOM_FREE_CALLS_PER_DAY_MAX="40")
+    try:
+        server.start()
+        path = socket_path(data_dir)
+        call(path, CreateOwner(owner="Studio", plan="free"))
+        keys = call(path, CreateGame(game="game", owner="Studio"))
+        api = Api(server.address, Game(keys.game_id, keys.api_token, keys.api_private_token))
+        _, ada = api.register("Ada", player_data={"n": "x" * 1_000})
+        for _ in range(19):
+            assert api.call("GET", "/api/time.php").status == 200
+        before = used(server)
+        assert before.calls_today.used == 20
+        time.sleep(1.5)
+        api.call("GET", "/api/time.php")
+        server.kill()
+        server.start()
+
+        after = used(server)
+        assert after.calls_today.used in {20, 21}
+        assert after.storage_bytes == before.storage_bytes
+        assert after.players_online.used == 1
+        api.address = server.address
+        assert api.call("PUT", "/api/game_data.php/player/update", {}, player=ada).status == 200
+        left = used(server)
+        assert server.stop() == 0
+        server.start()
+        assert used(server) == left
+        api.address = server.address
+        statuses = [api.call("GET", "/api/time.php").status for _ in range(25)]
+        assert statuses.count(200) == 40 - left.calls_today.used
+    finally:
+        server.kill()

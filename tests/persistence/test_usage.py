@@ -1,0 +1,50 @@
+"""Usage comes back from the database as it was last written, and bytes are what actors count."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from postgres_kit import FakeWriter, registered
+
+from greenroom.actors.game.messages import GameDocumentReplaced
+from greenroom.actors.plans.ledger import StoredUsage, player_bytes
+from greenroom.persistence.storage import Storage
+
+
+async def settle(storage: Storage, *events) -> None:
+    writer = FakeWriter()
+    await storage.committer.submit(writer, events).wait(writer, 10)
+
+
+async def test_a_game_never_written_has_used_its_document_alone(storage: Storage):
+    await settle(storage, GameDocumentReplaced(1, '{"é": 1}'.encode(), 5))
+
+    (row,) = await storage.usage.load()
+    assert (row.game_id, row.plan, row.calls, row.storage_bytes) == (1, "unlimited", 0, 9)
+
+
+async def test_usage_is_written_over_and_games_that_are_not_there_are_passed_over(
+    storage: Storage,
+):
+    (row,) = await storage.usage.load()
+    for calls in (5, 2**40):
+        used = StoredUsage(1, row.owner_id, row.plan, 20_000, calls, 2**41)
+        await storage.usage.save([msgspec.structs.replace(used, game_id=999), used])
+        assert await storage.usage.load() == [used]
+
+    await storage.accounts.delete_game(1)
+    assert await storage.usage.load() == []
+
+
+@pytest.mark.parametrize("limit", [1, 2, 10])
+async def test_bytes_are_added_up_as_actors_count_them(storage: Storage, limit: int):
+    events = [registered(number) for number in range(1, 6)]
+    await settle(storage, *events)
+    total, after_id, found = 0, 0, limit
+    while found == limit:
+        found, after_id, size = await storage.usage.players_bytes(1, after_id, limit)
+        total += size
+
+    assert total == sum(player_bytes(e.player_name, e.player_data) for e in events)
+    assert await storage.usage.game_bytes(1) == 2
+    assert await storage.usage.game_bytes(999) is None
