@@ -1,0 +1,242 @@
+"""What lobbies allow, refuse, and come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from lobby_kit import GUEST, HOST, LOBBY_ID, NOW, ROOM_ID, THIRD, TOKEN, LobbyKit, create, names
+
+from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.kernel.journal import Recovered
+from greenroom.actors.kernel.journal_codec import UnreadableJournal
+from greenroom.actors.kernel.message import Event
+from greenroom.actors.lobby import codec, refusals, rules, views
+from greenroom.actors.lobby.events import LobbyEnded
+from greenroom.actors.lobby.state import ANSWERED_MAX, LobbyLimits
+from greenroom.actors.room.events import HostChanged, MemberLeft
+from greenroom.actors.room.passwords import hash_password
+from greenroom.actors.room.refusals import (
+    IncorrectPassword,
+    KickingOneself,
+    MaxPlayersOutOfRange,
+    OnlyHostKicks,
+)
+
+PASSWORD: dict[str, Any] = {"password_hash": hash_password("sesame", b"s" * 16)}
+Act = Callable[[LobbyKit], object]
+
+
+def test_a_lobby_without_a_name_is_named_after_its_id():
+    assert LobbyKit(lobby_name=None).lobby.lobby_name == f"Matchmaking {LOBBY_ID[:6]}"
+
+
+@pytest.mark.parametrize("size", [1, 17])
+def test_a_lobby_of_the_wrong_size_is_not_opened(size: int):
+    with pytest.raises(MaxPlayersOutOfRange):
+        rules.decide_create(create(max_players=size), NOW)
+
+
+def full(kit: LobbyKit) -> None:
+    kit.join(GUEST, THIRD, join_token=TOKEN)
+
+
+@pytest.mark.parametrize(
+    ("fields", "prepare", "act", "refusal"),
+    [
+        ({}, None, lambda k: k.join(HOST), refusals.AlreadyInLobby),
+        ({}, lambda k: k.start(HOST), lambda k: k.join(4), refusals.LobbyNotFound),
+        ({}, lambda k: k.stop(HOST), lambda k: k.join(4), refusals.LobbyNotFound),
+        ({"join_by_requests": True}, full, lambda k: k.join(4), refusals.NeedsApproval),
+        (PASSWORD, full, lambda k: k.join(4), refusals.LobbyFull),
+        ({}, full, lambda k: k.join(4, is_invited=True), refusals.LobbyFull),
+        (PASSWORD, None, lambda k: k.join(4), IncorrectPassword),
+        (PASSWORD, None, lambda k: k.join(4, password="x", join_token="y"), IncorrectPassword),
+        ({}, None, lambda k: k.request(HOST), refusals.AlreadyInLobby),
+        ({}, None, lambda k: k.request(4), refusals.TakesNoRequests),
+        (
+            {"join_by_requests": True},
+            lambda k: k.start(HOST),
+            lambda k: k.request(4),
+            refusals.LobbyNotFound,
+        ),
+        (
+            {"join_by_requests": True},
+            lambda k: k.request(4),
+            lambda k: k.request(4),
+            refusals.AlreadyRequested,
+        ),
+        ({}, None, lambda k: k.approve(HOST, "x"), refusals.RequestNotFound),
+        ({}, None, lambda k: k.reject(HOST, "x"), refusals.RequestNotFound),
+        ({}, None, lambda k: k.leave(GUEST), refusals.NotInAnyLobby),
+        ({}, lambda k: k.start(HOST), lambda k: k.leave(HOST), refusals.LobbyHasStarted),
+        ({}, None, lambda k: k.kick(GUEST, HOST), refusals.NotInLobby),
+        ({}, full, lambda k: k.kick(GUEST, GUEST), OnlyHostKicks),
+        ({}, full, lambda k: k.kick(HOST, HOST), KickingOneself),
+        ({}, full, lambda k: k.kick(HOST, 9), refusals.LobbyMemberNotFound),
+        ({}, full, lambda k: k.stop(GUEST), refusals.OnlyHostStopsLobby),
+        ({}, None, lambda k: k.stop(GUEST), refusals.NotInLobby),
+        ({}, full, lambda k: k.start(GUEST), refusals.OnlyHostStarts),
+        ({}, None, lambda k: k.start(GUEST), refusals.NotInLobby),
+        ({}, lambda k: k.start(HOST), lambda k: k.start(HOST), refusals.LobbyHasStarted),
+        ({"strict_full": True}, None, lambda k: k.start(HOST), refusals.LobbyNotFull),
+    ],
+)
+def test_what_is_refused_changes_nothing(
+    fields: dict[str, Any], prepare: Act | None, act: Act, refusal: type[Refused]
+):
+    kit = LobbyKit(**fields)
+    if prepare is not None:
+        prepare(kit)
+    before, entries = codec.snapshot(kit.lobby), len(kit.entries)
+    with pytest.raises(refusal):
+        act(kit)
+    assert (codec.snapshot(kit.lobby), len(kit.entries)) == (before, entries)
+
+
+@pytest.mark.parametrize(
+    "key", [{"password": "sesame"}, {"join_token": TOKEN}, {"is_invited": True}]
+)
+def test_what_opens_a_lobby_with_a_password(key: dict[str, Any]):
+    kit = LobbyKit(**PASSWORD)
+    kit.join(GUEST, **key)
+    assert list(kit.lobby.members) == [HOST, GUEST]
+
+
+@pytest.mark.parametrize("key", [{"join_token": TOKEN}, {"is_invited": True}])
+def test_what_stands_for_approval(key: dict[str, Any]):
+    kit = LobbyKit(join_by_requests=True, **PASSWORD)
+    kit.join(GUEST, **key)
+    assert list(kit.lobby.members) == [HOST, GUEST]
+
+
+def test_an_approved_requester_sits_under_his_present_name_with_his_data():
+    kit = LobbyKit(join_by_requests=True)
+    request_id = kit.request(GUEST, b'{"a":1}')
+    assert names(kit.approve(HOST, request_id)) == ["JoinAnswered", "MemberJoined"]
+    member = kit.lobby.members[GUEST]
+    assert (member.player_name, member.player_data) == ("Renamed", b'{"a":1}')
+    answered = kit.lobby.answered[request_id]
+    assert (answered.status, answered.responder_id, answered.player_data) == (
+        "approved",
+        HOST,
+        b"{}",
+    )
+
+
+def test_only_the_present_host_answers_and_a_full_lobby_keeps_its_requests():
+    kit = LobbyKit(join_by_requests=True, max_players=2)
+    kit.join(GUEST, is_invited=True)
+    request_id = kit.request(THIRD)
+    for attempt in (kit.approve, kit.reject):
+        with pytest.raises(refusals.OnlyHostAnswers):
+            attempt(GUEST, request_id)
+    with pytest.raises(refusals.LobbyFull):
+        kit.approve(HOST, request_id)
+    assert request_id in kit.lobby.pending
+    kit.leave(HOST)
+    kit.approve(GUEST, request_id)
+    assert list(kit.lobby.members) == [GUEST, THIRD]
+
+
+def test_what_a_lobby_holds_of_requests_is_bounded():
+    kit = LobbyKit(LobbyLimits(requests_max=2, requests_bytes_max=10), join_by_requests=True)
+    kit.request(2, b"x" * 6)
+    with pytest.raises(refusals.TooManyRequests):
+        kit.request(3, b"x" * 5)
+    kit.request(3, b"x" * 4)
+    with pytest.raises(refusals.TooManyRequests):
+        kit.request(4, b"")
+
+
+def test_of_answered_requests_the_oldest_are_dropped():
+    kit = LobbyKit(join_by_requests=True)
+    ids = []
+    for _ in range(ANSWERED_MAX + 2):
+        ids.append(kit.request(GUEST))
+        kit.reject(HOST, ids[-1])
+    assert list(kit.lobby.answered) == ids[2:]
+
+
+def test_the_role_goes_to_the_member_online_who_joined_first():
+    kit = LobbyKit()
+    kit.join(GUEST, THIRD)
+    kit.offline = {GUEST}
+    assert kit.leave(HOST) == [HostChanged(THIRD, NOW), MemberLeft(HOST, "left", NOW)]
+
+
+@pytest.mark.parametrize(("host_switch", "offline"), [(False, set[int]()), (True, {GUEST, THIRD})])
+def test_a_lobby_that_finds_no_host_ends_for_everybody(host_switch: bool, offline: set[int]):
+    kit = LobbyKit(host_switch=host_switch)
+    kit.join(GUEST, THIRD)
+    kit.offline = offline
+    assert kit.put_out(HOST) == [MemberLeft(HOST, "stale", NOW), LobbyEnded("host_left", NOW)]
+    assert not kit.lobby.is_active
+    assert kit.lobby.members == {}
+
+
+def test_whoever_is_not_there_is_not_put_out_or_renamed():
+    kit = LobbyKit()
+    assert kit.put_out(GUEST) == []
+    assert rules.decide_rename(kit.lobby, GUEST, "Eve", NOW) == ()
+    assert rules.decide_rename(kit.lobby, HOST, "Player 1", NOW) == ()
+    kit.take(*rules.decide_rename(kit.lobby, HOST, "Eve", NOW))
+    assert views.listing(kit.lobby).host_name == "Eve"
+    kit.start(HOST)
+    assert kit.put_out(HOST) == []
+    assert rules.decide_rename(kit.lobby, HOST, "Mallory", NOW) == ()
+
+
+def test_a_start_moves_who_is_online_and_all_that_belongs_to_the_room():
+    kit = LobbyKit(join_by_requests=True, **PASSWORD)
+    kit.join(GUEST, THIRD, join_token=TOKEN)
+    request_id = kit.request(4)
+    kit.offline = {HOST, GUEST}  # whoever starts is there
+    kit.now += 60
+    room = kit.start(HOST)
+    assert [m.player_id for m in room.members] == [HOST, THIRD]
+    assert [m.joined_at for m in room.members] == [NOW, NOW]
+    assert (room.room_id, room.lobby_id, room.host_id) == (ROOM_ID, LOBBY_ID, HOST)
+    assert (room.room_name, room.rules, room.max_players) == ("Den", b'{"mode":"duel"}', 3)
+    assert room.host_switch is room.can_leave is room.realtime is True
+    assert room.password_hash is None
+    assert (kit.lobby.room_id, kit.lobby.started_at) == (ROOM_ID, NOW + 60)
+    assert kit.lobby.answered[request_id].status == "rejected"
+    assert list(kit.lobby.members) == [HOST, THIRD]
+
+
+def test_a_strict_lobby_counts_who_is_online():
+    kit = LobbyKit(strict_full=True)
+    full(kit)
+    kit.offline = {GUEST}
+    with pytest.raises(refusals.LobbyNotFull):
+        kit.start(HOST)
+    kit.offline = set()
+    assert len(kit.start(HOST).members) == 3
+
+
+def test_a_started_lobby_ends_with_its_room_and_an_open_one_does_not():
+    kit = LobbyKit()
+    assert rules.decide_end_for_all(kit.lobby, "room_ended", NOW) == ()
+    kit.start(HOST)
+    kit.take(*rules.decide_end_for_all(kit.lobby, "room_ended", NOW))
+    assert not kit.lobby.is_active
+    assert rules.decide_end_for_all(kit.lobby, "room_ended", NOW) == ()
+    open_kit = LobbyKit()
+    open_kit.take(*rules.decide_end_for_all(open_kit.lobby, "game_deleted", NOW))
+    assert not open_kit.lobby.is_active
+
+
+def test_what_no_lobby_knows_is_a_bug():
+    class Unheard(Event, frozen=True):
+        at: int
+
+    with pytest.raises(TypeError, match="cannot apply Unheard"):
+        rules.apply(LobbyKit().lobby, Unheard(NOW))  # type: ignore[arg-type]
+
+
+def test_a_journal_without_a_beginning_is_refused():
+    entry = codec.entry(LOBBY_ID, 1, HostChanged(GUEST, NOW))
+    with pytest.raises(UnreadableJournal, match="does not create the lobby"):
+        codec.restore(Recovered(None, [entry]))
