@@ -42,7 +42,10 @@ from greenroom.transport.session import NORMAL, Phase, Session
 from greenroom.transport.tls import TlsBroken, TlsCodec
 from greenroom.transport.watch import Watch
 
-RECEIVE_BYTES: Final = 16 << 10
+RECEIVE_BYTES: Final = 4 << 10
+"""Read at a time, unless more of a frame is to come: what one pass reads is sent when it is over, so
+that a long one keeps everybody waiting. Tens of messages are enough to make a write worth while."""
+RECEIVE_BYTES_MAX: Final = 64 << 10
 LINGER_BYTES_MAX: Final = 1 << 20
 """How much is read after the last frame before the peer has had its chance to see it."""
 
@@ -284,10 +287,11 @@ class Connection:
         Raises:
             _Lost: nothing more will.
         """
+        size = min(max(RECEIVE_BYTES, self._session.lacking), RECEIVE_BYTES_MAX)
         while True:
             try:
                 await trio.lowlevel.wait_readable(self._socket)
-                data = self._socket.recv(RECEIVE_BYTES)
+                data = self._socket.recv(size)
                 if data and self._tls is not None:
                     data = self._tls.decrypt(data)
                     if not data:

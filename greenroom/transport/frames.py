@@ -127,6 +127,11 @@ class FrameReader:
         self._mask = b""
         self._is_final = False
 
+    @property
+    def lacking(self) -> int:
+        """How many bytes the frame that has begun still lacks, as far as that is known."""
+        return max(0, self._left)
+
     def receive(self, data: bytes) -> None:
         """Take bytes from the client; `next` must have asked for them by returning None."""
         rest = self._data[self._position :]

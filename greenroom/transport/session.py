@@ -58,6 +58,11 @@ class Session:
         """Take note that the handshake is over."""
         self.phase = Phase.OPEN
 
+    @property
+    def lacking(self) -> int:
+        """How many bytes the frame that has begun still lacks, as far as that is known."""
+        return self._reader.lacking
+
     def receive(self, data: bytes) -> None:
         """Take bytes from the client; `next` must have asked for them by returning None."""
         self._reader.receive(data)
