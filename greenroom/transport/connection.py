@@ -43,8 +43,11 @@ from greenroom.transport.tls import TlsBroken, TlsCodec
 from greenroom.transport.watch import Watch
 
 RECEIVE_BYTES: Final = 4 << 10
-"""Read at a time, unless more of a frame is to come. What a pass of the scheduler brings is sent when
-it is over, so a long one keeps everybody waiting; tens of messages make a write worth while."""
+"""Read at a time, unless more of a frame is to come.
+
+What a pass of the scheduler brings is sent when it is over, so a long one keeps everybody waiting;
+tens of messages make a write worth while.
+"""
 RECEIVE_BYTES_MAX: Final = 64 << 10
 LINGER_BYTES_MAX: Final = 1 << 20
 """How much is read after the last frame before the peer has had its chance to see it."""
