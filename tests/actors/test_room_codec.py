@@ -17,7 +17,8 @@ from greenroom.actors.room.state import RoomLimits
 def kit() -> RoomKit:
     """A room in which much has happened."""
     kit = RoomKit(RoomLimits(updates_max=6), password_hash=b"h" * 48)
-    kit.join(GUEST, THIRD, 4, password="no", is_invited=True)
+    kit.invite(GUEST, THIRD, 4, 5, 6)
+    kit.join(GUEST, THIRD, 4, password="no")
     for n in range(5):
         kit.tell(HOST, "others", data=b'{"n":%d}' % n)
         kit.tell(GUEST, "host", data="è".encode())
@@ -44,7 +45,7 @@ def test_a_snapshot_and_the_rest_give_the_room(kit: RoomKit):
     snapshot = codec.snapshot(kit.room)
     kit.tell(GUEST, "host", data=b"later")
     kit.leave(HOST)
-    kit.join(5, is_invited=True)
+    kit.join(5)
     kit.tell(GUEST, "all", data=b"last")
 
     assert facts(kit.restored(snapshot)) == facts(kit.room)

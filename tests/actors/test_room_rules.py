@@ -162,8 +162,6 @@ def test_the_checks_of_joining_come_in_their_order():
         ({"join_token": "é"}, False),
         ({"join_token": "b2" * 8, "password": "sesame"}, True),
         ({"join_token": "a1" * 8, "password": "wrong"}, True),
-        ({"is_invited": True}, True),
-        ({"is_invited": True, "password": "wrong"}, True),
     ],
 )
 def test_password_join_token_or_invite_open_a_closed_room(fields: dict[str, Any], passes: bool):

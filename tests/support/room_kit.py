@@ -8,9 +8,15 @@ from typing import Any
 import msgspec
 
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
-from greenroom.actors.room import actions, codec, presence, rules, updates
+from greenroom.actors.room import actions, codec, invites, presence, rules, updates
 from greenroom.actors.room.events import ActionStatus, LeaveReason, NewMember, RoomEvent
 from greenroom.actors.room.groups import read_sources, read_targets
+from greenroom.actors.room.invite_messages import (
+    AnswerInvite,
+    InviteAnswer,
+    InvitePlayer,
+    Inviter,
+)
 from greenroom.actors.room.messages import (
     CompleteAction,
     CreateRoom,
@@ -89,6 +95,15 @@ class RoomKit:
                 **{"player_data": b"{}", **fields},
             )
             self.take(rules.decide_join(self.room, command, self.now))
+
+    def invite(self, *player_ids: int, by: int = HOST) -> None:
+        for player_id in player_ids:
+            command = InvitePlayer(f"{player_id:032x}", Inviter(by, "Ada", "TAG"), player_id)
+            self.take(invites.decide_invite(self.room.invites, command, self.now))
+
+    def answer(self, player_id: int, answer: InviteAnswer, number: int | None = None) -> None:
+        command = AnswerInvite(player_id, f"{number or player_id:032x}", answer)
+        self.take([invites.decide_answer(self.room.invites, command, self.now)])
 
     def leave(self, player_id: int) -> list[RoomEvent]:
         return self.take(rules.decide_leave(self.room, player_id, self.now))

@@ -154,8 +154,6 @@ async def join_lobby(
     player: Ref[PlayerRole],
     lobby_id: str,
     entrance: Entrance,
-    *,
-    is_invited: bool = False,
 ) -> None:
     """Take a seat in a lobby, durably.
 
@@ -175,7 +173,6 @@ async def join_lobby(
             player_data=entrance.player_data,
             password=entrance.password,
             join_token=entrance.join_token,
-            is_invited=is_invited,
         )
         try:
             await lobby.ask(command)

@@ -53,9 +53,11 @@ from greenroom.actors.lobby.refusals import (
 )
 from greenroom.actors.lobby.state import JoinRequest, Lobby, LobbyLimits
 from greenroom.actors.room import codec as room_codec
+from greenroom.actors.room import invites
 from greenroom.actors.room import rules as room_rules
 from greenroom.actors.room.events import RoomCreated
 from greenroom.actors.room.index import RoomIndex
+from greenroom.actors.room.invite_messages import AnswerInvite, InvitePlayer, NotInRoomOrLobby
 
 Reply = TypeVar("Reply")
 
@@ -238,6 +240,22 @@ class LobbyActor(Actor[LobbyRole]):
         if request is None or request.player_id != command.player_id:
             raise RequestNotHis
         return request, views.listing(lobby)
+
+    # Invites.
+
+    @handles(InvitePlayer)
+    def invite(self, command: InvitePlayer) -> Changed[None]:
+        """Let a member's friend in, should he come."""
+        lobby = self._lobby
+        rules.require_member(lobby, command.inviter.player_id, NotInRoomOrLobby)
+        events = invites.decide_invite(lobby.invites, command, self._clock.now())
+        return self._changed(None, *events)
+
+    @handles(AnswerInvite)
+    def answer_invite(self, command: AnswerInvite) -> Changed[None]:
+        """Take an invited player's answer."""
+        event = invites.decide_answer(self._lobby.invites, command, self._clock.now())
+        return self._changed(None, event)
 
     # What members see and set.
 

@@ -16,6 +16,7 @@ from greenroom.actors.room.events import (
     MemberRenamed,
     NewMember,
 )
+from greenroom.actors.room.invites import InviteAnswered, Invited, InviteDropped
 
 LobbyEndReason = Literal["stopped", "removed", "host_left", "room_ended", "game_deleted"]
 RequestAnswer = Literal["approved", "rejected"]
@@ -92,4 +93,7 @@ LobbyEvent = (
     | JoinAnswered
     | LobbyStarted
     | LobbyEnded
+    | Invited
+    | InviteAnswered
+    | InviteDropped
 )

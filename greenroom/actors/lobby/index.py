@@ -5,6 +5,7 @@ from __future__ import annotations
 from greenroom.actors.lobby import views
 from greenroom.actors.lobby.messages import LobbyListing
 from greenroom.actors.lobby.state import Lobby
+from greenroom.actors.room import invites
 from greenroom.actors.room.seating import Place, SeatIndex, SeatTable
 
 
@@ -53,6 +54,8 @@ class LobbyIndex(SeatIndex[LobbyListing]):
             self._rooms.pop(lobby_id, None)
         self._note_requests(lobby_id, [*lobby.pending, *lobby.answered])
         self._note_pending(lobby_id, {r.request_id: r.player_id for r in lobby.pending.values()})
+        shown = invites.shown(lobby.invites, self.kind, lobby_id, lobby.lobby_name)
+        self.invites.show(lobby_id, shown)
         return self.note(
             lobby_id,
             lobby.game_id,

@@ -12,9 +12,10 @@ from greenroom.actors.kernel.message import Command
 from greenroom.actors.lobby.events import LobbyEndReason
 from greenroom.actors.lobby.state import JoinRequest
 from greenroom.actors.room.events import LeaveReason, NewMember, RoomCreated
+from greenroom.actors.room.invite_messages import InvitingRole
 
 
-class LobbyRole:
+class LobbyRole(InvitingRole):
     """Marks commands that lobbies take."""
 
 
@@ -108,7 +109,6 @@ class JoinLobby(Command[LobbyRole, None], frozen=True, kw_only=True):
     player_data: bytes
     password: str | None = None
     join_token: str | None = None
-    is_invited: bool = False
 
 
 class RequestToJoin(Command[LobbyRole, None], frozen=True, kw_only=True):

@@ -69,6 +69,7 @@ from greenroom.actors.lobby.refusals import (
     TooManyRequests,
 )
 from greenroom.actors.lobby.state import ANSWERED_MAX, JoinRequest, Lobby, LobbyLimits
+from greenroom.actors.room import invites
 from greenroom.actors.room import rules as room_rules
 from greenroom.actors.room.events import (
     HostChanged,
@@ -79,6 +80,7 @@ from greenroom.actors.room.events import (
     NewMember,
     RoomCreated,
 )
+from greenroom.actors.room.invites import InviteAnswered, Invited, InviteDropped
 from greenroom.actors.room.messages import CreateRoom
 from greenroom.actors.room.passwords import password_matches, token_matches
 from greenroom.actors.room.presence import heir_of
@@ -148,7 +150,8 @@ def decide_join(lobby: Lobby, command: JoinLobby, now: int) -> MemberJoined:
         AlreadyInLobby, LobbyNotFound, NeedsApproval, LobbyFull, IncorrectPassword: in this order.
     """
     _require_outsider(lobby, command.player_id)
-    is_known = command.is_invited or token_matches(command.join_token, lobby.join_token)
+    is_invited = command.player_id in lobby.invites
+    is_known = is_invited or token_matches(command.join_token, lobby.join_token)
     if lobby.join_by_requests and not is_known:
         raise NeedsApproval
     _require_free_seat(lobby)
@@ -339,6 +342,7 @@ def decide_start(
         host_id=lobby.host_id,
         members=tuple(lobby.members[player_id] for player_id in moved),
         lobby_id=lobby.lobby_id,
+        invites=tuple(lobby.invites.values()),
     )
     return tuple(events), room_rules.decide_create(create, now)
 
@@ -388,8 +392,10 @@ def apply(lobby: Lobby, event: LobbyEvent) -> None:
     match event:
         case MemberJoined(player_id, player_name, player_data, at):
             lobby.members[player_id] = NewMember(player_id, player_name, player_data, at)
+            invites.accept(lobby.invites, player_id)
         case MemberLeft():
             del lobby.members[event.player_id]
+            invites.leave(lobby.invites, event.player_id, event.reason)
         case HostChanged():
             lobby.host_id = event.player_id
         case MemberRenamed():
@@ -397,6 +403,8 @@ def apply(lobby: Lobby, event: LobbyEvent) -> None:
             lobby.members[event.player_id] = msgspec.structs.replace(
                 member, player_name=event.player_name
             )
+        case Invited() | InviteAnswered() | InviteDropped():
+            invites.apply(lobby.invites, event)
         case LobbyPasswordSet():
             lobby.password_hash = event.password_hash
         case JoinRequested():
@@ -405,9 +413,10 @@ def apply(lobby: Lobby, event: LobbyEvent) -> None:
             _answer(lobby, event)
         case LobbyStarted():
             lobby.room_id, lobby.started_at = event.room_id, event.at
+            lobby.invites = {}
         case LobbyEnded():
             lobby.ended_at = event.at
-            lobby.members, lobby.pending, lobby.answered = {}, {}, {}
+            lobby.members, lobby.pending, lobby.answered, lobby.invites = {}, {}, {}, {}
         case _:
             raise TypeError(f"a lobby cannot apply {type(event).__name__}")
 

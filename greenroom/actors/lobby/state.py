@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from greenroom.actors.room.events import NewMember
+from greenroom.actors.room.invites import Invites
 
 RequestStatus = Literal["pending", "approved", "rejected"]
 
@@ -61,6 +62,8 @@ class Lobby(msgspec.Struct, kw_only=True):
     """How many events made this state: the sequence of the last in the journal."""
     members: dict[int, NewMember] = {}
     """By id, in the order of their joining."""
+    invites: Invites = {}
+    """By invited player, oldest first; the room takes them over."""
     pending: dict[str, JoinRequest] = {}
     """Requests that wait for an answer, oldest first."""
     answered: dict[str, JoinRequest] = {}

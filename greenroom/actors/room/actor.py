@@ -14,6 +14,7 @@ from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.room import (
     actions,
     codec,
+    invites,
     presence,
     relay,
     rules,
@@ -39,6 +40,7 @@ from greenroom.actors.room.events import (
     UpdatesSent,
 )
 from greenroom.actors.room.index import RoomIndex
+from greenroom.actors.room.invite_messages import AnswerInvite, InvitePlayer, NotInRoomOrLobby
 from greenroom.actors.room.messages import (
     ActionResult,
     CompleteAction,
@@ -366,6 +368,21 @@ class RoomActor(Actor[RoomRole]):
         entry = codec.entry(room_id, room.version + 1, event)
         follow = partial(connections.answer, room_id, sender_id, accepted)
         return Changed(None, entry, once_durable=follow)
+
+    # Invites.
+
+    @handles(InvitePlayer)
+    def invite(self, command: InvitePlayer) -> Changed[None]:
+        """Let a member's friend in, should he come."""
+        room = self._member(command.inviter.player_id, NotInRoomOrLobby)
+        events = invites.decide_invite(room.invites, command, self._clock.now())
+        return self._changed(None, events)
+
+    @handles(AnswerInvite)
+    def answer_invite(self, command: AnswerInvite) -> Changed[None]:
+        """Take an invited player's answer."""
+        event = invites.decide_answer(self._room.invites, command, self._clock.now())
+        return self._changed(None, (event,))
 
     # Presence.
 

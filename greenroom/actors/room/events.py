@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from greenroom.actors.kernel.message import Event
+from greenroom.actors.room.invites import Invite, InviteAnswered, Invited, InviteDropped
 
 LeaveReason = Literal["left", "kicked", "stale", "banned"]
 EndReason = Literal["stopped", "host_left", "idle", "game_deleted"]
@@ -30,7 +31,8 @@ class NewMember(msgspec.Struct, frozen=True):
 class RoomCreated(Event, frozen=True, kw_only=True):
     """A room opened with these members, all online, in the order of their joining.
 
-    `lobby_id` is the lobby that became it, None for a room made directly.
+    `lobby_id` is the lobby that became it, None for a room made directly; `invites` were the
+    lobby's, oldest first.
     """
 
     room_id: str
@@ -47,6 +49,7 @@ class RoomCreated(Event, frozen=True, kw_only=True):
     members: tuple[NewMember, ...]
     at: int
     lobby_id: str | None = None
+    invites: tuple[Invite, ...] = ()
 
 
 class MemberJoined(Event, frozen=True):
@@ -178,4 +181,7 @@ RoomEvent = (
     | UpdatesSent
     | RealtimeTokenIssued
     | RoomEnded
+    | Invited
+    | InviteAnswered
+    | InviteDropped
 )

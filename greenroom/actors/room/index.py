@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from greenroom.actors.room import views
+from greenroom.actors.room import invites, views
 from greenroom.actors.room.messages import RoomListing
 from greenroom.actors.room.seating import Place, SeatIndex, SeatTable
 from greenroom.actors.room.state import Room
@@ -79,6 +79,8 @@ class RoomIndex(SeatIndex[RoomListing]):
         if room.lobby_id is not None:
             self._lobbies[room.room_id] = room.lobby_id
             self._rooms[room.lobby_id] = room.room_id
+        shown = invites.shown(room.invites, self.kind, room.room_id, room.room_name)
+        self.invites.show(room.room_id, shown)
         listing = views.listing(room)
         elsewhere = self.note(
             room.room_id,

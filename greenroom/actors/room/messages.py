@@ -12,11 +12,13 @@ import msgspec
 
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.room.events import ActionStatus, EndReason, LeaveReason, NewMember
+from greenroom.actors.room.invite_messages import InvitingRole
+from greenroom.actors.room.invites import Invite
 
 GroupWord = Literal["all", "host", "others", "specific"]
 
 
-class RoomRole:
+class RoomRole(InvitingRole):
     """Marks commands that rooms take."""
 
 
@@ -165,6 +167,7 @@ class CreateRoom(Command[RoomRole, RoomOpened], frozen=True, kw_only=True):
     host_id: int
     members: tuple[NewMember, ...]
     lobby_id: str | None = None
+    invites: tuple[Invite, ...] = ()
 
 
 class JoinRoom(Command[RoomRole, bool], frozen=True, kw_only=True):
@@ -178,7 +181,6 @@ class JoinRoom(Command[RoomRole, bool], frozen=True, kw_only=True):
     player_data: bytes
     password: str | None = None
     join_token: str | None = None
-    is_invited: bool = False
 
 
 class ReadRoster(Command[RoomRole, tuple[RosterEntry, ...]], frozen=True):

@@ -14,6 +14,7 @@ command comes to; it changes nothing. `apply` changes the room by one event and 
     SetRoomPassword  RoomPasswordSet                            not in it, not host
     RenameMember     MemberRenamed, or none
     SendActions …    see actions.py
+    InvitePlayer …   see invites.py
     SendUpdates …    see updates.py
     IssueToken       RealtimeTokenIssued; see tokens.py
     SendMessage      UpdatesSent, or none; see relay.py
@@ -25,7 +26,7 @@ A host may always leave, whatever `can_leave` says to the others.
 from __future__ import annotations
 
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.room import actions, presence, tokens, updates
+from greenroom.actors.room import actions, invites, presence, tokens, updates
 from greenroom.actors.room.events import (
     ActionProcessed,
     ActionsSent,
@@ -43,6 +44,7 @@ from greenroom.actors.room.events import (
     RoomPasswordSet,
     UpdatesSent,
 )
+from greenroom.actors.room.invites import InviteAnswered, Invited, InviteDropped
 from greenroom.actors.room.messages import CreateRoom, JoinRoom, KickMember, PutOut
 from greenroom.actors.room.passwords import password_matches, token_matches
 from greenroom.actors.room.refusals import (
@@ -112,6 +114,7 @@ def decide_create(command: CreateRoom, now: int) -> RoomCreated:
         members=command.members,
         at=now,
         lobby_id=command.lobby_id,
+        invites=command.invites,
     )
 
 
@@ -128,7 +131,7 @@ def decide_join(room: Room, command: JoinRoom, now: int) -> tuple[RoomEvent, ...
     if len(room.members) >= room.max_players:
         raise RoomFull
     if room.password_hash is not None and not (
-        command.is_invited
+        command.player_id in room.invites
         or token_matches(command.join_token, room.join_token)
         or password_matches(command.password, room.password_hash)
     ):
@@ -237,6 +240,7 @@ def created(event: RoomCreated) -> Room:
         created_at=event.at,
         last_activity=event.at,
         lobby_id=event.lobby_id,
+        invites={invite.player_id: invite for invite in event.invites},
         version=1,
         members={
             member.player_id: Member(
@@ -265,11 +269,13 @@ def apply(room: Room, event: RoomEvent) -> None:
             actions.process(room, event)
         case MemberJoined():
             _join(room, event)
+            invites.accept(room.invites, event.player_id)
         case MemberLeft():
             del room.members[event.player_id]
             actions.forget_member(room, event.player_id, event.at)
             updates.forget_sender(room, event.player_id)
             tokens.revoke(room, event.player_id)
+            invites.leave(room.invites, event.player_id, event.reason)
         case HostChanged():
             room.host_id = event.player_id
         case MemberWentOffline():
@@ -280,6 +286,8 @@ def apply(room: Room, event: RoomEvent) -> None:
             room.members[event.player_id].player_name = event.player_name
         case RealtimeTokenIssued():
             tokens.issue(room, event)
+        case Invited() | InviteAnswered() | InviteDropped():
+            invites.apply(room.invites, event)
         case RoomPasswordSet():
             room.password_hash = event.password_hash
         case RoomEnded():
@@ -304,6 +312,7 @@ def _end(room: Room, event: RoomEnded) -> None:
     """Let everybody go, and keep what history may ask for: who the room was."""
     room.ended_at = event.at
     room.members = {}
+    room.invites = {}
     room.actions = {}
     room.results = []
     updates.forget_all(room)

@@ -13,6 +13,8 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 import msgspec
 from sortedcontainers import SortedList
 
+from greenroom.actors.room.invite_index import InviteIndex
+
 SeatKind = Literal["room", "lobby"]
 Listing = TypeVar("Listing")
 
@@ -78,6 +80,7 @@ class SeatIndex(Generic[Listing]):
             seats: shared by rooms and lobbies.
         """
         self._table: Final = seats
+        self.invites: Final = InviteIndex()
         self._known: dict[str, _Known[Listing]] = {}
         self._open: dict[int, SortedList] = {}
         self._ended: dict[str, int] = {}
@@ -165,6 +168,7 @@ class SeatIndex(Generic[Listing]):
 
     def forget(self, key: str) -> None:
         """Forget one that left memory, and free its seats."""
+        self.invites.show(key, {})
         known = self._known.pop(key, None)
         self._ended.pop(key, None)
         if known is not None:

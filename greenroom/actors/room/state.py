@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from greenroom.actors.room.events import ActionStatus, Delivery, UpdatesSent
+from greenroom.actors.room.invites import Invites
 
 
 class RoomLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +141,8 @@ class Room(msgspec.Struct, kw_only=True):
     """How many events made this state: the sequence of the last in the journal."""
     members: dict[int, Member] = {}
     """By id, in the order of their joining."""
+    invites: Invites = {}
+    """By invited player, oldest first."""
     silent_since: int | None = None
     """Since when nobody is online; None while somebody is."""
     ended_at: int | None = None

@@ -1,0 +1,105 @@
+"""Invites of friends to the room or lobby that one is in."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from greenroom.actors.flows.friends import relationship_of
+from greenroom.actors.flows.world import World
+from greenroom.actors.kernel.errors import ActorStopped
+from greenroom.actors.kernel.message import Command
+from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.lobby.refusals import LobbyHasStarted, PlayerIsSeated
+from greenroom.actors.player.messages import DescribePlayer, PlayerRole
+from greenroom.actors.room.invite_messages import (
+    AnswerInvite,
+    InviteAnswer,
+    InviteNotFound,
+    InvitePlayer,
+    Inviter,
+    InviteView,
+    InvitingRole,
+    NotInRoomOrLobby,
+    TooManyInvites,
+)
+from greenroom.actors.social.messages import NotFriends
+
+INVITES_TO_PLAYER_MAX: Final = 64
+"""Open invites of one player, to rooms and lobbies together; beyond: refused. As many as are being
+sent at one moment may come on top."""
+
+
+async def invite_friend(world: World, game_id: int, player: Ref[PlayerRole], friend_id: int) -> str:
+    """Invite a friend to the room or lobby that a player is in, durably; return the invite's id.
+
+    Raises:
+        NotFriends, NotInRoomOrLobby, PlayerIsSeated, InviteAlreadySent, TooManyInvites: in this
+            order.
+        ActorUnavailable: he was not invited, or (CommitUnsettled) maybe was.
+
+    Cancellation: he was not invited; once he has been, the result is returned.
+    """
+    if await relationship_of(world, game_id, player.key, friend_id) != "friend":
+        raise NotFriends
+    if not world.seats.is_seated(player.key):
+        raise NotInRoomOrLobby
+    if world.seats.is_seated(friend_id):
+        raise PlayerIsSeated
+    if len(invites_to(world, friend_id)) >= INVITES_TO_PLAYER_MAX:
+        raise TooManyInvites
+    record = await player.ask(DescribePlayer())
+    invite_id = os.urandom(16).hex()
+    inviter = Inviter(player.key, record.player_name, record.player_tag)
+    await _ask_place(world, player.key, InvitePlayer(invite_id, inviter, friend_id))
+    return invite_id
+
+
+async def _ask_place(world: World, player_id: int, command: Command[InvitingRole, None]) -> None:
+    """Ask the room that a player is in, or else the open lobby."""
+    try:
+        room_id, lobby_id = world.seats.room_of(player_id), world.seats.lobby_of(player_id)
+        if room_id is None and lobby_id is not None:
+            try:
+                await world.lobbies.directory.ref(lobby_id).ask(command)
+            except LobbyHasStarted:
+                room_id = world.seats.room_of(player_id)
+            else:
+                return
+        if room_id is None:
+            raise NotInRoomOrLobby
+        await world.rooms.directory.ref(room_id).ask(command)
+    except ActorStopped:
+        raise NotInRoomOrLobby from None
+
+
+def invites_to(world: World, player_id: int) -> list[InviteView]:
+    """Return a player's open invites, to rooms and then to lobbies."""
+    return [*world.rooms.index.invites.to(player_id), *world.lobbies.index.invites.to(player_id)]
+
+
+async def answer_invite(
+    world: World, player_id: int, invite_id: str, answer: InviteAnswer
+) -> InviteView:
+    """Accept or decline an invite, durably; return it. To join is another call.
+
+    Raises:
+        InviteNotFound: it is not his, has been answered, or what it opens has ended.
+        ActorUnavailable: nothing has changed, or (CommitUnsettled) maybe has.
+
+    Cancellation: nothing has changed; once it has, the result is returned.
+    """
+    rooms, lobbies = world.rooms, world.lobbies
+    found = rooms.index.invites.find(player_id, invite_id)
+    found = found or lobbies.index.invites.find(player_id, invite_id)
+    if found is None:
+        raise InviteNotFound
+    command = AnswerInvite(player_id, invite_id, answer)
+    try:
+        if found.kind == "room":
+            await rooms.directory.ref(found.key).ask(command)
+        else:
+            await lobbies.directory.ref(found.key).ask(command)
+    except ActorStopped:
+        raise InviteNotFound from None
+    return found

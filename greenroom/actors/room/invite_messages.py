@@ -1,0 +1,84 @@
+"""Invites: what rooms and lobbies are asked about them, and how they refuse.
+
+An invite lives in the room or lobby that it opens: its journal is where it is kept, and it ends
+with it. The same commands go to both.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from greenroom.actors.kernel.errors import NotFound, Refused
+from greenroom.actors.kernel.message import Command
+
+InviteAnswer = Literal["accepted", "declined"]
+
+
+class InvitingRole:
+    """Marks commands about invites, which rooms and lobbies take alike."""
+
+
+class Inviter(msgspec.Struct, frozen=True):
+    """Who invites, as he was called when he did; `player_tag` without its `#`."""
+
+    player_id: int
+    player_name: str
+    player_tag: str
+
+
+class InviteView(msgspec.Struct, frozen=True):
+    """An open invite as the invited player sees it; `key` is of the room or lobby it opens."""
+
+    invite_id: str
+    kind: Literal["room", "lobby"]
+    key: str
+    name: str
+    inviter: Inviter
+
+
+class InvitePlayer(Command[InvitingRole, None], frozen=True):
+    """Let a player in without password or approval, unless he declines.
+
+    Refused: NotInRoomOrLobby, InviteAlreadySent, TooManyInvites.
+    """
+
+    invite_id: str
+    inviter: Inviter
+    player_id: int
+
+
+class AnswerInvite(Command[InvitingRole, None], frozen=True):
+    """Accept or decline one's invite. Refused: InviteNotFound."""
+
+    player_id: int
+    invite_id: str
+    answer: InviteAnswer
+
+
+# Refusals. The texts are matched whole by clients.
+
+
+class NotInRoomOrLobby(Refused):
+    """Whoever invites must be where he invites to."""
+
+    text = "You are not in a room or lobby"
+
+
+class InviteAlreadySent(Refused):
+    """The player has an open invite to this room or lobby, from whomever."""
+
+    text = "Invite already sent"
+
+
+class InviteNotFound(NotFound):
+    """No invite of this id waits for the caller's answer."""
+
+    text = "Invite not found"
+
+
+class TooManyInvites(Refused):
+    """The room or lobby, or the invited player, has as many open invites as it may."""
+
+    text = "Too many unanswered invites"
