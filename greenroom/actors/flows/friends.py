@@ -82,7 +82,8 @@ async def look_up(
     Cancellation: nothing has changed.
     """
     found = await _find(world, game, addressee)
-    relationship = await relationship_of(world, game.key, player_id, found.player_id)
+    other_id = found.player_id
+    relationship: Relationship | None = await relationship_of(world, game.key, player_id, other_id)
     return _shown(world, found, relationship)
 
 
