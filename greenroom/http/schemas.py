@@ -57,6 +57,7 @@ EXAMPLES: dict[str, Any] = {
     "matchmaking_name": "Duel for two",
     "max_players": 6,
     "missed": 0,
+    "name": "Ada's den",
     "new_name": "Ada II",
     "offset_hours": 1,
     "offset_string": "+1",

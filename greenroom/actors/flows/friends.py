@@ -82,8 +82,7 @@ async def look_up(
     Cancellation: nothing has changed.
     """
     found = await _find(world, game, addressee)
-    other_id = found.player_id
-    relationship: Relationship | None = await relationship_of(world, game.key, player_id, other_id)
+    relationship = await relationship_of(world, game.key, player_id, found.player_id)
     return _shown(world, found, relationship)
 
 
@@ -110,7 +109,7 @@ async def find_platform_friends(
     others = [player for player in players if player.player_id != player_id]
     others.sort(key=lambda player: (places[player.platform_id or ""], player.player_id))
     known = await world.friendships.rows.friends_of(player_id) if others else []
-    relationships = {friend.player_id: friend.relationship for friend in known}
+    relationships: dict[int, Relationship | None] = {f.player_id: f.relationship for f in known}
     return [_shown(world, other, relationships.get(other.player_id)) for other in others]
 
 
