@@ -130,5 +130,18 @@ def utf8(_: click.Context, __: click.Parameter, value: str) -> str:
     return value
 
 
+def confirm(question: str) -> None:
+    """Return if the answer is yes; no, an end of input and ^C all mean no."""
+    from greenroom.control.errors import OperationRefused
+
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        agreed = False
+    if not agreed:
+        raise OperationRefused("Nothing was deleted. To delete without being asked, give --yes.")
+
+
 def _severity(level: str) -> int:
     return ["debug", "info", "warning", "error"].index(level)

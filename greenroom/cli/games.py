@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from greenroom.cli.assignments import assignments
-from greenroom.cli.common import ID, Invocation, utf8, with_common_options
+from greenroom.cli.common import ID, Invocation, confirm, utf8, with_common_options
 from greenroom.cli.output import details, shown, table
 
 if TYPE_CHECKING:
@@ -113,22 +113,9 @@ def delete(invocation: Invocation, game_id: int, *, yes: bool) -> None:
 
     if not yes:
         found = invocation.perform(ShowGame(game_id=game_id))
-        _confirm(f"Delete game {game_id} ({shown(found.name)}) with all its players for good?")
+        confirm(f"Delete game {game_id} ({shown(found.name)}) with all its players for good?")
     deleted = invocation.perform(DeleteGame(game_id=game_id))
     invocation.show(deleted, f"Game {game_id} is deleted, and {deleted.players} players with it.")
-
-
-def _confirm(question: str) -> None:
-    """Return if the answer is yes; no, an end of input and ^C all mean no."""
-    from greenroom.control.errors import OperationRefused
-
-    try:
-        agreed = click.confirm(question, err=True)
-    except click.Abort:
-        click.echo(err=True)
-        agreed = False
-    if not agreed:
-        raise OperationRefused("Nothing was deleted. To delete without being asked, give --yes.")
 
 
 def _show_keys(invocation: Invocation, keys: GameKeys) -> None:

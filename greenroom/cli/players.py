@@ -1,17 +1,27 @@
-"""`greenroom player`: looking at players."""
+"""`greenroom player`: looking at players, banning, exporting and deleting them."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import click
 import msgspec
 
-from greenroom.cli.common import ID, Invocation, with_common_options
-from greenroom.cli.output import details, table
+from greenroom.cli.common import ID, Invocation, confirm, utf8, with_common_options
+from greenroom.cli.output import details, say_json, shown, table
+
+BAN_DURATIONS = ["hour", "day", "week", "month", "quarter", "year", "forever"]
+
+
+def _utf8_or_none(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> str | None:
+    return None if value is None else utf8(context, parameter, value)
 
 
 @click.group()
 def player() -> None:
-    """Players, to look at."""
+    """Players: look at them, ban, export and delete them."""
 
 
 @player.command(name="list")
@@ -42,8 +52,74 @@ def show(invocation: Invocation, player_id: int) -> None:
     from greenroom.control.messages import ShowPlayer
 
     found = invocation.perform(ShowPlayer(player_id=player_id))
-    shown = msgspec.structs.asdict(found)
+    told = msgspec.structs.asdict(found)
     if found.ban is not None:
         until = found.ban.banned_until or "for ever"
-        shown["ban"] = f"until {until}: {found.ban.ban_reason or 'no reason given'}"
-    invocation.show(found, details(shown))
+        told["ban"] = f"until {until}: {found.ban.ban_reason or 'no reason given'}"
+    invocation.show(found, details(told))
+
+
+@player.command()
+@click.argument("player_id", type=ID)
+@click.option(
+    "--duration",
+    type=click.Choice(BAN_DURATIONS),
+    default="forever",
+    show_default=True,
+    help="In calendar lengths.",
+)
+@click.option("--reason", metavar="TEXT", callback=_utf8_or_none, help="The player reads it.")
+@with_common_options
+def ban(invocation: Invocation, player_id: int, duration: Any, reason: str | None) -> None:
+    """Ban the player PLAYER_ID from now on: he loses his seat, and an older ban ends."""
+    from greenroom.control.player_messages import BanPlayer
+
+    done = invocation.perform(BanPlayer(player_id=player_id, duration=duration, reason=reason))
+    until = f"until {done.ban.banned_until}" if done.ban.banned_until else "for ever"
+    invocation.show(done, f"Player {player_id} is banned {until}.")
+
+
+@player.command()
+@click.argument("player_id", type=ID)
+@with_common_options
+def unban(invocation: Invocation, player_id: int) -> None:
+    """End the ban of the player PLAYER_ID."""
+    from greenroom.control.player_messages import UnbanPlayer
+
+    done = invocation.perform(UnbanPlayer(player_id=player_id))
+    was = "is not banned any more" if done.bans_removed else "was not banned"
+    invocation.show(done, f"Player {player_id} {was}.")
+
+
+@player.command()
+@click.argument("player_id", type=ID)
+@with_common_options
+def export(invocation: Invocation, player_id: int) -> None:
+    """Print everything that is held about the player PLAYER_ID, as JSON.
+
+    His account, document, bans, friends and seat; of his token there is only a hash, which is left
+    out.
+    """
+    from greenroom.control.player_messages import ExportPlayer
+
+    say_json(invocation.perform(ExportPlayer(player_id=player_id)))
+
+
+@player.command()
+@click.argument("player_id", type=ID)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_common_options
+def delete(invocation: Invocation, player_id: int, *, yes: bool) -> None:
+    """Delete the player PLAYER_ID with everything that is held about him. It asks before it does.
+
+    His token is worthless at once, and nobody gets his id again. If the command was cut off, give
+    it again.
+    """
+    from greenroom.control.messages import ShowPlayer
+    from greenroom.control.player_messages import DeletePlayer
+
+    if not yes:
+        found = invocation.perform(ShowPlayer(player_id=player_id))
+        confirm(f"Delete player {player_id} ({shown(found.player_name)}) for good?")
+    done = invocation.perform(DeletePlayer(player_id=player_id))
+    invocation.show(done, f"Player {player_id} is deleted.")

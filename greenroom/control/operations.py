@@ -22,7 +22,7 @@ from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
 from greenroom.actors.player import messages as player_messages
 from greenroom.actors.player.messages import DescribePlayer, PlayerView
 from greenroom.actors.player.rules import view
-from greenroom.control import messages, room_messages, rooms
+from greenroom.control import messages, players, room_messages, rooms
 from greenroom.control.errors import OperationRefused
 from greenroom.control.first_game import (
     LOCAL_OWNER,
@@ -32,6 +32,12 @@ from greenroom.control.first_game import (
 )
 from greenroom.control.messages import PAGE_PLAYERS_MAX, Operation
 from greenroom.control.office import Office
+from greenroom.control.player_messages import (
+    BanPlayer,
+    DeletePlayer,
+    ExportPlayer,
+    UnbanPlayer,
+)
 from greenroom.control.times import utc_text
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import database_status
@@ -351,6 +357,10 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[Office, Any], Awaitable[Any]]] 
     room_messages.ShowRoom: rooms.show_room,
     room_messages.StopRoom: rooms.stop_room,
     room_messages.ShowRoomHistory: rooms.show_room_history,
+    ExportPlayer: players.export_player,
+    BanPlayer: players.ban_player,
+    UnbanPlayer: players.unban_player,
+    DeletePlayer: players.delete_player,
     messages.ShowTree: show_tree,
     messages.ShowSchema: show_schema,
     messages.MigrateSchema: migrate_schema,

@@ -104,6 +104,14 @@ _CREATE_OWNER = Statement(
     TEXT,
 )
 _SET_PLAN = Statement("UPDATE owners SET plan = $2 WHERE owner_id = $1 RETURNING 1", INT8, TEXT)
+_BANS_OF = Statement(
+    f"""
+    SELECT ban_id, ban_duration, ban_reason, {_seconds("banned_at")}, {_seconds("banned_until")},
+        {_seconds("ended_at")}
+    FROM bans WHERE player_id = $1 ORDER BY banned_at, ban_id
+    """,
+    INT8,
+)
 _USE_TICKET = Statement(
     "INSERT INTO platform_tickets (ticket_hash, expires_at) VALUES ($1, to_timestamp($2))"
     " ON CONFLICT DO NOTHING RETURNING 1",
@@ -230,6 +238,11 @@ class DatabaseAccounts:
         """
         if not await self._write(_SET_PLAN, int8(owner_id), text(plan)):
             raise Refused(f"There is no owner with the id {owner_id}")
+
+    async def bans_of(self, player_id: int) -> list[tuple[Ban, int | None]]:
+        """Return all bans of a player, oldest first, each with when it ended if it did."""
+        rows = await self._rows(_BANS_OF, int8(player_id))
+        return [(Ban(*row[:5]), row[5]) for row in rows]
 
     async def use_ticket(self, ticket_hash: bytes, now: int, expires_at: int) -> bool:
         """Remember a platform's ticket, durably; return False if it is remembered already.

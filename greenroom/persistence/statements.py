@@ -23,6 +23,7 @@ from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.messages import (
     PlayerBanned,
+    PlayerDeleted,
     PlayerDocumentReplaced,
     PlayerLoggedIn,
     PlayerLoggedOut,
@@ -60,6 +61,8 @@ class Table(enum.IntEnum):
     BANS = 3
     FRIENDSHIPS = 4
     JOURNAL = 5
+    DELETIONS = 100
+    """Behind everything."""
 
 
 class Target:
@@ -283,6 +286,13 @@ TARGETS: dict[type[Event], Target] = {
         ("low_id", "high_id"),
         _PAIR_COLUMNS,
         f"DELETE FROM friendships AS f USING {{rows}} WHERE {_OF_PAIR}",
+    ),
+    PlayerDeleted: Target(  # friendships go with him, by their foreign keys
+        Table.DELETIONS,
+        "player_id",
+        {"player_id": INT8_COLUMN},
+        "DELETE FROM bans AS b USING {rows} WHERE b.player_id = e.player_id",
+        "DELETE FROM players AS p USING {rows} WHERE p.player_id = e.player_id",
     ),
     JournalEntry: Target(
         Table.JOURNAL,

@@ -24,7 +24,12 @@ from greenroom.actors.flows.ranking import Standings, rank_players
 from greenroom.actors.flows.register import NewPlayer
 from greenroom.actors.kernel.errors import ActorCrashed, StorageUnavailable
 from greenroom.actors.player.actor import PlayerActor
-from greenroom.actors.player.messages import ReadPlayerDocument, Rename, ReplacePlayerDocument
+from greenroom.actors.player.messages import (
+    PlayerDeleted,
+    ReadPlayerDocument,
+    Rename,
+    ReplacePlayerDocument,
+)
 
 SCORE = ("score",)
 
@@ -302,7 +307,8 @@ async def test_deleted_players_and_games_are_gone(autojump_clock: trio.testing.M
         del arena.memory.players[second.player_id]
         arena.world.players.discard(second.player_id)
         assert (await rank(arena)).entries[0].player_id == first.player_id
-        arena.world.leaderboards.forget_player(arena.game.game_id, second.player_id)
+        deleted = PlayerDeleted(second.player_id, arena.game.game_id)
+        arena.world.leaderboards.durable([deleted])
         assert (await rank(arena)).total == 1
 
         await delete_game(arena.world, arena.game.game_id)

@@ -73,7 +73,8 @@ def test_every_command_of_the_issue_is_there() -> None:
             f"game {verb}"
             for verb in ("create", "list", "show", "rotate-keys", "delete", "settings")
         ),
-        *(f"player {verb}" for verb in ("list", "show")),
+        *(f"player {verb}" for verb in ("list", "show", "ban", "unban", "export", "delete")),
+        *(f"room {verb}" for verb in ("list", "show", "stop", "history")),
         *(f"db {verb}" for verb in ("migrate", "status", "url")),
         "config show",
         "tree",

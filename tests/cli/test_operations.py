@@ -16,7 +16,7 @@ from greenroom.actors.game.messages import GameNameRefused, ReadGameSettings, Re
 from greenroom.actors.game.settings import GameSettingRefused
 from greenroom.app import open_office
 from greenroom.config import Settings
-from greenroom.control import messages
+from greenroom.control import messages, player_messages
 from greenroom.control.errors import DataDirInUse, OperationRefused
 from greenroom.control.office import Office
 from greenroom.control.operations import as_url, run
@@ -215,3 +215,41 @@ async def test_two_offices_on_one_data_directory_exclude_each_other(
         with pytest.raises(DataDirInUse, match="A greenroom command"):
             async with opened(data_dir, database_url):
                 pass
+
+
+async def test_a_player_is_banned_pardoned_exported_and_deleted(
+    data_dir: Path, database_url: str
+) -> None:
+    async with opened(data_dir, database_url) as office:
+        player_id = await new_player(office, await new_game(office))
+        ban = player_messages.BanPlayer(player_id=player_id, duration="hour", reason="First")
+        await run(office, ban)
+        ban = player_messages.BanPlayer(player_id=player_id, duration="week", reason=" Second ")
+        banned = await run(office, ban)
+        assert (banned.ban.ban_reason, banned.ban.ban_duration) == ("Second", "week")
+        ban = player_messages.BanPlayer(player_id=player_id, duration="week", reason="x" * 1001)
+        with pytest.raises(OperationRefused, match="at most 1000 characters"):
+            await run(office, ban)
+        unban = player_messages.UnbanPlayer(player_id=player_id)
+        assert (await run(office, unban)).bans_removed == 1
+        assert (await run(office, unban)).bans_removed == 0
+
+        held = await run(office, player_messages.ExportPlayer(player_id=player_id))
+
+        assert held.player.player_id == player_id
+        assert {(past.ban_reason, past.ended_at is None) for past in held.bans} == {
+            ("First", False),
+            ("Second", False),
+        }
+        assert bytes(held.player_data) == b'{"gold":1}'
+        assert (held.platform, held.seat, held.lobby_id) == (None, None, None)
+        assert held.friends == []
+        text = msgspec.json.encode(held)
+        assert b"hash" not in text
+        assert b"token" not in text
+        delete = player_messages.DeletePlayer(player_id=player_id)
+        assert (await run(office, delete)).player_id == player_id
+    async with opened(data_dir, database_url) as office:
+        for operation in (delete, unban, ban, player_messages.ExportPlayer(player_id=player_id)):
+            with pytest.raises(OperationRefused, match=f"no player {player_id}|at most 1000"):
+                await run(office, operation)

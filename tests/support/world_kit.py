@@ -45,9 +45,11 @@ from greenroom.actors.plans.plan import Plan
 from greenroom.actors.player import rules as player_rules
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import (
+    Ban,
     DescribePlayer,
     LogOut,
     Player,
+    PlayerDeleted,
     PlayerRegistered,
     PlayerView,
 )
@@ -257,6 +259,8 @@ class Memory:
         elif isinstance(event, GameCreated):
             owner = self.all_owners[event.owner_id]
             self.all_games[event.game_id] = game_rules.created(event, owner.name, owner.plan)
+        elif isinstance(event, PlayerDeleted):
+            self.players.pop(event.player_id, None)
         elif (player := self.players.get(getattr(event, "player_id", 0))) is not None:
             player_rules.apply(player, event)
         elif isinstance(event, FriendshipRequested | FriendshipAccepted | FriendshipEnded):
@@ -323,6 +327,10 @@ class Memory:
         await self._read("players_by_platform_ids", None)
         players = (p for p in self.players.values() if p.game_id == game_id)
         return [copy.copy(p) for p in players if p.platform_id in platform_ids]
+
+    async def bans_of(self, player_id: int) -> list[tuple[Ban, int | None]]:
+        player = self.players.get(player_id)
+        return [] if player is None or player.ban is None else [(player.ban, None)]
 
     async def use_ticket(self, ticket_hash: bytes, now: int, expires_at: int) -> bool:
         await self._read("use_ticket", None)

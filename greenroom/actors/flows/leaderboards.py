@@ -19,7 +19,7 @@ from greenroom.actors.kernel.errors import ActorCrashed, StorageUnavailable
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.leaderboard.boards import Boards
 from greenroom.actors.leaderboard.index import Fields, Index, read_members
-from greenroom.actors.player.messages import PlayerDocumentReplaced, PlayerRegistered
+from greenroom.actors.player.messages import PlayerDeleted, PlayerDocumentReplaced, PlayerRegistered
 
 BUILD_WAIT_SECONDS_MAX = 8.0
 """How long a caller waits for an index; it is built on, and is there when he asks again."""
@@ -82,13 +82,11 @@ class Leaderboards:
             for event in events:
                 if isinstance(event, PlayerDocumentReplaced | PlayerRegistered):
                     self._boards.put(event.game_id, event.player_id, event.player_data)
+                elif isinstance(event, PlayerDeleted):
+                    self._boards.remove(event.game_id, event.player_id)
         except Exception:  # noqa: BLE001 - the committer must not suffer for it
             _log.exception("leaderboards are out of step, and will be built again")
             self._boards.clear()
-
-    def forget_player(self, game_id: int, player_id: int) -> None:
-        """Take out a player who has been deleted from the database."""
-        self._boards.remove(game_id, player_id)
 
     def forget_game(self, game_id: int) -> None:
         """Forget all of a game that has been deleted from the database."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from greenroom.actors.game.messages import Game, Owner
 from greenroom.actors.plans.plan import Plan
-from greenroom.actors.player.messages import Player
+from greenroom.actors.player.messages import Ban, Player
 from greenroom.actors.social.messages import Friend, Friendship, Pair, Tally
 
 
@@ -64,6 +64,10 @@ class Accounts(Protocol):
             platform_ids: a hundred at most, of any platform; without characters that the database
                 cannot hold (NUL, lone surrogates).
         """
+        ...
+
+    async def bans_of(self, player_id: int) -> list[tuple[Ban, int | None]]:
+        """Return all bans of a player, oldest first, each with when it was ended, if it was."""
         ...
 
     async def use_ticket(self, ticket_hash: bytes, now: int, expires_at: int) -> bool:

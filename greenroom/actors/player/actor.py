@@ -13,12 +13,15 @@ from greenroom.actors.player.messages import (
     Authenticate,
     Ban,
     BanPlayer,
+    ClosePlayer,
+    DeletePlayer,
     DescribePlayer,
     Heartbeat,
     LeaveIfStale,
     LogIn,
     LogOut,
     Player,
+    PlayerDeleted,
     PlayerDocument,
     PlayerDocumentReplaced,
     PlayerLoggedIn,
@@ -58,6 +61,7 @@ class PlayerActor(Actor[PlayerRole]):
         self._index = index
         self._clock = clock
         self._online_in: GameUsage | None = None
+        self._closed = False
 
     @property
     def is_registered(self) -> bool:
@@ -69,9 +73,9 @@ class PlayerActor(Actor[PlayerRole]):
         """Return the record.
 
         Raises:
-            PlayerNotFound: there is none yet.
+            PlayerNotFound: there is none yet, or none any more.
         """
-        if self._record is None:
+        if self._record is None or self._closed:
             raise PlayerNotFound
         return self._record
 
@@ -93,6 +97,11 @@ class PlayerActor(Actor[PlayerRole]):
             self._record = rules.registered(event)
             self._usage(event.game_id).stored(_bytes(self._record))
             self._enter(self._record)
+            return
+        if isinstance(event, PlayerDeleted):
+            self._close()
+            if self._record is not None:
+                self._usage(event.game_id).stored(-_bytes(self._record))
             return
         player = self._player
         if isinstance(event, PlayerDocumentReplaced | PlayerRenamed):
@@ -118,6 +127,14 @@ class PlayerActor(Actor[PlayerRole]):
             self._count(player.game_id)
         else:
             self._index.left(player.player_id)
+
+    def _close(self) -> None:
+        """Be found by nobody any more; the index keeps him as offline, so that he is passivated."""
+        if self._record is not None:
+            self._index.shut(self._record.token_hash)
+            self._index.left(self._record.player_id)
+        self._uncount()
+        self._closed = True
 
     def _seen(self, player: Player, now: int) -> None:
         """Take a sign of life, which `_check_online` has let pass."""
@@ -253,6 +270,19 @@ class PlayerActor(Actor[PlayerRole]):
         """Show the ban."""
         ban = self._player.ban
         return None if ban is None else ban_in_force(ban, self._clock.now())
+
+    @handles(ClosePlayer)
+    def close(self, command: ClosePlayer) -> None:
+        """Refuse everything from now on."""
+        _ = self._player  # refuses when there is none
+        self._close()
+
+    @handles(DeletePlayer)
+    def delete(self, command: DeletePlayer) -> Changed[None]:
+        """Be no more."""
+        if self._record is None:
+            raise PlayerNotFound
+        return Changed(None, PlayerDeleted(self._record.player_id, self._record.game_id))
 
     @handles(BanPlayer)
     def ban(self, command: BanPlayer) -> Changed[Ban]:

@@ -124,6 +124,13 @@ class PlayerUnbanned(Event, frozen=True):
     ended_at: int
 
 
+class PlayerDeleted(Event, frozen=True):
+    """He is no more, and neither is anything of his."""
+
+    player_id: int
+    game_id: int
+
+
 class PlayerPresenceSaved(Event, frozen=True):
     """Presence as it was lately: written in the background, never waited for."""
 
@@ -264,6 +271,14 @@ class UnbanPlayer(Command[PlayerRole, int], frozen=True):
     """End his ban; answers how many ended. Refused: PlayerNotFound if he is not of this game."""
 
     game_id: int
+
+
+class ClosePlayer(Command[PlayerRole, None], frozen=True):
+    """Refuse every further command but `DeletePlayer`; whoever has his token has nobody's."""
+
+
+class DeletePlayer(Command[PlayerRole, None], frozen=True):
+    """Be no more. Everything that befell him before must be durable: `ClosePlayer` sees to it."""
 
 
 class LeaveIfStale(Command[PlayerRole, bool], frozen=True):

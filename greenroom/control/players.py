@@ -1,0 +1,136 @@
+"""What operators do with players: ban, pardon, hand out what is held about one, delete."""
+
+from __future__ import annotations
+
+import msgspec
+
+from greenroom.actors.flows.deletion import delete_player as delete
+from greenroom.actors.flows.moderation import ban_player as ban
+from greenroom.actors.flows.moderation import unban_player as unban
+from greenroom.actors.flows.world import ID_MAX
+from greenroom.actors.kernel.errors import ActorStopped
+from greenroom.actors.player.messages import Ban, Player, PlayerNotFound
+from greenroom.actors.room.messages import DescribeRoom, ReadRoster
+from greenroom.control import player_messages as messages
+from greenroom.control.errors import OperationRefused
+from greenroom.control.messages import Player as ShownPlayer
+from greenroom.control.messages import PlayerBan
+from greenroom.control.office import Office
+from greenroom.control.times import utc_text
+
+BAN_REASON_CHARACTERS_MAX = 1000
+
+
+async def export_player(office: Office, ask: messages.ExportPlayer) -> messages.PlayerExport:
+    """Gather what the database and his room hold about one player."""
+    await office.restore_rooms()
+    record = await _record(office, ask.player_id)
+    bans = await office.world.accounts.bans_of(ask.player_id)
+    friends = await office.world.friendships.rows.friends_of(ask.player_id)
+    return messages.PlayerExport(
+        player=ShownPlayer(
+            player_id=record.player_id,
+            game_id=record.game_id,
+            player_name=record.player_name,
+            player_tag=f"#{record.player_tag}",
+            is_online=record.is_online,
+            last_login=utc_text(record.last_login),
+            last_heartbeat=utc_text(record.last_heartbeat),
+            last_logout=utc_text(record.last_logout),
+            created_at=utc_text(record.created_at),
+            updated_at=utc_text(record.updated_at),
+        ),
+        platform=record.platform,
+        platform_id=record.platform_id,
+        player_data=msgspec.Raw(record.player_data),
+        bans=[
+            messages.PastBan(**msgspec.structs.asdict(_ban(past)), ended_at=utc_text(ended_at))
+            for past, ended_at in bans
+        ],
+        friends=[
+            messages.Friend(one.player_id, one.player_name, one.relationship) for one in friends
+        ],
+        seat=await _seat(office, ask.player_id),
+        lobby_id=office.world.lobbies.index.lobby_of(ask.player_id),
+    )
+
+
+async def ban_player(office: Office, ask: messages.BanPlayer) -> messages.PlayerBanned:
+    """Ban a player; he loses his seat."""
+    reason = (ask.reason or "").strip() or None
+    if reason is not None and len(reason) > BAN_REASON_CHARACTERS_MAX:
+        raise OperationRefused(
+            f"A reason must be at most {BAN_REASON_CHARACTERS_MAX} characters: players read it."
+        )
+    await office.restore_rooms()
+    game_id = (await _record(office, ask.player_id)).game_id
+    try:
+        banned = await ban(office.world, game_id, ask.player_id, ask.duration, reason)
+    except PlayerNotFound:
+        raise _nobody(ask.player_id) from None
+    return messages.PlayerBanned(ask.player_id, _ban(banned))
+
+
+async def unban_player(office: Office, ask: messages.UnbanPlayer) -> messages.PlayerUnbanned:
+    """End a player's ban."""
+    game_id = (await _record(office, ask.player_id)).game_id
+    try:
+        removed = await unban(office.world, game_id, ask.player_id)
+    except PlayerNotFound:
+        raise _nobody(ask.player_id) from None
+    return messages.PlayerUnbanned(ask.player_id, removed)
+
+
+async def delete_player(office: Office, ask: messages.DeletePlayer) -> messages.PlayerDeleted:
+    """Delete a player with everything that is held about him."""
+    await office.restore_rooms()
+    try:
+        await delete(office.world, ask.player_id)
+    except PlayerNotFound:
+        raise _nobody(ask.player_id) from None
+    return messages.PlayerDeleted(ask.player_id)
+
+
+async def _record(office: Office, player_id: int) -> Player:
+    record = None
+    if 1 <= player_id <= ID_MAX:
+        record = await office.world.accounts.player(player_id)
+    if record is None:
+        raise _nobody(player_id)
+    return record
+
+
+async def _seat(office: Office, player_id: int) -> messages.Seat | None:
+    rooms = office.world.rooms
+    room_id = rooms.index.room_of(player_id)
+    if room_id is None:
+        return None
+    room = rooms.directory.ref(room_id)
+    try:
+        roster, listing = await room.ask(ReadRoster(player_id)), await room.ask(DescribeRoom())
+    except ActorStopped:
+        return None
+    member = next((one for one in roster if one.player_id == player_id), None)
+    if member is None:
+        return None
+    return messages.Seat(
+        room_id=room_id,
+        room_name=listing.room_name,
+        joined_at=utc_text(member.joined_at),
+        is_host=member.is_host,
+        player_data=msgspec.Raw(member.player_data),
+    )
+
+
+def _ban(ban: Ban) -> PlayerBan:
+    return PlayerBan(
+        ban_id=ban.ban_id,
+        ban_duration=ban.ban_duration,
+        ban_reason=ban.ban_reason,
+        banned_at=utc_text(ban.banned_at),
+        banned_until=utc_text(ban.banned_until),
+    )
+
+
+def _nobody(player_id: int) -> OperationRefused:
+    return OperationRefused(f"There is no player {player_id}: see greenroom player list.")
