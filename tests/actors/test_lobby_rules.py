@@ -42,6 +42,11 @@ def full(kit: LobbyKit) -> None:
     kit.join(GUEST, THIRD, join_token=TOKEN)
 
 
+def invited_to_a_full_lobby(kit: LobbyKit) -> None:
+    full(kit)
+    kit.invite(4)
+
+
 @pytest.mark.parametrize(
     ("fields", "prepare", "act", "refusal"),
     [
@@ -50,7 +55,7 @@ def full(kit: LobbyKit) -> None:
         ({}, lambda k: k.stop(HOST), lambda k: k.join(4), refusals.LobbyNotFound),
         ({"join_by_requests": True}, full, lambda k: k.join(4), refusals.NeedsApproval),
         (PASSWORD, full, lambda k: k.join(4), refusals.LobbyFull),
-        ({}, full, lambda k: k.join(4, is_invited=True), refusals.LobbyFull),
+        ({}, invited_to_a_full_lobby, lambda k: k.join(4), refusals.LobbyFull),
         (PASSWORD, None, lambda k: k.join(4), IncorrectPassword),
         (PASSWORD, None, lambda k: k.join(4, password="x", join_token="y"), IncorrectPassword),
         ({}, None, lambda k: k.request(HOST), refusals.AlreadyInLobby),
@@ -95,19 +100,19 @@ def test_what_is_refused_changes_nothing(
     assert (codec.snapshot(kit.lobby), len(kit.entries)) == (before, entries)
 
 
-@pytest.mark.parametrize(
-    "key", [{"password": "sesame"}, {"join_token": TOKEN}, {"is_invited": True}]
-)
+@pytest.mark.parametrize("key", [{"password": "sesame"}, {"join_token": TOKEN}])
 def test_what_opens_a_lobby_with_a_password(key: dict[str, Any]):
     kit = LobbyKit(**PASSWORD)
     kit.join(GUEST, **key)
     assert list(kit.lobby.members) == [HOST, GUEST]
 
 
-@pytest.mark.parametrize("key", [{"join_token": TOKEN}, {"is_invited": True}])
-def test_what_stands_for_approval(key: dict[str, Any]):
+@pytest.mark.parametrize("key", [{"join_token": TOKEN}, None])
+def test_a_token_or_an_invite_stands_for_approval_and_password(key: dict[str, Any] | None):
     kit = LobbyKit(join_by_requests=True, **PASSWORD)
-    kit.join(GUEST, **key)
+    if key is None:
+        kit.invite(GUEST)
+    kit.join(GUEST, **(key or {}))
     assert list(kit.lobby.members) == [HOST, GUEST]
 
 
@@ -127,7 +132,8 @@ def test_an_approved_requester_sits_under_his_present_name_with_his_data():
 
 def test_only_the_present_host_answers_and_a_full_lobby_keeps_its_requests():
     kit = LobbyKit(join_by_requests=True, max_players=2)
-    kit.join(GUEST, is_invited=True)
+    kit.invite(GUEST)
+    kit.join(GUEST)
     request_id = kit.request(THIRD)
     for attempt in (kit.approve, kit.reject):
         with pytest.raises(refusals.OnlyHostAnswers):
@@ -240,3 +246,15 @@ def test_a_journal_without_a_beginning_is_refused():
     entry = codec.entry(LOBBY_ID, 1, HostChanged(GUEST, NOW))
     with pytest.raises(UnreadableJournal, match="does not create the lobby"):
         codec.restore(Recovered(None, [entry]))
+
+
+def test_a_started_lobby_hands_its_invites_on_to_its_room_and_an_ended_one_drops_them():
+    kit = LobbyKit()
+    kit.invite(GUEST, THIRD)
+    invited = kit.lobby.invites.copy()
+    kit.start(HOST)
+    assert kit.lobby.invites == {}
+    again = LobbyKit()
+    again.invite(GUEST)
+    again.stop(HOST)
+    assert (list(invited), again.lobby.invites) == ([GUEST, THIRD], {})

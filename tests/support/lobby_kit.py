@@ -18,7 +18,9 @@ from greenroom.actors.lobby.messages import (
 )
 from greenroom.actors.lobby.refusals import OnlyHostStopsLobby
 from greenroom.actors.lobby.state import Lobby, LobbyLimits
+from greenroom.actors.room import invites
 from greenroom.actors.room.events import LeaveReason, NewMember, RoomCreated
+from greenroom.actors.room.invite_messages import InvitePlayer, Inviter
 
 NOW = 1_700_000_000
 LOBBY_ID = "0123456789abcdef" * 2
@@ -79,6 +81,11 @@ class LobbyKit:
                 **{"player_data": b"{}", **fields},
             )
             self.take(rules.decide_join(self.lobby, command, self.now))
+
+    def invite(self, *player_ids: int) -> None:
+        for player_id in player_ids:
+            command = InvitePlayer(f"{player_id:032x}", Inviter(HOST, "Ada", "TAG"), player_id)
+            self.take(invites.decide_invite(self.lobby.invites, command, self.now))
 
     def request(self, player_id: int, data: bytes = b"{}") -> str:
         request_id = f"{player_id:016x}{self.lobby.version:016x}"
