@@ -251,10 +251,11 @@ def test_a_journal_without_a_beginning_is_refused():
 def test_a_started_lobby_hands_its_invites_on_to_its_room_and_an_ended_one_drops_them():
     kit = LobbyKit()
     kit.invite(GUEST, THIRD)
-    invited = kit.lobby.invites.copy()
-    kit.start(HOST)
+    invited = tuple(kit.lobby.invites.values())
+    assert [invite.player_id for invite in invited] == [GUEST, THIRD]
+    assert kit.start(HOST).invites == invited
     assert kit.lobby.invites == {}
     again = LobbyKit()
     again.invite(GUEST)
     again.stop(HOST)
-    assert (list(invited), again.lobby.invites) == ([GUEST, THIRD], {})
+    assert again.lobby.invites == {}

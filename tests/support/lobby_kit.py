@@ -85,7 +85,7 @@ class LobbyKit:
     def invite(self, *player_ids: int) -> None:
         for player_id in player_ids:
             command = InvitePlayer(f"{player_id:032x}", Inviter(HOST, "Ada", "TAG"), player_id)
-            self.take(invites.decide_invite(self.lobby.invites, command, self.now))
+            self.take(*invites.decide_invite(self.lobby.invites, command, self.now))
 
     def request(self, player_id: int, data: bytes = b"{}") -> str:
         request_id = f"{player_id:016x}{self.lobby.version:016x}"
