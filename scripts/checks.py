@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 HELP = """\
-usage: scripts/test            everything CI runs (about five minutes)
+usage: scripts/test            everything CI runs (about ten minutes)
        scripts/test ARGS...    pytest alone, with these arguments
 
 Everything is: ruff format, ruff, mypy, pyright, lint-imports, the table of what shows the API's
