@@ -290,6 +290,23 @@ class _Server:
         task_status.started()
 
 
+def _room_limits(settings: Settings) -> RoomLimits:
+    return RoomLimits(
+        seat_grace_seconds=settings.seat_grace_seconds,
+        idle_seconds_max=settings.room_idle_seconds,
+        updates_max=settings.room_updates_max,
+        updates_bytes_max=settings.room_updates_bytes_max,
+    )
+
+
+def _lobby_limits(settings: Settings) -> LobbyLimits:
+    return LobbyLimits(
+        requests_max=settings.lobby_requests_max,
+        requests_bytes_max=settings.lobby_requests_bytes_max,
+        requests_of_player_max=settings.lobby_requests_of_player_max,
+    )
+
+
 class _Parts:
     """Storage, the actors on it, and the world that flows see."""
 
@@ -314,17 +331,17 @@ class _Parts:
         )
         self.games = DynamicSupervisor("game", game_loader(accounts, game_index, clock), committer)
         seats = SeatTable()
-        limits = RoomLimits(
-            seat_grace_seconds=settings.seat_grace_seconds,
-            idle_seconds_max=settings.room_idle_seconds,
-            updates_max=settings.room_updates_max,
-            updates_bytes_max=settings.room_updates_bytes_max,
+        rooms = Rooms(
+            self.storage.journal, RoomIndex(seats), clock, _room_limits(settings), self.hub
         )
-        rooms = Rooms(self.storage.journal, RoomIndex(seats), clock, limits, self.hub)
         self.rooms: DynamicSupervisor[RoomRole] = DynamicSupervisor("room", rooms.load, committer)
         rooms.directory = self.rooms
         lobbies = Lobbies(
-            rooms, LobbyIndex(seats), clock, LobbyLimits(), is_online=player_index.is_online
+            rooms,
+            LobbyIndex(seats),
+            clock,
+            _lobby_limits(settings),
+            is_online=player_index.is_online,
         )
         self.lobbies: DynamicSupervisor[LobbyRole] = DynamicSupervisor(
             "lobby", lobbies.load, committer

@@ -191,8 +191,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Updates that a room keeps; older ones are counted as missed."""
     room_updates_bytes_max: Bytes = 2 << 20
     """Bytes of the data of these updates, likewise."""
+    lobby_requests_max: Count = 100
+    """Join requests that wait in one lobby; beyond, they are refused, as for the next two."""
+    lobby_requests_bytes_max: Bytes = 1 << 20
+    """Bytes of their `player_data`, together."""
+    lobby_requests_of_player_max: Count = 10
+    """One player's that wait, in all lobbies together."""
     snapshot_seconds: Seconds = 10.0
-    """How often rooms that have changed are written whole."""
+    """How often rooms and lobbies that have changed are written whole."""
     journal_retention_hours: Hours = 24
     """How far the history of rooms reaches back, of those that have ended too."""
     commit_seconds_max: Seconds = 10.0

@@ -16,6 +16,7 @@ import click
 from greenroom import __version__
 from greenroom.cli.databases import db
 from greenroom.cli.games import game
+from greenroom.cli.lobbies import lobby
 from greenroom.cli.look import config, doctor, tree
 from greenroom.cli.output import say_json
 from greenroom.cli.owners import owner
@@ -39,7 +40,7 @@ def cli() -> None:
     """
 
 
-for _command in (serve, game, owner, player, room, db, config, tree, doctor):
+for _command in (serve, game, owner, player, room, lobby, db, config, tree, doctor):
     cli.add_command(_command)
 
 

@@ -22,7 +22,7 @@ from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
 from greenroom.actors.player import messages as player_messages
 from greenroom.actors.player.messages import DescribePlayer, PlayerView
 from greenroom.actors.player.rules import view
-from greenroom.control import messages, players, room_messages, rooms
+from greenroom.control import lobbies, messages, players, room_messages, rooms
 from greenroom.control.errors import OperationRefused
 from greenroom.control.first_game import (
     LOCAL_OWNER,
@@ -30,6 +30,7 @@ from greenroom.control.first_game import (
     keep_rotated_keys,
     local_owner,
 )
+from greenroom.control.lobby_messages import ListLobbies
 from greenroom.control.messages import PAGE_PLAYERS_MAX, Operation
 from greenroom.control.office import Office
 from greenroom.control.player_messages import (
@@ -353,6 +354,7 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[Office, Any], Awaitable[Any]]] 
     messages.DeleteGame: delete_game,
     messages.ListPlayers: list_game_players,
     messages.ShowPlayer: show_player,
+    ListLobbies: lobbies.list_lobbies,
     room_messages.ListRooms: rooms.list_rooms,
     room_messages.ShowRoom: rooms.show_room,
     room_messages.StopRoom: rooms.stop_room,

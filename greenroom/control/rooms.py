@@ -27,11 +27,9 @@ _SECRETS = ("_hash", "_token")
 async def list_rooms(office: Office, ask: messages.ListRooms) -> messages.Rooms:
     """List rooms that have not ended, most players first."""
     await office.restore_rooms()
-    rooms = office.world.rooms
-    room_ids = rooms.directory.keys()
     found = [
         messages.ListedRoom(
-            room_id=room_id,
+            room_id=listing.room_id,
             game_id=game_id,
             room_name=listing.room_name,
             current_players=listing.current_players,
@@ -39,10 +37,7 @@ async def list_rooms(office: Office, ask: messages.ListRooms) -> messages.Rooms:
             has_password=listing.has_password,
             realtime=listing.realtime,
         )
-        for room_id in room_ids
-        if (game_id := rooms.index.game_of(room_id)) is not None
-        and ask.game_id in {None, game_id}
-        and (listing := rooms.index.listing_of(room_id)) is not None
+        for game_id, listing in office.world.rooms.index.listings(ask.game_id)
     ]
     found.sort(key=lambda room: (-room.current_players, room.room_name, room.room_id))
     limit = min(max(ask.limit, 1), messages.PAGE_ROOMS_MAX)

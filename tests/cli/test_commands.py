@@ -87,6 +87,7 @@ def test_every_command_works_without_a_server_and_beside_one(
         assert run("game", "rotate-keys", number)["api_token"] != game["api_token"]
         assert run("player", "list", number)["players"] == []
         assert run("room", "list", number) == {"rooms": [], "total": 0}
+        assert run("lobby", "list", number) == {"lobbies": [], "total": 0}
         assert run("game", "settings", number, "--set", "steam_app_id=480")["steam_app_id"] == 480
         assert number in [str(listed["game_id"]) for listed in run("game", "list")["games"]]
         assert all(m["is_applied"] for m in run("db", "status")["migrations"])

@@ -130,6 +130,14 @@ class SeatIndex(Generic[Listing]):
         known = self._known.get(key)
         return None if known is None else known.listing
 
+    def listings(self, game_id: int | None = None) -> list[tuple[int, Listing]]:
+        """Return all that have not ended, of one game or of all, each with its game."""
+        return [
+            (known.game_id, known.listing)
+            for known in self._known.values()
+            if known.listing is not None and game_id in {None, known.game_id}
+        ]
+
     def note(
         self,
         key: str,

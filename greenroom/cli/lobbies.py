@@ -1,0 +1,43 @@
+"""`greenroom lobby`: looking at lobbies."""
+
+from __future__ import annotations
+
+import click
+
+from greenroom.cli.common import ID, Invocation, with_common_options
+from greenroom.cli.output import table
+
+
+@click.group()
+def lobby() -> None:
+    """Lobbies: to look at."""
+
+
+@lobby.command(name="list")
+@click.argument("game_id", type=ID, required=False)
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@with_common_options
+def list_(invocation: Invocation, game_id: int | None, limit: int) -> None:
+    """List lobbies that have not ended, oldest first; of all games without GAME_ID.
+
+    A started one is there with its room, as long as that lasts: see `greenroom room show`.
+    """
+    from greenroom.control.lobby_messages import ListLobbies
+
+    found = invocation.perform(ListLobbies(game_id=game_id, limit=limit))
+    rows = [
+        (
+            x.lobby_id,
+            x.game_id,
+            x.lobby_name,
+            f"{x.current_players}/{x.max_players}",
+            x.has_password,
+            x.join_by_requests,
+            x.room_id,
+        )
+        for x in found.lobbies
+    ]
+    text = table(("id", "game", "name", "players", "password", "by request", "room"), rows)
+    if found.total > len(rows):
+        text += f"\n{len(rows)} of {found.total} lobbies: --limit shows more."
+    invocation.show(found, text)
