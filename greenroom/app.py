@@ -41,6 +41,7 @@ from greenroom.actors.flows.keeper import Keeper
 from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.platform import Platforms
 from greenroom.actors.flows.seats import Lobbies, Rooms, Seats
+from greenroom.actors.flows.studio import StudioService
 from greenroom.actors.flows.sweep import restore_online, sweep_for_ever
 from greenroom.actors.flows.usage import UsageKeeper
 from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
@@ -58,7 +59,10 @@ from greenroom.actors.room.seating import SeatTable
 from greenroom.actors.room.state import RoomLimits
 from greenroom.actors.social.messages import FriendLimits, FriendshipRole
 from greenroom.actors.text import moderation
-from greenroom.config import Settings
+from greenroom.behaviour.errors import BehaviourBug
+from greenroom.behaviour.registry import Registry
+from greenroom.behaviour.watchdog import Watchdog
+from greenroom.config import ConfigError, Settings
 from greenroom.control import socket as control_socket
 from greenroom.control.datadir import Purpose, hold_data_dir
 from greenroom.control.first_game import ensure_first_game, first_game_file
@@ -103,10 +107,16 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
     """
     gc.disable()
     moderation.prepare()
-    with hold_data_dir(settings.data_dir, "server"), no_ready_file_left(settings.ready_file):
+    watchdog = Watchdog(settings.hook_seconds_max)
+    studio = StudioService(_registry(settings), watchdog.watch, settings.job_seconds_max)
+    with (
+        hold_data_dir(settings.data_dir, "server"),
+        no_ready_file_left(settings.ready_file),
+        watchdog,
+    ):
         async with trio.open_nursery() as nursery:
             await nursery.start(_watch_signals, nursery.cancel_scope)
-            server = _Server(settings, Fronts(settings))
+            server = _Server(settings, Fronts(settings), studio)
             await nursery.start(_Root(settings, server).run)
             announce(server.ready())
             gc.freeze()
@@ -125,10 +135,22 @@ async def open_office(settings: Settings, purpose: Purpose = "command") -> Async
     """
     with hold_data_dir(settings.data_dir, purpose):
         async with trio.open_nursery() as nursery:
-            server = _Server(settings, None)
+            server = _Server(settings, None, StudioService(_registry(settings)))
             await nursery.start(_Root(settings, server).run)
             yield server.office()
             nursery.cancel_scope.cancel()
+
+
+def _registry(settings: Settings) -> Registry:
+    """Load the behaviours that the settings name.
+
+    Raises:
+        ConfigError: one cannot be loaded.
+    """
+    try:
+        return Registry(settings.behaviours, settings.behaviours_dir)
+    except BehaviourBug as bug:
+        raise ConfigError(f"behaviours: {bug}") from bug
 
 
 async def _watch_signals(
@@ -195,18 +217,20 @@ class _Postgres:
 class _Server:
     """Everything above the database, as one service that is built anew at every start."""
 
-    def __init__(self, settings: Settings, fronts: Fronts | None) -> None:
+    def __init__(self, settings: Settings, fronts: Fronts | None, studio: StudioService) -> None:
         self.conninfo = settings.database_url or ""
         self.root: Callable[[], TreeNode] = lambda: TreeNode("greenroom", "stopped")
         self._settings = settings
         self._fronts = fronts
+        self._studio = studio
         self._parts: _Parts | None = None
         self._supervisor: Supervisor | None = None
         self._first_game: FirstGame | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Build the parts and supervise them."""
-        parts = self._parts = _Parts(self._settings, self.conninfo)
+        parts = self._parts = _Parts(self._settings, self.conninfo, self._studio)
+        self._studio.world = parts.world
         supervisor = Supervisor(
             "server",
             self._children(parts),
@@ -274,6 +298,7 @@ class _Server:
             ChildSpec("friendships", parts.friendships),
             ChildSpec("leaderboards", parts.world.leaderboards),
             ChildSpec("steam", parts.steam),
+            ChildSpec("studio", _Task(self._studio.run_service)),
             ChildSpec("keeper", Keeper(parts.world), shutdown_seconds=stop_seconds),
             ChildSpec("journal cutter", JournalCutter(parts.world)),
             ChildSpec("presence", _Task(parts.keep_presence)),
@@ -310,7 +335,7 @@ def _lobby_limits(settings: Settings) -> LobbyLimits:
 class _Parts:
     """Storage, the actors on it, and the world that flows see."""
 
-    def __init__(self, settings: Settings, conninfo: str) -> None:
+    def __init__(self, settings: Settings, conninfo: str, studio: StudioService) -> None:
         clock = SystemClock()
         self.storage = Storage(
             conninfo,
@@ -332,7 +357,7 @@ class _Parts:
         self.games = DynamicSupervisor("game", game_loader(accounts, game_index, clock), committer)
         seats = SeatTable()
         rooms = Rooms(
-            self.storage.journal, RoomIndex(seats), clock, _room_limits(settings), self.hub
+            self.storage.journal, RoomIndex(seats), clock, _room_limits(settings), self.hub, studio
         )
         self.rooms: DynamicSupervisor[RoomRole] = DynamicSupervisor("room", rooms.load, committer)
         rooms.directory = self.rooms

@@ -70,6 +70,12 @@ PlatformUrl = Annotated[
 Networks = Annotated[
     list[str], Meta(description="addresses or networks such as 10.0.0.0/8, separated by commas")
 ]
+BehaviourEntries = Annotated[
+    list[str],
+    Meta(description="[GAME][/TYPE]=package.module:Class entries, separated by commas"),
+]
+LISTS = ("behaviours", "trusted_proxies")
+"""Settings that are lists; in text, commas separate their entries."""
 
 
 class ConfigError(Exception):
@@ -174,6 +180,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What may wait for a client that does not read; beyond it his connection is closed."""
     realtime_inactive_seconds_max: Seconds = 60.0
     """Without a message for so long, a connection is closed."""
+
+    behaviours: BehaviourEntries = msgspec.field(default_factory=list)
+    """What studios have written for rooms; see docs/behaviours.md."""
+    behaviours_dir: Path | None = None
+    """Where their modules are looked for first."""
+    hook_seconds_max: Seconds = 0.5
+    """A hook of a behaviour that runs longer is interrupted."""
+    job_seconds_max: Seconds = 30.0
+    """How long a behaviour's job outside its room's turn may take."""
 
     stale_seconds: Seconds = 120.0
     """A player who gave no sign of life for so long is offline."""
@@ -385,7 +400,7 @@ def _unknown(what: str, name: str, known: list[str]) -> str:
 def _decode(name: str, value: _Value) -> Any:
     raw = value.raw
     annotation = FIELDS[name].type
-    if name == "trusted_proxies" and value.is_text:
+    if name in LISTS and value.is_text:
         raw = [part.strip() for part in str(raw).split(",") if part.strip()]
     try:
         decoded = msgspec.convert(

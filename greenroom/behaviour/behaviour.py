@@ -171,6 +171,10 @@ class RoomBehaviour(Generic[State]):
     def on_message(self, room: Room[State], by: Member, message: Message) -> Verdict:
         """Settle a realtime message, or a packet, that no `@message` handles.
 
+        Messages are many, and the state is not written down with each: refuse before you change
+        anything, for here what was changed stays. After a crash the room goes back by up to a
+        second.
+
         Raises:
             Refused: it was not sent; the sender gets an error frame.
         """

@@ -15,6 +15,13 @@ class Effect(msgspec.Struct, frozen=True):
     """Something to be done after the hook."""
 
 
+class Order(Effect, frozen=True, tag=True):
+    """What is written down with the room before it is done, so that it is done after a crash, too.
+
+    It is carried out in a turn of its own, right after the hook's.
+    """
+
+
 class Push(Effect, frozen=True):
     """A message to members, at once.
 
@@ -46,7 +53,7 @@ class StopTimer(Effect, frozen=True):
     name: str
 
 
-class FinishAction(Effect, frozen=True):
+class FinishAction(Order, frozen=True):
     """The result of an action that waits for its target."""
 
     action_id: str
@@ -54,23 +61,31 @@ class FinishAction(Effect, frozen=True):
     response_data: bytes | None
 
 
-class Kick(Effect, frozen=True):
+class Kick(Order, frozen=True):
     """A member put out."""
 
     player_id: int
 
 
-class SetHost(Effect, frozen=True):
+class SetHost(Order, frozen=True):
     """Another host."""
 
     player_id: int
 
 
-class Stop(Effect, frozen=True):
+class Stop(Order, frozen=True):
     """The end of the room."""
 
 
-class UpdatePlayer(Effect, frozen=True):
+class Deliver(Order, frozen=True):
+    """A reliable message for members who have no connection: stored until they poll it."""
+
+    command: str
+    data: bytes
+    player_ids: tuple[int, ...]
+
+
+class UpdatePlayer(Order, frozen=True):
     """Fields of a member's player document, set durably by the server."""
 
     player_id: int
@@ -84,6 +99,9 @@ class Run(Effect, frozen=True):
     job: Callable[[], Awaitable[Any]]
     on_done: Callable[[Any, Any], None]
     """Called as a hook with the room and the result, or with a `JobFailed`."""
+
+
+RoomOrder = FinishAction | Kick | SetHost | Stop | Deliver | UpdatePlayer
 
 
 class JobFailed(msgspec.Struct, frozen=True):

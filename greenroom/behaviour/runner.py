@@ -108,17 +108,19 @@ class Runner(Generic[State]):
 
     # Turns.
 
-    def begin(self, now: float) -> None:
+    def begin(self, now: float, *, remember: bool = True) -> None:
         """Begin a turn.
 
         Args:
             now: Unix seconds.
+            remember: whether to be able to go back to just this state. Without it `abandon` goes
+                back to the last that was written down or remembered, and a turn is cheaper.
 
         Raises:
             BehaviourBug: an earlier tick left a state that cannot be written down.
         """
         self.room.now = now
-        if self._is_stale:
+        if remember and self._is_stale:
             self._kept = self._keep()
             self._is_stale = False
         self.take_effects()
@@ -139,6 +141,10 @@ class Runner(Generic[State]):
         self._desk.next_hook()
         with _guard(name, self.room.room_id), self._watch(name):
             return function(self.room, *arguments)
+
+    def remember(self) -> bytes:
+        """Return everything as bytes, to compare with."""
+        return self._keep()
 
     def take_effects(self) -> list[Effect]:
         """Return what the hooks asked for since this was last called."""

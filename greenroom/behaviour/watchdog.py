@@ -13,6 +13,7 @@ import threading
 import time
 from contextlib import AbstractContextManager
 from types import FrameType
+from typing import Self
 
 from greenroom.behaviour.errors import HookTooSlow
 
@@ -32,7 +33,7 @@ class Watchdog:
     """
 
     def __init__(self, hook_seconds_max: float) -> None:
-        """Prepare; hooks are not watched before `open`.
+        """Prepare; hooks are not watched before it is entered.
 
         Args:
             hook_seconds_max: how long a hook may run. It is interrupted after one to two times
@@ -44,14 +45,15 @@ class Watchdog:
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def open(self) -> None:
+    def __enter__(self) -> Self:
         """Begin to watch; must be called in the main thread."""
         signal.signal(signal.SIGALRM, self._on_signal)
         self._closed.clear()
         self._thread = threading.Thread(target=self._look, name="hook watchdog", daemon=True)
         self._thread.start()
+        return self
 
-    def close(self) -> None:
+    def __exit__(self, *_exception: object) -> None:
         """Stop watching; must be called in the main thread."""
         self._closed.set()
         if self._thread is not None:

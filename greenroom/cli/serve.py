@@ -38,6 +38,14 @@ DESCRIPTORS_BESIDE_CONNECTIONS = 256
     metavar="FILE",
     help="Gets one line of JSON with the addresses once the server answers; removed on stop.",
 )
+@click.option(
+    "--behaviours",
+    metavar="[GAME][/TYPE]=PACKAGE.MODULE:CLASS,…",
+    help="What rooms do, written in Python; by default they do what the API says.",
+)
+@click.option(
+    "--behaviours-dir", metavar="DIR", help="Where the modules of behaviours are looked for first."
+)
 @with_common_options
 def serve(invocation: Invocation, /, **flags: str | None) -> None:
     """Run the server, with an embedded Postgres unless another is given.

@@ -21,6 +21,7 @@ from greenroom.actors.kernel.errors import (
 )
 from greenroom.actors.plans.refusals import TooManyPlayersOnline
 from greenroom.actors.player.messages import Ban, PlayerIsBanned
+from greenroom.actors.room.director import BehaviourFailed
 from greenroom.http.fields import timestamp
 from greenroom.http.request import Answer
 
@@ -129,6 +130,8 @@ def answer_of(error: Exception, where: str) -> Answer:
             return too_many_requests(error.retry_seconds, str(error))
         case TooManyPlayersOnline():
             return too_many_requests(PLAN_RETRY_SECONDS, str(error))
+        case BehaviourFailed():
+            return internal_server_error()
         case Refused():
             return error_answer(status_of(type(error)), str(error))
         case MailboxFull():

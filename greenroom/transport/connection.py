@@ -20,6 +20,7 @@ from greenroom.actors.flows.realtime import Admission
 from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorUnavailable, Refused
 from greenroom.actors.room.channel import SendMessage
+from greenroom.actors.room.director import RefusedByBehaviour
 from greenroom.actors.room.ports import Happened
 from greenroom.actors.room.refusals import TokenInvalidated, TokenUnknown
 from greenroom.sender import Sender
@@ -33,6 +34,7 @@ from greenroom.transport.messages import (
     Send,
     encode,
     encode_connected,
+    encode_error,
     encode_heartbeat_ack,
     read,
 )
@@ -367,6 +369,7 @@ class Connection:
             member.room_id, context.options.room_messages_per_second
         )
         self._greet(member, replay)
+        realtime.note_connection(member, is_connected=True)
 
     def _greet(self, member: Admission, replay: Replay | None) -> None:
         """Say who is connected, then what he missed."""
@@ -425,6 +428,8 @@ class Connection:
                 member.room.post(command)
             elif wanted is not None:
                 self.put(encode_heartbeat_ack(time.time()))
+        except RefusedByBehaviour as refused:
+            self.put(encode_error(str(refused)))
         except (Malformed, Refused, ActorUnavailable):
             self.put(MALFORMED)
 
@@ -467,8 +472,10 @@ class Connection:
     def _leave(self) -> None:
         """Take the connection from its room; the seat stays."""
         member, self._member = self._member, None
-        if member is not None:
-            self._context.hub.detach(member.room_id, member.player_id, self)
+        if member is None:
+            return
+        if self._context.hub.detach(member.room_id, member.player_id, self):
+            realtime.note_connection(member, is_connected=False)
 
     def _abort(self) -> None:
         """Give the peer up: what waits for it is thrown away, its task ends."""

@@ -128,14 +128,20 @@ class Hub:
         roster.connected.add(player_id)
         return replay
 
-    def detach(self, room_id: str, player_id: int, link: Link) -> None:
-        """Take note that a connection is gone; his place is kept. Of another's, nothing."""
+    def detach(self, room_id: str, player_id: int, link: Link) -> bool:
+        """Take note that a connection is gone; his place is kept. Of another's, nothing.
+
+        Returns:
+            Whether it was his.
+        """
         roster = self._rosters.get(room_id)
         if roster is not None:
             place = roster.places.get(player_id)
             if place is not None and place.link is link:
                 place.link = None
                 roster.connected.discard(player_id)
+                return True
+        return False
 
     def allowance(self, room_id: str, per_second: float) -> Allowance:
         """Return what limits the messages of all members of a room who are connected.

@@ -266,6 +266,9 @@ class Noon:
     def now(self) -> int:
         return START // DAY_SECONDS * DAY_SECONDS + DAY_SECONDS // 2
 
+    def time(self) -> float:
+        return float(self.now())
+
     def monotonic(self) -> float:
         return trio.current_time()
 

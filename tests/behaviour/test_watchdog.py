@@ -24,10 +24,8 @@ class Looping(RoomBehaviour[dict[str, int]]):
 
 @pytest.fixture
 def watchdog() -> Iterator[Watchdog]:
-    watchdog = Watchdog(0.02)
-    watchdog.open()
-    yield watchdog
-    watchdog.close()
+    with Watchdog(0.02) as watchdog:
+        yield watchdog
 
 
 def test_a_loop_is_interrupted_with_its_stack_and_undone(watchdog: Watchdog):

@@ -103,6 +103,11 @@ class ServerProcess:
         self._process.kill()
         self._process.wait(STOP_SECONDS_MAX)
 
+    def wait(self) -> int:
+        """Wait for its end; return its exit status."""
+        assert self._process is not None
+        return self._process.wait(START_SECONDS_MAX)
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Tell it to stop; return its exit status."""
         assert self._process is not None

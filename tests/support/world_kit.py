@@ -22,6 +22,7 @@ from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.platform import Platforms, Provider
 from greenroom.actors.flows.register import NewPlayer, register_player
 from greenroom.actors.flows.seats import Lobbies, Rooms, Seats
+from greenroom.actors.flows.studio import StudioService
 from greenroom.actors.flows.sweep import sweep
 from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
 from greenroom.actors.game import rules as game_rules
@@ -68,6 +69,7 @@ from greenroom.actors.social.messages import (
     Pair,
     Tally,
 )
+from greenroom.behaviour.registry import Registry
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
 
 Record = TypeVar("Record", Player, Game)
@@ -80,7 +82,10 @@ class TestClock:
     """Both clocks follow trio's, so that autojump moves them."""
 
     def now(self) -> int:
-        return START + int(trio.current_time() - self._began)
+        return int(self.time())
+
+    def time(self) -> float:
+        return START + trio.current_time() - self._began
 
     def monotonic(self) -> float:
         return trio.current_time()
@@ -400,6 +405,7 @@ async def open_world(
     bounds: Bounds | None = None,
     connections: Connections | None = None,
     *,
+    studio: StudioService | None = None,
     providers: Sequence[Provider] = (),
     limits: FriendLimits | None = None,
 ) -> AsyncGenerator[World]:
@@ -414,7 +420,12 @@ async def open_world(
     memory.observers.append(leaderboards.durable)
     seats = SeatTable()
     rooms = Rooms(
-        memory.journals, RoomIndex(seats), clock, RoomLimits(), connections or NoConnections()
+        memory.journals,
+        RoomIndex(seats),
+        clock,
+        RoomLimits(),
+        connections or NoConnections(),
+        studio or StudioService(Registry()),
     )
     room_actors = DynamicSupervisor("room", rooms.load, memory, bounds)
     rooms.directory = room_actors

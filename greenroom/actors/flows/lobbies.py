@@ -314,8 +314,9 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
 
     Cancellation: it has not started; once it has, the result is returned.
     """
-    command = StartLobby(player_id, os.urandom(16).hex(), os.urandom(8).hex())
     try:
+        behaviour = _behaviour_of(world, player_id)
+        command = StartLobby(player_id, os.urandom(16).hex(), os.urandom(8).hex(), behaviour)
         start = await _ask_open(world, player_id, command, NotInLobby)
     except LobbyHasStarted as started:
         raise await _too_late(world, player_id, OnlyHostStarts, type(started)) from None
@@ -323,6 +324,17 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
     # Whoever was quicker has had the room loaded from its journal, and the one there stays.
     world.rooms.directory.adopt(room.room_id, world.rooms.actor(created(room)))
     return room
+
+
+def _behaviour_of(world: World, player_id: int) -> str | None:
+    """Return the name of what a studio has written for the room that his lobby becomes."""
+    index = world.lobbies.index
+    lobby_id = index.lobby_of(player_id)
+    game_id = None if lobby_id is None else index.game_of(lobby_id)
+    listing = None if lobby_id is None else index.listing_of(lobby_id)
+    if game_id is None or listing is None:
+        return None
+    return world.rooms.studio.choose(game_id, listing.rules)
 
 
 async def end_lobbies_of(world: World, game_id: int) -> None:

@@ -27,6 +27,7 @@ from greenroom.actors.player.messages import (
 )
 from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.room.channel import AdmitToken, IssueToken, TokenHolder
+from greenroom.actors.room.direction import NoteConnection
 from greenroom.actors.room.messages import RoomRole
 from greenroom.actors.room.refusals import NotRealtime, TokenInvalidated, TokenUnknown
 
@@ -50,6 +51,14 @@ class Admission(msgspec.Struct, frozen=True):
     room_id: str
     player_id: int
     player_name: str
+
+
+def note_connection(member: Admission, *, is_connected: bool) -> None:
+    """Tell a room that a member is connected, or is not any more; it may be gone."""
+    try:
+        member.room.tell(NoteConnection(member.player_id, is_connected))
+    except ActorUnavailable:
+        return
 
 
 async def mint_token(world: World, player_id: int, player_token_hash: bytes) -> MintedToken:

@@ -85,6 +85,7 @@ async def create_room(
         record = await player.ask(DescribePlayer())
         now = world.clock.now()
         room_id = os.urandom(16).hex()
+        behaviour = rooms.studio.choose(game.key, wanted.rules)
         command = CreateRoom(
             room_id=room_id,
             game_id=game.key,
@@ -98,8 +99,9 @@ async def create_room(
             rules=wanted.rules,
             host_id=player.key,
             members=(NewMember(player.key, record.player_name, wanted.player_data, now),),
+            behaviour=behaviour,
         )
-        actor = rooms.actor(None)
+        actor = rooms.actor(None, behaviour)
         room = rooms.directory.adopt(room_id, actor)
         try:
             return await room.ask(command)

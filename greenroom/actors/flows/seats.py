@@ -25,11 +25,13 @@ from greenroom.actors.lobby.messages import LobbyRole
 from greenroom.actors.lobby.state import Lobby, LobbyLimits
 from greenroom.actors.room import codec as room_codec
 from greenroom.actors.room.actor import RoomActor
+from greenroom.actors.room.directed import DirectedRoomActor
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import RoomRole
 from greenroom.actors.room.ports import Connections
 from greenroom.actors.room.seating import SeatKind
 from greenroom.actors.room.state import Room, RoomLimits
+from greenroom.actors.room.studio import Studio
 from greenroom.actors.room.tokens import TOKEN_SECONDS
 
 
@@ -39,17 +41,19 @@ class Rooms(Journalled[RoomRole, Room]):
     kind = room_codec.KIND
     linger_seconds = TOKEN_SECONDS
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - the ports and bounds that all rooms are given
         self,
         journals: Journals,
         index: RoomIndex,
         clock: Clock,
         limits: RoomLimits,
         connections: Connections,
+        studio: Studio,
     ) -> None:
         """Begin without rooms; `directory` must be set before any is reached."""
         super().__init__(journals, index)
         self.connections = connections
+        self.studio = studio
         self.index = index
         self.limits = limits
         self._clock = clock
@@ -58,9 +62,17 @@ class Rooms(Journalled[RoomRole, Room]):
         """Return a room as it was stored."""
         return room_codec.restore(recovered)
 
-    def actor(self, state: Room | None) -> RoomActor:
-        """Return an actor for a room, or for one that is still to be created."""
-        return RoomActor(state, self.index, self._clock, self.limits, self.connections)
+    def actor(self, state: Room | None, behaviour: str | None = None) -> RoomActor:
+        """Return an actor for a room, or for one that is still to be created.
+
+        Args:
+            state: the room, if there is one.
+            behaviour: the name of what a studio has written for a room that is to be created.
+        """
+        around = (self.index, self._clock, self.limits, self.connections)
+        if (behaviour if state is None else state.behaviour) is None:
+            return RoomActor(state, *around)
+        return DirectedRoomActor(state, *around, self.studio)
 
     async def load(self, key: str) -> RoomActor | None:
         """Bring a room back from its journal; None for one that has ended or never was.

@@ -69,6 +69,12 @@ class Actor(Generic[Role]):
     def on_start(self) -> None:
         """Run when the actor has come up (loaded, adopted or restarted), before any command."""
 
+    def on_refused(self) -> None:
+        """Run when the events of a turn are not applied, because the database is away.
+
+        What else its handler did is to be undone here.
+        """
+
     def on_stop(self) -> None:
         """Run when the actor leaves memory: passivated, stopped, or thrown away by a crash."""
 

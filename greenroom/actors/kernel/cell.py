@@ -311,6 +311,7 @@ class Cell(Generic[Role]):
         if events:
             durability = self._host.durability
             if not durability.is_open:
+                actor.on_refused()
                 raise StorageUnavailable("the database is away")
             for event in events:
                 actor.apply(event)

@@ -15,6 +15,10 @@ class Clock(Protocol):
         """Return whole seconds since the Unix epoch, UTC."""
         ...
 
+    def time(self) -> float:
+        """Return seconds since the Unix epoch, UTC, with their fraction."""
+        ...
+
     def monotonic(self) -> float:
         """Return seconds that never jump, for measuring how long ago something was."""
         ...
@@ -26,6 +30,10 @@ class SystemClock:
     def now(self) -> int:
         """Return whole seconds since the Unix epoch, UTC."""
         return int(time.time())
+
+    def time(self) -> float:
+        """Return seconds since the Unix epoch."""
+        return time.time()
 
     def monotonic(self) -> float:
         """Return trio's current time in seconds."""

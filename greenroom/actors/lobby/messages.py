@@ -227,6 +227,8 @@ class StartLobby(Command[LobbyRole, LobbyStart], frozen=True):
     player_id: int
     room_id: str
     join_token: str
+    behaviour: str | None = None
+    """The name of what a studio has written for the room."""
 
 
 class RenameLobbyMember(Command[LobbyRole, None], frozen=True):

@@ -343,6 +343,7 @@ def decide_start(
         members=tuple(lobby.members[player_id] for player_id in moved),
         lobby_id=lobby.lobby_id,
         invites=tuple(lobby.invites.values()),
+        behaviour=command.behaviour,
     )
     return tuple(events), room_rules.decide_create(create, now)
 

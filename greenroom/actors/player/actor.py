@@ -20,6 +20,7 @@ from greenroom.actors.player.messages import (
     LeaveIfStale,
     LogIn,
     LogOut,
+    MergePlayerDocument,
     Player,
     PlayerDeleted,
     PlayerDocument,
@@ -258,6 +259,14 @@ class PlayerActor(Actor[PlayerRole]):
         more_bytes = len(command.player_data) - len(player.player_data)
         self._usage(player.game_id).check_storage(more_bytes)
         event = PlayerDocumentReplaced(player.player_id, player.game_id, command.player_data, now)
+        return Changed(now, event)
+
+    @handles(MergePlayerDocument)
+    def merge_document(self, command: MergePlayerDocument) -> Changed[int]:
+        """Set some fields of the document."""
+        player, now = self._player, self._clock.now()
+        merged = rules.merged(player.player_data, command.fields)
+        event = PlayerDocumentReplaced(player.player_id, player.game_id, merged, now)
         return Changed(now, event)
 
     @handles(DescribePlayer)

@@ -250,6 +250,15 @@ class ReplacePlayerDocument(Command[PlayerRole, int], frozen=True):
     player_data: bytes
 
 
+class MergePlayerDocument(Command[PlayerRole, int], frozen=True):
+    """Set some top-level fields of the document, each a JSON value; answers `updated_at`.
+
+    Refused: DocumentTooLarge.
+    """
+
+    fields: dict[str, bytes]
+
+
 class DescribePlayer(Command[PlayerRole, PlayerView], frozen=True):
     """Read the record."""
 
@@ -292,6 +301,12 @@ class SavePresence(Command[PlayerRole, None], frozen=True):
 
 
 # Refusals. The texts are matched whole by clients.
+
+
+class DocumentTooLarge(Refused):
+    """A room wants to write more into a player's document than that can hold."""
+
+    text = "The player document is too large"
 
 
 class PlayerNotFound(NotFound):

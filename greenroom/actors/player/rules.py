@@ -22,12 +22,16 @@ follows the signs of life that `check_token` lets pass; those are no events (`se
 from __future__ import annotations
 
 import hmac
+from typing import Final
+
+import msgspec
 
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.bans import ban_in_force, ban_text, banned_until
 from greenroom.actors.player.messages import (
     Ban,
     BanPlayer,
+    DocumentTooLarge,
     InvalidPlayerToken,
     Player,
     PlayerBanned,
@@ -45,6 +49,11 @@ from greenroom.actors.player.messages import (
     PlayerView,
     RegisterPlayer,
 )
+
+MERGED_BYTES_MAX: Final = 1 << 20
+"""A document that grows beyond it by results of rooms keeps what it had."""
+
+_parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def check_token(player: Player, game_id: int, token_hash: bytes, now: int) -> None:
@@ -197,6 +206,20 @@ def ban_of(event: PlayerBanned) -> Ban:
         banned_at=event.banned_at,
         banned_until=event.banned_until,
     )
+
+
+def merged(document: bytes, fields: dict[str, bytes]) -> bytes:
+    """Return a document with some top-level fields set, the others as they were sent.
+
+    Raises:
+        DocumentTooLarge: it would be.
+    """
+    parts = _parts(document)
+    parts.update((name, msgspec.Raw(value)) for name, value in fields.items())
+    whole = msgspec.json.encode(parts)
+    if len(whole) > MERGED_BYTES_MAX:
+        raise DocumentTooLarge
+    return whole
 
 
 def registered(event: PlayerRegistered) -> Player:

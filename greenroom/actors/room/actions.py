@@ -54,7 +54,7 @@ def decide_send(room: Room, command: SendActions, now: int) -> tuple[tuple[Actio
         or _pending_bytes(room) + request_bytes > PENDING_BYTES_MAX
     ):
         raise TooManyActions
-    ids = tuple(_action_id(command.seed, index) for index in range(len(target_ids)))
+    ids = tuple(action_id(command.seed, index) for index in range(len(target_ids)))
     event = ActionsSent(
         command.player_id,
         command.action_type,
@@ -168,5 +168,6 @@ def _pending_bytes(room: Room) -> int:
     return sum(len(action.request_data) for action in room.actions.values())
 
 
-def _action_id(seed: bytes, index: int) -> str:
+def action_id(seed: bytes, index: int) -> str:
+    """Return the id of one of the actions that are sent together."""
     return hashlib.blake2b(seed + bytes((index,)), digest_size=16).hexdigest()

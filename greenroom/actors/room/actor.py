@@ -29,6 +29,7 @@ from greenroom.actors.room.channel import (
     SendMessage,
     TokenHolder,
 )
+from greenroom.actors.room.direction import NoteConnection
 from greenroom.actors.room.events import (
     ActionProcessed,
     ActionsSent,
@@ -114,6 +115,11 @@ class RoomActor(Actor[RoomRole]):
         self._connections = connections
         self._clock = clock
         self._limits = limits
+
+    @property
+    def state(self) -> Room | None:
+        """Return the state, to look at; None before the room was created."""
+        return self._state
 
     @property
     def is_created(self) -> bool:
@@ -383,6 +389,10 @@ class RoomActor(Actor[RoomRole]):
         """Take an invited player's answer."""
         event = invites.decide_answer(self._room.invites, command, self._clock.now())
         return self._changed(None, (event,))
+
+    @handles(NoteConnection)
+    def note_connection(self, command: NoteConnection) -> Changed[None] | None:
+        """Make nothing of it: who is connected is the connections' business here."""
 
     # Presence.
 

@@ -12,6 +12,7 @@ import msgspec
 
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.room.invites import Invite, InviteAnswered, Invited, InviteDropped
+from greenroom.behaviour.effects import RoomOrder
 
 LeaveReason = Literal["left", "kicked", "stale", "banned"]
 EndReason = Literal["stopped", "host_left", "idle", "game_deleted"]
@@ -50,6 +51,8 @@ class RoomCreated(Event, frozen=True, kw_only=True):
     at: int
     lobby_id: str | None = None
     invites: tuple[Invite, ...] = ()
+    behaviour: str | None = None
+    """The name of what a studio has written for it."""
 
 
 class MemberJoined(Event, frozen=True):
@@ -160,6 +163,24 @@ class RealtimeTokenIssued(Event, frozen=True):
     at: int
 
 
+class BehaviourChanged(Event, frozen=True):
+    """A hook has changed the studio's part, or ordered something.
+
+    `kept` is what `behaviour/kept.py` writes; None where only orders came.
+    """
+
+    kept: bytes | None
+    orders: tuple[RoomOrder, ...]
+    at: int
+
+
+class OrderDone(Event, frozen=True):
+    """An order was carried out, or came to nothing."""
+
+    number: int
+    at: int
+
+
 class RoomEnded(Event, frozen=True):
     """The room is over for everybody."""
 
@@ -180,6 +201,8 @@ RoomEvent = (
     | ActionProcessed
     | UpdatesSent
     | RealtimeTokenIssued
+    | BehaviourChanged
+    | OrderDone
     | RoomEnded
     | Invited
     | InviteAnswered

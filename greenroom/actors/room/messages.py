@@ -168,6 +168,8 @@ class CreateRoom(Command[RoomRole, RoomOpened], frozen=True, kw_only=True):
     members: tuple[NewMember, ...]
     lobby_id: str | None = None
     invites: tuple[Invite, ...] = ()
+    behaviour: str | None = None
+    """The name of what a studio has written for it."""
 
 
 class JoinRoom(Command[RoomRole, bool], frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ from greenroom.actors.room import actions, invites, presence, tokens, updates
 from greenroom.actors.room.events import (
     ActionProcessed,
     ActionsSent,
+    BehaviourChanged,
     EndReason,
     HostChanged,
     MemberCameBack,
@@ -37,6 +38,7 @@ from greenroom.actors.room.events import (
     MemberLeft,
     MemberRenamed,
     MemberWentOffline,
+    OrderDone,
     RealtimeTokenIssued,
     RoomCreated,
     RoomEnded,
@@ -65,6 +67,7 @@ from greenroom.actors.room.refusals import (
     RoomInactive,
 )
 from greenroom.actors.room.state import Member, Room
+from greenroom.behaviour.effects import UpdatePlayer
 
 
 def require_member(room: Room, player_id: int, refusal: type[Refused]) -> Member:
@@ -115,6 +118,7 @@ def decide_create(command: CreateRoom, now: int) -> RoomCreated:
         at=now,
         lobby_id=command.lobby_id,
         invites=command.invites,
+        behaviour=command.behaviour,
     )
 
 
@@ -236,6 +240,7 @@ def created(event: RoomCreated) -> Room:
         can_leave=event.can_leave,
         realtime=event.realtime,
         rules=event.rules,
+        behaviour=event.behaviour,
         host_id=event.host_id,
         created_at=event.at,
         last_activity=event.at,
@@ -290,6 +295,10 @@ def apply(room: Room, event: RoomEvent) -> None:
             invites.apply(room.invites, event)
         case RoomPasswordSet():
             room.password_hash = event.password_hash
+        case BehaviourChanged():
+            _take_studio(room, event)
+        case OrderDone():
+            room.orders.pop(event.number, None)
         case RoomEnded():
             _end(room, event)
         case _:
@@ -315,4 +324,13 @@ def _end(room: Room, event: RoomEnded) -> None:
     room.invites = {}
     room.actions = {}
     room.results = []
+    room.orders = {n: o for n, o in room.orders.items() if isinstance(o, UpdatePlayer)}
     updates.forget_all(room)
+
+
+def _take_studio(room: Room, event: BehaviourChanged) -> None:
+    if event.kept is not None:
+        room.kept = event.kept
+    for order in event.orders:
+        room.last_order += 1
+        room.orders[room.last_order] = order

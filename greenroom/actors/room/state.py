@@ -6,6 +6,7 @@ import msgspec
 
 from greenroom.actors.room.events import ActionStatus, Delivery, UpdatesSent
 from greenroom.actors.room.invites import Invites
+from greenroom.behaviour.effects import RoomOrder
 
 
 class RoomLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,6 +161,14 @@ class Room(msgspec.Struct, kw_only=True):
     """Bytes of all kept updates' data."""
     tokens: list[RealtimeToken] = []
     """For realtime connections, oldest first."""
+
+    behaviour: str | None = None
+    """The name of what a studio has written for it."""
+    kept: bytes | None = None
+    """The studio's part; between ticks it may be behind what hooks see."""
+    orders: dict[int, RoomOrder] = {}
+    """What hooks have ordered and is not done yet, by number, oldest first."""
+    last_order: int = 0
 
     @property
     def is_active(self) -> bool:

@@ -1,0 +1,167 @@
+"""The studio's side of the server: behaviours for rooms, their jobs, and results for players."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from greenroom.actors.flows.world import World
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
+from greenroom.actors.player.messages import MergePlayerDocument
+from greenroom.actors.room.direction import NoteDelivered, TakeResult
+from greenroom.behaviour import JobFailed, RoomBehaviour
+from greenroom.behaviour.effects import Run, UpdatePlayer
+from greenroom.behaviour.registry import Registry
+from greenroom.behaviour.runner import Watch, unwatched
+
+JOBS_MAX = 1_000
+"""So many jobs of all rooms may run or wait; a further one fails at once."""
+JOBS_AT_ONCE = 100
+RETRY_SECONDS = 2.0
+"""When a result is tried again that could not be written."""
+PAYLOAD_CHARACTERS_MAX = 500
+"""So much of what a hook was called with goes into the log."""
+
+_logger = logging.getLogger(__name__)
+
+
+class StudioService:
+    """`Studio` for all rooms of a world, and the service that does what they set off."""
+
+    def __init__(
+        self, registry: Registry, watch: Watch = unwatched, job_seconds_max: float = 30.0
+    ) -> None:
+        """Prepare; jobs and results wait until `run`.
+
+        Args:
+            registry: the behaviours.
+            watch: watches over every hook.
+            job_seconds_max: how long a job may take.
+        """
+        self.world: World
+        self.watch = watch
+        self._registry = registry
+        self._job_seconds_max = job_seconds_max
+        self._nursery: trio.Nursery | None = None
+        self._waiting: list[Callable[[trio.Nursery], None]] = []
+        self._jobs = 0
+        self._limiter = trio.CapacityLimiter(JOBS_AT_ONCE)
+
+    async def run_service(
+        self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Do what rooms set off, until cancelled; jobs under way are then given up."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                waiting, self._waiting = self._waiting, []
+                for start in waiting:
+                    start(nursery)
+                task_status.started()
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+
+    def _start(self, start: Callable[[trio.Nursery], None]) -> None:
+        if self._nursery is None:
+            self._waiting.append(start)
+        else:
+            start(self._nursery)
+
+    # For rooms; see `Studio`.
+
+    def seed(self) -> int:
+        """Return 64 random bits, for the chance of a new room."""
+        return int.from_bytes(os.urandom(8), "big")
+
+    def choose(self, game_id: int, rules: bytes) -> str | None:
+        """Return the name of the behaviour of a new room; None for a plain one."""
+        return self._registry.choose(game_id, rules)
+
+    def make(self, name: str) -> RoomBehaviour[Any]:
+        """Return a new instance.
+
+        Raises:
+            BadBehaviour: there is none of this name (any more).
+        """
+        return self._registry.make(name)
+
+    def report(self, room_id: str, error: Exception, payload: object) -> None:
+        """Log what went wrong in a hook, with its stack and what it was called with."""
+        said = repr(payload)
+        if len(said) > PAYLOAD_CHARACTERS_MAX:
+            said = said[:PAYLOAD_CHARACTERS_MAX] + "…"
+        _logger.error("behaviour of room %s: %s; with %s", room_id, error, said, exc_info=error)
+
+    def run(self, room_id: str, work: Run) -> None:
+        """Do what a room wants done outside its turn, and tell it what came of it."""
+        if self._jobs >= JOBS_MAX:
+            self._tell(room_id, TakeResult(work.on_done, JobFailed("too many jobs")))
+            return
+        self._jobs += 1
+        self._start(lambda nursery: nursery.start_soon(self._run, room_id, work))
+
+    def deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:
+        """Write a result to a player's document, and tell the room when it is durable."""
+        self._start(lambda nursery: nursery.start_soon(self._deliver, room_id, number, result))
+
+    # Jobs and results.
+
+    async def _run(self, room_id: str, work: Run) -> None:
+        try:
+            async with self._limiter:
+                result = await self._result_of(work)
+        finally:
+            self._jobs -= 1
+        self._tell(room_id, TakeResult(work.on_done, result))
+
+    async def _result_of(self, work: Run) -> Any:
+        """Return what a job returns, or how it failed."""
+        try:
+            with trio.fail_after(self._job_seconds_max):
+                return await work.job()
+        except trio.TooSlowError:
+            return JobFailed(f"took longer than {self._job_seconds_max:g} s")
+        except Exception as error:
+            _logger.exception("a behaviour's job failed")
+            return JobFailed(repr(error))
+
+    async def _deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:
+        """Write a result, however long the database is away; then tell the room, likewise."""
+        player = self.world.players.ref(result.player_id)
+        if await self._persist(lambda: player.ask(MergePlayerDocument(result.fields))):
+            _logger.info("a result of room %s was written", room_id)
+        room = self.world.rooms.directory.ref(room_id)
+        await self._persist(lambda: room.ask(NoteDelivered(number)))
+
+    async def _persist(self, ask: Callable[[], Any]) -> bool:
+        """Ask until there is an answer; return whether it was not a refusal."""
+        while True:
+            try:
+                await ask()
+            except (Refused, ActorStopped) as error:
+                _logger.warning("a result of a behaviour was not written: %s", error)
+                return False
+            except ActorUnavailable:
+                await trio.sleep(RETRY_SECONDS)
+            else:
+                return True
+
+    def _tell(self, room_id: str, command: TakeResult) -> None:
+        """Tell a room, if it is there and can be told."""
+        try:
+            self.world.rooms.directory.ref(room_id).tell(command)
+        except ActorUnavailable as error:
+            _logger.warning("room %s did not get the result of a job: %s", room_id, error)
+
+
+class NoStudio(StudioService):
+    """Where no behaviour is registered."""
+
+    def __init__(self) -> None:
+        """Have none."""
+        super().__init__(Registry())

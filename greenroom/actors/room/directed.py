@@ -1,0 +1,463 @@
+"""A room with a behaviour: what the rules decide passes by the studio's hooks first.
+
+A turn that changes the room for good (somebody joins, an update is sent, a timer fires) is written
+down whole: what the rules decided, the studio's state, and its orders, in one batch. Ticks and
+realtime messages are not; what they order is, in a turn of its own right behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+import msgspec
+
+from greenroom.actors.kernel.actor import handles
+from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.journal import Snapshot, TakeSnapshot
+from greenroom.actors.kernel.message import Changed, Event
+from greenroom.actors.room import actions, codec, judging, orders, rules, updates
+from greenroom.actors.room.actor import RoomActor
+from greenroom.actors.room.channel import SendMessage
+from greenroom.actors.room.direction import (
+    CarryOut,
+    FireTimers,
+    KeepStudio,
+    NoteConnection,
+    NoteDelivered,
+    TakeResult,
+    Tick,
+)
+from greenroom.actors.room.director import BehaviourFailed, Director
+from greenroom.actors.room.events import (
+    BehaviourChanged,
+    MemberJoined,
+    OrderDone,
+    RoomEnded,
+    RoomEvent,
+)
+from greenroom.actors.room.groups import find_targets
+from greenroom.actors.room.index import RoomIndex
+from greenroom.actors.room.messages import (
+    CreateRoom,
+    RoomOpened,
+    SendActions,
+    SendUpdates,
+    Sent,
+)
+from greenroom.actors.room.pace import Pace
+from greenroom.actors.room.ports import Accepted, Connections, Receive
+from greenroom.actors.room.refusals import PlayerNotInAnyRoom
+from greenroom.actors.room.relay import find_receivers
+from greenroom.actors.room.state import Room, RoomLimits
+from greenroom.actors.room.studio import Studio
+from greenroom.behaviour.effects import Push, UpdatePlayer
+from greenroom.behaviour.errors import BehaviourBug
+from greenroom.behaviour.handlers import Kind
+
+Reply = TypeVar("Reply")
+
+_TICK: Final = "tick"
+_TIMERS: Final = "behaviour timers"
+_ORDERS: Final = "orders"
+_KEEP: Final = "keep studio"
+REMEMBER_SECONDS: Final = 1.0
+"""How far a tick that fails may throw a room back."""
+
+
+class DirectedRoomActor(RoomActor):
+    """One room that a studio has written a behaviour for.
+
+    Attributes:
+        director: the behaviour at work; None before it has begun, when it could not come back,
+            and after the end.
+    """
+
+    def __init__(  # noqa: PLR0917 - as `RoomActor`, and the studio
+        self,
+        room: Room | None,
+        index: RoomIndex,
+        clock: Clock,
+        limits: RoomLimits,
+        connections: Connections,
+        studio: Studio,
+    ) -> None:
+        """Hold a state, or none yet: then the first command must be `CreateRoom`."""
+        super().__init__(room, index, clock, limits, connections)
+        self._studio = studio
+        self.director: Director | None = None
+        self._pace: Pace | None = None
+        self._is_ticking = False
+        self._remembered_at = 0.0
+
+    # The behaviour comes, and is kept.
+
+    def on_start(self) -> None:
+        """Bring the behaviour back, and everything that it waits for.
+
+        One that cannot come back is reported; then nobody joins, and nothing is sent, until the
+        studio has mended it and the server has been started again.
+        """
+        super().on_start()
+        room = self._state
+        if room is None or not (room.is_active or room.orders):
+            return
+        if room.kept is None and room.is_active:
+            self.timers.start(_KEEP, 0.0, KeepStudio())
+        elif room.is_active:
+            self._come_back(room)
+        for number, order in room.orders.items():
+            if isinstance(order, UpdatePlayer):
+                self._studio.deliver(room.room_id, number, order)
+        self._set_orders(room)
+
+    def _come_back(self, room: Room) -> None:
+        try:
+            self._direct(Director(room, self._studio))
+        except BehaviourBug as bug:
+            self._studio.report(room.room_id, bug, None)
+
+    def _direct(self, director: Director) -> None:
+        """Let a behaviour take over."""
+        self.director = director
+        hz = director.runner.behaviour.tick_hz
+        self._pace = None if hz is None else Pace(hz)
+        self._wake_ticks()
+        self._set_timers()
+
+    def on_refused(self) -> None:
+        """Undo what hooks did in a turn that cannot be written down now."""
+        if self.director is not None:
+            self.director.abandon()
+
+    def apply(self, event: Event) -> None:
+        """Change the state by a journal entry, as a restart would."""
+        before = self._state
+        super().apply(event)
+        director = self.director
+        if director is not None:
+            director.forget_roster()
+            if before is None:
+                director.room = self._room
+            if not self._room.is_active:
+                self.director = self._pace = None
+        self._wake_ticks()
+        self._set_orders(self._room)
+
+    @handles(TakeSnapshot)
+    def take_snapshot(self, command: TakeSnapshot) -> Snapshot:
+        """Write the state down, with what ticks have made of the studio's."""
+        room, director = self._room, self.director
+        if director is not None:
+            self._begin(director)
+            room.kept = director.runner.kept
+        return codec.snapshot(room)
+
+    # Turns.
+
+    def _begin(self, director: Director, *, remember: bool = True) -> None:
+        now = self._clock.monotonic()
+        remember = remember or now - self._remembered_at >= REMEMBER_SECONDS
+        if remember:
+            self._remembered_at = now
+        connected = self._connections.connected(self._room.room_id)
+        director.begin(self._clock.time(), connected, remember=remember)
+
+    def _changed(
+        self, reply: Reply, events: Iterable[RoomEvent], *, host_is_chosen: bool = False
+    ) -> Changed[Reply]:
+        """Let the behaviour follow what was decided; return the reply with all that happens."""
+        decided = tuple(events)
+        director = self.director
+        if director is None or not decided:
+            if any(isinstance(event, MemberJoined) for event in decided):
+                self._require_behaviour()
+            return super()._changed(reply, decided)
+        self._begin(director)
+        followed = director.follow(decided, host_is_chosen=host_is_chosen)
+        return self._finish(director, reply, followed)
+
+    def _finish(
+        self, director: Director, reply: Reply, happened: tuple[RoomEvent, ...]
+    ) -> Changed[Reply]:
+        """End a turn that is written down."""
+        change = director.finish(self._clock.now())
+        kept = happened if change is None else (*happened, change)
+        changed = super()._changed(reply, kept)
+        told, after = changed.once_durable, self._afterwards(director, change)
+        if told is None or after is None:
+            changed.once_durable = told or after
+        elif any(isinstance(event, RoomEnded) for event in happened):
+            changed.once_durable = _both(after, told)  # the last word, while somebody hears it
+        else:
+            changed.once_durable = _both(told, after)
+        return changed
+
+    def _afterwards(
+        self, director: Director, change: BehaviourChanged | None = None
+    ) -> Callable[[], None] | None:
+        """Return what carries out what hooks asked for and others do; None for nothing.
+
+        Args:
+            director: whose turn has ended.
+            change: what it has written down; the room has not taken it yet.
+        """
+        aftermath, room = director.aftermath, director.room
+        if aftermath.timers_changed:
+            self._set_timers()
+        new = () if change is None else change.orders
+        results = [
+            (number, order)
+            for number, order in enumerate(new, room.last_order + 1)
+            if isinstance(order, UpdatePlayer)
+        ]
+        if not aftermath.pushes and not aftermath.work and not results:
+            return None
+
+        def carry_out() -> None:
+            for push in aftermath.pushes:
+                self._push(room, push)
+            for work in aftermath.work:
+                self._studio.run(room.room_id, work)
+            for number, result in results:
+                self._studio.deliver(room.room_id, number, result)
+
+        return carry_out
+
+    def _push(self, room: Room, push: Push) -> None:
+        """Tell connected members something, as from the host, in whose place the room decides."""
+        host = room.members.get(room.host_id)
+        name = "" if host is None else host.player_name
+        message = Receive(push.command, push.data, room.host_id, name, is_host=True)
+        if push.player_ids is None:
+            self._connections.push_all(room.room_id, message)
+        else:
+            self._connections.push(room.room_id, push.player_ids, message)
+
+    def _finish_softly(self, director: Director) -> None:
+        """End a turn that is not written down."""
+        if director.finish_softly():
+            self.timers.start(_KEEP, 0.0, KeepStudio())
+        self._index.note_changed((self._room.room_id,))
+        after = self._afterwards(director)
+        if after is not None:
+            after()
+
+    @handles(CreateRoom)
+    def create(self, command: CreateRoom) -> Changed[RoomOpened]:
+        """Come into being, if the behaviour takes these rules and this host."""
+        if self._state is not None:
+            raise RuntimeError(f"room {command.room_id} exists already")
+        event = rules.decide_create(command, self._clock.now())
+        director = self._new_director(rules.created(event))
+        director.begin(self._clock.time(), ())
+        director.open()
+        change = director.finish(self._clock.now())
+        entries = [codec.entry(event.room_id, 1, event)]
+        if change is not None:
+            entries.append(codec.entry(event.room_id, 2, change))
+        self._direct(director)
+        reply = RoomOpened(event.room_id, event.room_name, event.join_token)
+        return Changed(reply, *entries, once_durable=self._afterwards(director, change))
+
+    def _new_director(self, room: Room) -> Director:
+        """Return a director with a behaviour that begins anew; see `Director.create`."""
+        return Director.create(room, self._studio)
+
+    @handles(KeepStudio)
+    def keep_studio(self, command: KeepStudio) -> Changed[None]:
+        """Write the studio's part down; let it begin if the room came from a lobby."""
+        director = self.director
+        if director is not None:
+            self._begin(director)
+            return self._finish(director, None, ())
+        if not self._room.is_active:
+            return Changed(None)
+        director = self._new_director(self._room)
+        self._begin(director)
+        director.open()
+        self._direct(director)
+        return self._finish(director, None, ())
+
+    # What members send.
+
+    @handles(SendActions)
+    def send_actions(self, command: SendActions) -> Sent | Changed[Sent]:
+        """Let the behaviour settle an action, or leave it to its targets."""
+        director = self._judging("action", command.action_type)
+        if director is None:
+            return super().send_actions(command)
+        room, now = self._member(command.player_id, PlayerNotInAnyRoom), self._clock.now()
+        is_typed = judging.is_typed(director, "action", command.action_type)
+        target_ids = () if is_typed else find_targets(room, command.player_id, command.targets)
+        self._begin(director)
+        settled = judging.settle(director, command, target_ids, now)
+        if settled is None:
+            settled = actions.decide_send(room, command, now)
+        events, sent = settled
+        return self._finish(director, sent, events)
+
+    @handles(SendUpdates)
+    def send_updates(self, command: SendUpdates) -> Sent | Changed[Sent]:
+        """Let the behaviour see an update before its targets do."""
+        director = self._judging("update", command.update_type)
+        if director is None:
+            return super().send_updates(command)
+        room = self._member(command.player_id, PlayerNotInAnyRoom)
+        target_ids = find_targets(room, command.player_id, command.targets)
+        self._begin(director)
+        verdict = judging.judge(
+            director,
+            "update",
+            command.update_type,
+            command.data,
+            sender_id=command.player_id,
+            target_ids=target_ids,
+        )
+        data = judging.passed(verdict, command.data)
+        if data is None:
+            return self._finish(director, Sent((), ()), ())
+        changed = msgspec.structs.replace(command, data=data)
+        events, sent = updates.decide_send(room, changed, self._limits, self._clock.now())
+        return self._finish(director, sent, events)
+
+    @handles(SendMessage)
+    def send_message(self, command: SendMessage) -> Changed[None] | None:
+        """Let the behaviour see a message before its targets do."""
+        director = self._judging("message", command.name)
+        if director is None:
+            return super().send_message(command)
+        room = self._member(command.player_id, PlayerNotInAnyRoom)
+        self._begin(director, remember=False)
+        verdict = judging.judge(
+            director,
+            "message",
+            command.name,
+            command.data,
+            sender_id=command.player_id,
+            target_ids=tuple(find_receivers(room, command)),
+        )
+        self._finish_softly(director)
+        data = judging.passed(verdict, command.data)
+        if data is None:
+            accepted = Accepted(command.name, 0)
+            self._connections.answer(room.room_id, command.player_id, accepted)
+            return None
+        return super().send_message(msgspec.structs.replace(command, data=data))
+
+    def _judging(self, kind: Kind, name: str) -> Director | None:
+        """Return the director if the behaviour has a say in this."""
+        director = self.director
+        if director is None:
+            self._require_behaviour()
+        elif judging.judges(director, kind, name):
+            return director
+        return None
+
+    def _require_behaviour(self) -> None:
+        """Refuse what a behaviour should see and cannot, because it did not come back.
+
+        Raises:
+            BehaviourFailed: it did not.
+        """
+        if self._room.is_active and self._room.kept is not None:
+            raise BehaviourFailed
+
+    # Time.
+
+    @handles(Tick)
+    def tick(self, command: Tick) -> None:
+        """Advance the game, if it is time and anybody is there."""
+        director, pace = self.director, self._pace
+        self._is_ticking = False
+        if director is None or pace is None:
+            return
+        if self._room.silent_since is not None:
+            pace.rest()
+            return
+        self._begin(director, remember=False)
+        director.note("on_tick", pace.dt)
+        self._finish_softly(director)
+        self._wake_ticks()
+
+    def _wake_ticks(self) -> None:
+        """Have the next tick come in time; none while nobody is online."""
+        pace, room = self._pace, self._state
+        if pace is None or room is None or self._is_ticking:
+            return
+        if room.silent_since is None:
+            self._is_ticking = True
+            self.timers.start(_TICK, pace.seconds_to_next(self._clock.monotonic()), Tick())
+
+    @handles(FireTimers)
+    def fire_timers(self, command: FireTimers) -> Changed[None]:
+        """Call the behaviour for its timers that are due."""
+        director = self.director
+        if director is None:
+            return Changed(None)
+        self._begin(director)
+        director.fire_timers()
+        self._set_timers()
+        return self._finish(director, None, ())
+
+    def _set_timers(self) -> None:
+        """Be woken for the behaviour's next timer."""
+        director = self.director
+        due = None if director is None else director.next_timer_due()
+        if due is None:
+            self.timers.stop(_TIMERS)
+        else:
+            self.timers.start(_TIMERS, max(0.0, due - self._clock.time()), FireTimers())
+
+    @handles(NoteConnection)
+    def note_connection(self, command: NoteConnection) -> Changed[None] | None:
+        """Tell the behaviour who came and went."""
+        director = self.director
+        if director is None or command.player_id not in self._room.members:
+            return Changed(None)
+        director.forget_roster()
+        self._begin(director)
+        director.note_connection(command.player_id, is_connected=command.is_connected)
+        return self._finish(director, None, ())
+
+    # Effects.
+
+    @handles(TakeResult)
+    def take_result(self, command: TakeResult) -> Changed[None]:
+        """Give a job's result to the behaviour."""
+        director = self.director
+        if director is None:
+            return Changed(None)
+        self._begin(director)
+        director.take_result(command.on_done, command.result)
+        return self._finish(director, None, ())
+
+    def _set_orders(self, room: Room) -> None:
+        """Carry out what is ordered, one a turn."""
+        if any(not isinstance(order, UpdatePlayer) for order in room.orders.values()):
+            self.timers.start(_ORDERS, 0.0, CarryOut())
+
+    @handles(CarryOut)
+    def carry_out(self, command: CarryOut) -> Changed[None]:
+        """Do what is ordered next."""
+        room = self._room
+        number = orders.next_here(room)
+        if number is None:
+            return Changed(None)
+        events = orders.decide(room, number, self._limits, self._clock.now())
+        return self._changed(None, events, host_is_chosen=True)
+
+    @handles(NoteDelivered)
+    def note_delivered(self, command: NoteDelivered) -> Changed[None]:
+        """Take note that a result is written."""
+        if command.number not in self._room.orders:
+            return Changed(None)
+        return super()._changed(None, (OrderDone(command.number, self._clock.now()),))
+
+
+def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:
+    def act() -> None:
+        first()
+        second()
+
+    return act

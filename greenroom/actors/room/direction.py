@@ -1,0 +1,45 @@
+"""What a room with a behaviour is asked besides; nearly all of it by itself, in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from greenroom.actors.kernel.message import Command
+from greenroom.actors.room.messages import RoomRole
+
+
+class Tick(Command[RoomRole, None], frozen=True):
+    """Advance the game by one step."""
+
+
+class FireTimers(Command[RoomRole, None], frozen=True):
+    """Call `on_timer` for the behaviour's timers that are due."""
+
+
+class KeepStudio(Command[RoomRole, None], frozen=True):
+    """Write down what ticks and messages have ordered; open the behaviour if it is not yet."""
+
+
+class CarryOut(Command[RoomRole, None], frozen=True):
+    """Do what is ordered next."""
+
+
+class NoteDelivered(Command[RoomRole, None], frozen=True):
+    """Take note that an order which others carry out is done."""
+
+    number: int
+
+
+class NoteConnection(Command[RoomRole, None], frozen=True):
+    """Take note that a member is connected, or is not any more."""
+
+    player_id: int
+    is_connected: bool
+
+
+class TakeResult(Command[RoomRole, None], frozen=True):
+    """Call `on_done` with what came of a job."""
+
+    on_done: Callable[[Any, Any], None]
+    result: Any

@@ -1,0 +1,445 @@
+"""A room's behaviour at work: hooks called for what happens, and what they ask for sorted out.
+
+    what the rules decided   hooks                      if a hook fails
+    RoomCreated              on_create, then on_join    the room is not created
+    MemberJoined             can_join, on_join          he does not join
+    HostChanged              choose_host,               the member online who joined first, and
+                             on_host_change             the rest as below
+    MemberLeft, RoomEnded    on_leave, on_stop          it happens all the same; what the studio's
+    OrderDone, …                                        code did about it is undone
+
+So a mistake in a studio's code keeps nobody in a room, and nobody out of another.
+Pure: time and ports come in; nothing is sent or written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from greenroom.actors.kernel.errors import Refused as KernelRefused
+from greenroom.actors.room.events import (
+    BehaviourChanged,
+    HostChanged,
+    MemberCameBack,
+    MemberJoined,
+    MemberLeft,
+    MemberRenamed,
+    MemberWentOffline,
+    RoomEnded,
+    RoomEvent,
+)
+from greenroom.actors.room.state import Room
+from greenroom.actors.room.studio import Studio
+from greenroom.behaviour import BehaviourBug, Joining, Member, Refused
+from greenroom.behaviour.effects import Deliver, Effect, Order, Push, RoomOrder, Run
+from greenroom.behaviour.errors import TooMuch
+from greenroom.behaviour.handlers import TypedHandler
+from greenroom.behaviour.room import RoomFacts
+from greenroom.behaviour.runner import Runner
+
+ORDERS_MAX: Final = 1_000
+"""So many orders of a room may wait to be carried out; beyond, hooks that order more fail."""
+
+
+class RefusedByBehaviour(KernelRefused):
+    """The studio's rules say no; the text is theirs."""
+
+
+class RefusedByHandler(RefusedByBehaviour):
+    """The same, by the handler of just what was sent."""
+
+
+class BehaviourFailed(KernelRefused):
+    """A mistake in the studio's code; what was asked for did not happen.
+
+    It has no text for players: the studio is told by the log.
+    """
+
+
+class Aftermath(msgspec.Struct):
+    """What hooks have asked for that is not written down with the room."""
+
+    pushes: list[Push] = []
+    work: list[Run] = []
+    timers_changed: bool = False
+
+
+class Director:
+    """One room's behaviour.
+
+    Attributes:
+        room: the room; only looked at.
+        runner: runs its hooks.
+        aftermath: what the last turn's hooks asked for; whoever carries it out takes it.
+    """
+
+    def __init__(self, room: Room, studio: Studio) -> None:
+        """Bring a behaviour to a room, or back to it.
+
+        Args:
+            room: the room.
+            studio: where behaviours come from.
+
+        Raises:
+            BehaviourBug: it cannot be made, or its state cannot be read.
+            Refused: it does not take the room's rules.
+        """
+        assert room.behaviour is not None
+        self.room = room
+        self._studio = studio
+        facts = RoomFacts(
+            room_id=room.room_id, game_id=room.game_id, rules=msgspec.json.decode(room.rules)
+        )
+        behaviour = studio.make(room.behaviour)
+        self.runner: Runner[Any] = (
+            Runner.create(behaviour, facts, studio.seed(), studio.watch)
+            if room.kept is None
+            else Runner.restore(behaviour, facts, room.kept, studio.watch)
+        )
+        self.aftermath = Aftermath()
+        self._members: dict[int, Member] = {}
+        self._connected: Container[int] = ()
+        self._is_roster_old = True
+        self._has_failed = False
+        self._host_is_chosen = False
+        self._held: list[RoomOrder] = []
+        self._dropped: set[int] = set()
+        self._remembers = True
+        self._take_roster()
+        self._is_roster_old = True
+
+    @classmethod
+    def create(cls, room: Room, studio: Studio) -> Director:
+        """Bring a behaviour to a new room; see above.
+
+        Raises:
+            RefusedByBehaviour, BehaviourFailed: there is to be no such room.
+        """
+        try:
+            return cls(room, studio)
+        except Refused as refused:
+            raise RefusedByBehaviour(str(refused)) from None
+        except BehaviourBug as bug:
+            studio.report(room.room_id, bug, room.rules)
+            raise BehaviourFailed from bug
+
+    # Turns.
+
+    def begin(self, now: float, connected: Container[int], *, remember: bool = True) -> None:
+        """Begin a turn, with the roster as it is.
+
+        Args:
+            now: Unix seconds.
+            connected: the members with a realtime connection.
+            remember: whether a failure undoes this turn alone; see `Runner.begin`.
+        """
+        self._has_failed = False
+        self._remembers = remember
+        self._connected = connected
+        if self._is_roster_old:
+            self._take_roster()
+        self.runner.begin(now, remember=remember)
+        self.aftermath = Aftermath()
+
+    def _take_roster(self) -> None:
+        """Show the hooks who is in the room."""
+        self._members = {player_id: self._member(player_id) for player_id in self.room.members}
+        self._seat(self.room.host_id)
+        self._is_roster_old = False
+
+    def forget_roster(self) -> None:
+        """Take note that members, or what is known of them, have changed."""
+        self._is_roster_old = True
+
+    def abandon(self) -> None:
+        """Undo what hooks did since `begin`."""
+        self.runner.abandon()
+        self._take_roster()
+        self.aftermath = Aftermath()
+
+    def ask(
+        self,
+        hook: str,
+        *arguments: object,
+        payload: object = None,
+        refusal: type[RefusedByBehaviour] = RefusedByBehaviour,
+    ) -> Any:
+        """Call a hook that may refuse.
+
+        Raises:
+            RefusedByBehaviour: it does; of the class `refusal`.
+            BehaviourFailed: it has failed; that is reported.
+        """
+        try:
+            return self.runner.hook(hook, *arguments)
+        except Refused as refused:
+            self._refuse()
+            raise refusal(str(refused)) from None
+        except BehaviourBug as bug:
+            self.failed(bug, payload)
+            raise BehaviourFailed from bug
+
+    def _refuse(self) -> None:
+        """Undo a refused turn. One that cannot be undone alone loses its effects."""
+        if self._remembers:
+            self.abandon()
+        else:
+            self.runner.take_effects()
+
+    def read(self, handler: TypedHandler, data: bytes) -> tuple[Any, ...]:
+        """Return what a typed handler gets beside room and sender.
+
+        Raises:
+            RefusedByBehaviour: the data is not what it asks for.
+        """
+        try:
+            return handler.arguments(data)
+        except Refused as refused:
+            raise RefusedByBehaviour(str(refused)) from None
+
+    def note(self, hook: str, *arguments: object) -> None:
+        """Call a hook that has no say; if it fails, the turn is undone, and goes on without it."""
+        try:
+            self.runner.hook(hook, *arguments)
+        except (BehaviourBug, Refused) as bug:
+            self.failed(bug, arguments)
+
+    def failed(self, bug: Exception, payload: object) -> None:
+        """Undo the turn, and report why."""
+        self.abandon()
+        self._has_failed = True
+        self._studio.report(self.room.room_id, bug, payload)
+
+    def follow(
+        self, events: tuple[RoomEvent, ...], *, host_is_chosen: bool = False
+    ) -> tuple[RoomEvent, ...]:
+        """Call the hooks for what was decided; return what happens.
+
+        Args:
+            events: as the rules have decided.
+            host_is_chosen: whether a new host among them is the studio's own choice.
+
+        Raises:
+            RefusedByBehaviour, BehaviourFailed: he may not join.
+        """
+        self._host_is_chosen = host_is_chosen
+        return tuple([self._follow(event) for event in events])
+
+    def _follow(self, event: RoomEvent) -> RoomEvent:
+        if self._has_failed:
+            return event
+        if isinstance(event, MemberJoined):
+            self._join(event)
+            return event
+        try:
+            return self._note(event)
+        except (BehaviourBug, Refused) as bug:
+            self.failed(bug, event)
+            return event
+
+    def open(self) -> None:
+        """Call the hooks of a new room.
+
+        Raises:
+            RefusedByBehaviour, BehaviourFailed: there is to be no such room.
+        """
+        self.ask("on_create")
+        for member in list(self._members.values()):
+            self.ask("on_join", member)
+
+    def finish(self, now: int) -> BehaviourChanged | None:
+        """End a turn; return what is to be written down of the studio's part.
+
+        Raises:
+            BehaviourFailed: it cannot be; the turn is undone, and reported.
+        """
+        orders = self._sort(self.runner.take_effects())
+        try:
+            if len(self.room.orders) + len(orders) > ORDERS_MAX:
+                raise TooMuch(f"a room may wait for {ORDERS_MAX} orders")
+            kept = self.runner.finish()
+        except BehaviourBug as bug:
+            self.failed(bug, None)
+            raise BehaviourFailed from bug
+        self._held = []
+        return BehaviourChanged(kept, orders, now) if kept is not None or orders else None
+
+    def finish_softly(self) -> bool:
+        """End a turn that need not be written down; return whether it has to be all the same.
+
+        What it ordered is held until a turn that is written down.
+        """
+        self._held = list(self._sort(self.runner.take_effects()))
+        self.runner.finish_unkept()
+        return bool(self._held)
+
+    # Time, connections, jobs.
+
+    def next_timer_due(self) -> float | None:
+        """Return when the next timer is due (Unix seconds), None if none runs."""
+        return min((timer.due for timer in self.runner.timers.values()), default=None)
+
+    def fire_timers(self) -> None:
+        """Call the hook for every timer that is due."""
+        now, timers = self.runner.room.now, self.runner.timers
+        for timer in sorted(timers.values(), key=lambda timer: timer.due):
+            if timer.due > now or self._has_failed or timers.get(timer.name) is not timer:
+                continue
+            if timer.every_seconds is None:
+                del timers[timer.name]
+            else:
+                behind = (now - timer.due) // timer.every_seconds
+                due = timer.due + (behind + 1) * timer.every_seconds
+                timers[timer.name] = msgspec.structs.replace(timer, due=due)
+            self.note("on_timer", timer.name)
+        if self._has_failed:
+            self._drop_due_timers(now)
+
+    def _drop_due_timers(self, now: float) -> None:
+        """Let no timer whose hook fails fire again and again."""
+        self.runner.begin(now)
+        for timer in list(self.runner.timers.values()):
+            if timer.due <= now:
+                del self.runner.timers[timer.name]
+
+    def note_connection(self, player_id: int, *, is_connected: bool) -> None:
+        """Tell the behaviour who came and went; the first connection is no return."""
+        member = self._members[player_id]
+        if not is_connected:
+            self._dropped.add(player_id)
+            self.note("on_drop", member)
+        elif player_id in self._dropped:
+            self._dropped.discard(player_id)
+            self.note("on_reconnect", member)
+
+    def take_result(self, on_done: Callable[..., Any], result: object) -> None:
+        """Call `on_done` as a hook."""
+        try:
+            self.runner.call("on_done", on_done, result)
+        except (BehaviourBug, Refused) as bug:
+            self.failed(bug, result)
+
+    # Hooks for what happens.
+
+    def _join(self, event: MemberJoined) -> None:
+        """Ask whether somebody may join, and have it noted."""
+        data = msgspec.json.decode(event.player_data)
+        joining = Joining(
+            player_id=event.player_id, player_name=event.player_name, player_data=data
+        )
+        self.ask("can_join", joining, payload=data)
+        member = Member(
+            player_id=event.player_id,
+            player_name=event.player_name,
+            player_data=data,
+            is_connected=False,
+        )
+        self._put(member)
+        self.ask("on_join", member, payload=data)
+
+    def _note(self, event: RoomEvent) -> RoomEvent:
+        hook = self.runner.hook
+        match event:
+            case HostChanged():
+                return self._change_host(event)
+            case MemberLeft():
+                member = self._members.pop(event.player_id)
+                self._seat(self._host_id)
+                hook("on_leave", member, event.reason)
+            case RoomEnded():
+                hook("on_stop", event.reason)
+            case MemberWentOffline():
+                self._change(event.player_id, is_online=False)
+            case MemberCameBack():
+                self._change(event.player_id, is_online=True)
+            case MemberRenamed():
+                self._change(event.player_id, player_name=event.player_name)
+            case _:
+                pass
+        return event
+
+    def _change_host(self, event: HostChanged) -> HostChanged:
+        """Let the studio choose another host than the rules did, among those online."""
+        old_id = self._host_id
+        candidates = tuple(
+            m for m in self._members.values() if m.is_online and m.player_id != old_id
+        )
+        if candidates and not self._host_is_chosen:
+            chosen = self.runner.hook("choose_host", candidates)
+            if isinstance(chosen, Member) and chosen.player_id in self._members:
+                event = HostChanged(chosen.player_id, event.at)
+        self._seat(event.player_id)
+        old = None if old_id is None else self._members.get(old_id)
+        self.runner.hook("on_host_change", old, self._members[event.player_id])
+        return event
+
+    # The roster as hooks see it.
+
+    @property
+    def _host_id(self) -> int | None:
+        host = self.runner.room.host
+        return None if host is None else host.player_id
+
+    def _member(self, player_id: int) -> Member:
+        seat = self.room.members[player_id]
+        known = self._members.get(player_id)
+        return Member(
+            player_id=player_id,
+            player_name=seat.player_name,
+            player_data=msgspec.json.decode(seat.player_data)
+            if known is None
+            else known.player_data,
+            is_host=player_id == self.room.host_id,
+            is_online=seat.is_online,
+            is_connected=player_id in self._connected,
+        )
+
+    def _put(self, member: Member) -> None:
+        self._members[member.player_id] = member
+        self._seat(self._host_id)
+
+    def _change(self, player_id: int, **changes: Any) -> None:
+        self._put(msgspec.structs.replace(self._members[player_id], **changes))
+
+    def _seat(self, host_id: int | None) -> None:
+        """Show the hooks the members, the host first."""
+        for member in list(self._members.values()):
+            if member.is_host is not (member.player_id == host_id):
+                is_host = member.player_id == host_id
+                self._members[member.player_id] = msgspec.structs.replace(member, is_host=is_host)
+        roster = sorted(self._members.values(), key=lambda member: not member.is_host)
+        self.runner.seat(roster, host_id)
+
+    # Effects.
+
+    def _sort(self, effects: Iterable[Effect]) -> tuple[RoomOrder, ...]:
+        """Put effects where they belong; return those to be written down."""
+        orders = self._held.copy()
+        aftermath = self.aftermath
+        for effect in effects:
+            match effect:
+                case Push():
+                    aftermath.pushes.append(effect)
+                    orders += self._deliver(effect)
+                case Run():
+                    aftermath.work.append(effect)
+                case Order():
+                    orders.append(effect)  # type: ignore[arg-type]  # all orders are room orders
+                case _:
+                    aftermath.timers_changed = True
+        return tuple(orders)
+
+    def _deliver(self, push: Push) -> tuple[Deliver, ...]:
+        """Return what is to be stored of a message, for those who have no connection."""
+        if not push.is_reliable:
+            return ()
+        wanted = self._members if push.player_ids is None else push.player_ids
+        readers = tuple(
+            player_id
+            for player_id in wanted
+            if player_id not in self._connected and self._members[player_id].is_online
+        )
+        return (Deliver(push.command, push.data, readers),) if readers else ()

@@ -1,0 +1,139 @@
+"""What a behaviour makes of what members send: forwarded, changed, or settled by the room itself.
+
+What no handler is written for, and no `on_action`, `on_update` or `on_message` overridden, passes
+without any of this.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from greenroom.actors.room.actions import action_id
+from greenroom.actors.room.director import Director, RefusedByHandler
+from greenroom.actors.room.events import (
+    ActionProcessed,
+    ActionsSent,
+    ActionStatus,
+    RoomEvent,
+)
+from greenroom.actors.room.messages import SendActions, Sent
+from greenroom.behaviour import (
+    Action,
+    Complete,
+    Drop,
+    Fail,
+    Forward,
+    Message,
+    Replace,
+    RoomBehaviour,
+    Update,
+)
+from greenroom.behaviour.handlers import Kind
+
+_HOOKS: Final[dict[Kind, str]] = {
+    "action": "on_action",
+    "update": "on_update",
+    "message": "on_message",
+}
+_SENT: Final = {"action": Action, "update": Update, "message": Message}
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+
+
+def judges(director: Director, kind: Kind, name: str) -> bool:
+    """Return whether a behaviour has a say in what is sent under this name."""
+    behaviour = director.runner.behaviour
+    if (kind, name) in behaviour.handlers:
+        return True
+    hook = _HOOKS[kind]
+    return getattr(type(behaviour), hook) is not getattr(RoomBehaviour, hook)
+
+
+def is_typed(director: Director, kind: Kind, name: str) -> bool:
+    """Return whether a typed handler takes what is sent under this name, whoever its targets."""
+    return (kind, name) in director.runner.behaviour.handlers
+
+
+def judge(
+    director: Director,
+    kind: Kind,
+    name: str,
+    data: bytes,
+    *,
+    sender_id: int,
+    target_ids: tuple[int, ...],
+) -> Any:
+    """Return the verdict on what a member sends, or the reply of a typed action handler.
+
+    Args:
+        director: in a turn that has begun.
+        kind: of what is sent.
+        name: its type or command.
+        data: JSON.
+        sender_id: a member.
+        target_ids: whom he means.
+
+    Raises:
+        RefusedByBehaviour: data of another shape than a handler asks for, or the rules say no.
+        BehaviourFailed: the behaviour has failed.
+    """
+    by = director.runner.room.members[sender_id]
+    handler = director.runner.behaviour.handlers.get((kind, name))
+    if handler is None:
+        sent = _SENT[kind](name, _decode(data), target_ids)
+        return director.ask(_HOOKS[kind], by, sent, payload=sent)
+    arguments = director.read(handler, data)
+    verdict = director.ask(
+        handler.method, by, *arguments, payload=arguments, refusal=RefusedByHandler
+    )
+    return Drop() if verdict is None and kind != "action" else verdict
+
+
+def settle(
+    director: Director, command: SendActions, target_ids: tuple[int, ...], now: int
+) -> tuple[tuple[RoomEvent, ...], Sent] | None:
+    """Return what comes of an action that the room settles; None for one to be forwarded.
+
+    The room stands in for the host: he is the target that the sender sees. A typed handler's
+    refusal is the action's failure, with its text as `error`.
+
+    Raises:
+        RefusedByBehaviour, BehaviourFailed: see `judge`.
+    """
+    name, data = command.action_type, command.request_data
+    try:
+        verdict = judge(
+            director, "action", name, data, sender_id=command.player_id, target_ids=target_ids
+        )
+    except RefusedByHandler as refused:
+        verdict = Fail(str(refused))
+    if isinstance(verdict, Forward):
+        return None
+    status: ActionStatus = "failed" if isinstance(verdict, Fail) else "completed"
+    response = _response(verdict)
+    identity, host_id = action_id(command.seed, 0), director.room.host_id
+    sent = ActionsSent(command.player_id, name, data, ((identity, host_id),), now)
+    events = (sent, ActionProcessed(identity, status, response, now))
+    return events, Sent((identity,), (host_id,))
+
+
+def _response(verdict: object) -> bytes | None:
+    """Return the `response_data` of a verdict, or of a typed handler's reply."""
+    if isinstance(verdict, Fail):
+        return _encode({"error": verdict.reason})
+    reply = verdict.data if isinstance(verdict, Complete) else verdict
+    return None if reply is None else _encode(reply)
+
+
+def passed(verdict: object, data: bytes) -> bytes | None:
+    """Return what goes on to the targets of an update or message; None for nothing."""
+    match verdict:
+        case Replace(other):
+            return _encode(other)
+        case Drop():
+            return None
+        case _:
+            return data

@@ -1,0 +1,73 @@
+"""What a behaviour has ordered, carried out: one order a turn, in their order. Pure.
+
+An order whose object has gone meanwhile comes to nothing. Results for players' documents are
+carried out by others (`Studio.deliver`), and wait for nobody here.
+"""
+
+from __future__ import annotations
+
+from greenroom.actors.room import presence, updates
+from greenroom.actors.room.events import (
+    ActionProcessed,
+    HostChanged,
+    OrderDone,
+    RoomEnded,
+    RoomEvent,
+)
+from greenroom.actors.room.state import Room, RoomLimits
+from greenroom.behaviour.effects import (
+    Deliver,
+    FinishAction,
+    Kick,
+    RoomOrder,
+    SetHost,
+    Stop,
+    UpdatePlayer,
+)
+
+
+def next_here(room: Room) -> int | None:
+    """Return the number of the oldest order that the room itself carries out."""
+    return next((n for n, o in room.orders.items() if not isinstance(o, UpdatePlayer)), None)
+
+
+def decide(room: Room, number: int, limits: RoomLimits, now: int) -> tuple[RoomEvent, ...]:
+    """Return what comes of an order, and that it is done."""
+    events = _decide(room, room.orders[number], limits, now) if room.is_active else ()
+    return (OrderDone(number, now), *events)
+
+
+def _decide(room: Room, order: RoomOrder, limits: RoomLimits, now: int) -> tuple[RoomEvent, ...]:
+    match order:
+        case Kick(player_id) if player_id in room.members:
+            return presence.decide_departure(room, player_id, "kicked", now)
+        case SetHost(player_id) if player_id in room.members and player_id != room.host_id:
+            return (HostChanged(player_id, now),)
+        case Stop():
+            return (RoomEnded("stopped", now),)
+        case FinishAction(action_id, is_completed, data) if action_id in room.actions:
+            return (
+                ActionProcessed(action_id, "completed" if is_completed else "failed", data, now),
+            )
+        case Deliver(command, data, player_ids):
+            readers = tuple(
+                i for i in player_ids if i in room.members and room.members[i].is_online
+            )
+            return _store(room, command, data, readers, limits=limits, now=now)
+        case _:
+            return ()
+
+
+def _store(
+    room: Room,
+    command: str,
+    data: bytes,
+    readers: tuple[int, ...],
+    *,
+    limits: RoomLimits,
+    now: int,
+) -> tuple[RoomEvent, ...]:
+    """Store a message for those who poll, as from the host."""
+    if not readers:
+        return ()
+    return (updates.sent_to(room, room.host_id, readers, command, data, limits=limits, now=now),)

@@ -1,0 +1,59 @@
+"""When ticks are due: at a fixed rate, without drift, and never in a spiral.
+
+Ticks that come late are made up for, one after the other; beyond `LATE_MAX` of them the rest are
+left out, and counted, so that a room that cannot keep up slows down and holds nobody else up.
+Pure: times come in.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+LATE_MAX: Final = 5
+
+
+class Pace:
+    """The ticks of one room.
+
+    Attributes:
+        dt: seconds of game time that a tick stands for.
+        late: ticks that were made up for.
+        skipped: ticks that were left out.
+    """
+
+    __slots__ = ("_due", "dt", "late", "skipped")
+
+    def __init__(self, hz: float) -> None:
+        """Begin at rest.
+
+        Args:
+            hz: ticks a second.
+        """
+        self.dt = 1.0 / hz
+        self.late = 0
+        self.skipped = 0
+        self._due: float | None = None
+
+    def seconds_to_next(self, now: float) -> float:
+        """Plan the tick after this, and return in how many seconds it is due.
+
+        Args:
+            now: seconds of a monotonic clock.
+        """
+        if self._due is None:
+            self._due = now + self.dt
+            return self.dt
+        self._due += self.dt
+        behind = now - self._due
+        if behind <= 0:
+            return -behind
+        self.late += 1
+        if behind > LATE_MAX * self.dt:
+            skipped = int(behind / self.dt)
+            self.skipped += skipped
+            self._due += skipped * self.dt
+        return 0.0
+
+    def rest(self) -> None:
+        """Plan no tick: the next plan begins anew."""
+        self._due = None

@@ -1,0 +1,117 @@
+"""Which behaviour a room gets: from entries of the setting `behaviours` to classes.
+
+    package.module:Class             every room of every game
+    7=package.module:Class           every room of game 7
+    */duel=package.module:Class      rooms of any game whose rules say {"type": "duel"}
+    7/duel=package.module:Class      both
+
+The most particular entry that fits wins. A room remembers `package.module:Class`, and comes back
+with that after a restart, whatever the setting says then.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from greenroom.behaviour.behaviour import RoomBehaviour
+from greenroom.behaviour.errors import BadBehaviour, BehaviourBug
+
+ANY = "*"
+
+
+class _RoomType(msgspec.Struct):
+    """The only thing in a room's rules that is not the studio's own business."""
+
+    type: Any = None
+
+
+_read_type = msgspec.json.Decoder(_RoomType).decode
+
+
+class Registry:
+    """The behaviours of a server, loaded."""
+
+    def __init__(self, entries: Iterable[str] = (), folder: Path | None = None) -> None:
+        """Load every class that is named.
+
+        Args:
+            entries: as above.
+            folder: where modules are looked for, before Python's own path.
+
+        Raises:
+            BadBehaviour: an entry cannot be read, or its class cannot be loaded.
+        """
+        if folder is not None and str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+        self._by_key: dict[tuple[str, str | None], str] = {}
+        self._classes: dict[str, type[RoomBehaviour[Any]]] = {}
+        for entry in entries:
+            key, _, name = entry.strip().rpartition("=")
+            self._by_key[_read_key(key, entry)] = name
+            self._classes[name] = load(name)
+
+    def choose(self, game_id: int, rules: bytes) -> str | None:
+        """Return the name of the behaviour of a new room; None for a plain one.
+
+        Args:
+            game_id: whose room.
+            rules: what its creator gave, a JSON object.
+        """
+        if not self._by_key:
+            return None
+        kind = _read_type(rules).type
+        kinds = (kind, None) if isinstance(kind, str) else (None,)
+        keys = ((game, kind) for kind in kinds for game in (str(game_id), ANY))
+        return next((self._by_key[key] for key in keys if key in self._by_key), None)
+
+    def make(self, name: str) -> RoomBehaviour[Any]:
+        """Return a new instance of the behaviour of this name.
+
+        Raises:
+            BadBehaviour: it cannot be loaded (any more), or fails when it is made.
+        """
+        behaviour = self._classes.get(name)
+        if behaviour is None:
+            behaviour = self._classes[name] = load(name)
+        try:
+            return behaviour()
+        except Exception as error:
+            raise BadBehaviour(f"{name} cannot be made: {error!r}") from error
+
+
+def _read_key(key: str, entry: str) -> tuple[str, str | None]:
+    game, _, kind = key.partition("/")
+    game = game.strip() or ANY
+    if game != ANY and not game.isdecimal():
+        raise BadBehaviour(
+            f"{entry!r}: {game!r} is no game's id; write [GAME][/TYPE]=package.module:Class"
+        )
+    return game, kind.strip() or None
+
+
+def load(name: str) -> type[RoomBehaviour[Any]]:
+    """Return the class that `package.module:Class` names.
+
+    Raises:
+        BadBehaviour: there is none, it is no behaviour, or its module fails.
+    """
+    module_name, _, class_name = name.partition(":")
+    if not module_name or not class_name:
+        raise BadBehaviour(f"{name!r} must be written package.module:Class")
+    try:
+        module = importlib.import_module(module_name)
+    except BehaviourBug:
+        raise
+    except Exception as error:
+        raise BadBehaviour(f"{module_name} cannot be imported: {error!r}") from error
+    found = getattr(module, class_name, None)
+    if not inspect.isclass(found) or not issubclass(found, RoomBehaviour):
+        raise BadBehaviour(f"{module_name} has no RoomBehaviour of the name {class_name}")
+    return found

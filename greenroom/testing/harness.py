@@ -1,0 +1,421 @@
+"""A room with a behaviour, run by hand: the server's own room, without trio, sockets or database.
+
+Time stands still unless a test calls `advance`; chance comes from the seed. Every turn is checked:
+what was refused has changed nothing, and the state comes back the same from a snapshot.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from greenroom.actors.kernel.errors import Refused as KernelRefused
+from greenroom.actors.kernel.message import Changed, Command
+from greenroom.actors.room.channel import SendMessage
+from greenroom.actors.room.codec import event_of
+from greenroom.actors.room.directed import DirectedRoomActor
+from greenroom.actors.room.direction import NoteConnection, NoteDelivered, TakeResult
+from greenroom.actors.room.director import Director
+from greenroom.actors.room.events import NewMember, RoomEvent
+from greenroom.actors.room.groups import read_targets
+from greenroom.actors.room.index import RoomIndex
+from greenroom.actors.room.messages import (
+    CreateRoom,
+    JoinRoom,
+    KickMember,
+    LeaveRoom,
+    NoteSignOfLife,
+    NoteSilence,
+    PollUpdates,
+    ReadPending,
+    ReadResults,
+    RoomRole,
+    SendActions,
+    SendUpdates,
+    StopRoom,
+)
+from greenroom.actors.room.state import Room as RoomState
+from greenroom.actors.room.state import RoomLimits
+from greenroom.behaviour import JobFailed, Refused, Room, RoomBehaviour
+from greenroom.behaviour.runner import Runner
+from greenroom.testing.checks import check_snapshot, check_unchanged
+from greenroom.testing.clock import HandClock, HandTimers
+from greenroom.testing.wires import BEHAVIOUR, HarnessConnections, HarnessStudio, Heard
+
+State = TypeVar("State")
+
+Target = Literal["all", "host", "others", "specific"]
+TURNS_MAX = 10_000
+"""So many turns may one call set off; more is a room that never comes to rest."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of an action."""
+
+    action_id: str
+    status: Literal["pending", "completed", "failed"]
+    response_data: Any = None
+
+
+class RoomHarness(Generic[State]):
+    """One room.
+
+    Attributes:
+        documents: the player documents, as far as `room.update_player` has written them.
+        events: everything that has happened, as the journal has it.
+    """
+
+    def __init__(
+        self,
+        behaviour: type[RoomBehaviour[State]],
+        *,
+        rules: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        max_players: int = 16,
+        host_switch: bool = True,
+        can_leave: bool = True,
+    ) -> None:
+        """Prepare a room; it opens when the first player joins.
+
+        Args:
+            behaviour: the class to be tested.
+            rules: what the room's creator gives.
+            seed: of the room's chance.
+            max_players: 2 to 16.
+            host_switch: whether the room goes on when its host leaves.
+            can_leave: whether others than the host may leave.
+        """
+        self.documents: dict[int, dict[str, Any]] = {}
+        self.events: list[RoomEvent] = []
+        self._clock = HandClock()
+        self._connections = HarnessConnections()
+        self._studio = HarnessStudio(behaviour, seed)
+        self._options = {
+            "max_players": max_players,
+            "host_switch": host_switch,
+            "can_leave": can_leave,
+            "rules": msgspec.json.encode(dict(rules or {})),
+        }
+        self._actor = self._new_actor(None)
+        self._players = 0
+        self._calls = 0
+        self._open()
+
+    # What is there.
+
+    @property
+    def room(self) -> Room[State]:
+        """Return the room as hooks see it.
+
+        Raises:
+            LookupError: it is not open yet, or not any more.
+        """
+        return self._runner.room
+
+    @property
+    def state(self) -> State:
+        """Return the behaviour's state; raises as `room`."""
+        return self.room.state
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether somebody has joined and the room has not ended."""
+        return self._director is not None
+
+    @property
+    def host_id(self) -> int:
+        """Return who the host is."""
+        return self._state.host_id
+
+    @property
+    def now(self) -> float:
+        """Return what time it is, in Unix seconds."""
+        return self._clock.time()
+
+    # Coming and going.
+
+    def join(
+        self, name: str = "", *, data: Mapping[str, Any] | None = None, connected: bool = True
+    ) -> int:
+        """Let a player join, the first as host; return his id: 1, 2, ….
+
+        Args:
+            name: his; `Player 1` and so on without one.
+            data: his `player_data`.
+            connected: whether he has a realtime connection, or polls.
+
+        Raises:
+            Refused: he may not join.
+        """
+        player_id = self._players + 1
+        name = name or f"Player {player_id}"
+        encoded = msgspec.json.encode(dict(data or {}))
+        if connected:
+            self._connections.members.add(player_id)
+        try:
+            if self._actor.is_created:
+                self._ask(JoinRoom(player_id=player_id, player_name=name, player_data=encoded))
+            else:
+                self._create(NewMember(player_id, name, encoded, self._clock.now()))
+        except Refused:
+            self._connections.members.discard(player_id)
+            raise
+        self._players = player_id
+        return player_id
+
+    def leave(self, player_id: int) -> None:
+        """Let a player leave; raises Refused where he may not."""
+        self._ask(LeaveRoom(player_id))
+
+    def kick(self, player_id: int) -> None:
+        """Let the host kick a player."""
+        self._ask(KickMember(self.host_id, player_id))
+
+    def stop(self) -> None:
+        """Let the host stop the room."""
+        self._ask(StopRoom(self.host_id))
+
+    def drop(self, player_id: int) -> None:
+        """Cut a player's connection."""
+        self._connections.members.discard(player_id)
+        self._ask(NoteConnection(player_id, False))
+
+    def reconnect(self, player_id: int) -> None:
+        """Connect a player again."""
+        self._connections.members.add(player_id)
+        self._ask(NoteConnection(player_id, True))
+
+    def go_offline(self, player_id: int) -> None:
+        """Let a player fall silent; his seat is kept for `seat_grace_seconds`."""
+        self._connections.members.discard(player_id)
+        self._ask(NoteSilence(player_id))
+
+    def come_back(self, player_id: int) -> None:
+        """Let a silent player be heard of again."""
+        self._ask(NoteSignOfLife(player_id))
+
+    # What players send.
+
+    def act(
+        self,
+        player_id: int,
+        action_type: str,
+        data: Mapping[str, Any] | None = None,
+        *,
+        to: Target = "host",
+        to_ids: Iterable[int] = (),
+    ) -> Outcome:
+        """Send an action, and return what became of it (of the first, if there are several).
+
+        Raises:
+            Refused: it was not sent.
+        """
+        encoded = msgspec.json.encode(dict(data or {}))
+        targets = read_targets(to, list(to_ids) or None)
+        self._calls += 1
+        seed = hashlib.blake2b(self._calls.to_bytes(8, "big"), digest_size=16).digest()
+        sent = self._ask(
+            SendActions(
+                player_id=player_id,
+                targets=targets,
+                action_type=action_type,
+                request_data=encoded,
+                seed=seed,
+            )
+        )
+        if not sent.ids:
+            raise Refused("nobody was there to be asked")
+        for result in self._ask(ReadResults(player_id)):
+            if result.action_id == sent.ids[0]:
+                response = result.response_data
+                decoded = None if response is None else msgspec.json.decode(response)
+                return Outcome(result.action_id, result.status, decoded)
+        return Outcome(sent.ids[0], "pending")
+
+    def pending(self, player_id: int) -> list[tuple[str, str, Any]]:
+        """Return the actions that wait for a player: id, type and data of each."""
+        return [
+            (action.action_id, action.action_type, msgspec.json.decode(action.request_data))
+            for action in self._ask(ReadPending(player_id))
+        ]
+
+    def update(
+        self,
+        player_id: int,
+        update_type: str,
+        data: Mapping[str, Any] | None = None,
+        *,
+        to: Target = "host",
+        to_ids: Iterable[int] = (),
+    ) -> int:
+        """Send a REST update; return for how many it was stored. Raises Refused."""
+        command = SendUpdates(
+            player_id=player_id,
+            targets=read_targets(to, list(to_ids) or None),
+            update_type=update_type,
+            data=msgspec.json.encode(dict(data or {})),
+        )
+        return len(self._ask(command).ids)
+
+    def say(
+        self,
+        player_id: int,
+        command: str,
+        data: Any = None,
+        *,
+        to: Target = "all",
+        to_ids: Iterable[int] = (),
+    ) -> None:
+        """Send a realtime message. Raises Refused, as an `error` frame says it."""
+        targets = read_targets(to, list(to_ids) or None)
+        self._ask(SendMessage(player_id, command, msgspec.json.encode(data), targets))
+
+    def heard(self, player_id: int) -> list[Heard]:
+        """Return what a connected player was told since this was last asked, oldest first."""
+        return self._connections.heard.pop(player_id, [])
+
+    def polled(self, player_id: int) -> list[Heard]:
+        """Return the stored updates of a player, all that are kept, as polling shows them."""
+        page = self._ask(PollUpdates(player_id, read_targets("all", None), None))
+        return [Heard(u.update_type, msgspec.json.decode(u.data)) for u in page.updates]
+
+    # Time, jobs, restarts.
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass: timers and ticks come in their order, each at its time."""
+        until = self._clock.seconds + seconds
+        self._run_due(until)
+        self._clock.seconds = until
+
+    @property
+    def jobs(self) -> int:
+        """Return how many jobs of `room.run` wait."""
+        return len(self._studio.jobs)
+
+    def finish_job(self, result: object | JobFailed) -> None:
+        """Let the oldest job of `room.run` end with this; its function is not called."""
+        work = self._studio.jobs.pop(0)
+        self._ask(TakeResult(work.on_done, result))
+
+    def restart(self) -> None:
+        """Let the server crash and come back: snapshot and journal, as if by `kill -9`.
+
+        What only ticks and realtime messages have changed since the last snapshot is kept here,
+        as after an orderly stop.
+        """
+        state = self._state
+        kept = self._runner
+        kept.begin(self._clock.time())
+        state.kept = kept.kept
+        self._actor = self._new_actor(msgspec.convert(msgspec.to_builtins(state), RoomState))
+        self._open()
+        self._settle()
+
+    # The server's part.
+
+    @property
+    def _director(self) -> Director | None:
+        return self._actor.director
+
+    @property
+    def _runner(self) -> Runner[State]:
+        director = self._director
+        if director is None:
+            raise LookupError("the room is not open")
+        return director.runner
+
+    @property
+    def _state(self) -> RoomState:
+        state = self._actor.state
+        if state is None:
+            raise LookupError("nobody has joined yet")
+        return state
+
+    def _new_actor(self, state: RoomState | None) -> DirectedRoomActor:
+        index, limits = RoomIndex(), RoomLimits()
+        around = (index, self._clock, limits, self._connections)
+        return DirectedRoomActor(state, *around, self._studio)
+
+    def _open(self) -> None:
+        self._timers = HandTimers(self._clock)
+        self._actor.timers = self._timers  # type: ignore[assignment]  # all that a room uses
+        self._actor.on_start()
+
+    def _create(self, host: NewMember) -> None:
+        command = CreateRoom(
+            room_id="0" * 32,
+            game_id=1,
+            room_name=None,
+            password_hash=None,
+            join_token="0" * 16,
+            realtime=True,
+            host_id=host.player_id,
+            members=(host,),
+            behaviour=BEHAVIOUR,
+            **self._options,  # type: ignore[arg-type]
+        )
+        self._ask(command)
+
+    def _ask(self, command: Command[RoomRole, Any]) -> Any:
+        """Give the room a turn, and all turns that follow at once; return the reply."""
+        director = self._director
+        before = None if director is None else director.runner.remember()
+        try:
+            reply = self._turn(command)
+        except KernelRefused as refused:
+            if before is not None and self._director is not None:
+                check_unchanged(before, self._runner, f"a refused {type(command).__name__}")
+            self._raise_errors()
+            raise Refused(str(refused)) from None
+        self._settle()
+        return reply
+
+    def _turn(self, command: Command[RoomRole, Any]) -> Any:
+        actor = self._actor
+        result = actor.handlers[type(command)](actor, command)
+        if not isinstance(result, Changed):
+            return result
+        for event in result.events:
+            actor.apply(event)
+            self.events.append(event_of(event))  # type: ignore[arg-type]  # a room's are entries
+        if result.once_durable is not None:
+            result.once_durable()
+        return result.reply
+
+    def _settle(self) -> None:
+        """Do what is due at once, then check."""
+        self._run_due(self._clock.seconds)
+        director = self._director
+        if director is not None:
+            director.begin(self._clock.time(), self._connections.members)
+            check_snapshot(director.runner)
+        self._raise_errors()
+
+    def _run_due(self, until: float) -> None:
+        """Give the turns that are due until then, in their order, each at its time."""
+        for _ in range(TURNS_MAX):
+            self._write_results()
+            due = self._timers.take_next(until)
+            if due is None:
+                return
+            self._clock.seconds = max(self._clock.seconds, due[0])
+            self._turn(due[1])
+            self._raise_errors()
+        raise AssertionError(f"the room has not come to rest after {TURNS_MAX} turns")
+
+    def _write_results(self) -> None:
+        """Write what rooms want written to players' documents."""
+        results, self._studio.results = self._studio.results, []
+        for number, result in results:
+            document = self.documents.setdefault(result.player_id, {})
+            document |= {name: msgspec.json.decode(v) for name, v in result.fields.items()}
+            self._turn(NoteDelivered(number))
+
+    def _raise_errors(self) -> None:
+        """Raise the first error that a hook has met."""
+        errors, self._studio.errors = self._studio.errors, []
+        if errors:
+            raise errors[0]

@@ -1,0 +1,106 @@
+"""Connections and studio of a room in a test: what goes out is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Any
+
+import msgspec
+
+from greenroom.actors.room.ports import Accepted, Message, Receive
+from greenroom.behaviour import RoomBehaviour
+from greenroom.behaviour.effects import Run, UpdatePlayer
+from greenroom.behaviour.runner import Watch, unwatched
+
+BEHAVIOUR = "harness:Behaviour"
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """Something that a member was told: a message's command, or an event's name, and its data."""
+
+    command: str
+    data: Any
+
+
+def _heard(message: Message) -> Heard:
+    if isinstance(message, Receive):
+        return Heard(message.command, msgspec.json.decode(message.data))
+    return Heard(message.event, dict(message.data))
+
+
+class HarnessConnections:
+    """`Connections` that remember what each member heard."""
+
+    def __init__(self) -> None:
+        """Begin with nobody connected."""
+        self.members: set[int] = set()
+        self.heard: dict[int, list[Heard]] = {}
+        self.answers: list[Accepted] = []
+
+    def connected(self, room_id: str) -> Container[int]:  # noqa: ARG002
+        """Return who is connected."""
+        return self.members
+
+    def push(
+        self,
+        room_id: str,  # noqa: ARG002
+        player_ids: Iterable[int],
+        message: Message,
+    ) -> None:
+        """Tell some members something."""
+        for player_id in player_ids:
+            if player_id in self.members:
+                self.heard.setdefault(player_id, []).append(_heard(message))
+
+    def push_all(self, room_id: str, message: Message) -> None:
+        """Tell everybody something."""
+        self.push(room_id, sorted(self.members), message)
+
+    def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:  # noqa: ARG002
+        """Take a sender's answer."""
+        self.answers.append(answer)
+
+    def part(self, room_id: str, player_id: int) -> None:  # noqa: ARG002
+        """Cut somebody off who has left."""
+        self.members.discard(player_id)
+
+    def end(self, room_id: str) -> None:  # noqa: ARG002
+        """Cut everybody off."""
+        self.members.clear()
+
+
+class HarnessStudio:
+    """`Studio` of one behaviour; jobs wait for the test, errors are the test's."""
+
+    def __init__(self, behaviour: type[RoomBehaviour[Any]], seed: int) -> None:
+        """Serve this behaviour, with this seed."""
+        self.watch: Watch = unwatched
+        self._behaviour = behaviour
+        self._seed = seed
+        self.errors: list[Exception] = []
+        self.jobs: list[Run] = []
+        self.results: list[tuple[int, UpdatePlayer]] = []
+
+    def seed(self) -> int:
+        """Return the seed."""
+        return self._seed
+
+    def choose(self, game_id: int, rules: bytes) -> str | None:  # noqa: ARG002
+        """Return the name of the one behaviour."""
+        return BEHAVIOUR
+
+    def make(self, name: str) -> RoomBehaviour[Any]:  # noqa: ARG002
+        """Return a new instance."""
+        return self._behaviour()
+
+    def report(self, room_id: str, error: Exception, payload: object) -> None:  # noqa: ARG002
+        """Keep an error for the test to raise."""
+        self.errors.append(error)
+
+    def run(self, room_id: str, work: Run) -> None:  # noqa: ARG002
+        """Keep a job for the test to finish."""
+        self.jobs.append(work)
+
+    def deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:  # noqa: ARG002
+        """Keep a result until the turn has ended."""
+        self.results.append((number, result))

@@ -1,0 +1,121 @@
+"""A behaviour at work in a real server: polled and connected players, results, kill -9."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from realtime_kit import dial
+from server_kit import Api, ServerProcess
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def studio(data_dir: Path) -> Iterator[ServerProcess]:
+    server = ServerProcess(
+        data_dir,
+        "--behaviours-dir",
+        str(EXAMPLES),
+        "--behaviours",
+        "*/tictactoe=tictactoe:TicTacToe",
+    ).start()
+    yield server
+    server.stop()
+
+
+class Table:
+    """Two players at one board, the first of whom is to move."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        (ann, ann_token), (bob, bob_token) = api.register("Ann"), api.register("Bob")
+        self.tokens = {ann: ann_token, bob: bob_token}
+        rules = {"type": "tictactoe"}
+        made = self.call(ann, "create", {"realtime": True, "rules": rules}).json
+        self.room_id = made["room_id"]
+        self.call(bob, f"{self.room_id}/join")
+        (start,) = self.updates(ann)
+        self.first = start["data"]["turn"]
+        self.second = next(i for i in self.tokens if i != self.first)
+
+    def call(self, player_id: int, operation: str, body: Any = None, method: str = "POST") -> Any:
+        path = f"/api/game_room.php/{operation}"
+        return self.api.call(method, path, body, player=self.tokens[player_id])
+
+    def place(self, player_id: int, cell: int) -> Any:
+        """Make a move; return what became of it."""
+        body = {
+            "target_players": "host",
+            "action_type": "place",
+            "request_data": {"cell": cell},
+        }
+        sent = self.call(player_id, "actions", body)
+        if sent.status != 200:
+            return sent.json["error"]
+        results = self.call(player_id, "actions/poll", method="GET").json["actions"]
+        (result,) = [r for r in results if r["action_id"] == sent.json["action_ids"][0]]
+        return result["status"], result["response_data"]
+
+    def updates(self, player_id: int) -> list[dict[str, Any]]:
+        body = {"from_players": "all"}
+        updates: list[dict[str, Any]] = self.call(player_id, "updates/poll", body).json["updates"]
+        return updates
+
+    def mint(self, player_id: int) -> str:
+        path = "/api/realtime.php/token"
+        token: str = self.api.call("POST", path, player=self.tokens[player_id]).json["token"]
+        return token
+
+
+def test_two_who_poll_play_a_game_to_its_end(studio: ServerProcess):
+    api = Api(studio.address, studio.new_game())
+    table = Table(api)
+    moves = [(table.first, 0), (table.second, 3), (table.first, 1), (table.second, 4)]
+    for mover, cell in moves:
+        assert table.place(mover, cell) == ("completed", {"won": False, "is_over": False})
+    assert table.place(table.second, 5) == ("failed", {"error": "It is not your turn"})
+    assert table.place(table.first, 9).startswith("Invalid data for place")
+    assert table.place(table.first, 2) == ("completed", {"won": True, "is_over": True})
+    board = api.call("POST", "/api/leaderboard.php", {"sort_by": ["tictactoe_wins"]})
+    winner = board.json["leaderboard"][0]
+    assert (winner["player_id"], winner["player_data"]) == (table.first, {"tictactoe_wins": 1})
+
+
+def test_a_third_is_refused_by_the_rules_of_the_game(studio: ServerProcess):
+    api = Api(studio.address, studio.new_game())
+    table = Table(api)
+    _, token = api.register("Eve")
+    reply = api.call("POST", f"/api/game_room.php/{table.room_id}/join", player=token)
+    assert (reply.status, reply.json["error"]) == (400, "Two are playing already")
+
+
+async def test_who_is_connected_hears_at_once_what_others_poll(studio: ServerProcess):
+    table = Table(Api(studio.address, studio.new_game()))
+    async with dial(studio.ready["realtime"], table.mint(table.second)) as client:
+        await client.expect("connected")
+        table.place(table.first, 4)
+        heard = await client.expect("receive")
+        assert (heard["command"], heard["data"]["cell"]) == ("placed", 4)
+    assert [u["type"] for u in table.updates(table.first)][-1] == "placed"
+
+
+def test_a_game_goes_on_after_the_server_was_killed(studio: ServerProcess):
+    game = studio.new_game()
+    table = Table(Api(studio.address, game))
+    assert table.place(table.first, 0)[0] == "completed"
+    studio.kill()
+    studio.start()
+    table.api = Api(studio.address, game)
+    assert table.place(table.first, 1) == ("failed", {"error": "It is not your turn"})
+    assert table.place(table.second, 0) == ("failed", {"error": "That cell is taken"})
+    assert table.place(table.second, 8)[0] == "completed"
+
+
+def test_a_behaviour_that_cannot_be_loaded_is_said_at_the_start(data_dir: Path):
+    server = ServerProcess(data_dir, "--behaviours", "nowhere:Nothing")
+    server.begin()
+    assert server.wait() == 1
+    assert "behaviours: nowhere cannot be imported" in server.log.read_text()
