@@ -47,7 +47,10 @@ def test_everything_that_the_project_needs_is_locked() -> None:
     groups = project()["dependency-groups"]
     runtime = names(project()["project"]["dependencies"])
     assert runtime <= pins("requirements.txt").keys()
-    assert runtime | names(groups["dev"]) <= pins("requirements-dev.txt").keys()
+    extras = {
+        n for needs in project()["project"]["optional-dependencies"].values() for n in names(needs)
+    }
+    assert runtime | extras | names(groups["dev"]) <= pins("requirements-dev.txt").keys()
     for group in ("bench", "schemathesis"):
         assert names(groups[group]) <= pins(f"requirements-{group}.txt").keys()
 

@@ -1,0 +1,68 @@
+"""A client of Greenroom for Python on trio: the API, realtime rooms, the UDP fast lane.
+
+    from greenroom.client import Game
+
+See docs/client.md. It knows the server by its protocols alone.
+"""
+
+from greenroom.client.admin import Admin
+from greenroom.client.errors import (
+    ApiError,
+    BanInfo,
+    Banned,
+    ChannelClosed,
+    ChannelLost,
+    ConnectionFailed,
+    GreenroomError,
+    MessageTooBig,
+    NotFound,
+    RateLimited,
+    Replaced,
+    RoomEnded,
+    SeatLost,
+    ServerError,
+    TokenRefused,
+    Unauthorized,
+    UnexpectedAnswer,
+)
+from greenroom.client.friends import Friends
+from greenroom.client.game import Game
+from greenroom.client.lobby import Lobby
+from greenroom.client.messages import Complaint, Event, Message, Receive, Sent
+from greenroom.client.player import Player
+from greenroom.client.retries import Retries
+from greenroom.client.room import Room
+from greenroom.client.updates import Updates
+
+__all__ = [
+    "Admin",
+    "ApiError",
+    "BanInfo",
+    "Banned",
+    "ChannelClosed",
+    "ChannelLost",
+    "Complaint",
+    "ConnectionFailed",
+    "Event",
+    "Friends",
+    "Game",
+    "GreenroomError",
+    "Lobby",
+    "Message",
+    "MessageTooBig",
+    "NotFound",
+    "Player",
+    "RateLimited",
+    "Receive",
+    "Replaced",
+    "Retries",
+    "Room",
+    "RoomEnded",
+    "SeatLost",
+    "Sent",
+    "ServerError",
+    "TokenRefused",
+    "Unauthorized",
+    "UnexpectedAnswer",
+    "Updates",
+]

@@ -1,0 +1,162 @@
+"""One call of the API: request, answer, patience."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx2
+import msgspec
+import trio
+
+from greenroom.client.decoding import NotDecoded, decode
+from greenroom.client.errors import ConnectionFailed, GreenroomError, UnexpectedAnswer, refusal
+from greenroom.client.operations import Operation, ReplyT
+from greenroom.client.retries import Retries, decide_pause
+
+JsonObject = Mapping[str, Any] | bytes
+"""A document to be sent: an object, or the bytes of one, which are sent as they are."""
+
+_UNSENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Caller:
+    """Calls operations with one set of headers."""
+
+    def __init__(
+        self,
+        http: httpx2.AsyncClient,
+        headers: Mapping[str, str],
+        *,
+        answer_seconds_max: float,
+        retries: Retries,
+        chance: Random,
+    ) -> None:
+        """Use a client that somebody else closes.
+
+        Args:
+            http: knows the server's address.
+            headers: of every call.
+            answer_seconds_max: for one attempt.
+            retries: for all attempts.
+            chance: spreads the attempts of clients that failed together.
+        """
+        self._http = http
+        self._headers = headers
+        self._answer_seconds_max = answer_seconds_max
+        self.retries = retries
+        self.chance = chance
+
+    def with_header(self, name: str, value: str) -> Caller:
+        """Return a caller that sends this header, too."""
+        return Caller(
+            self._http,
+            {**self._headers, name: value},
+            answer_seconds_max=self._answer_seconds_max,
+            retries=self.retries,
+            chance=self.chance,
+        )
+
+    async def call(self, operation: Operation[ReplyT], **fields: Any) -> ReplyT:
+        """Call an operation, again where that is safe.
+
+        Args:
+            operation: which.
+            fields: what is in braces in the path; the rest is the body, or the query of a GET.
+                None is left out.
+
+        Raises:
+            GreenroomError: see `errors.py`; what the last attempt failed with.
+
+        Cancellation: it may have happened.
+        """
+        path, rest = _fill(operation.path, fields)
+        if operation.method == "GET":
+            return await self._persist(operation, path, None, rest)
+        return await self._persist(operation, path, _encode(rest), {})
+
+    async def put(self, operation: Operation[ReplyT], document: JsonObject) -> ReplyT:
+        """Call an operation whose body is a document; as `call`."""
+        body = document if isinstance(document, bytes) else _encode(document)
+        return await self._persist(operation, operation.path, body, {})
+
+    async def _persist(
+        self,
+        operation: Operation[ReplyT],
+        path: str,
+        body: bytes | None,
+        query: Mapping[str, str],
+    ) -> ReplyT:
+        began, failures = trio.current_time(), 0
+        while True:
+            try:
+                return await self._attempt(operation, path, body, query)
+            except GreenroomError as error:
+                failures += 1
+                wait = decide_pause(
+                    self.retries,
+                    error,
+                    bears_repeating=operation.bears_repeating,
+                    failures=failures,
+                    seconds=trio.current_time() - began,
+                    chance=self.chance,
+                )
+                if wait is None:
+                    raise
+            await trio.sleep(wait)
+
+    async def _attempt(
+        self,
+        operation: Operation[ReplyT],
+        path: str,
+        body: bytes | None,
+        query: Mapping[str, str],
+    ) -> ReplyT:
+        try:
+            with trio.move_on_after(self._answer_seconds_max):
+                answer = await self._http.request(
+                    operation.method, path, content=body, params=query, headers=self._headers
+                )
+                return _read(operation, answer)
+        except _UNSENT as error:
+            raise ConnectionFailed(_why(error), was_sent=False) from error
+        except (httpx2.HTTPError, OSError) as error:
+            raise ConnectionFailed(_why(error), was_sent=True) from error
+        seconds = self._answer_seconds_max
+        raise ConnectionFailed(f"no answer within {seconds} s", was_sent=True)
+
+
+def _fill(path: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the path without braces, and what is left for the body."""
+    rest = {name: value for name, value in fields.items() if value is not None}
+    for name in [name for name in rest if f"{{{name}}}" in path]:
+        path = path.replace(f"{{{name}}}", quote(str(rest.pop(name)), safe=""))
+    return path, {name: _raw(value) for name, value in rest.items()}
+
+
+def _raw(value: Any) -> Any:
+    return msgspec.Raw(value) if isinstance(value, bytes) else value
+
+
+def _read(operation: Operation[ReplyT], answer: httpx2.Response) -> ReplyT:
+    body = answer.content
+    if answer.status_code != 200:
+        raise refusal(answer.status_code, body, answer.headers.get("retry-after"))
+    try:
+        reply = decode(body, operation.reply)
+    except NotDecoded as error:
+        found = refusal(200, body, None)
+        if not isinstance(found, UnexpectedAnswer):
+            raise found from None
+        raise UnexpectedAnswer(f"{operation.method} {operation.path}: {error}") from error
+    if not reply.success:
+        raise refusal(200, body, None)
+    reply.keep_raw(body)
+    return reply
+
+
+def _why(error: BaseException) -> str:
+    return str(error) or type(error).__name__

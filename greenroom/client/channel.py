@@ -1,0 +1,517 @@
+"""A realtime room as a member has it: messages both ways, over connections that come and go."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from greenroom.client.connection import ABNORMAL, Connection, serve_connection
+from greenroom.client.decoding import NotDecoded, decode_any
+from greenroom.client.errors import (
+    ChannelClosed,
+    ChannelLost,
+    ConnectionFailed,
+    GreenroomError,
+    RateLimited,
+    SeatLost,
+    ServerError,
+    TokenRefused,
+)
+from greenroom.client.messages import (
+    HEARTBEAT,
+    UDP_OPEN,
+    Complaint,
+    Connected,
+    Event,
+    HeartbeatAck,
+    Message,
+    Receive,
+    Sent,
+    UdpKeys,
+    encode_data,
+    read,
+    write_send,
+)
+from greenroom.client.replies import RealtimeToken
+from greenroom.client.retries import Retries, pause
+from greenroom.client.state import SharedState
+from greenroom.client.udp import FastLane
+from greenroom.fastlane import frames
+from greenroom.fastlane.frames import Received, Target
+from greenroom.fastlane.link import LinkStatistics
+
+HEARTBEAT_SECONDS: Final = 20.0
+ACK_SECONDS_MAX: Final = 15.0
+"""For the answer to a heartbeat; beyond, the connection is taken for lost."""
+GREETING_SECONDS_MAX: Final = 15.0
+TOKEN_SECONDS_MAX: Final = 240.0
+"""A token of the server's five minutes is used so long."""
+INCOMING_MAX: Final = 1_024
+"""Messages that wait for whoever iterates. Beyond, nothing more is read, and in the end the server
+closes the connection: nothing is dropped in the middle. What came over UDP is dropped."""
+UDP_SECONDS_MAX: Final = 3.0
+
+_BACKOFF: Final = Retries(backoff_seconds=0.2, backoff_seconds_max=5.0)
+_MENDABLE: Final = (ChannelLost, ConnectionFailed, RateLimited, ServerError)
+
+
+class ChannelStatistics(msgspec.Struct):
+    """What a channel has seen."""
+
+    connections: int = 0
+    """So often it was connected."""
+    messages_received: int = 0
+    fast_messages_dropped: int = 0
+    """Came over UDP, while too many waited already."""
+    round_trip_seconds: float | None = None
+    """The last heartbeat's."""
+
+
+class Channel:
+    """Iterate over it for what comes, `send` what is to go; `Player.realtime` makes one.
+
+    A lost connection is mended: connected again, with what was missed. Two tasks must not iterate
+    at the same time; whoever never iterates stops it when `INCOMING_MAX` messages wait.
+
+    Attributes:
+        statistics: what was seen.
+        room_id: the room's.
+    """
+
+    def __init__(
+        self,
+        mint: Callable[[], Awaitable[RealtimeToken]],
+        room_id: str,
+        *,
+        tls: ssl.SSLContext | None,
+        chance: Random,
+        reconnect_seconds_max: float,
+    ) -> None:
+        """Prepare; see `open_channel`."""
+        self.room_id = room_id
+        self.statistics = ChannelStatistics()
+        self._mint = mint
+        self._tls = tls
+        self._chance = chance
+        self._reconnect_seconds_max = reconnect_seconds_max
+        self._token: RealtimeToken | None = None
+        self._minted_at = 0.0
+        self._connection: Connection | None = None
+        self._connection_id = ""
+        self._sequence = 0
+        self._is_stalled = False
+        self._is_closing = False
+        self._error: GreenroomError | None = None
+        self._changed = trio.Event()
+        self._ack = trio.Event()
+        self._put_in, self._incoming = trio.open_memory_channel[Message](INCOMING_MAX)
+        self._shared = SharedState()
+        self._state_changed = trio.Event()
+        self._lane: FastLane | None = None
+        self._wants_lane = False
+        self._lane_answered = trio.Event()
+        self._streams: dict[int, int] = {}
+
+    # What comes.
+
+    def __aiter__(self) -> Channel:
+        """Return itself."""
+        return self
+
+    async def __anext__(self) -> Message:
+        """Wait for the next message.
+
+        Raises:
+            ChannelClosed: the channel is over; all that came before has been given out.
+            ApiError: a new token was refused.
+
+        Cancellation: nothing is lost.
+        """
+        try:
+            return await self._incoming.receive()
+        except trio.EndOfChannel:
+            if self._error is None:
+                raise StopAsyncIteration from None
+            raise self._error from None
+
+    @property
+    def state(self) -> Any:
+        """What the room's behaviour publishes, as it is now; None if nothing.
+
+        It is changed in place as changes come: copy what you want to keep.
+        """
+        return self._shared.value
+
+    async def states(self) -> AsyncGenerator[Any]:
+        """Give the state now, and after every change the newest; older ones are skipped.
+
+        Raises:
+            ChannelClosed, ApiError: as iterating over the channel.
+
+        Cancellation: nothing has changed.
+        """
+        seen = 0
+        while True:
+            while self._shared.version == seen:
+                if self._error is not None:
+                    raise self._error
+                await self._state_changed.wait()
+            seen = self._shared.version
+            yield self._shared.value
+
+    # What goes.
+
+    async def send(
+        self,
+        command: str,
+        data: Any = None,
+        *,
+        target: Target = "all",
+        target_ids: Sequence[int] = (),
+    ) -> None:
+        """Send a message; while the connection is being mended, wait for that.
+
+        Args:
+            command: the game's own word.
+            data: any JSON value, or the bytes of one.
+            target: whom, the sender himself always excepted.
+            target_ids: which members, for `specific`.
+
+        It is on its way then, no more: `Sent` says that the server has taken it, and if the
+        connection is lost before that, nobody knows.
+
+        Raises:
+            ChannelLost: cut off just now; whether the message has arrived is not known.
+            ChannelClosed, ApiError: the channel is over.
+
+        Cancellation: nothing was sent.
+        """
+        text = write_send(command, encode_data(data), target, target_ids)
+        connection = await self._connected()
+        await connection.put(text)
+
+    async def send_fast(
+        self,
+        command: str,
+        data: Any = None,
+        *,
+        target: Target = "all",
+        target_ids: Sequence[int] = (),
+        stream: int = 0,
+    ) -> bool:
+        """Send a message that may be lost, over UDP if that is open, else as `send`.
+
+        Args:
+            command: the game's own word, at most 64 bytes.
+            data: any JSON value, or the bytes of one.
+            target: whom.
+            target_ids: which members, for `specific`; at most 16.
+            stream: 1 to 65,535: receivers take only what is newer than what they had of this
+                stream from this sender; 0: each message stands for itself.
+
+        Returns:
+            Whether it went over UDP.
+
+        Raises:
+            ValueError: too long a command, or too many receivers.
+            ChannelClosed, ApiError: as `send`.
+
+        Cancellation: it may be sent.
+        """
+        encoded = encode_data(data)
+        if self._lane is not None:
+            sequence = self._streams[stream] = self._streams.get(stream, 0) + 1
+            ids = tuple(target_ids) if target == "specific" else ()
+            frame = frames.Sent(command, encoded, target, ids, stream, sequence if stream else 0)
+            if await self._lane.send(frame):
+                return True
+        await self.send(command, encoded, target=target, target_ids=target_ids)
+        return False
+
+    async def open_udp(self, *, seconds_max: float = UDP_SECONDS_MAX) -> bool:
+        """Ask for the fast lane; it is kept open, and opened again with each connection.
+
+        Args:
+            seconds_max: how long to wait for it.
+
+        Returns:
+            Whether it is open. If not, the server refuses it (a `Complaint` says why) or nothing
+            gets through as yet; `send_fast` goes the other way as long as that is so.
+
+        Raises:
+            ChannelClosed, ApiError: as `send`.
+
+        Cancellation: it is opened all the same.
+        """
+        with trio.move_on_after(seconds_max):
+            self._wants_lane = True
+            if self._lane is None:
+                self._lane_answered = trio.Event()
+                connection = await self._connected()
+                await connection.put(UDP_OPEN)
+                await self._lane_answered.wait()
+            if self._lane is not None:
+                await self._lane.wait_up()
+        return self.is_udp_up
+
+    @property
+    def is_udp_up(self) -> bool:
+        """Whether `send_fast` goes over UDP now."""
+        return self._lane is not None and self._lane.is_up
+
+    @property
+    def udp_statistics(self) -> LinkStatistics | None:
+        """What the present fast lane has seen; None without one."""
+        return None if self._lane is None else self._lane.statistics
+
+    async def _connected(self) -> Connection:
+        while self._connection is None:
+            if self._error is not None:
+                raise self._error
+            await self._changed.wait()
+        return self._connection
+
+    # The tasks behind it.
+
+    async def run(self, nursery: trio.Nursery, *, task_status: trio.TaskStatus[None]) -> None:
+        """Connect, and again when the connection is lost; started once connected.
+
+        Raises:
+            GreenroomError: the first connection could not be opened. Later ones end the channel.
+        """
+        lost_at, failures, is_started = trio.current_time(), 0, False
+        while True:
+            error: GreenroomError
+            try:
+                connection = await self._connect(nursery)
+                if not is_started:
+                    task_status.started()
+                is_started, failures = True, 0
+                error = await self._live(connection)
+                if self._is_closing:
+                    return
+                lost_at = trio.current_time()
+            except GreenroomError as failed:
+                if not is_started:
+                    raise
+                error = failed
+            failures += 1
+            wait = pause(_BACKOFF, failures, self._chance)
+            is_late = trio.current_time() + wait > lost_at + self._reconnect_seconds_max
+            if not isinstance(error, _MENDABLE):
+                self.finish(error)
+                return
+            if is_late:
+                lost = ChannelLost(ABNORMAL, f"not connected again in time: {error}")
+                lost.__cause__ = error
+                self.finish(lost)
+                return
+            await trio.sleep(wait)
+
+    async def _connect(self, nursery: trio.Nursery) -> Connection:
+        """Open a connection and take its greeting; with a new token if the old one is refused."""
+        while True:
+            is_new = await self._renew_token()
+            assert self._token is not None
+            resume = f"{self._connection_id}.{self._sequence}" if self._connection_id else None
+            connection: Connection = await nursery.start(
+                serve_connection, self._token, resume, self._tls
+            )
+            try:
+                with trio.move_on_after(GREETING_SECONDS_MAX):
+                    greeting = read(await connection.take())
+                    if isinstance(greeting, Connected):
+                        self._connection_id, self._sequence = greeting.connection_id, 0
+                        return connection
+                raise ChannelLost(ABNORMAL, "the server did not say hello")
+            except TokenRefused:
+                connection.cut()
+                if is_new:
+                    raise
+                self._token = None
+            except BaseException:
+                connection.cut()
+                raise
+
+    async def _renew_token(self) -> bool:
+        """Have a good token; return whether it is a new one."""
+        now = trio.current_time()
+        if self._token is not None and now < self._minted_at + TOKEN_SECONDS_MAX:
+            return False
+        token = await self._mint()
+        if token.player_info.room_id != self.room_id:
+            raise SeatLost(ABNORMAL, "the player has a seat in another room")
+        self._token, self._minted_at = token, now
+        return True
+
+    async def _live(self, connection: Connection) -> ChannelClosed:
+        """Use a connection until it is over; return why it is."""
+        self.statistics.connections += 1
+        self._connection = connection
+        self._notify()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._beat, connection)
+            if self._wants_lane:
+                nursery.start_soon(self._ask_lane, connection)
+            error = await self._read(connection, nursery)
+            nursery.cancel_scope.cancel()
+        self._connection = self._lane = None
+        if not self._is_closing:
+            connection.cut()
+        return error
+
+    async def _read(self, connection: Connection, nursery: trio.Nursery) -> ChannelClosed:
+        while True:
+            try:
+                message = read(await connection.take())
+            except ChannelClosed as error:
+                return error
+            match message:
+                case Receive() | Event():
+                    self._sequence += 1
+                    if isinstance(message, Receive) or not self._take_state(message):
+                        await self._give(message)
+                case Sent():
+                    await self._give(message)
+                case Complaint():
+                    self._lane_answered.set()
+                    await self._give(message)
+                case HeartbeatAck():
+                    self._ack.set()
+                case UdpKeys():
+                    self._open_lane(message, nursery)
+                case _:
+                    pass
+
+    async def _give(self, message: Message) -> None:
+        """Hand a message to whoever iterates; wait as long as he has too many already."""
+        self.statistics.messages_received += 1
+        try:
+            self._put_in.send_nowait(message)
+        except trio.WouldBlock:
+            self._is_stalled = True
+            await self._put_in.send(message)
+            self._is_stalled = False
+
+    def _take_state(self, event: Event) -> bool:
+        before = self._shared.version
+        is_state = self._shared.take(event)
+        if self._shared.version != before:
+            self._state_changed.set()
+            self._state_changed = trio.Event()
+        return is_state
+
+    async def _beat(self, connection: Connection) -> None:
+        """Send heartbeats; cut a connection on which they are not answered."""
+        while True:
+            await trio.sleep(HEARTBEAT_SECONDS)
+            self._ack, began = trio.Event(), trio.current_time()
+            try:
+                await connection.put(HEARTBEAT)
+            except ChannelLost:
+                return
+            with trio.move_on_after(ACK_SECONDS_MAX):
+                await self._ack.wait()
+                self.statistics.round_trip_seconds = trio.current_time() - began
+                continue
+            if not self._is_stalled:
+                connection.cut()
+                return
+
+    async def _ask_lane(self, connection: Connection) -> None:
+        try:
+            await connection.put(UDP_OPEN)
+        except ChannelLost:
+            return
+
+    def _open_lane(self, keys: UdpKeys, nursery: trio.Nursery) -> None:
+        """Replace the fast lane by one with these keys."""
+        if self._lane is not None:
+            self._lane.close()
+        try:
+            self._lane = FastLane(keys, self._take_fast)
+        except ValueError:
+            self._lane = None
+        else:
+            nursery.start_soon(self._lane.run)
+        self._lane_answered.set()
+
+    def _take_fast(self, received: Received) -> None:
+        """Hand a message that came over UDP to whoever iterates, or drop it."""
+        try:
+            data = decode_any(received.data)
+            self._put_in.send_nowait(
+                Receive(
+                    received.command,
+                    data,
+                    received.sender_id,
+                    received.is_host,
+                    is_fast=True,
+                )
+            )
+            self.statistics.messages_received += 1
+        except (NotDecoded, trio.WouldBlock):
+            self.statistics.fast_messages_dropped += 1
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    def finish(self, error: GreenroomError | None) -> None:
+        """Let whoever iterates come to the end of what came, then raise the error, or stop."""
+        self._error = error or self._error
+        self._put_in.close()
+        self._notify()
+        self._state_changed.set()
+        self._state_changed = trio.Event()
+
+    async def close(self) -> None:
+        """Say goodbye to the server. Shielded, for two seconds at most."""
+        self._is_closing = True
+        if self._connection is not None:
+            await self._connection.close()
+
+
+@asynccontextmanager
+async def open_channel(
+    mint: Callable[[], Awaitable[RealtimeToken]],
+    room_id: str,
+    *,
+    tls: ssl.SSLContext | None,
+    chance: Random,
+    reconnect_seconds_max: float,
+) -> AsyncGenerator[Channel]:
+    """Connect to a room for as long as the block lasts; `Player.realtime` calls it.
+
+    Args:
+        mint: gets a token.
+        room_id: of the room that the tokens must be for.
+        tls: whom to trust; the authorities of the system if left out.
+        chance: spreads clients that were cut off together.
+        reconnect_seconds_max: for how long a lost connection is tried again.
+
+    Raises:
+        GreenroomError: the first connection could not be opened.
+    """
+    channel = Channel(
+        mint, room_id, tls=tls, chance=chance, reconnect_seconds_max=reconnect_seconds_max
+    )
+    failure: Exception | None = None
+    async with trio.open_nursery() as nursery:
+        try:
+            await nursery.start(channel.run, nursery)
+            yield channel
+        except Exception as error:  # noqa: BLE001 (raised again outside, so that it is no group)
+            failure = error
+        finally:
+            await channel.close()
+            channel.finish(None)
+            nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure

@@ -1,0 +1,56 @@
+"""JSON into structs, whatever games and players have put into it.
+
+msgspec is quick, but gives up on numbers that no float holds, and other players may send such ones:
+then the standard library has the word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+_FAILURES = (ValueError, RecursionError)
+"""msgspec.DecodeError and UnicodeDecodeError are ValueErrors."""
+
+
+class NotDecoded(Exception):
+    """It is no JSON, or not of the type that was asked for."""
+
+
+def _make_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind, strict=False)
+
+
+_decoder: Callable[[Any], msgspec.json.Decoder[Any]] = cache(_make_decoder)
+
+
+def decode(data: bytes | str | msgspec.Raw, kind: type[T]) -> T:
+    """Return a value of a type; numbers may be strings, what is not known is left out.
+
+    Raises:
+        NotDecoded: it cannot be one.
+    """
+    found: T = _decode(data, kind)
+    return found
+
+
+def decode_any(data: bytes | str | msgspec.Raw) -> Any:
+    """Return any JSON value; raises `NotDecoded`."""
+    return _decode(data, Any)
+
+
+def _decode(data: bytes | str | msgspec.Raw, kind: Any) -> Any:
+    try:
+        return _decoder(kind).decode(data)
+    except _FAILURES:
+        try:
+            text = data if isinstance(data, str) else bytes(data)
+            return msgspec.convert(json.loads(text), kind, strict=False)
+        except _FAILURES as error:
+            raise NotDecoded(str(error)) from error

@@ -1,0 +1,229 @@
+"""What can go wrong: one tree, whose leaves say what to do.
+
+GreenroomError
+├── ApiError            the server refused a call; `status` and `text` say why
+│   ├── Unauthorized    401: a key or token is missing, wrong or has been replaced
+│   ├── Banned          403: the player is banned; `ban_info`
+│   ├── NotFound        404: nothing there by this id
+│   ├── RateLimited     429: come back after `retry_after` seconds
+│   └── ServerError     5xx: the server has a bug, or could not be sure
+├── UnexpectedAnswer    whoever answered is no Greenroom, or one that this library is too old for
+├── ConnectionFailed    no answer; `was_sent` says whether the call may have happened
+└── ChannelClosed       a realtime connection is over; `code` and `reason`
+    ├── TokenRefused    its token is not good
+    ├── Replaced        the same player has connected elsewhere
+    ├── RoomEnded       the room is over
+    ├── SeatLost        the player has left, or was put out
+    ├── MessageTooBig   one of ours was larger than the server takes
+    └── ChannelLost     cut off, and not mended in time; or cut off just now, while sending
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+
+from greenroom.client.decoding import NotDecoded, decode
+
+
+class GreenroomError(Exception):
+    """Base of all errors of this library."""
+
+
+class BanInfo(msgspec.Struct, frozen=True):
+    """A ban, as the banned player is told of it; `banned_until` is None for ever."""
+
+    ban_id: str
+    ban_duration: str
+    ban_reason: str | None
+    banned_at: datetime | None
+    banned_until: datetime | None
+
+
+class ApiError(GreenroomError):
+    """The server refused a call, and nothing has changed. 400 has this class itself.
+
+    Attributes:
+        status: the HTTP status.
+        text: the server's text, one of those that the API lists.
+    """
+
+    def __init__(self, status: int, text: str) -> None:
+        """Remember both."""
+        super().__init__(f"{status}: {text}")
+        self.status = status
+        self.text = text
+
+
+class Unauthorized(ApiError):
+    """A key or token is missing, wrong, or has been replaced: sign in again."""
+
+
+class Banned(ApiError):
+    """The player is banned.
+
+    Attributes:
+        ban_info: for how long and why; None where the ban is the platform's.
+    """
+
+    def __init__(self, status: int, text: str, ban_info: BanInfo | None) -> None:
+        """Remember all three."""
+        super().__init__(status, text)
+        self.ban_info = ban_info
+
+
+class NotFound(ApiError):
+    """Nothing there by this id, or no longer."""
+
+
+class RateLimited(ApiError):
+    """Too much, too soon; the retries that were allowed are used up.
+
+    Attributes:
+        retry_after: seconds to wait before the next try.
+    """
+
+    def __init__(self, status: int, text: str, retry_after: float) -> None:
+        """Remember all three."""
+        super().__init__(status, text)
+        self.retry_after = retry_after
+
+
+class ServerError(ApiError):
+    """The server failed; what was asked for may yet have happened: read before you repeat it."""
+
+
+class UnexpectedAnswer(GreenroomError):
+    """An answer that is none of this API's: is this the right address?"""
+
+
+class ConnectionFailed(GreenroomError):
+    """There was no answer, or not in time.
+
+    Attributes:
+        was_sent: whether the call may have reached the server, and happened.
+    """
+
+    def __init__(self, why: str, *, was_sent: bool) -> None:
+        """Say why, and whether it may have happened."""
+        super().__init__(why)
+        self.was_sent = was_sent
+
+
+class ChannelClosed(GreenroomError):
+    """A realtime connection is over.
+
+    Attributes:
+        code: of the WebSocket close frame; 1006 where there was none.
+        reason: the server's, or ours.
+    """
+
+    def __init__(self, code: int, reason: str) -> None:
+        """Remember both."""
+        super().__init__(f"{code}: {reason}" if reason else str(code))
+        self.code = code
+        self.reason = reason
+
+
+class TokenRefused(ChannelClosed):
+    """A token that was just made is not good: the seat is gone, or this is another server."""
+
+
+class Replaced(ChannelClosed):
+    """The same player has connected from elsewhere."""
+
+
+class RoomEnded(ChannelClosed):
+    """The room is over."""
+
+
+class SeatLost(ChannelClosed):
+    """The player has left the room, or was put out."""
+
+
+class MessageTooBig(ChannelClosed):
+    """One of our messages was larger than the server takes: send less at once."""
+
+
+class ChannelLost(ChannelClosed):
+    """The connection is cut.
+
+    Out of `send`: whether the message has arrived is not known; the channel is connecting again.
+    Elsewhere: it could not be connected again in the time allowed.
+    """
+
+
+class _Failure(msgspec.Struct):
+    """A refusal on the wire."""
+
+    error: str
+    retry_after: float | None = None
+    ban_info: BanInfo | None = None
+
+
+_RETRY_AFTER_DEFAULT: Final = 1.0
+
+
+def refusal(status: int, body: bytes, retry_after: str | None) -> ApiError | UnexpectedAnswer:
+    """Return the error that an answer stands for.
+
+    Args:
+        status: of the answer.
+        body: of the answer; a proxy's may be anything.
+        retry_after: the header, seconds.
+    """
+    try:
+        failure = decode(body, _Failure)
+    except NotDecoded:
+        phrase = _phrase(status)
+        if status < HTTPStatus.BAD_REQUEST:
+            return UnexpectedAnswer(f"{phrase}, without the JSON object that Greenroom answers")
+        failure = _Failure(phrase)
+    match status:
+        case 401:
+            return Unauthorized(status, failure.error)
+        case 403:
+            return Banned(status, failure.error, failure.ban_info)
+        case 404:
+            return NotFound(status, failure.error)
+        case 429:
+            seconds = failure.retry_after
+            seconds = _seconds(retry_after) if seconds is None else seconds
+            return RateLimited(status, failure.error, seconds)
+        case _:
+            kind = ServerError if status >= HTTPStatus.INTERNAL_SERVER_ERROR else ApiError
+            return kind(status, failure.error)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _seconds(header: str | None) -> float:
+    return float(header) if header and header.isdecimal() else _RETRY_AFTER_DEFAULT
+
+
+# What a close frame means.
+
+_REASONS: Final[dict[str, type[ChannelClosed]]] = {
+    "Connection replaced": Replaced,
+    "Room cleanup": RoomEnded,
+    "Player disconnect": SeatLost,
+}
+_POLICY: Final = 1008
+_TOO_BIG: Final = 1009
+
+
+def closing(code: int, reason: str) -> ChannelClosed:
+    """Return the error that a close frame stands for; `ChannelLost` is the one to be mended."""
+    if code == _POLICY:
+        return TokenRefused(code, reason)
+    if code == _TOO_BIG:
+        return MessageTooBig(code, reason)
+    return _REASONS.get(reason, ChannelLost)(code, reason)

@@ -1,0 +1,140 @@
+"""A game on a server: where everything begins."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Final
+
+import httpx2
+
+from greenroom.client import operations
+from greenroom.client.admin import Admin
+from greenroom.client.caller import Caller, JsonObject
+from greenroom.client.lobby_replies import LobbyList
+from greenroom.client.player import Player
+from greenroom.client.replies import Censored, GameDocument, Leaderboard, ServerTime
+from greenroom.client.retries import Retries
+from greenroom.client.room_replies import RoomList
+
+ANSWER_SECONDS_MAX: Final = 30.0
+CONNECTIONS_MAX: Final = 100
+"""At once; further calls wait for a free one, as long as for an answer."""
+
+
+class Game:
+    """A game, by its project key; use `Game.connect`.
+
+    Every call raises what `errors.py` lists, and may have happened when it is cancelled.
+    """
+
+    def __init__(self, caller: Caller, tls: ssl.SSLContext | None) -> None:
+        """Use a caller that knows the key."""
+        self._caller = caller
+        self._tls = tls
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls,
+        url: str,
+        api_token: str,
+        *,
+        answer_seconds_max: float = ANSWER_SECONDS_MAX,
+        retries: Retries | None = None,
+        chance: Random | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> AsyncGenerator[Game]:
+        """Open a game; nothing is sent before the first call, and connections are kept between.
+
+        Args:
+            url: of the server, `https://play.example.com` or `http://127.0.0.1:8080`.
+            api_token: the project key.
+            answer_seconds_max: how long one attempt of a call may take.
+            retries: how often a failed call is repeated, where that is safe.
+            chance: spreads repeated calls; give a seeded one for runs that can be repeated.
+            tls: whom to trust; the authorities of the system if left out.
+        """
+        limits = httpx2.Limits(max_connections=CONNECTIONS_MAX)
+        verify: ssl.SSLContext | bool = True if tls is None else tls
+        async with httpx2.AsyncClient(
+            base_url=url, limits=limits, timeout=answer_seconds_max, trust_env=False, verify=verify
+        ) as http:
+            caller = Caller(
+                http,
+                {"X-Api-Token": api_token, "Content-Type": "application/json"},
+                answer_seconds_max=answer_seconds_max,
+                retries=retries or Retries(),
+                chance=chance or Random(),  # noqa: S311 (spreads calls, protects nothing)
+            )
+            yield cls(caller, tls)
+
+    async def register(
+        self,
+        player_name: str | None = None,
+        *,
+        player_data: JsonObject | None = None,
+        platform_ticket: str | None = None,
+        platform_identity: str | None = None,
+    ) -> Player:
+        """Open an account for a guest by name, or sign in with a platform's ticket.
+
+        Keep `Player.token`: it is told this once, and the only way back to a guest's account.
+        """
+        account = await self._caller.call(
+            operations.REGISTER,
+            player_name=player_name,
+            player_data=player_data,
+            platform_ticket=platform_ticket,
+            platform_identity=platform_identity,
+        )
+        return Player(
+            self._caller,
+            token=account.private_key,
+            player_id=account.player_id,
+            player_name=account.player_name,
+            player_tag=account.player_tag,
+            tls=self._tls,
+        )
+
+    async def log_in(self, token: str) -> Player:
+        """Come back as the player who has this token."""
+        record = await Player.read_record(self._caller, token)
+        return Player(
+            self._caller,
+            token=token,
+            player_id=record.id,
+            player_name=record.player_name,
+            player_tag=record.player_tag,
+            tls=self._tls,
+        )
+
+    def admin(self, private_token: str) -> Admin:
+        """Return what the game's owner may do, with the admin key. Not for game clients."""
+        return Admin(self._caller, private_token)
+
+    async def document(self) -> GameDocument:
+        """Read the game's document."""
+        return await self._caller.call(operations.GET_GAME)
+
+    async def rooms(self, search: str | None = None, *, limit: int | None = None) -> RoomList:
+        """Find rooms with a free seat, by a part of the name; 20 of them unless limited."""
+        return await self._caller.call(operations.LIST_ROOMS, search=search, limit=limit)
+
+    async def lobbies(self, search: str | None = None, *, limit: int | None = None) -> LobbyList:
+        """Find open lobbies with a free seat, by a part of the name; 20 unless limited."""
+        return await self._caller.call(operations.LIST_LOBBIES, search=search, limit=limit)
+
+    async def leaderboard(self, sort_by: Sequence[str], *, limit: int | None = None) -> Leaderboard:
+        """Rank players by numeric fields of their documents; the first 10 unless limited."""
+        return await self._caller.call(operations.LEADERBOARD, sort_by=sort_by, limit=limit)
+
+    async def censor(self, text: str) -> Censored:
+        """Check a text of at most 1,000 characters for what offends."""
+        return await self._caller.call(operations.CENSOR, text=text)
+
+    async def time(self, *, offset_hours: int | None = None) -> ServerTime:
+        """Ask for the server's time, shifted by whole hours (-14 to 14)."""
+        return await self._caller.call(operations.TIME, utc=offset_hours)

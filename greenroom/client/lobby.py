@@ -1,0 +1,98 @@
+"""The lobby that a player has a seat in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from greenroom.client import operations
+from greenroom.client.lobby_replies import JoinAnswered, LobbyCurrent, LobbyRoster, LobbyStarted
+from greenroom.client.replies import Beat, Done
+from greenroom.client.room import Room
+from greenroom.client.room_replies import Kicked
+
+if TYPE_CHECKING:
+    from greenroom.client.player import Player
+
+POLL_SECONDS: Final = 0.5
+
+
+class Lobby:
+    """A player's seat in a lobby; `Player` makes one. Errors and cancellation as for `Game`.
+
+    Attributes:
+        player: whose seat it is.
+        matchmaking_id: as it was when the seat was taken.
+        join_token: lets others in without password or approval; None where it is not known here.
+    """
+
+    def __init__(self, player: Player, matchmaking_id: str, join_token: str | None) -> None:
+        """Stand for a seat that is taken."""
+        self.player = player
+        self.matchmaking_id = matchmaking_id
+        self.join_token = join_token
+
+    async def current(self) -> LobbyCurrent:
+        """See the lobby, its start and, as its host, who asks to be let in."""
+        return await self.player.caller.call(operations.LOBBY_CURRENT)
+
+    async def players(self) -> LobbyRoster:
+        """See who is in."""
+        return await self.player.caller.call(operations.LOBBY_PLAYERS)
+
+    async def heartbeat(self) -> Beat:
+        """Keep the seat; any other call of the player does, too."""
+        return await self.player.caller.call(operations.LOBBY_BEAT)
+
+    async def leave(self) -> Done:
+        """Give up the seat."""
+        return await self.player.caller.call(operations.LEAVE_LOBBY)
+
+    async def wait_started(self, *, poll_seconds: float = POLL_SECONDS) -> Room | None:
+        """Wait for the start; return the room, None when the seat is gone before.
+
+        Cancellation: nothing has changed.
+        """
+        while True:
+            lobby = (await self.current()).matchmaking
+            if lobby is None:
+                return None
+            if lobby.room_id is not None:
+                return Room(self.player, lobby.room_id, None)
+            await trio.sleep(poll_seconds)
+
+    # The host's.
+
+    async def start(self) -> LobbyStarted:
+        """Make the lobby a room, with the members who are online; hosts only."""
+        return await self.player.caller.call(operations.START_LOBBY)
+
+    async def stop(self) -> Done:
+        """End the lobby before its start; hosts only."""
+        return await self.player.caller.call(operations.STOP_LOBBY)
+
+    async def remove(self) -> Done:
+        """End the lobby, with the room that it may have become; hosts only."""
+        return await self.player.caller.call(operations.REMOVE_LOBBY)
+
+    async def kick(self, player_id: int) -> Kicked:
+        """Put a member out, before the start; hosts only."""
+        return await self.player.caller.call(operations.LOBBY_KICK, player_id=player_id)
+
+    async def set_password(self, password: str) -> Done:
+        """Replace the password, `""` removes it, before the start; hosts only."""
+        return await self.player.caller.call(operations.LOBBY_PASSWORD, password=password)
+
+    async def approve(self, request_id: str) -> JoinAnswered:
+        """Let a requester in; hosts only."""
+        return await self._answer(request_id, "approve")
+
+    async def reject(self, request_id: str) -> JoinAnswered:
+        """Turn a requester down; hosts only."""
+        return await self._answer(request_id, "reject")
+
+    async def _answer(self, request_id: str, action: str) -> JoinAnswered:
+        return await self.player.caller.call(
+            operations.ANSWER_REQUEST, request_id=request_id, action=action
+        )

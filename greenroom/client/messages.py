@@ -1,0 +1,170 @@
+"""Messages of the control channel, typed: what comes in, and how to write what goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from greenroom.client.decoding import NotDecoded, decode, decode_any
+from greenroom.fastlane.frames import Target
+from greenroom.fastlane.suites import SuiteName
+
+
+class Receive(msgspec.Struct, frozen=True):
+    """What another member, or the room, has to say.
+
+    Attributes:
+        command: the game's own word.
+        data: any JSON value, decoded.
+        sender_id: who; 0 is the room itself.
+        sender_is_host: whether the sender was host then.
+        sender_name: None for what came over UDP.
+        is_fast: whether it came over UDP, so that others may be lost or late.
+    """
+
+    command: str
+    data: Any
+    sender_id: int
+    sender_is_host: bool
+    sender_name: str | None = None
+    is_fast: bool = False
+
+
+class Event(msgspec.Struct, frozen=True):
+    """What has happened in the room: `member_joined`, `host_changed`, `replay_gap` and so on."""
+
+    event: str
+    data: Any
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """One of our messages has been taken, for so many receivers."""
+
+    command: str
+    target_count: int
+
+
+class Complaint(msgspec.Struct, frozen=True):
+    """The server did not understand, or will not."""
+
+    text: str
+
+
+Message = Receive | Event | Sent | Complaint
+"""What iterating over a channel gives."""
+
+
+class Connected(msgspec.Struct, frozen=True):
+    """The first message of a connection."""
+
+    connection_id: str
+    player_id: int
+    player_name: str
+    room_id: str
+
+
+class HeartbeatAck(msgspec.Struct, frozen=True):
+    """The server is there."""
+
+
+class UdpKeys(msgspec.Struct, frozen=True):
+    """How to use the fast lane; see docs/realtime-protocol.md."""
+
+    host: str
+    port: int
+    session: str
+    suite: SuiteName
+    client_key: str
+    server_key: str
+    ping_seconds: float = 10.0
+
+    def __repr__(self) -> str:
+        return f"UdpKeys(host={self.host!r}, port={self.port})"
+
+
+class _Sender(msgspec.Struct):
+    game_player_id: int = 0
+    is_host: bool = False
+    player_name: str | None = None
+
+
+class _Frame(msgspec.Struct):
+    type: str
+    command: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    sender: _Sender = msgspec.field(default_factory=_Sender)
+    event: str = ""
+    target_count: int = 0
+
+
+class _ErrorData(msgspec.Struct):
+    message: str = ""
+
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def read(text: str | bytes) -> Message | Connected | HeartbeatAck | UdpKeys | None:
+    """Return what a frame says; None for what is not known here, or makes no sense."""
+    try:
+        return _read(decode(text, _Frame))
+    except NotDecoded:
+        return None
+
+
+def _read(frame: _Frame) -> Message | Connected | HeartbeatAck | UdpKeys | None:
+    match frame.type:
+        case "receive":
+            sender = frame.sender
+            return Receive(
+                frame.command,
+                decode_any(frame.data),
+                sender.game_player_id,
+                sender.is_host,
+                sender.player_name,
+            )
+        case "event":
+            return Event(frame.event, decode_any(frame.data))
+        case "sent":
+            return Sent(frame.command, frame.target_count)
+        case "heartbeat_ack":
+            return HeartbeatAck()
+        case "error":
+            return Complaint(decode(frame.data, _ErrorData).message)
+        case "connected":
+            return decode(frame.data, Connected)
+        case "udp":
+            return decode(frame.data, UdpKeys)
+        case _:
+            return None
+
+
+HEARTBEAT: Final = '{"type":"heartbeat"}'
+UDP_OPEN: Final = '{"type":"udp_open"}'
+
+
+def encode_data(data: Any) -> bytes:
+    """Return JSON; bytes are taken for JSON already."""
+    return data if isinstance(data, bytes) else _encode(data)
+
+
+def write_send(command: str, data: bytes, target: Target, target_ids: Sequence[int]) -> str:
+    """Return the frame that sends something.
+
+    Args:
+        command: the game's own word.
+        data: JSON.
+        target: whom.
+        target_ids: which members, for `specific`.
+    """
+    frame: dict[str, Any] = {
+        "type": "send",
+        "command": command,
+        "data": msgspec.Raw(data),
+        "target": target,
+    }
+    if target == "specific":
+        frame["target_ids"] = list(target_ids)
+    return _encode(frame).decode()

@@ -1,0 +1,281 @@
+"""A player who is signed in."""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Final
+
+from greenroom.client import operations
+from greenroom.client.caller import Caller, JsonObject
+from greenroom.client.friends import Friends
+from greenroom.client.lobby import Lobby
+from greenroom.client.lobby_replies import JoinRequest
+from greenroom.client.replies import (
+    Heard,
+    LoggedOut,
+    PlayerDocument,
+    PlayerRecord,
+    RealtimeToken,
+    Renamed,
+    Stored,
+)
+from greenroom.client.room import Room
+
+if TYPE_CHECKING:
+    from greenroom.client.channel import Channel
+
+RECONNECT_SECONDS_MAX: Final = 60.0
+
+_HEADER: Final = "X-Game-Player-Token"
+
+
+class Player:
+    """A player; `Game.register` and `Game.log_in` make one. Errors, cancellation: as for `Game`.
+
+    Attributes:
+        player_id: who he is.
+        player_name: as he is called, as far as is known here.
+        player_tag: by which others find him.
+        token: keep it secret and safe: it is good until it is rotated.
+        friends: who else there is.
+    """
+
+    def __init__(
+        self,
+        caller: Caller,
+        *,
+        token: str,
+        player_id: int,
+        player_name: str,
+        player_tag: str,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        """Add a player's token to a game's calls."""
+        self._game_caller = caller
+        self._tls = tls
+        self.caller = caller.with_header(_HEADER, token)
+        self.token = token
+        self.player_id = player_id
+        self.player_name = player_name
+        self.player_tag = player_tag
+        self.friends = Friends(self)
+
+    # Account.
+
+    @staticmethod
+    async def read_record(caller: Caller, token: str) -> PlayerRecord:
+        """Log in with a token; see `Game.log_in`."""
+        logged_in = await caller.with_header(_HEADER, token).call(operations.LOG_IN)
+        return logged_in.player
+
+    async def log_in(self) -> PlayerRecord:
+        """Log in again; the record has `last_login` as it was before."""
+        return await self.read_record(self._game_caller, self.token)
+
+    async def heartbeat(self) -> Heard:
+        """Stay online; any other call of his does, too."""
+        return await self.caller.call(operations.BEAT)
+
+    async def log_out(self) -> LoggedOut:
+        """Go offline. His seat is kept for as long as the server's stale rule says."""
+        return await self.caller.call(operations.LOG_OUT)
+
+    async def rename(self, new_name: str) -> Renamed:
+        """Go by another name."""
+        renamed = await self.caller.call(operations.RENAME, new_name=new_name)
+        self.player_name = renamed.new_name
+        return renamed
+
+    async def rotate(self) -> str:
+        """Replace the token, and return the new one; the old one is good for nothing from now on.
+
+        Where the answer is lost (`ConnectionFailed` with `was_sent`) the new token may be, too.
+        """
+        rotated = await self.caller.call(operations.ROTATE)
+        self.token = rotated.private_key
+        self.caller = self._game_caller.with_header(_HEADER, self.token)
+        return self.token
+
+    async def document(self) -> PlayerDocument:
+        """Read his document."""
+        return await self.caller.call(operations.GET_PLAYER)
+
+    async def set_document(self, document: JsonObject) -> Stored:
+        """Replace his document, if the game lets clients do that."""
+        return await self.caller.put(operations.SET_PLAYER, document)
+
+    # Rooms.
+
+    async def create_room(
+        self,
+        room_name: str | None = None,
+        *,
+        password: str | None = None,
+        max_players: int | None = None,
+        host_switch: bool | None = None,
+        realtime: bool | None = None,
+        rules: JsonObject | None = None,
+        player_data: JsonObject | None = None,
+    ) -> Room:
+        """Open a room, as its host.
+
+        Args:
+            room_name: at most 120 characters.
+            password: wanted of everybody without the join token or an invite.
+            max_players: 2 to 16; 6 if left out.
+            host_switch: whether the room goes on when its host leaves.
+            realtime: whether members may connect (`realtime`).
+            rules: the game's own.
+            player_data: what the other members see of him.
+        """
+        created = await self.caller.call(
+            operations.CREATE_ROOM,
+            room_name=room_name,
+            password=password,
+            max_players=max_players,
+            host_switch=host_switch,
+            realtime=realtime,
+            rules=rules,
+            player_data=player_data,
+        )
+        return Room(self, created.room_id, created.join_token)
+
+    async def join_room(
+        self,
+        room_id: str,
+        *,
+        password: str | None = None,
+        join_token: str | None = None,
+        player_data: JsonObject | None = None,
+    ) -> Room:
+        """Take a seat in a room; the join token, or an invite, stands for the password."""
+        joined = await self.caller.call(
+            operations.JOIN_ROOM,
+            room_id=room_id,
+            password=password,
+            join_token=join_token,
+            player_data=player_data,
+        )
+        return Room(self, joined.room_id, join_token)
+
+    async def room(self) -> Room | None:
+        """Find the room that he has a seat in: after a restart, or a started lobby."""
+        current = await self.caller.call(operations.ROOM_CURRENT)
+        if current.room is None:
+            return None
+        return Room(self, current.room.room_id, current.room.join_token)
+
+    # Lobbies.
+
+    async def create_lobby(
+        self,
+        max_players: int,
+        *,
+        matchmaking_name: str | None = None,
+        strict_full: bool | None = None,
+        join_by_requests: bool | None = None,
+        host_switch: bool | None = None,
+        can_leave_room: bool | None = None,
+        realtime_room: bool | None = None,
+        password: str | None = None,
+        rules: JsonObject | None = None,
+        player_data: JsonObject | None = None,
+    ) -> Lobby:
+        """Open a lobby, as its host.
+
+        Args:
+            max_players: 2 to 16.
+            matchmaking_name: at most 120 characters.
+            strict_full: whether it must be full before it starts.
+            join_by_requests: whether the host lets everybody in by hand.
+            host_switch: whether it goes on when its host leaves, as a room, too.
+            can_leave_room: whether members may leave the room that it becomes.
+            realtime_room: whether members of that room may connect.
+            password: wanted of everybody without the join token or an invite.
+            rules: the game's own.
+            player_data: what the other members see of him.
+        """
+        created = await self.caller.call(
+            operations.CREATE_LOBBY,
+            max_players=max_players,
+            matchmaking_name=matchmaking_name,
+            strict_full=strict_full,
+            join_by_requests=join_by_requests,
+            host_switch=host_switch,
+            can_leave_room=can_leave_room,
+            realtime_room=realtime_room,
+            password=password,
+            rules=rules,
+            player_data=player_data,
+        )
+        return Lobby(self, created.matchmaking_id, created.join_token)
+
+    async def join_lobby(
+        self,
+        matchmaking_id: str,
+        *,
+        password: str | None = None,
+        join_token: str | None = None,
+        player_data: JsonObject | None = None,
+    ) -> Lobby:
+        """Take a seat in a lobby; the join token, or an invite, stands for all else."""
+        joined = await self.caller.call(
+            operations.JOIN_LOBBY,
+            matchmaking_id=matchmaking_id,
+            password=password,
+            join_token=join_token,
+            player_data=player_data,
+        )
+        return Lobby(self, joined.matchmaking_id, join_token)
+
+    async def ask_to_join(
+        self, matchmaking_id: str, *, player_data: JsonObject | None = None
+    ) -> str:
+        """Ask a lobby's host for a seat; return the request's id."""
+        asked = await self.caller.call(
+            operations.ASK_TO_JOIN, matchmaking_id=matchmaking_id, player_data=player_data
+        )
+        return asked.request_id
+
+    async def join_request(self, request_id: str) -> JoinRequest:
+        """See what became of a request: approved, he has his seat (`lobby`)."""
+        found = await self.caller.call(operations.JOIN_REQUEST, request_id=request_id)
+        return found.request
+
+    async def lobby(self) -> Lobby | None:
+        """Find the lobby that he has a seat in."""
+        current = await self.caller.call(operations.LOBBY_CURRENT)
+        if current.matchmaking is None:
+            return None
+        return Lobby(self, current.matchmaking.matchmaking_id, None)
+
+    # Realtime.
+
+    async def realtime_token(self) -> RealtimeToken:
+        """Get a token for a realtime connection; `realtime` asks for its own."""
+        return await self.caller.call(operations.MINT_TOKEN)
+
+    def realtime(
+        self, room: Room, *, reconnect_seconds_max: float = RECONNECT_SECONDS_MAX
+    ) -> AbstractAsyncContextManager[Channel]:
+        """Connect to a realtime room that he has a seat in, for as long as the block lasts.
+
+        Args:
+            room: his.
+            reconnect_seconds_max: for how long a lost connection is tried again; 0 never does.
+
+        Raises:
+            ImportError: the extra `greenroom[client]` is not installed.
+            ApiError: the room is not realtime, or he has no seat.
+            ConnectionFailed, ChannelClosed: the first connection could not be opened.
+        """
+        from greenroom.client.channel import open_channel
+
+        return open_channel(
+            self.realtime_token,
+            room.room_id,
+            tls=self._tls,
+            chance=self.caller.chance,
+            reconnect_seconds_max=reconnect_seconds_max,
+        )

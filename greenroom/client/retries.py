@@ -1,0 +1,79 @@
+"""When a call is tried again, and after how long. Pure: no clock, no randomness of its own.
+
+A call is repeated where that is safe: it never left here; the server said 429, so that nothing has
+happened; or it is one that bears repeating, because a second time changes nothing more.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import msgspec
+
+from greenroom.client.errors import (
+    ConnectionFailed,
+    GreenroomError,
+    RateLimited,
+    ServerError,
+)
+
+
+class Retries(msgspec.Struct, frozen=True, kw_only=True):
+    """How patient a client is."""
+
+    attempts_max: int = 5
+    """The first included; 1 never repeats."""
+    seconds_max: float = 30.0
+    """From the first attempt to the beginning of the last."""
+    backoff_seconds: float = 0.1
+    """The longest pause after the first failure; each further one doubles it."""
+    backoff_seconds_max: float = 5.0
+    """The longest pause, whatever came before; what a server asks for is not cut."""
+
+
+def pause(retries: Retries, failures: int, chance: Random) -> float:
+    """Return how many seconds to wait after so many failures in a row, from 1."""
+    longest = retries.backoff_seconds * 2.0 ** min(failures - 1, 30)
+    return chance.uniform(0.0, min(longest, retries.backoff_seconds_max))
+
+
+def decide_pause(
+    retries: Retries,
+    error: GreenroomError,
+    *,
+    bears_repeating: bool,
+    failures: int,
+    seconds: float,
+    chance: Random,
+) -> float | None:
+    """Decide what to do about a failed call.
+
+    Args:
+        retries: how patient to be.
+        error: what the last attempt ended with.
+        bears_repeating: whether a second time changes nothing more.
+        failures: attempts so far, from 1.
+        seconds: since the first attempt began.
+        chance: spreads clients that were refused together.
+
+    Returns:
+        How many seconds to wait before the next attempt; None to give up.
+    """
+    if failures >= retries.attempts_max or not _is_safe(error, bears_repeating=bears_repeating):
+        return None
+    wait = pause(retries, failures, chance)
+    if isinstance(error, RateLimited):
+        wait += max(error.retry_after, 0.0)
+    return wait if seconds + wait <= retries.seconds_max else None
+
+
+def _is_safe(error: GreenroomError, *, bears_repeating: bool) -> bool:
+    match error:
+        case RateLimited():
+            return True
+        case ConnectionFailed():
+            return bears_repeating or not error.was_sent
+        case ServerError():
+            return bears_repeating
+        case _:
+            return False

@@ -1,0 +1,192 @@
+"""The room that a player has a seat in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from greenroom.client import operations
+from greenroom.client.caller import JsonObject
+from greenroom.client.replies import Beat, Done
+from greenroom.client.room_replies import (
+    Action,
+    ActionResult,
+    ActionsSent,
+    Kicked,
+    RoomCurrent,
+    RoomRoster,
+    UpdatePage,
+    UpdatesSent,
+)
+from greenroom.client.updates import POLL_SECONDS, Updates
+
+if TYPE_CHECKING:
+    from greenroom.client.player import Player
+
+Target = Literal["all", "host", "others", "specific"]
+
+
+class Room:
+    """A player's seat in a room; `Player` makes one. Errors and cancellation as for `Game`.
+
+    The server knows one room of a player: the calls are about that, whatever it is by now.
+
+    Attributes:
+        player: whose seat it is.
+        room_id: as it was when the seat was taken.
+        join_token: lets others in without a password; None where it is not known here.
+    """
+
+    def __init__(self, player: Player, room_id: str, join_token: str | None) -> None:
+        """Stand for a seat that is taken."""
+        self.player = player
+        self.room_id = room_id
+        self.join_token = join_token
+
+    async def current(self) -> RoomCurrent:
+        """See the room, and what waits there."""
+        return await self.player.caller.call(operations.ROOM_CURRENT)
+
+    async def players(self) -> RoomRoster:
+        """See who is in."""
+        return await self.player.caller.call(operations.ROOM_PLAYERS)
+
+    async def heartbeat(self) -> Beat:
+        """Keep the seat; any other call of the player does, too."""
+        return await self.player.caller.call(operations.ROOM_BEAT)
+
+    async def leave(self) -> Done:
+        """Give up the seat."""
+        return await self.player.caller.call(operations.LEAVE_ROOM)
+
+    # The host's.
+
+    async def stop(self) -> Done:
+        """End the room for everybody; hosts only."""
+        return await self.player.caller.call(operations.STOP_ROOM)
+
+    async def kick(self, player_id: int) -> Kicked:
+        """Put a member out; hosts only."""
+        return await self.player.caller.call(operations.ROOM_KICK, player_id=player_id)
+
+    async def set_password(self, password: str) -> Done:
+        """Replace the password, `""` removes it; hosts only."""
+        return await self.player.caller.call(operations.ROOM_PASSWORD, password=password)
+
+    # Actions: somebody is asked, and answers.
+
+    async def ask(
+        self,
+        action_type: str,
+        request_data: JsonObject | None = None,
+        *,
+        target: Target = "host",
+        target_ids: Sequence[int] | None = None,
+    ) -> ActionsSent:
+        """Ask members to do something; `results` has their answers.
+
+        Args:
+            action_type: the game's own word.
+            request_data: what it is about.
+            target: who; a host may ask anybody, others the host alone.
+            target_ids: which members, for `specific`.
+        """
+        return await self.player.caller.call(
+            operations.SEND_ACTIONS,
+            action_type=action_type,
+            request_data=request_data,
+            target_players=target,
+            target_players_ids=target_ids,
+        )
+
+    async def results(self) -> list[ActionResult]:
+        """Read what came of what was asked within the last hour, newest first, at most 50."""
+        return (await self.player.caller.call(operations.ACTION_RESULTS)).actions
+
+    async def pending(self) -> list[Action]:
+        """Read what the player is asked to do, oldest first."""
+        return (await self.player.caller.call(operations.PENDING_ACTIONS)).actions
+
+    async def complete(
+        self,
+        action_id: str,
+        response_data: JsonObject | None = None,
+        *,
+        status: Literal["completed", "failed"] = "completed",
+    ) -> Done:
+        """Say what came of an action that the player was asked for."""
+        return await self.player.caller.call(
+            operations.COMPLETE_ACTION,
+            action_id=action_id,
+            status=status,
+            response_data=response_data,
+        )
+
+    # Updates: somebody is told.
+
+    async def tell(
+        self,
+        type: str,  # noqa: A002 (the API's word)
+        data: JsonObject | None = None,
+        *,
+        target: Target = "host",
+        target_ids: Sequence[int] | None = None,
+    ) -> UpdatesSent:
+        """Tell members something.
+
+        Args:
+            type: the game's own word.
+            data: what it is.
+            target: whom; a host may tell anybody, others the host alone.
+            target_ids: which members, for `specific`.
+        """
+        return await self.player.caller.call(
+            operations.SEND_UPDATES,
+            type=type,
+            data=data,
+            target_players=target,
+            target_players_ids=target_ids,
+        )
+
+    async def poll(
+        self,
+        last_update: str | None = None,
+        *,
+        sources: Target = "all",
+        source_ids: Sequence[int] | None = None,
+    ) -> UpdatePage:
+        """Read at most 50 updates behind a cursor; `updates` goes on by itself.
+
+        Args:
+            last_update: of the page before; None begins with the oldest that is kept.
+            sources: who has sent them.
+            source_ids: which members, for `specific`.
+        """
+        return await self.player.caller.call(
+            operations.POLL_UPDATES,
+            last_update=last_update,
+            from_players=sources,
+            from_players_ids=source_ids,
+        )
+
+    def updates(
+        self,
+        cursor: str | None = None,
+        *,
+        sources: Target = "all",
+        source_ids: Sequence[int] | None = None,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> Updates:
+        """Return the updates to the player, one after the other, without an end.
+
+        Args:
+            cursor: `Updates.cursor` of an earlier run; None begins with the oldest kept.
+            sources: who has sent them.
+            source_ids: which members, for `specific`.
+            poll_seconds: between two polls, where the first found nothing more.
+        """
+
+        async def poll(last_update: str | None) -> UpdatePage:
+            return await self.poll(last_update, sources=sources, source_ids=source_ids)
+
+        return Updates(poll, cursor, poll_seconds)

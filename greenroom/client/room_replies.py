@@ -1,0 +1,178 @@
+"""What rooms answer."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from greenroom.client.replies import Document, Reply
+
+
+class RoomEntry(msgspec.Struct, kw_only=True):
+    """A room as anybody sees it."""
+
+    room_id: str
+    room_name: str
+    max_players: int
+    current_players: int
+    has_password: bool
+    host_switch: bool
+    can_leave: bool
+    realtime: bool
+    rules: Document
+
+
+class RoomList(Reply, kw_only=True):
+    """Rooms with a free seat, most players first."""
+
+    rooms: list[RoomEntry]
+
+
+class RoomCreated(Reply, kw_only=True):
+    """A new room; whoever has its `join_token` needs no password."""
+
+    room_id: str
+    room_name: str
+    join_token: str
+    is_host: bool
+
+
+class RoomJoined(Reply, kw_only=True):
+    """A seat is taken."""
+
+    room_id: str
+    is_host: bool
+    message: str
+
+
+class RoomMember(msgspec.Struct, kw_only=True):
+    """A member; `is_local` is true for the caller."""
+
+    player_id: int
+    player_name: str
+    player_data: Document
+    is_host: bool
+    is_online: bool
+    is_local: bool
+    last_heartbeat: datetime | None
+
+
+class RoomRoster(Reply, kw_only=True):
+    """The members: the host, then in the order of joining."""
+
+    players: list[RoomMember]
+    last_updated: datetime | None
+
+
+class Kicked(Reply, kw_only=True):
+    """Somebody is put out."""
+
+    message: str
+    kicked_player_id: int
+
+
+class RoomStatus(msgspec.Struct, kw_only=True):
+    """A room as a member sees it."""
+
+    room_id: str
+    room_name: str
+    is_host: bool
+    is_online: bool
+    max_players: int
+    current_players: int
+    has_password: bool
+    is_active: bool
+    player_name: str
+    joined_at: datetime | None
+    last_heartbeat: datetime | None
+    room_created_at: datetime | None
+    room_last_activity: datetime | None
+    join_token: str
+    host_switch: bool
+    can_leave: bool
+    realtime: bool
+    rules: Document
+
+
+class Action(msgspec.Struct, kw_only=True):
+    """Something that the caller is asked to do; `is_host` is about the sender."""
+
+    action_id: str
+    player_id: int
+    target_id: int
+    action_type: str
+    request_data: Document
+    created_at: datetime | None
+    player_name: str
+    is_host: bool
+
+
+class Update(msgspec.Struct, kw_only=True):
+    """Something that the caller was told."""
+
+    update_id: str
+    from_player_id: int
+    type: str
+    data: Document
+    created_at: datetime | None
+
+
+class RoomCurrent(Reply, kw_only=True):
+    """The caller's room, and at most 50 each of what waits for him there."""
+
+    in_room: bool
+    room: RoomStatus | None
+    pending_actions: list[Action]
+    pending_updates: list[Update]
+    message: str | None = None
+
+
+class ActionsSent(Reply, kw_only=True):
+    """One action for each target."""
+
+    actions_sent: int
+    action_ids: list[str]
+    target_players_ids: list[int]
+
+
+class ActionResult(msgspec.Struct, kw_only=True):
+    """What came of an action; `is_host` is about its target."""
+
+    action_id: str
+    action_type: str
+    response_data: Document | None
+    status: Literal["pending", "completed", "failed", "processing", "read"]
+    target_id: int
+    is_host: bool
+    processed_at: datetime | None
+
+
+class ActionResults(Reply, kw_only=True):
+    """What came of the caller's actions within the last hour, newest first, at most 50."""
+
+    actions: list[ActionResult]
+
+
+class PendingActions(Reply, kw_only=True):
+    """What the caller is asked to do, oldest first."""
+
+    actions: list[Action]
+
+
+class UpdatesSent(Reply, kw_only=True):
+    """One update for each target."""
+
+    updates_sent: int
+    update_ids: list[str]
+    target_players_ids: list[int]
+
+
+class UpdatePage(Reply, kw_only=True):
+    """At most 50 updates in the order sent; `last_update` goes on behind them."""
+
+    updates: list[Update]
+    last_update: str | None
+    missed: int = 0
+    """How many fell off before they were read."""

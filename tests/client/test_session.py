@@ -1,0 +1,180 @@
+"""The client against a whole server: a session as games have it, and the example of the docs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from server_kit import Api, ServerProcess
+
+from greenroom.client import (
+    ApiError,
+    Banned,
+    Event,
+    Game,
+    NotFound,
+    Receive,
+    RoomEnded,
+    Unauthorized,
+)
+from greenroom.client.channel import Channel
+
+PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+SECONDS_MAX = 60.0
+
+
+@pytest.fixture
+def url(server: ServerProcess) -> str:
+    host, port = server.address
+    return f"http://{host}:{port}"
+
+
+@asynccontextmanager
+async def playing(url: str, api: Api) -> AsyncGenerator[Game]:
+    with trio.fail_after(SECONDS_MAX):
+        async with Game.connect(url, api.game.key) as game:
+            yield game
+
+
+async def test_accounts_and_documents(url: str, api: Api) -> None:
+    async with playing(url, api) as game:
+        ada = await game.register("Ada", player_data={"level": 3})
+        again = await game.log_in(ada.token)
+        assert (again.player_id, again.player_tag) == (ada.player_id, ada.player_tag)
+        assert (await again.rename("  Eve ")).new_name == again.player_name == "Eve"
+        await ada.set_document(b'{"level": 4.50, "big": 123456789012345678901234567890}')
+        document = await ada.document()
+        assert document.data == {"level": 4.5, "big": 123456789012345678901234567890}
+        assert b'{"level": 4.50, "big"' in document.raw
+        await ada.heartbeat()
+        board = await game.leaderboard(["level"], limit=1)
+        assert (board.total, board.leaderboard[0].player_id) == (1, ada.player_id)
+        old = ada.token
+        assert await ada.rotate() == ada.token != old
+        await ada.log_out()
+        with pytest.raises(Unauthorized, match="Invalid game player token"):
+            await game.log_in(old)
+        assert (await game.censor("hello")).clean
+        told = await game.time(offset_hours=2)
+        assert told.offset is not None
+        assert (told.utc - told.offset.original_utc).total_seconds() == 7_200
+        assert told.timestamp - told.offset.original_timestamp == 7_200
+
+
+async def test_owners_ban_and_unban(url: str, api: Api) -> None:
+    async with playing(url, api) as game:
+        admin = game.admin(api.game.private)
+        await admin.set_document({"motd": "hi"})
+        assert (await game.document()).data == {"motd": "hi"}
+        ada = await game.register("Ada")
+        assert (await admin.players(limit=5)).players[0].player_name == "Ada"
+        await admin.ban(ada.player_id, "forever", reason="rude")
+        with pytest.raises(Banned) as caught:
+            await ada.document()
+        assert caught.value.ban_info is not None
+        assert caught.value.ban_info.ban_reason == "rude"
+        assert (await admin.unban(ada.player_id)).bans_removed == 1
+        await ada.document()
+
+
+async def test_rooms_actions_and_updates(url: str, api: Api) -> None:
+    async with playing(url, api) as game:
+        ada, bob = await game.register("Ada"), await game.register("Bob")
+        with pytest.raises(NotFound, match="Room not found"):
+            await bob.join_room("0" * 32)
+        assert await ada.room() is None
+        room = await ada.create_room("Den", password="x", rules={"map": 1})
+        with pytest.raises(ApiError, match="Incorrect password"):
+            await bob.join_room(room.room_id)
+        seat = await bob.join_room(room.room_id, join_token=room.join_token)
+        found = await bob.room()
+        assert found is not None
+        assert found.room_id == seat.room_id
+        assert [m.player_name for m in (await seat.players()).players] == ["Ada", "Bob"]
+        (action_id,) = (await seat.ask("move", {"x": 1})).action_ids
+        (action,) = await room.pending()
+        assert (action.action_id, action.request_data) == (action_id, {"x": 1})
+        await room.complete(action_id, {"ok": True})
+        (result,) = await seat.results()
+        assert (result.status, result.response_data) == ("completed", {"ok": True})
+        await room.set_password("")
+        await room.heartbeat()
+        await room.kick(bob.player_id)
+        assert (await seat.current()).room is None
+        await room.stop()
+
+
+async def test_updates_are_neither_lost_nor_repeated_whatever_interrupts(
+    url: str, api: Api
+) -> None:
+    async with playing(url, api) as game:
+        ada, bob = await game.register("Ada"), await game.register("Bob")
+        room = await ada.create_room()
+        seat = await bob.join_room(room.room_id)
+        for number in range(80):
+            await room.tell("n", {"n": number}, target="others")
+        taken: list[Any] = []
+        updates = seat.updates(poll_seconds=0.01)
+        for count in (1, 29, 20):  # cancelled while there is more, and while a page is fetched
+            with trio.CancelScope() as scope:
+                taken += [(await anext(updates)).data["n"] for _ in range(count)]
+                scope.cancel()
+                taken.append((await anext(updates)).data["n"])
+        assert taken == list(range(len(taken)))
+        async for update in seat.updates(updates.cursor):
+            taken.append(update.data["n"])
+            if len(taken) == 80:
+                break
+        assert taken == list(range(80))
+        assert updates.missed == 0
+
+
+async def drained(channel: Channel) -> None:
+    async for _ in channel:
+        pass
+
+
+async def test_a_realtime_room(url: str, api: Api) -> None:
+    async with playing(url, api) as game:
+        ada, bob = await game.register("Ada"), await game.register("Bob")
+        room = await ada.create_room(realtime=True)
+        async with ada.realtime(room) as channel:
+            seat = await bob.join_room(room.room_id)
+            joined = await anext(channel)
+            assert isinstance(joined, Event)
+            assert joined.data == {"player_id": bob.player_id, "player_name": "Bob"}
+            async with bob.realtime(seat) as other:
+                await other.send("hello", {"x": 1}, target="host")
+                heard = await anext(channel)
+                assert isinstance(heard, Receive)
+                assert (heard.data, heard.sender_id) == ({"x": 1}, bob.player_id)
+            await room.stop()
+            with pytest.raises(RoomEnded):
+                await drained(channel)
+
+
+async def test_rooms_that_are_not_realtime_have_no_channels(url: str, api: Api) -> None:
+    async with playing(url, api) as game:
+        ada = await game.register("Ada")
+        room = await ada.create_room()
+        with pytest.raises(ApiError, match="Player is not in a realtime-enabled room"):
+            async with ada.realtime(room):
+                pass
+
+
+async def test_the_example_of_the_docs_runs(
+    url: str, api: Api, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (source,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    example: dict[str, Any] = {"__name__": "example"}
+    exec(compile(source, str(PAGE), "exec"), example)
+    with trio.fail_after(SECONDS_MAX):
+        await example["main"](url, api.game.key)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "Bob hello {'from': 'Bob'}"
+    assert printed[1].endswith("welcome {'from': 'Ada'}")
