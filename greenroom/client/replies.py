@@ -29,7 +29,7 @@ class Reply(msgspec.Struct, kw_only=True, dict=True):
 
     def keep_raw(self, raw: bytes) -> None:
         """Remember the answer as it came."""
-        object.__setattr__(self, "raw_bytes", raw)
+        vars(self)["raw_bytes"] = raw
 
 
 class SecretReply(Reply, kw_only=True):
