@@ -19,7 +19,7 @@ from greenroom.actors.room.codec import event_of
 from greenroom.actors.room.directed import DirectedRoomActor
 from greenroom.actors.room.direction import NoteConnection, NoteDelivered, TakeResult
 from greenroom.actors.room.director import Director
-from greenroom.actors.room.events import NewMember, RoomEvent
+from greenroom.actors.room.events import ActionProcessed, NewMember, RoomEvent
 from greenroom.actors.room.groups import read_targets
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import (
@@ -31,7 +31,6 @@ from greenroom.actors.room.messages import (
     NoteSilence,
     PollUpdates,
     ReadPending,
-    ReadResults,
     RoomRole,
     SendActions,
     SendUpdates,
@@ -228,11 +227,11 @@ class RoomHarness(Generic[State]):
         )
         if not sent.ids:
             raise Refused("nobody was there to be asked")
-        for result in self._ask(ReadResults(player_id)):
-            if result.action_id == sent.ids[0]:
-                response = result.response_data
+        for event in reversed(self.events):
+            if isinstance(event, ActionProcessed) and event.action_id == sent.ids[0]:
+                response = event.response_data
                 decoded = None if response is None else msgspec.json.decode(response)
-                return Outcome(result.action_id, result.status, decoded)
+                return Outcome(event.action_id, event.status, decoded)
         return Outcome(sent.ids[0], "pending")
 
     def pending(self, player_id: int) -> list[tuple[str, str, Any]]:

@@ -1,0 +1,26 @@
+"""A race: the server counts the laps, and nobody takes a short cut."""
+
+from typing import Annotated
+
+import msgspec
+
+from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action
+
+
+class Race(msgspec.Struct):
+    laps: dict[int, int] = {}
+
+
+class Lap(msgspec.Struct, frozen=True):
+    number: Annotated[int, msgspec.Meta(ge=1, le=10)]
+
+
+class Racing(RoomBehaviour[Race]):
+    @action("lap")
+    def lap(self, room: Room[Race], by: Member, lap: Lap) -> None:
+        if lap.number != room.state.laps.get(by.player_id, 0) + 1:
+            raise Refused("No short cuts")
+        room.state.laps[by.player_id] = lap.number
+        room.broadcast("lap", {"by": by.player_id, "number": lap.number})
+        if lap.number == 10:
+            room.update_player(by.player_id, {"races_won": 1})

@@ -1,0 +1,27 @@
+"""The race of the README: it is what the README shows, and it works."""
+
+from pathlib import Path
+
+from race import Racing
+
+from greenroom.testing import Heard, RoomHarness
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_ten_laps_win_and_short_cuts_fail() -> None:
+    room = RoomHarness(Racing)
+    ann, bob = room.join("Ann"), room.join("Bob")
+    assert room.act(bob, "lap", {"number": 2}).response_data == {"error": "No short cuts"}
+    for number in range(1, 10):
+        assert room.act(bob, "lap", {"number": number}).status == "completed"
+    assert room.heard(ann)[-1] == Heard("lap", {"by": bob, "number": 9})
+    room.act(bob, "lap", {"number": 10})
+    assert room.documents == {bob: {"races_won": 1}}
+
+
+def test_the_documents_show_this_very_room() -> None:
+    shown = (ROOT / "examples/race.py").read_text()
+    for page in ("README.md", "docs/behaviours.md"):
+        text = (ROOT / page).read_text()
+        assert shown.partition("\n\n")[2].strip() in text, page
