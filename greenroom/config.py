@@ -51,6 +51,7 @@ Rate = Annotated[float, Meta(gt=0, le=1e9, description="a number a second, above
 PlanLimit = Annotated[
     int, Meta(ge=0, le=10**15, description="a whole number from 0 to 1000000000000000")
 ]
+Flag = Annotated[bool, Meta(description="true or false")]
 Factor = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0, at most 1000000000")]
 DatabaseUrl = Annotated[
     str,
@@ -180,6 +181,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What may wait for a client that does not read; beyond it his connection is closed."""
     realtime_inactive_seconds_max: Seconds = 60.0
     """Without a message for so long, a connection is closed."""
+
+    udp_keys_over_plain_ws: Flag = False
+    """Whether the fast lane's keys are handed out over `ws` to other machines."""
 
     behaviours: BehaviourEntries = msgspec.field(default_factory=list)
     """What studios have written for rooms; see docs/behaviours.md."""

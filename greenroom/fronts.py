@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from greenroom.actors.flows.world import RealtimeAddress, World
 from greenroom.config import Settings
@@ -12,7 +12,14 @@ from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.health import Health
 from greenroom.http.limits import CallLimits, LimitSettings
-from greenroom.http.metrics import Metrics, actor_samples, statistics_samples, tree_samples
+from greenroom.http.metrics import (
+    Metrics,
+    Sample,
+    actor_samples,
+    count_samples,
+    statistics_samples,
+    tree_samples,
+)
 from greenroom.http.options import HttpOptions
 from greenroom.http.server import HttpServer
 from greenroom.http.tls import server_context
@@ -71,7 +78,7 @@ class Fronts:
         port, self._http = self.http_port, self._server(world, storage, hub, tree)
         self._http.port = port
         options = realtime_options(self._settings, self.realtime_port, self._tls)
-        self._realtime = RealtimePort(options, world, hub)
+        self._realtime = RealtimePort(options, world, hub, self._udp)
         world.realtime_address = self._realtime_address
         stop_seconds = self._settings.stop_seconds_max + 5.0
         return [
@@ -79,6 +86,12 @@ class Fronts:
             ChildSpec("udp", self._udp),
             ChildSpec("http", self._http, shutdown_seconds=stop_seconds),
         ]
+
+    def _udp_samples(self) -> Iterator[Sample]:
+        statistics = self._udp.statistics()
+        yield from statistics_samples("greenroom_udp", statistics)
+        dropped, about = statistics.dropped, "Packets or messages dropped, by reason."
+        yield from count_samples("greenroom_udp_dropped", about, "reason", dropped)
 
     def _realtime_address(self) -> RealtimeAddress:
         settings = self._settings
@@ -100,6 +113,7 @@ class Fronts:
         )
         metrics.add_source(lambda: statistics_samples("greenroom_storage", storage.statistics()))
         metrics.add_source(lambda: statistics_samples("greenroom_realtime", hub.statistics()))
+        metrics.add_source(self._udp_samples)
         limits = CallLimits(limit_settings(settings))
         dispatcher = Dispatcher(
             world,
@@ -157,4 +171,5 @@ def realtime_options(settings: Settings, port: int, tls: ssl.SSLContext | None) 
         ),
         outbox_bytes_max=settings.realtime_outbox_bytes_max,
         inactive_seconds_max=settings.realtime_inactive_seconds_max,
+        udp_keys_over_plain_ws=settings.udp_keys_over_plain_ws,
     )

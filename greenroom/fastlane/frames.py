@@ -13,13 +13,14 @@
 
 target: 0 all, 1 host, 2 others, 3 specific; player ids follow for `specific` alone (n is 0 else).
 flags: bit 0 set when the sender is host. A sender id of 0 is the room itself. Messages of stream 0
-stand for themselves; of another stream a receiver takes only what has a higher sequence than the
-last that he took.
+stand for themselves; of another stream a receiver takes only what has a later sequence than the
+last that he took: up to 2³¹ - 1 above it, modulo 2³².
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -29,13 +30,15 @@ TARGETS: Final[tuple[Target, ...]] = ("all", "host", "others", "specific")
 
 COMMAND_BYTES_MAX: Final = 64
 PLAYER_IDS_MAX: Final = 16
+TOKEN_BYTES: Final = 8
 
 PADDING, PING, PONG, CHALLENGE, RESPONSE, MESSAGE = range(6)
 
 _STAMP: Final = struct.Struct(">BI")
-_HEAD: Final = struct.Struct(">BBHI")
+_SENT_HEAD: Final = struct.Struct(">BBHIB")
+_RECEIVED_HEAD: Final = struct.Struct(">BBHIQ")
 _LENGTH: Final = struct.Struct(">H")
-_ID: Final = struct.Struct(">Q")
+_ID_BYTES: Final = 8
 
 
 class Malformed(Exception):
@@ -90,12 +93,18 @@ class Received(msgspec.Struct, frozen=True, gc=False):
 
 Frame = Ping | Pong | Challenge | Response | Sent | Received
 
+_STAMPED: Final[Mapping[int, type[Ping | Pong]]] = {PING: Ping, PONG: Pong}
+_TOKENED: Final[Mapping[int, type[Challenge | Response]]] = {
+    CHALLENGE: Challenge,
+    RESPONSE: Response,
+}
+
 
 def encode(frame: Frame) -> bytes:
     """Return a frame's bytes.
 
     Raises:
-        ValueError: a command, or a list of players, is too long.
+        ValueError: a command, or a list of players, is too long, or a command is empty.
     """
     match frame:
         case Ping():
@@ -114,46 +123,27 @@ def encode(frame: Frame) -> bytes:
 
 def _encode_sent(frame: Sent) -> bytes:
     player_ids = frame.player_ids if frame.target == "specific" else ()
-    if len(player_ids) > PLAYER_IDS_MAX:
-        raise ValueError(f"at most {PLAYER_IDS_MAX} players, not {len(player_ids)}")
-    head = _HEAD.pack(MESSAGE, TARGETS.index(frame.target), frame.stream, frame.sequence)
-    ids = bytes((len(player_ids),)) + b"".join(map(_ID.pack, player_ids))
+    count = len(player_ids)
+    if count > PLAYER_IDS_MAX:
+        raise ValueError(f"at most {PLAYER_IDS_MAX} players, not {count}")
+    target = TARGETS.index(frame.target)
+    head = _SENT_HEAD.pack(MESSAGE, target, frame.stream, frame.sequence, count)
+    ids = struct.pack(f">{count}Q", *player_ids)
     return head + ids + _encode_said(frame.command, frame.data)
 
 
 def _encode_received(frame: Received) -> bytes:
-    head = _HEAD.pack(MESSAGE, frame.is_host, frame.stream, frame.sequence)
-    return head + _ID.pack(frame.sender_id) + _encode_said(frame.command, frame.data)
+    head = _RECEIVED_HEAD.pack(
+        MESSAGE, frame.is_host, frame.stream, frame.sequence, frame.sender_id
+    )
+    return head + _encode_said(frame.command, frame.data)
 
 
 def _encode_said(command: str, data: bytes) -> bytes:
     name = command.encode()
-    if len(name) > COMMAND_BYTES_MAX:
-        raise ValueError(f"a command has at most {COMMAND_BYTES_MAX} bytes, not {len(name)}")
+    if not 1 <= len(name) <= COMMAND_BYTES_MAX:
+        raise ValueError(f"a command has 1 to {COMMAND_BYTES_MAX} bytes, not {len(name)}")
     return bytes((len(name),)) + name + _LENGTH.pack(len(data)) + data
-
-
-class _Reader:
-    """A packet's body, read from front to back."""
-
-    __slots__ = ("at", "body")
-
-    def __init__(self, body: bytes) -> None:
-        self.body = body
-        self.at = 0
-
-    def take(self, count: int) -> bytes:
-        taken = self.body[self.at : self.at + count]
-        if len(taken) != count:
-            raise Malformed("a frame is cut off")
-        self.at += count
-        return taken
-
-    def unpack(self, form: struct.Struct) -> tuple[int, ...]:
-        return form.unpack(self.take(form.size))
-
-    def byte(self) -> int:
-        return self.take(1)[0]
 
 
 def decode(body: bytes, *, from_client: bool) -> list[Frame]:
@@ -166,54 +156,64 @@ def decode(body: bytes, *, from_client: bool) -> list[Frame]:
     Raises:
         Malformed: it makes no sense.
     """
-    reader, frames = _Reader(body), list[Frame]()
-    while reader.at < len(body):
-        kind = body[reader.at]
-        if kind == PADDING:
-            break
-        frames.append(_decode_frame(reader, kind, from_client=from_client))
-    return frames
+    found, at, end = list[Frame](), 0, len(body)
+    read_message = _read_sent if from_client else _read_received
+    frame: Frame
+    try:
+        while at < end:
+            kind = body[at]
+            if kind == MESSAGE:
+                frame, at = read_message(body, at)
+            elif kind == PADDING:
+                break
+            elif kind in _STAMPED:
+                frame, at = _STAMPED[kind](_STAMP.unpack_from(body, at)[1]), at + _STAMP.size
+            elif kind in _TOKENED:
+                frame, at = _TOKENED[kind](_cut(body, at + 1, TOKEN_BYTES)), at + 1 + TOKEN_BYTES
+            else:
+                raise Malformed(f"there is no frame of type {kind}")
+            found.append(frame)
+    except (struct.error, IndexError):
+        raise Malformed("a frame is cut off") from None
+    return found
 
 
-def _decode_frame(reader: _Reader, kind: int, *, from_client: bool) -> Frame:
-    match kind:
-        case 5:
-            return _decode_sent(reader) if from_client else _decode_received(reader)
-        case 1:
-            return Ping(reader.unpack(_STAMP)[1])
-        case 2:
-            return Pong(reader.unpack(_STAMP)[1])
-        case 3:
-            return Challenge(reader.take(9)[1:])
-        case 4:
-            return Response(reader.take(9)[1:])
-        case _:
-            raise Malformed(f"there is no frame of type {kind}")
-
-
-def _decode_sent(reader: _Reader) -> Sent:
-    _, target, stream, sequence = reader.unpack(_HEAD)
-    count = reader.byte()
+def _read_sent(body: bytes, at: int) -> tuple[Sent, int]:
+    _, target, stream, sequence, count = _SENT_HEAD.unpack_from(body, at)
     if target >= len(TARGETS) or count > PLAYER_IDS_MAX:
         raise Malformed("no such target")
-    player_ids = tuple(reader.unpack(_ID)[0] for _ in range(count))
-    command, data = _decode_said(reader)
-    return Sent(command, data, TARGETS[target], player_ids, stream, sequence)
+    at += _SENT_HEAD.size
+    player_ids: tuple[int, ...] = ()
+    if count:
+        player_ids = struct.unpack_from(f">{count}Q", body, at)
+        at += _ID_BYTES * count
+    command, data, at = _read_said(body, at)
+    return Sent(command, data, TARGETS[target], player_ids, stream, sequence), at
 
 
-def _decode_received(reader: _Reader) -> Received:
-    _, flags, stream, sequence = reader.unpack(_HEAD)
-    (sender_id,) = reader.unpack(_ID)
-    command, data = _decode_said(reader)
-    return Received(command, data, sender_id, bool(flags & 1), stream, sequence)
+def _read_received(body: bytes, at: int) -> tuple[Received, int]:
+    _, flags, stream, sequence, sender_id = _RECEIVED_HEAD.unpack_from(body, at)
+    command, data, at = _read_said(body, at + _RECEIVED_HEAD.size)
+    return Received(command, data, sender_id, bool(flags & 1), stream, sequence), at
 
 
-def _decode_said(reader: _Reader) -> tuple[str, bytes]:
-    name = reader.take(reader.byte())
-    if not 1 <= len(name) <= COMMAND_BYTES_MAX:
+def _read_said(body: bytes, at: int) -> tuple[str, bytes, int]:
+    length = body[at]
+    if not 1 <= length <= COMMAND_BYTES_MAX:
         raise Malformed(f"a command has 1 to {COMMAND_BYTES_MAX} bytes")
-    data = reader.take(reader.unpack(_LENGTH)[0])
+    name = _cut(body, at + 1, length)
+    at += 1 + length
+    (length,) = _LENGTH.unpack_from(body, at)
+    at += _LENGTH.size
+    data = _cut(body, at, length)
     try:
-        return name.decode(), data
+        return name.decode(), data, at + length
     except UnicodeDecodeError:
         raise Malformed("a command is not UTF-8") from None
+
+
+def _cut(body: bytes, at: int, count: int) -> bytes:
+    taken = body[at : at + count]
+    if len(taken) != count:
+        raise Malformed("a frame is cut off")
+    return taken

@@ -34,7 +34,9 @@ SILENT_SECONDS_MAX: Final = 30.0
 PING_SECONDS: Final = 10.0
 """How often a client pings."""
 STREAMS_MAX: Final = 256
-"""Streams of all senders that one end tells apart; messages of further ones are dropped."""
+"""Streams of all senders that one end tells apart; with a further one it forgets the first."""
+SEQUENCES: Final = 2**32
+"""Sequences go round."""
 RESPONSE_BYTES: Final = packets.HEADER_BYTES + 9 + TAG_BYTES
 """The size of a packet with a CHALLENGE or a RESPONSE alone."""
 NUMBER_MAX: Final = 2**63
@@ -47,14 +49,24 @@ class LinkStatistics(msgspec.Struct):
 
     packets_sent: int = 0
     packets_received: int = 0
-    packets_dropped: int = 0
-    """Repeated, too old, not genuine, or not sensible."""
+    """Genuine, and for the first time."""
+    packets_forged: int = 0
+    """Not genuine, or cut off on the way; dropped, as the next two are."""
+    packets_repeated: int = 0
+    """Had come before, or too old to know."""
+    packets_malformed: int = 0
+    """Genuine, and not sensible: the other end has a bug."""
     messages_outdated: int = 0
     """Of a stream, with a newer one taken before."""
     packets_lost: int = 0
     """Sent by the other end, and not here: an estimate, late ones come off again."""
     round_trip_seconds: float | None = None
     """The last PING's."""
+
+    @property
+    def packets_dropped(self) -> int:
+        """Return how many changed nothing."""
+        return self.packets_forged + self.packets_repeated + self.packets_malformed
 
 
 class _End:
@@ -68,20 +80,23 @@ class _End:
         self._number = 0
         self._window = ReplayWindow()
         self._latest: dict[tuple[int, int], int] = {}
+        self._pinged_at = 0.0
 
     def pack(self, encoded: Iterable[bytes]) -> list[bytes]:
         """Return packets that hold these frames, as few as possible.
 
         Frames that are too large for any packet are left out: `fits` tells beforehand.
         """
+        whole = b"".join(encoded := tuple(encoded))
+        if len(whole) <= packets.BODY_BYTES_MAX:
+            return [self._seal(whole)] if whole else []
         made, body, size = list[bytes](), list[bytes](), 0
-        for frame in encoded:
-            if size + len(frame) > packets.BODY_BYTES_MAX and body:
+        for frame in filter(fits, encoded):
+            if size + len(frame) > packets.BODY_BYTES_MAX:
                 made.append(self._seal(b"".join(body)))
                 body, size = [], 0
-            if len(frame) <= packets.BODY_BYTES_MAX:
-                body.append(frame)
-                size += len(frame)
+            body.append(frame)
+            size += len(frame)
         if body:
             made.append(self._seal(b"".join(body)))
         return made
@@ -94,36 +109,47 @@ class _End:
 
     def _open(self, packet: bytes, *, from_client: bool) -> list[frames.Frame] | None:
         """Return the frames of a packet; None for one to be dropped."""
-        statistics = self.statistics
-        if packets.session_of(packet) == self.session:
-            number = packets.number_of(packet)
-            if self._window.is_fresh(number):
-                try:
-                    body = packets.open_(packet, self._into)
-                    found = frames.decode(body, from_client=from_client)
-                except (Forged, Malformed):
-                    statistics.packets_dropped += 1
-                    return None
-                self._window.take(number)
-                statistics.packets_received += 1
-                statistics.packets_lost = self._window.highest - self._window.taken
-                return found
-        statistics.packets_dropped += 1
-        return None
+        statistics, window = self.statistics, self._window
+        if packets.session_of(packet) != self.session:
+            statistics.packets_forged += 1
+            return None
+        number = packets.number_of(packet)
+        if not window.is_fresh(number):
+            statistics.packets_repeated += 1
+            return None
+        try:
+            body = packets.open_(packet, self._into)
+        except Forged:
+            statistics.packets_forged += 1
+            return None
+        window.take(number)
+        statistics.packets_received += 1
+        statistics.packets_lost = window.highest - window.taken
+        try:
+            return frames.decode(body, from_client=from_client)
+        except Malformed:
+            statistics.packets_malformed += 1
+            return None
+
+    def _note_pongs(self, found: list[frames.Frame], now: float) -> None:
+        """Measure the way there and back, if this answers the last PING."""
+        if Pong(_stamp(self._pinged_at)) in found:
+            self.statistics.round_trip_seconds = max(0.0, now - self._pinged_at)
 
     def _is_latest(self, message: Sent | Received) -> bool:
         """Return whether a message is to be taken; if so, older ones of its stream are not."""
         if message.stream == 0:
             return True
         sender_id = message.sender_id if isinstance(message, Received) else 0
-        stream = (sender_id, message.stream)
-        latest = self._latest.get(stream)
-        if latest is None and len(self._latest) >= STREAMS_MAX:
-            return False
-        if latest is not None and message.sequence <= latest:
+        stream, streams = (sender_id, message.stream), self._latest
+        latest = streams.get(stream)
+        if latest is None:
+            if len(streams) >= STREAMS_MAX:
+                del streams[next(iter(streams))]
+        elif not 0 < (message.sequence - latest) % SEQUENCES < SEQUENCES // 2:
             self.statistics.messages_outdated += 1
             return False
-        self._latest[stream] = message.sequence
+        streams[stream] = message.sequence
         return True
 
 
@@ -176,10 +202,19 @@ class ServerEnd(_End, Generic[Address]):
         """
         return self.address is not None and now - self._heard_at < SILENT_SECONDS_MAX
 
+    def forget_address(self) -> None:
+        """Send nowhere until the client has shown an address anew."""
+        self.address = self._candidate = None
+
     def receive(
         self, packet: bytes, address: Address, now: float
     ) -> tuple[list[Sent], list[tuple[bytes, Address]]]:
         """Take a packet in.
+
+        Args:
+            packet: what came.
+            address: from where.
+            now: seconds of the clock that `is_up` goes by.
 
         Returns:
             The messages, and packets to be sent: at most one, and not larger than what came,
@@ -189,13 +224,16 @@ class ServerEnd(_End, Generic[Address]):
         found = self._open(packet, from_client=True)
         if found is None:
             return [], []
-        is_newest = self._window.highest > highest
-        self._respond(found, address)
+        if len(found) != 1 or not isinstance(found[0], Sent):
+            self._respond(found, address)
+        messages = self._messages(found)
         if address == self.address:
             self._heard_at = now
-        elif is_newest:
-            return self._messages(found), self._challenge(packet, address)
-        return self._messages(found), self._pongs(found, address)
+            self._note_pongs(found, now)
+            return messages, self._pongs(found, address, now)
+        if self._window.highest > highest:
+            return messages, self._challenge(packet, address)
+        return messages, []
 
     def _respond(self, found: list[frames.Frame], address: Address) -> None:
         """Confirm the candidate if it has answered its challenge."""
@@ -215,11 +253,16 @@ class ServerEnd(_End, Generic[Address]):
         candidate.bytes_sent += RESPONSE_BYTES
         return [(self._seal(frames.encode(Challenge(candidate.token))), address)]
 
-    def _pongs(self, found: list[frames.Frame], address: Address) -> list[tuple[bytes, Address]]:
-        if address != self.address:
+    def _pongs(
+        self, found: list[frames.Frame], address: Address, now: float
+    ) -> list[tuple[bytes, Address]]:
+        """Answer a PING, and measure the way back and there by one of our own."""
+        ping = next((frame for frame in found if isinstance(frame, Ping)), None)
+        if ping is None:
             return []
-        pongs = [frames.encode(Pong(frame.stamp)) for frame in found if isinstance(frame, Ping)]
-        return [(made, address) for made in self.pack(pongs[:1])]
+        self._pinged_at = now
+        answer = frames.encode(Pong(ping.stamp)) + frames.encode(Ping(_stamp(now)))
+        return [(self._seal(answer), address)]
 
     def _messages(self, found: list[frames.Frame]) -> list[Sent]:
         return [frame for frame in found if isinstance(frame, Sent) and self._is_latest(frame)]
@@ -239,7 +282,6 @@ class ClientEnd(_End):
         super().__init__(session, out, into)
         self._is_confirmed = False
         self._heard_at = 0.0
-        self._pinged_at = 0.0
 
     def is_up(self, now: float) -> bool:
         """Return whether messages can go this way: the server has confirmed our address."""
@@ -258,6 +300,7 @@ class ClientEnd(_End):
         if found is None:
             return [], []
         self._heard_at = now
+        self._note_pongs(found, now)
         answers: list[bytes] = []
         for frame in found:
             if isinstance(frame, Challenge):
@@ -265,8 +308,8 @@ class ClientEnd(_End):
                 self._is_confirmed = False
             else:
                 self._is_confirmed = True
-            if isinstance(frame, Pong) and frame.stamp == _stamp(self._pinged_at):
-                self.statistics.round_trip_seconds = now - self._pinged_at
+                if isinstance(frame, Ping) and not answers:
+                    answers.append(self._seal(frames.encode(Pong(frame.stamp))))
         messages = [f for f in found if isinstance(f, Received) and self._is_latest(f)]
         return messages, answers
 

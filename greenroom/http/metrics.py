@@ -7,9 +7,8 @@ library comes in when somebody looks. What other parts have to tell they give as
 from __future__ import annotations
 
 import hmac
-import ipaddress
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -28,6 +27,7 @@ from prometheus_client.core import (
     Metric,
 )
 
+from greenroom.addresses import is_loopback
 from greenroom.http.errors import error_answer, invalid_endpoint
 from greenroom.http.request import Answer, Request
 from greenroom.supervisors.tree import ACTORS, TreeNode
@@ -105,6 +105,17 @@ def statistics_samples(prefix: str, statistics: msgspec.Struct) -> Iterator[Samp
             yield Sample(f"{prefix}_{name}", f"{name} of {prefix}.".replace("_", " "), value)
 
 
+def count_samples(
+    name: str,
+    about: str,
+    label: str,
+    counts: Mapping[str, int],
+) -> Iterator[Sample]:
+    """Tell what was counted, each under its value of a label."""
+    for value, count in counts.items():
+        yield Sample(name, about, count, {label: value}, "counter")
+
+
 class Metrics:
     """All that is counted, and the page that shows it."""
 
@@ -167,12 +178,7 @@ class _Families:
 def _is_local(request: Request) -> bool:
     if any(name in request.headers for name in FORWARDING_HEADERS):
         return False
-    try:
-        address = ipaddress.ip_address(request.address.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)
+    return is_loopback(request.address)
 
 
 def _request_families(meters: list[Meter]) -> list[Metric]:

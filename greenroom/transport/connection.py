@@ -11,6 +11,7 @@ import contextlib
 import os
 import socket
 import time
+from functools import partial
 from typing import Final
 
 import trio
@@ -23,25 +24,37 @@ from greenroom.actors.room.channel import SendMessage
 from greenroom.actors.room.director import RefusedByBehaviour
 from greenroom.actors.room.ports import Happened
 from greenroom.actors.room.refusals import TokenInvalidated, TokenUnknown
+from greenroom.addresses import is_loopback
+from greenroom.fastlane.suites import choose_suite
 from greenroom.sender import Sender
 from greenroom.transport.frames import PING, TEXT, encode_frame
 from greenroom.transport.handshake import HEAD_BYTES_MAX, NotAnOpening, Opening, read_opening
 from greenroom.transport.hub import Hub, Replay
+from greenroom.transport.lane import Lane, LaneOwner
 from greenroom.transport.messages import (
+    HEARTBEAT,
+    KEYS_NEED_TLS,
     MALFORMED,
+    NO_SUCH_SUITE,
+    NO_UDP_PORT,
+    UDP_STATUS,
     ClientKind,
     Malformed,
     Send,
+    UdpOpen,
     encode,
     encode_connected,
     encode_error,
     encode_heartbeat_ack,
+    encode_udp,
+    encode_udp_stats,
     read,
 )
 from greenroom.transport.options import RealtimeOptions
 from greenroom.transport.rates import Allowance
 from greenroom.transport.session import NORMAL, Phase, Session
 from greenroom.transport.tls import TlsBroken, TlsCodec
+from greenroom.transport.udp import UdpPort
 from greenroom.transport.watch import Watch
 
 RECEIVE_BYTES: Final = 4 << 10
@@ -70,11 +83,14 @@ class _Lost(Exception):
 class ConnectionContext:
     """What all connections of a port share."""
 
-    __slots__ = ("hub", "options", "sender", "watch", "world")
+    __slots__ = ("hub", "options", "sender", "udp", "watch", "world")
 
-    def __init__(self, options: RealtimeOptions, world: World, hub: Hub) -> None:
+    def __init__(
+        self, options: RealtimeOptions, world: World, hub: Hub, udp: UdpPort | None
+    ) -> None:
         """Share these, and make a sender and a watch."""
         self.options = options
+        self.udp = udp
         self.world = world
         self.hub = hub
         self.sender = Sender()
@@ -96,6 +112,7 @@ class Connection:
         "_closed_at",
         "_context",
         "_heard_at",
+        "_host",
         "_is_over",
         "_is_pinged",
         "_member",
@@ -110,6 +127,7 @@ class Connection:
         "_tls",
         "connection_id",
         "kind",
+        "lane",
     )
 
     def __init__(self, context: ConnectionContext, connected: socket.socket) -> None:
@@ -132,8 +150,10 @@ class Connection:
         self._closed_at = 0.0
         self._is_pinged = False
         self._alive_until = 0.0
+        self._host = ""
         self.kind = ClientKind.JSON
         self.connection_id = ""
+        self.lane: Lane | None = None
 
     async def run(self) -> None:
         """Serve until it is over.
@@ -175,6 +195,11 @@ class Connection:
             self._put(frame)
             if self._out_bytes > self._context.options.outbox_bytes_max:
                 self._relieve()
+
+    def offer(self, frame: bytes) -> None:
+        """See `Link`."""
+        if self._out_bytes <= self._context.options.outbox_bytes_max // 4:
+            self.put(frame)
 
     def close(self, code: int, reason: str) -> None:
         """See `Link`."""
@@ -325,7 +350,7 @@ class Connection:
             return None, b""
         self._put(opening.answer)
         self._session.begin()
-        self.kind = opening.kind
+        self.kind, self._host = opening.kind, opening.host
         return opening, rest
 
     async def _shake_tls_hands(self, tls: TlsCodec) -> bytes:
@@ -426,8 +451,13 @@ class Connection:
             if isinstance(wanted, Send):
                 command = SendMessage(member.player_id, wanted.command, wanted.data, wanted.targets)
                 member.room.post(command)
-            elif wanted is not None:
+            elif wanted is HEARTBEAT:
                 self.put(encode_heartbeat_ack(time.time()))
+            elif isinstance(wanted, UdpOpen):
+                self._open_lane(member, wanted)
+            elif wanted is UDP_STATUS:
+                lane = self.lane
+                self.put(encode_udp_stats(None if lane is None else lane.describe()))
         except RefusedByBehaviour as refused:
             self.put(encode_error(str(refused)))
         except (Malformed, Refused, ActorUnavailable):
@@ -441,6 +471,47 @@ class Connection:
             wait = max(wait, self._room_allowance.charge(count, now))
         if wait:
             await trio.sleep(wait)
+
+    # The fast lane.
+
+    def _open_lane(self, member: Admission, wanted: UdpOpen) -> None:
+        """Hand out keys; those before are void."""
+        context, udp = self._context, self._context.udp
+        name = choose_suite(wanted.suites)
+        if udp is None:
+            self.put(NO_UDP_PORT)
+        elif not self._may_have_keys():
+            self.put(KEYS_NEED_TLS)
+        elif name is None:
+            self.put(NO_SUCH_SUITE)
+        else:
+            self._close_lane()
+            assert self._room_allowance is not None
+            allowances = (self._allowance, self._room_allowance)
+            owner = LaneOwner(member, allowances, context.watch, partial(self._note_life, member))
+            address = context.world.realtime_address
+            where = None if address is None else address()
+            self.lane, keys = udp.open(
+                name,
+                owner,
+                (where and where.host) or self._host,
+                None if where is None else where.udp_port,
+            )
+            self.put(encode_udp(keys))
+
+    def _may_have_keys(self) -> bool:
+        """Return whether nobody on the way reads along, or the operator does not mind."""
+        if self._tls is not None or self._context.options.udp_keys_over_plain_ws:
+            return True
+        try:
+            return is_loopback(self._socket.getpeername()[0])
+        except OSError:
+            return False
+
+    def _close_lane(self) -> None:
+        lane, self.lane = self.lane, None
+        if lane is not None and self._context.udp is not None:
+            self._context.udp.close(lane)
 
     def _note_life(self, member: Admission) -> None:
         """Take what came as a sign of life, every few seconds."""
@@ -472,6 +543,7 @@ class Connection:
     def _leave(self) -> None:
         """Take the connection from its room; the seat stays."""
         member, self._member = self._member, None
+        self._close_lane()
         if member is None:
             return
         if self._context.hub.detach(member.room_id, member.player_id, self):

@@ -19,6 +19,7 @@ from httptools import (
     HttpRequestParser,
 )
 
+from greenroom.addresses import host_name
 from greenroom.transport.messages import CLIENT_KINDS, ClientKind
 
 HEAD_BYTES_MAX: Final = 8 << 10
@@ -45,6 +46,8 @@ class Opening(msgspec.Struct, frozen=True):
     token: str | None
     kind: ClientKind
     resume: tuple[str, int] | None
+    host: str
+    """By what name he has reached us."""
 
 
 class NotAnOpening(Exception):
@@ -141,7 +144,13 @@ def _agree(headers: dict[str, str], query: dict[str, str]) -> Opening:
     if PROTOCOL in offered:
         answer += b"Sec-WebSocket-Protocol: %b\r\n" % PROTOCOL.encode()
     kind = CLIENT_KINDS.get(query.get("client", ""), ClientKind.JSON)
-    return Opening(answer + b"\r\n", token or None, kind, _read_resume(query.get("resume")))
+    return Opening(
+        answer + b"\r\n",
+        token or None,
+        kind,
+        _read_resume(query.get("resume")),
+        host_name(headers.get("host", "")),
+    )
 
 
 def _token_of(offered: list[str]) -> str | None:

@@ -7,6 +7,7 @@ down is counted, and the room's last messages are kept, so that he can be given 
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from collections.abc import Container, Iterable
 from typing import Final, Protocol
@@ -14,6 +15,9 @@ from typing import Final, Protocol
 import msgspec
 
 from greenroom.actors.room.ports import Accepted, Message, Receive
+from greenroom.fastlane.frames import Received
+from greenroom.fastlane.frames import encode as encode_received
+from greenroom.fastlane.link import fits
 from greenroom.transport.messages import ClientKind, encode, encode_sent
 from greenroom.transport.rates import Allowance
 from greenroom.transport.session import NORMAL
@@ -26,14 +30,40 @@ LOG_BYTES_MAX: Final = 64 << 10
 _NOBODY: Final[frozenset[int]] = frozenset()
 
 
+STREAMS_MAX: Final = 64
+"""Streams that a room itself names; messages of further ones are of none."""
+SEQUENCES: Final = 2**32
+
+
+class FastLane(Protocol):
+    """A member's UDP session, as the hub sees it. Nothing here blocks or raises."""
+
+    def is_up(self) -> bool:
+        """Return whether messages can go this way now."""
+        ...
+
+    def put(self, frame: bytes) -> None:
+        """Send a frame soon, or lose it."""
+        ...
+
+
 class Link(Protocol):
     """A connection, as the hub sees it. Nothing here blocks or raises."""
 
     kind: ClientKind
     connection_id: str
 
+    @property
+    def lane(self) -> FastLane | None:
+        """Return his fast lane, if he has opened one."""
+        ...
+
     def put(self, frame: bytes) -> None:
         """Send a frame behind all before."""
+        ...
+
+    def offer(self, frame: bytes) -> None:
+        """Send a frame behind all before, or drop it where much waits already."""
         ...
 
     def close(self, code: int, reason: str) -> None:
@@ -64,7 +94,7 @@ class _Kept(msgspec.Struct, gc=False):
 class _Roster:
     """The members of one room who are connected, or were."""
 
-    __slots__ = ("allowance", "connected", "log", "log_bytes", "places")
+    __slots__ = ("allowance", "connected", "log", "log_bytes", "places", "sequence", "streams")
 
     def __init__(self) -> None:
         self.places: dict[int, _Place] = {}
@@ -72,6 +102,10 @@ class _Roster:
         self.log: deque[_Kept] | None = None
         self.log_bytes = 0
         self.allowance: Allowance | None = None
+        self.sequence = 0
+        """Of the last unreliable message, whoever it was from."""
+        self.streams: dict[str, int] = {}
+        """Numbers of the room's own streams, by name."""
 
 
 class Replay(msgspec.Struct, frozen=True):
@@ -197,6 +231,44 @@ class Hub:
         if roster is not None:
             self.push(room_id, roster.places, message)
 
+    def push_unreliable(
+        self,
+        room_id: str,
+        player_ids: Iterable[int] | None,
+        message: Receive,
+        stream: int | str | None,
+    ) -> None:
+        """Tell some members, or all, something that may be lost.
+
+        All messages of a room are numbered in one row, so that the sequence of each stream
+        rises whatever its sender does: leave, come back, or begin to count anew.
+        """
+        roster = self._rosters.get(room_id)
+        if roster is None:
+            return
+        places = roster.places
+        packed: bytes | None = None
+        plain = engine = b""
+        for player_id in places if player_ids is None else player_ids:
+            place = places.get(player_id)
+            link = None if place is None else place.link
+            if link is None:
+                continue
+            self.sent += 1
+            lane = link.lane
+            if lane is not None and lane.is_up():
+                if packed is None:
+                    packed = _pack(roster, message, stream)
+                if packed:
+                    lane.put(packed)
+                    continue
+            if link.kind is ClientKind.JSON:
+                plain = plain or encode(message, ClientKind.JSON, unreliable=True)
+                link.offer(plain)
+            else:
+                engine = engine or encode(message, ClientKind.ENGINE, unreliable=True)
+                link.offer(engine)
+
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
         """Tell a sender what became of his message."""
         roster = self._rosters.get(room_id)
@@ -222,6 +294,41 @@ class Hub:
         for place in () if roster is None else roster.places.values():
             if place.link is not None:
                 place.link.close(NORMAL, "Room cleanup")
+
+
+def _pack(roster: _Roster, message: Receive, stream: int | str | None) -> bytes:
+    """Return the frame of the fast lane for a message; nothing if it is too large for one."""
+    if isinstance(stream, int):
+        sender_id, number = message.sender_id, stream
+    else:
+        sender_id, number = 0, _number(roster.streams, stream)
+    roster.sequence = (roster.sequence + 1) % SEQUENCES
+    try:
+        frame = encode_received(
+            Received(
+                message.command,
+                message.data,
+                sender_id,
+                is_host=message.is_host,
+                stream=number,
+                sequence=roster.sequence,
+            )
+        )
+    except (ValueError, struct.error):  # too long a command, or too much data for any packet
+        return b""
+    return frame if fits(frame) else b""
+
+
+def _number(streams: dict[str, int], name: str | None) -> int:
+    """Return the number of one of a room's own streams; they are numbered as they come."""
+    if name is None:
+        return 0
+    number = streams.get(name)
+    if number is None:
+        if len(streams) >= STREAMS_MAX:
+            return 0
+        number = streams[name] = len(streams) + 1
+    return number
 
 
 def _keep(roster: _Roster, message: Message, player_ids: tuple[int, ...]) -> None:

@@ -14,11 +14,13 @@ import msgspec
 
 from greenroom.actors.room.messages import Group
 from greenroom.actors.room.ports import Accepted, Happened, Message
+from greenroom.fastlane.suites import SUITES
 from greenroom.transport.frames import TEXT, encode_frame
 
 MALFORMED_TEXT: Final = "Failed to process message"
 _NO_DATA: Final = b"{}"
-_GROUPS: Final = {word: Group(word) for word in ("all", "host", "others")}
+GROUPS: Final = {word: Group(word) for word in ("all", "host", "others")}
+"""Of the words that need no ids."""
 
 
 class ClientKind(enum.IntEnum):
@@ -39,12 +41,28 @@ class Heartbeat:
 HEARTBEAT: Final = Heartbeat()
 
 
+class UdpStatus:
+    """The client wants to know how its fast lane does."""
+
+
+UDP_STATUS: Final = UdpStatus()
+
+
+class UdpOpen(msgspec.Struct, frozen=True):
+    """The client wants a fast lane, in one of these suites; what it sent, None for any."""
+
+    suites: object
+
+
 class Send(msgspec.Struct, frozen=True, gc=False):
     """The client has something to say; `data` is JSON."""
 
     command: str
     data: bytes
     targets: Group
+
+
+Wanted = Send | Heartbeat | UdpOpen | UdpStatus
 
 
 class Malformed(Exception):
@@ -58,6 +76,7 @@ class _Incoming(msgspec.Struct, gc=False):
     data_json: str | None = None
     target: str | None = None
     target_ids: list[int] | None = None
+    suites: Any = None
 
 
 _decode: Final = msgspec.json.Decoder(_Incoming, strict=False).decode
@@ -66,7 +85,7 @@ _decode_raw: Final = msgspec.json.Decoder(msgspec.Raw).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def read(text: bytes) -> Send | Heartbeat | None:
+def read(text: bytes) -> Wanted | None:
     """Return what a client wants; None for a type that is not known, which is ignored.
 
     Raises:
@@ -80,22 +99,34 @@ def read(text: bytes) -> Send | Heartbeat | None:
         raise Malformed from None
     if incoming.type == "send":
         return _read_send(incoming)
-    return HEARTBEAT if incoming.type == "heartbeat" else None
+    return _read_request(incoming.type, incoming.suites)
 
 
-def _read_unfitting(text: bytes) -> Heartbeat | None:
+def _read_unfitting(text: bytes) -> Wanted | None:
     """Judge an object whose fields are not those of a `send`."""
     try:
-        found = _decode_any(text).get("type")
+        found = _decode_any(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Malformed from None
-    if found == "send":
+    if found.get("type") == "send":
         raise Malformed
-    return HEARTBEAT if found == "heartbeat" else None
+    return _read_request(found.get("type"), found.get("suites"))
+
+
+def _read_request(kind: object, suites: object) -> Wanted | None:
+    match kind:
+        case "heartbeat":
+            return HEARTBEAT
+        case "udp_open":
+            return UdpOpen(suites)
+        case "udp_stats":
+            return UDP_STATUS
+        case _:
+            return None
 
 
 def _read_send(incoming: _Incoming) -> Send:
-    targets = _GROUPS.get(incoming.target or "")
+    targets = GROUPS.get(incoming.target or "")
     if targets is None:
         if incoming.target != "specific":
             raise Malformed
@@ -104,12 +135,24 @@ def _read_send(incoming: _Incoming) -> Send:
         raise Malformed
     data = bytes(incoming.data)
     if incoming.data_json:
-        data = incoming.data_json.strip().encode()
-        try:
-            _decode_raw(data)
-        except (msgspec.DecodeError, RecursionError):
-            raise Malformed from None
+        data = read_data(incoming.data_json.strip().encode())
     return Send(incoming.command, data or _NO_DATA, targets)
+
+
+def read_data(data: bytes) -> bytes:
+    """Return data that a client has sent as it is passed on; nothing at all is `{}`.
+
+    Raises:
+        Malformed: it is not JSON.
+    """
+    if not data:
+        return _NO_DATA
+    try:
+        data.decode()
+        _decode_raw(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Malformed from None
+    return data
 
 
 # To clients.
@@ -121,26 +164,35 @@ class _Sender(msgspec.Struct, gc=False):
     player_name: str
 
 
-class _Receive(msgspec.Struct, tag_field="type", tag="receive", gc=False):
+class _Receive(msgspec.Struct, tag_field="type", tag="receive", omit_defaults=True, gc=False):
     command: str
     data: msgspec.Raw
     sender: _Sender
+    unreliable: bool = False
 
 
-class _ReceiveEngine(msgspec.Struct, tag_field="type", tag="receive", gc=False):
+class _ReceiveEngine(msgspec.Struct, tag_field="type", tag="receive", omit_defaults=True, gc=False):
     command: str
     data_json: str
     sender: _Sender
+    unreliable: bool = False
 
 
-def encode(message: Message, kind: ClientKind) -> bytes:
-    """Return the frame that every client of a kind is sent for a message."""
+def encode(message: Message, kind: ClientKind, *, unreliable: bool = False) -> bytes:
+    """Return the frame that every client of a kind is sent for a message.
+
+    Args:
+        message: what to tell.
+        kind: of the client.
+        unreliable: it was meant for the fast lane, and is not counted for coming back.
+    """
     if isinstance(message, Happened):
         return _frame({"type": "event", "event": message.event, "data": message.data})
     sender = _Sender(message.is_host, message.sender_id, message.sender_name)
     if kind is ClientKind.ENGINE:
-        return _frame(_ReceiveEngine(message.command, _compact(message.data), sender))
-    return _frame(_Receive(message.command, msgspec.Raw(message.data), sender))
+        data_json = _compact(message.data)
+        return _frame(_ReceiveEngine(message.command, data_json, sender, unreliable))
+    return _frame(_Receive(message.command, msgspec.Raw(message.data), sender, unreliable))
 
 
 def encode_sent(answer: Accepted) -> bytes:
@@ -152,6 +204,16 @@ def encode_sent(answer: Accepted) -> bytes:
 def encode_connected(data: Mapping[str, Any]) -> bytes:
     """Return the first frame of a connection."""
     return _frame({"type": "connected", "data": data})
+
+
+def encode_udp(data: msgspec.Struct) -> bytes:
+    """Return the frame that hands out the keys of a fast lane."""
+    return _frame({"type": "udp", "data": data})
+
+
+def encode_udp_stats(data: Mapping[str, Any] | None) -> bytes:
+    """Return the frame that tells how a fast lane does; None where there is none."""
+    return _frame({"type": "udp_stats", "data": data})
 
 
 def encode_error(text: str) -> bytes:
@@ -178,3 +240,8 @@ def _compact(data: bytes) -> str:
 
 
 MALFORMED: Final = encode_error(MALFORMED_TEXT)
+NO_UDP_PORT: Final = encode_error("This server has no UDP port")
+KEYS_NEED_TLS: Final = encode_error(
+    "UDP keys are given out over wss alone: see the setting udp_keys_over_plain_ws"
+)
+NO_SUCH_SUITE: Final = encode_error("Offer one of the suites " + ", ".join(SUITES))

@@ -35,5 +35,7 @@ class RealtimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """For TLS, the request and the token."""
     close_seconds_max: float = 5.0
     """How long a closed connection waits for the other side to see it."""
+    udp_keys_over_plain_ws: bool = False
+    """Whether the fast lane's keys go over an unencrypted connection from another machine."""
     alive_seconds: float = 5.0
     """How often at most a member's frames are noted as his signs of life."""

@@ -22,3 +22,16 @@ class Allowance:
         """
         self._full_at = max(self._full_at, now) + count * self._interval
         return max(0.0, self._full_at - now - 1.0)
+
+    def admits(self, count: int, now: float) -> bool:
+        """Take so many if there are so many; else none, for what is dropped and not waited for.
+
+        Args:
+            count: messages that have come.
+            now: monotonic seconds.
+        """
+        full_at = max(self._full_at, now) + count * self._interval
+        if full_at > now + 1.0:
+            return False
+        self._full_at = full_at
+        return True

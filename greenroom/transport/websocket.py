@@ -14,6 +14,7 @@ from greenroom.transport.connection import Connection, ConnectionContext
 from greenroom.transport.handshake import overloaded
 from greenroom.transport.hub import Hub
 from greenroom.transport.options import RealtimeOptions
+from greenroom.transport.udp import UdpPort
 
 _logger = logging.getLogger(__name__)
 
@@ -21,16 +22,19 @@ _logger = logging.getLogger(__name__)
 class RealtimePort:
     """The TCP port of the control channel. A service for a supervisor; it can be run again."""
 
-    def __init__(self, options: RealtimeOptions, world: World, hub: Hub) -> None:
+    def __init__(
+        self, options: RealtimeOptions, world: World, hub: Hub, udp: UdpPort | None = None
+    ) -> None:
         """Prepare; nothing is opened before `run`.
 
         Args:
             options: where to listen, and the bounds.
             world: where the rooms are.
             hub: what the rooms reach their members by.
+            udp: where members may have a fast lane.
         """
         self._options = options
-        self._context = ConnectionContext(options, world, hub)
+        self._context = ConnectionContext(options, world, hub, udp)
         self._nursery: trio.Nursery | None = None
         self._by_address: Counter[str] = Counter()
         self.connections = 0

@@ -7,11 +7,29 @@ from typing import Any
 import pytest
 
 from greenroom.actors.room.ports import Accepted, Happened, Receive
+from greenroom.fastlane import frames
+from greenroom.fastlane.frames import Received
 from greenroom.transport import hub as hub_module
 from greenroom.transport.hub import Hub, HubStatistics, Replay
 from greenroom.transport.messages import ClientKind
 
 ROOM = "r"
+
+
+class FakeLane:
+    """A fast lane that remembers."""
+
+    def __init__(self) -> None:
+        self.up = True
+        self.frames: list[Received] = []
+
+    def is_up(self) -> bool:
+        return self.up
+
+    def put(self, frame: bytes) -> None:
+        (received,) = frames.decode(frame, from_client=False)
+        assert isinstance(received, Received)
+        self.frames.append(received)
 
 
 class FakeLink:
@@ -20,11 +38,16 @@ class FakeLink:
     def __init__(self, name: str, kind: ClientKind = ClientKind.JSON) -> None:
         self.kind = kind
         self.connection_id = name
+        self.lane: FakeLane | None = None
         self.frames: list[bytes] = []
+        self.offered: list[bytes] = []
         self.closed: tuple[int, str] | None = None
 
     def put(self, frame: bytes) -> None:
         self.frames.append(frame)
+
+    def offer(self, frame: bytes) -> None:
+        self.offered.append(frame)
 
     def close(self, code: int, reason: str) -> None:
         self.closed = code, reason
@@ -122,3 +145,76 @@ def test_what_is_kept_is_bounded_and_the_rest_counted():
     assert hub._rosters[ROOM].log_bytes == 4
     expected = Replay((said(b"last"),), hub_module.LOG_MESSAGES_MAX + 1 + 1)
     assert resume(hub, 0, "again") == expected
+
+
+# What may be lost.
+
+
+def test_what_may_be_lost_goes_over_the_fast_lane_to_who_has_one_and_is_up():
+    hub = Hub()
+    fast, silent, slow, engine = (
+        attached(hub, 1),
+        attached(hub, 2),
+        attached(hub, 3),
+        attached(hub, 4, kind=ClientKind.ENGINE),
+    )
+    fast.lane, silent.lane = FakeLane(), FakeLane()
+    silent.lane.up = False
+    hub.push_unreliable(ROOM, [1, 2, 3, 4, 5], said(), 7)
+    assert fast.lane.frames == [Received("c", b"1", 9, stream=7, sequence=1)]
+    assert fast.frames == fast.offered == silent.lane.frames == []
+    assert silent.offered == slow.offered
+    assert silent.offered[0] is slow.offered[0]
+    assert b'"unreliable":true' in slow.offered[0]
+    assert b'"data_json":"1"' in engine.offered[0]
+    assert hub.statistics().messages == 4
+
+
+def test_what_may_be_lost_is_not_counted_and_not_replayed():
+    hub = Hub()
+    attached(hub, 1)
+    hub.push_unreliable(ROOM, None, said(b"lost"), 0)
+    hub.push(ROOM, [1], said(b"kept"))
+    again = FakeLink("again")
+    assert hub.attach(ROOM, 1, again, ("link 1", 0)) == Replay((said(b"kept"),), 0)
+
+
+def test_sequences_rise_whoever_speaks_and_the_rooms_streams_have_numbers():
+    hub = Hub()
+    lane = attached(hub, 1).lane = FakeLane()
+    for stream in (4, "positions", "clock", "positions", None, 4):
+        hub.push_unreliable(ROOM, None, said(), stream)
+    assert [(f.sender_id, f.stream, f.sequence) for f in lane.frames] == [
+        (9, 4, 1),
+        (0, 1, 2),
+        (0, 2, 3),
+        (0, 1, 4),
+        (0, 0, 5),
+        (9, 4, 6),
+    ]
+
+
+def test_streams_of_a_room_beyond_the_bound_are_none():
+    hub = Hub()
+    lane = attached(hub, 1).lane = FakeLane()
+    for n in range(hub_module.STREAMS_MAX + 2):
+        hub.push_unreliable(ROOM, None, said(), f"s{n}")
+    numbers = [frame.stream for frame in lane.frames]
+    assert numbers == [*range(1, hub_module.STREAMS_MAX + 1), 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("command", "data"),
+    [("c", b'"' + b"x" * 1_200 + b'"'), ("c", b'"' + b"x" * 70_000 + b'"'), ("é" * 64, b"1")],
+)
+def test_what_fits_into_no_packet_goes_over_the_control_channel(command: str, data: bytes):
+    hub = Hub()
+    link = attached(hub, 1)
+    lane = link.lane = FakeLane()
+    hub.push_unreliable(ROOM, None, Receive(command, data, 9, "Nine", is_host=True), 0)
+    assert lane.frames == []
+    assert len(link.offered) == 1
+
+
+def test_to_a_room_without_members_nothing_is_said():
+    Hub().push_unreliable("nobody's", None, said(), 0)

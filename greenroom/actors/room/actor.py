@@ -353,8 +353,11 @@ class RoomActor(Actor[RoomRole]):
         room, connections = self._member(command.player_id, PlayerNotInAnyRoom), self._connections
         room_id, sender_id = room.room_id, command.player_id
         receivers = relay.find_receivers(room, command)
-        connected = connections.connected(room_id)
         message = relay.receive(room, sender_id, command.name, command.data)
+        if command.stream is not None:
+            connections.push_unreliable(room_id, receivers, message, command.stream)
+            return None
+        connected = connections.connected(room_id)
         connections.push(room_id, receivers, message)
         readers = relay.find_readers(room, receivers, connected)
         reached = len(readers) + sum(i in connected for i in receivers)

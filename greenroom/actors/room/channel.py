@@ -42,9 +42,14 @@ class AdmitToken(Command[RoomRole, Admitted], frozen=True):
 
 
 class SendMessage(Command[RoomRole, None], frozen=True, gc=False):
-    """Pass a member's message on; `data` is JSON. Refused: PlayerNotInAnyRoom."""
+    """Pass a member's message on; `data` is JSON. Refused: PlayerNotInAnyRoom.
+
+    `stream` is of a message that came over the fast lane (0: of none): it may be lost, is kept for
+    nobody, and its sender is not told whom it has reached.
+    """
 
     player_id: int
     name: str
     data: bytes
     targets: Group
+    stream: int | None = None

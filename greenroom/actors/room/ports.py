@@ -54,6 +54,27 @@ class Connections(Protocol):
         """Tell everybody something."""
         ...
 
+    def push_unreliable(
+        self,
+        room_id: str,
+        player_ids: Iterable[int] | None,
+        message: Receive,
+        stream: int | str | None,
+    ) -> None:
+        """Tell some members, None for all, what may be lost because newer comes soon.
+
+        It goes over the fast lane to who has one, else over the control channel, and is not kept.
+
+        Args:
+            room_id: the room.
+            player_ids: who gets it.
+            message: what they get.
+            stream: of one stream, only the latest matters. A number: the sender's own, 0 for
+                none. A name, or None for none: it is the room itself that speaks, whoever
+                `message` names on the control channel as its sender.
+        """
+        ...
+
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
         """Tell a sender what became of his message."""
         ...
@@ -78,6 +99,15 @@ class NoConnections:
         """Tell nobody."""
 
     def push_all(self, room_id: str, message: Message) -> None:
+        """Tell nobody."""
+
+    def push_unreliable(
+        self,
+        room_id: str,
+        player_ids: Iterable[int] | None,
+        message: Receive,
+        stream: int | str | None,
+    ) -> None:
         """Tell nobody."""
 
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from greenroom.actors.flows.realtime import mint_token
 from greenroom.actors.room.refusals import NotRealtime
+from greenroom.addresses import host_name
 from greenroom.http.caller import PlayerCaller
 from greenroom.http.fields import Reply
 from greenroom.http.table import Auth, Endpoint, TokenTexts
@@ -67,14 +68,6 @@ async def token(caller: PlayerCaller) -> TokenReply:
             udp_port=where.udp_port,
         ),
     )
-
-
-def host_name(host: str) -> str:
-    """Return a Host header without its port; an IPv6 address keeps its brackets."""
-    if host.endswith("]"):
-        return host
-    name, colon, port = host.rpartition(":")
-    return name if colon and port.isdigit() else host
 
 
 ENDPOINTS: Final = (

@@ -1,0 +1,23 @@
+"""What addresses say: of whose machine they are, and the name in a Host header."""
+
+from __future__ import annotations
+
+import ipaddress
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether an IP address, also in IPv6's dress, is this machine's own."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None)
+    return bool((mapped or found).is_loopback)
+
+
+def host_name(host: str) -> str:
+    """Return a Host header without its port; an IPv6 address keeps its brackets."""
+    if host.endswith("]"):
+        return host
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() else host
