@@ -11,6 +11,7 @@ from greenroom.http.metrics import (
     Metrics,
     Sample,
     actor_samples,
+    count_samples,
     statistics_samples,
     tree_samples,
 )
@@ -74,6 +75,7 @@ async def test_the_page_is_what_prometheus_reads() -> None:
     metrics.add_source(
         lambda: statistics_samples("greenroom_storage", Statistics(5, 1.5, True, "x"))
     )
+    metrics.add_source(lambda: count_samples("greenroom_lost", "Lost.", "where", {"here": 3}))
     metrics.add_source(lambda: [Sample("greenroom_odd", "Odd.", 1.0)])
 
     text = (await metrics.answer(scrape())).body.decode()
@@ -96,6 +98,7 @@ async def test_the_page_is_what_prometheus_reads() -> None:
     assert samples["greenroom_storage_committed",] == 5
     assert samples["greenroom_storage_is_open",] == 1
     assert samples["greenroom_odd",] == 1
+    assert samples["greenroom_lost_total", "here"] == 3
     assert "process_open_fds" in text
     assert "never.php" not in text
 

@@ -21,6 +21,7 @@ from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.room.messages import RoomRole
 from greenroom.transport.hub import Hub
 from greenroom.transport.options import RealtimeOptions
+from greenroom.transport.udp import UdpPort
 from greenroom.transport.websocket import RealtimePort
 
 SECONDS_MAX = 20.0
@@ -86,9 +87,10 @@ async def dial(url: str, token: str | None, **more: Any) -> AsyncGenerator[Clien
 class Stage:
     """A room of a world, its members, and the port that they connect to."""
 
-    def __init__(self, arena: Arena, port: RealtimePort, hub: Hub) -> None:
+    def __init__(self, arena: Arena, port: RealtimePort, udp: UdpPort, hub: Hub) -> None:
         self.arena = arena
         self.port = port
+        self.udp = udp
         self.hub = hub
         self.players: list[NewPlayer] = []
         self.room_id = ""
@@ -143,13 +145,14 @@ class Stage:
 
 @asynccontextmanager
 async def open_stage(members: int = 2, **options: Any) -> AsyncGenerator[Stage]:
-    """A realtime room with some members, and a port."""
-    hub = Hub()
+    """A realtime room with some members, and its ports."""
+    hub, udp = Hub(), UdpPort("127.0.0.1", 0)
     async with open_arena(hub) as arena:
-        port = RealtimePort(RealtimeOptions(host="127.0.0.1", **options), arena.world, hub)
+        port = RealtimePort(RealtimeOptions(host="127.0.0.1", **options), arena.world, hub, udp)
         async with trio.open_nursery() as nursery:
+            await nursery.start(lambda task_status: udp.run(task_status=task_status))
             await nursery.start(lambda task_status: port.run(task_status=task_status))
-            stage = Stage(arena, port, hub)
+            stage = Stage(arena, port, udp, hub)
             await stage.open_room(members)
             yield stage
             nursery.cancel_scope.cancel()

@@ -18,7 +18,7 @@ from greenroom.actors.room import codec
 from greenroom.actors.room.actor import RoomActor
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import JoinRoom, RoomRole
-from greenroom.actors.room.ports import Accepted, Message
+from greenroom.actors.room.ports import Accepted, Message, Receive
 from greenroom.actors.room.state import RoomLimits
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
@@ -63,6 +63,16 @@ class HeardConnections:
 
     def push_all(self, room_id: str, message: Message) -> None:
         self.heard.append(("all", message))
+
+    def push_unreliable(
+        self,
+        room_id: str,
+        player_ids: Iterable[int] | None,
+        message: Receive,
+        stream: int | str | None,
+    ) -> None:
+        targets = "all" if player_ids is None else tuple(player_ids)
+        self.heard.append((targets, message, stream))
 
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
         self.heard.append((player_id, answer))
