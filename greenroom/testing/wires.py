@@ -56,6 +56,16 @@ class HarnessConnections:
         """Tell everybody something."""
         self.push(room_id, sorted(self.members), message)
 
+    def push_unreliable(
+        self,
+        room_id: str,
+        player_ids: Iterable[int] | None,
+        message: Receive,
+        stream: int | str | None,  # noqa: ARG002
+    ) -> None:
+        """Tell some members, or all, something that may be lost; here it never is."""
+        self.push(room_id, sorted(self.members) if player_ids is None else player_ids, message)
+
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:  # noqa: ARG002
         """Take a sender's answer."""
         self.answers.append(answer)

@@ -229,7 +229,9 @@ class DirectedRoomActor(RoomActor):
         host = room.members.get(room.host_id)
         name = "" if host is None else host.player_name
         message = Receive(push.command, push.data, room.host_id, name, is_host=True)
-        if push.player_ids is None:
+        if not push.is_reliable:
+            self._connections.push_unreliable(room.room_id, push.player_ids, message, push.stream)
+        elif push.player_ids is None:
             self._connections.push_all(room.room_id, message)
         else:
             self._connections.push(room.room_id, push.player_ids, message)
