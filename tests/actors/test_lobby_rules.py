@@ -259,3 +259,15 @@ def test_a_started_lobby_hands_its_invites_on_to_its_room_and_an_ended_one_drops
     again.invite(GUEST)
     again.stop(HOST)
     assert again.lobby.invites == {}
+
+
+def test_the_host_sets_and_removes_the_password():
+    kit = LobbyKit()
+    kit.join(GUEST)
+    secret = hash_password("open sesame", b"s" * 16)
+    for password_hash in (secret, None):
+        kit.take(rules.decide_password(kit.lobby, HOST, password_hash, NOW))
+        assert (kit.lobby.password_hash, kit.restored()) == (password_hash, kit.lobby)
+    with pytest.raises(refusals.OnlyHostSetsLobbyPassword):
+        rules.decide_password(kit.lobby, GUEST, secret, NOW)
+    assert kit.lobby.password_hash is None

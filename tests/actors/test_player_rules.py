@@ -17,6 +17,7 @@ from greenroom.actors.player.bans import BAN_DURATIONS
 from greenroom.actors.player.messages import (
     Ban,
     BanPlayer,
+    DocumentTooLarge,
     InvalidPlayerToken,
     Player,
     PlayerDocumentReplaced,
@@ -111,6 +112,18 @@ def test_only_the_present_token_can_be_rotated():
     assert event == PlayerTokenRotated(7, OTHER_TOKEN, NOW + 1)
     with pytest.raises(InvalidPlayerToken):
         rules.decide_rotate(a_player(token_hash=OTHER_TOKEN), TOKEN, b"x" * 32, NOW)
+
+
+def test_fields_are_set_in_a_document_whose_other_bytes_stay_as_they_are():
+    whole = rules.merged(b'{"wins":1, "big":1.50}', {"wins": b"2", "hat": b'"red"'})
+    assert whole == b'{"wins":2,"big":1.50,"hat":"red"}'
+
+
+def test_a_document_grows_to_its_limit_and_not_past_it():
+    room = rules.MERGED_BYTES_MAX - len(b'{"a":""}')
+    assert len(rules.merged(b"{}", {"a": b'"%s"' % (b"x" * room)})) == rules.MERGED_BYTES_MAX
+    with pytest.raises(DocumentTooLarge):
+        rules.merged(b"{}", {"a": b'"%s"' % (b"x" * (room + 1))})
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def decide_request(
             raise FriendRequestAlreadySent
         case "incoming":
             return _befriend(pair, command.own, command.other, limits, now)
-        case None:
+        case _:
             pass
     if command.own.outgoing >= limits.friend_requests_max:
         raise FriendRequestsFull
