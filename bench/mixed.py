@@ -112,7 +112,6 @@ def report(climbs: list[list[Row]], floors: list[Row]) -> list[str]:
         f"- Errors: {'; '.join(errors) or 'none'}.",
         f"- Ceiling (p99 at most {P99_MS_MAX:.0f} ms, no error): {spread(ceilings)} calls a second",
         f"  at {spread(map(call_us, at_ceiling)) if at_ceiling else '-'} µs of CPU a call.",
-        f"- Other work took {max(row['cpu_pct']['_other'] for row in first):.0f} % of a core.",
     ]
     if not first[0]["lobbies"]:
         lines.append("- The server had no lobbies: their quarter of the players was in the menu.")
