@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 
 
 def is_loopback(address: str) -> bool:
@@ -21,3 +22,19 @@ def host_name(host: str) -> str:
         return host
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdigit() else host
+
+
+def address_key(address: str) -> str:
+    """Return whom an address stands for: itself, or of IPv6 the /64 network, which one home has."""
+    return _network_key(address) if ":" in address else address
+
+
+@lru_cache(maxsize=4096)
+def _network_key(address: str) -> str:
+    try:
+        parsed = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(parsed) >> 64 << 64, 64)))

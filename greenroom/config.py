@@ -144,6 +144,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     failed_tokens_per_second_address: Rate = 50.0
     connections_per_second_address: Rate = 2_000.0
     """New connections."""
+    realtime_connections_per_second_address: Rate = 200.0
+    """To the realtime port, for a handshake costs more than most calls."""
     connections_per_address_max: Count | None = None
     """At a time; half of `connections_max` where not given. Trusted proxies are exempt."""
 

@@ -75,10 +75,11 @@ class Fronts:
             hub: what the world's rooms reach their members by.
             tree: draws the supervision tree, for the metrics.
         """
-        port, self._http = self.http_port, self._server(world, storage, hub, tree)
+        limits = CallLimits(limit_settings(self._settings))
+        port, self._http = self.http_port, self._server(world, storage, hub, tree, limits)
         self._http.port = port
         options = realtime_options(self._settings, self.realtime_port, self._tls)
-        self._realtime = RealtimePort(options, world, hub, self._udp)
+        self._realtime = RealtimePort(options, world, hub, self._udp, limits)
         world.realtime_address = self._realtime_address
         stop_seconds = self._settings.stop_seconds_max + 5.0
         return [
@@ -103,7 +104,12 @@ class Fronts:
         )
 
     def _server(
-        self, world: World, storage: Storage, hub: Hub, tree: Callable[[], TreeNode]
+        self,
+        world: World,
+        storage: Storage,
+        hub: Hub,
+        tree: Callable[[], TreeNode],
+        limits: CallLimits,
     ) -> HttpServer:
         settings = self._settings
         metrics = Metrics(settings.metrics_token)
@@ -114,7 +120,6 @@ class Fronts:
         metrics.add_source(lambda: statistics_samples("greenroom_storage", storage.statistics()))
         metrics.add_source(lambda: statistics_samples("greenroom_realtime", hub.statistics()))
         metrics.add_source(self._udp_samples)
-        limits = CallLimits(limit_settings(settings))
         dispatcher = Dispatcher(
             world,
             (*ENDPOINTS, *TOOLS),
@@ -163,6 +168,7 @@ def realtime_options(settings: Settings, port: int, tls: ssl.SSLContext | None) 
         host=settings.host,
         port=port,
         tls=tls,
+        trusted_proxies=tuple(settings.trusted_proxies),
         connections_max=settings.realtime_connections_max,
         message_bytes_max=settings.realtime_message_bytes_max,
         messages_per_second=settings.realtime_messages_per_second * settings.rate_limit_factor,

@@ -35,11 +35,11 @@ from greenroom.http.parser import (
     BadRequest,
     RequestParser,
 )
-from greenroom.http.proxies import TrustedProxies
 from greenroom.http.reaper import ANSWERING, CLOSING, HANDED, IDLE, READING, Phase, Reaper
 from greenroom.http.request import Answer, Request
 from greenroom.http.wire import ConnectionLost, Wire
 from greenroom.http.writer import CONTINUE, LAST_CHUNK, AnswerWriter, chunk
+from greenroom.proxies import TrustedProxies
 
 _logger = logging.getLogger(__name__)
 

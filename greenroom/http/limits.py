@@ -13,14 +13,14 @@ always the same one: nobody gets away by drowning the table, and memory stays as
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from array import array
 from collections import Counter, OrderedDict
-from functools import lru_cache
 from typing import Final
 
 import msgspec
+
+from greenroom.addresses import address_key
 
 KEYS_MAX: Final = 100_000
 """About 25 MB a limiter. With the default rates a server cannot answer so many calls that so many
@@ -64,6 +64,7 @@ class LimitSettings(msgspec.Struct, frozen=True, kw_only=True):
     admin_calls_per_second_address: float = 200.0
     failed_tokens_per_second_address: float = 50.0
     connections_per_second_address: float = 2_000.0
+    realtime_connections_per_second_address: float = 200.0
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -165,22 +166,6 @@ class Limiter:
                 self._full_at.move_to_end(key)
 
 
-def address_key(address: str) -> str:
-    """Return whom an address stands for: itself, or of IPv6 the /64 network, which one home has."""
-    return _network_key(address) if ":" in address else address
-
-
-@lru_cache(maxsize=4096)
-def _network_key(address: str) -> str:
-    try:
-        parsed = ipaddress.IPv6Address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.IPv6Network((int(parsed) >> 64 << 64, 64)))
-
-
 class ClassLimits:
     """What one class of endpoints allows: the address, then the player or the address in a game."""
 
@@ -221,7 +206,7 @@ class ClassLimits:
             address: the client's; nothing else is known yet.
             now: monotonic seconds.
         """
-        key = _network_key(address) if ":" in address else address
+        key = address_key(address)
         if not self._failed_tokens.is_untouched:
             wait = self._failed_tokens.wait_seconds(key, now)
             if wait:
@@ -262,11 +247,9 @@ class CallLimits:
         self._keys_max = keys_max
         self.refused: Counter[str] = Counter()
         """How often each limit has refused; the names are few and fixed."""
-        failed_tokens = self._limiter("failed_tokens_per_second_address")
-        connections = self._limiter("connections_per_second_address")
-        assert failed_tokens is not None
-        assert connections is not None
-        self._failed_tokens, self._connections = failed_tokens, connections
+        self._failed_tokens = self._needed("failed_tokens_per_second_address")
+        self._connections = self._needed("connections_per_second_address")
+        self._realtime_connections = self._needed("realtime_connections_per_second_address")
         self._classes = {name: self._class(name) for name in RATE_CLASSES}
 
     def of(self, rate_class: str) -> ClassLimits:
@@ -280,26 +263,45 @@ class CallLimits:
     def admit_connection(self, address: str, now: float) -> int:
         """Charge a new connection to its address; return 0, or seconds as `ClassLimits.admit`."""
         wait = self._connections.charge(address_key(address), now)
-        if not wait:
-            return 0
-        self.refused["connections by address"] += 1
-        return math.ceil(wait)
+        return self._refuse("connections by address", wait)
+
+    def admit_realtime(self, address: str, now: float) -> int:
+        """Charge a new connection of the realtime port, likewise; each brings a token at once.
+
+        So whoever has brought too many wrong ones, to whichever port, is refused as well.
+        """
+        key = address_key(address)
+        wait = self._failed_tokens.wait_seconds(key, now)
+        if wait:
+            return self._refuse("failed tokens by address", wait)
+        wait = self._realtime_connections.charge(key, now)
+        return self._refuse("realtime connections by address", wait)
 
     def note_failed_token(self, address: str, now: float) -> None:
         """Charge an address for a wrong key or token; it has been answered already."""
         self._failed_tokens.charge(address_key(address), now)
 
+    def _refuse(self, reason: str, wait: float) -> int:
+        """Count a refusal, if there is anything to wait for."""
+        if wait:
+            self.refused[reason] += 1
+        return math.ceil(wait)
+
     def _class(self, name: str) -> ClassLimits:
-        address = self._limiter(f"{name}_calls_per_second_address")
-        assert address is not None, f"{name} has no limit for an address"
         return ClassLimits(
             name,
-            address=address,
+            address=self._needed(f"{name}_calls_per_second_address"),
             player=self._limiter(f"{name}_calls_per_second_player"),
             game_address=self._limiter(f"{name}_calls_per_second_game_address"),
             failed_tokens=self._failed_tokens,
             refused=self.refused,
         )
+
+    def _needed(self, setting: str) -> Limiter:
+        """Return the limiter of a setting that there is."""
+        limiter = self._limiter(setting)
+        assert limiter is not None, f"there is no setting {setting}"
+        return limiter
 
     def _limiter(self, setting: str) -> Limiter | None:
         """Return the limiter that a setting asks for, None where there is no such setting."""

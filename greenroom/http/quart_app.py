@@ -21,8 +21,8 @@ from greenroom.http.connection import Answerer
 from greenroom.http.cors import CORS_HEADERS
 from greenroom.http.errors import body_too_large, internal_server_error, invalid_endpoint
 from greenroom.http.options import HttpOptions
-from greenroom.http.proxies import TrustedProxies, plain_address
 from greenroom.http.request import Answer, Request
+from greenroom.proxies import TrustedProxies, plain_address
 
 Discovery = Callable[[Request], Answer | Awaitable[Answer]]
 """What answers GET on a path outside `/api/`; may be async."""

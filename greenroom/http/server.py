@@ -11,11 +11,12 @@ from collections import Counter
 import trio
 
 from greenroom import sockets
+from greenroom.addresses import address_key
 from greenroom.http.budget import BodyBudget
 from greenroom.http.connection import Answerer, Connection, ConnectionContext
 from greenroom.http.errors import too_many_requests
 from greenroom.http.hypercorn_server import HypercornServer
-from greenroom.http.limits import CallLimits, address_key
+from greenroom.http.limits import CallLimits
 from greenroom.http.options import HttpOptions
 from greenroom.http.quart_app import Routes, build_app
 from greenroom.http.reaper import Reaper

@@ -18,7 +18,6 @@ import trio
 
 from greenroom.actors.flows import realtime
 from greenroom.actors.flows.realtime import Admission
-from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorUnavailable, Refused
 from greenroom.actors.room.channel import SendMessage
 from greenroom.actors.room.director import RefusedByBehaviour
@@ -26,10 +25,16 @@ from greenroom.actors.room.ports import Happened
 from greenroom.actors.room.refusals import TokenInvalidated, TokenUnknown
 from greenroom.addresses import is_loopback
 from greenroom.fastlane.suites import choose_suite
-from greenroom.sender import Sender
+from greenroom.transport.context import ConnectionContext
 from greenroom.transport.frames import PING, TEXT, encode_frame
-from greenroom.transport.handshake import HEAD_BYTES_MAX, NotAnOpening, Opening, read_opening
-from greenroom.transport.hub import Hub, Replay
+from greenroom.transport.handshake import (
+    HEAD_BYTES_MAX,
+    NotAnOpening,
+    Opening,
+    overloaded,
+    read_opening,
+)
+from greenroom.transport.hub import Replay
 from greenroom.transport.lane import Lane, LaneOwner
 from greenroom.transport.messages import (
     HEARTBEAT,
@@ -50,12 +55,9 @@ from greenroom.transport.messages import (
     encode_udp_stats,
     read,
 )
-from greenroom.transport.options import RealtimeOptions
 from greenroom.transport.rates import Allowance
 from greenroom.transport.session import NORMAL, Phase, Session
 from greenroom.transport.tls import TlsBroken, TlsCodec
-from greenroom.transport.udp import UdpPort
-from greenroom.transport.watch import Watch
 
 RECEIVE_BYTES: Final = 4 << 10
 """Read at a time, unless more of a frame is to come.
@@ -80,33 +82,11 @@ class _Lost(Exception):
     """The peer is gone."""
 
 
-class ConnectionContext:
-    """What all connections of a port share."""
-
-    __slots__ = ("hub", "options", "sender", "udp", "watch", "world")
-
-    def __init__(
-        self, options: RealtimeOptions, world: World, hub: Hub, udp: UdpPort | None
-    ) -> None:
-        """Share these, and make a sender and a watch."""
-        self.options = options
-        self.udp = udp
-        self.world = world
-        self.hub = hub
-        self.sender = Sender()
-        limits = (
-            options.inactive_seconds_max,
-            options.ping_seconds,
-            options.pong_seconds_max,
-            options.close_seconds_max,
-        )
-        self.watch = Watch(min(limits))
-
-
 class Connection:
     """Serves one connection; a `Link` of the hub, `Watched`, and `Flushable`."""
 
     __slots__ = (
+        "_address",
         "_alive_until",
         "_allowance",
         "_closed_at",
@@ -130,9 +110,16 @@ class Connection:
         "lane",
     )
 
-    def __init__(self, context: ConnectionContext, connected: socket.socket) -> None:
-        """Own a non-blocking connected socket; `end` closes it."""
+    def __init__(self, context: ConnectionContext, connected: socket.socket, peer: str) -> None:
+        """Own a non-blocking connected socket; `end` closes it.
+
+        Args:
+            context: what it shares with others.
+            connected: the socket.
+            peer: the address at its other end.
+        """
         options = context.options
+        self._address = peer
         self._context = context
         self._socket = connected
         self._tls = None if options.tls is None else TlsCodec(options.tls)
@@ -171,6 +158,12 @@ class Connection:
             await self._linger()
         except _Lost:
             return
+
+    async def refuse(self, retry_seconds: int) -> None:
+        """Tell the client when to come back, in place of serving him; cancellation as in `run`."""
+        self._put(overloaded(retry_seconds))
+        with contextlib.suppress(_Lost):
+            await self._linger()
 
     def end(self) -> None:
         """Close it, whatever state it is in; never waits."""
@@ -348,10 +341,22 @@ class Connection:
         except NotAnOpening as other:
             self._put(other.answer)
             return None, b""
+        retry_seconds = self._judge_address(opening)
+        if retry_seconds:
+            self._put(overloaded(retry_seconds))
+            return None, b""
         self._put(opening.answer)
         self._session.begin()
         self.kind, self._host = opening.kind, opening.host
         return opening, rest
+
+    def _judge_address(self, opening: Opening) -> int:
+        """Charge a client behind a proxy, which the port lets through; return 0, or seconds."""
+        proxies = self._context.proxies
+        if not proxies.trusts(self._address):
+            return 0
+        self._address = proxies.client_address(self._address, opening.forwarded_for)
+        return self._context.limits.admit_realtime(self._address, time.monotonic())
 
     async def _shake_tls_hands(self, tls: TlsCodec) -> bytes:
         """Agree on TLS; return what came behind the handshake."""
@@ -382,6 +387,8 @@ class Connection:
         try:
             member = await realtime.admit(context.world, opening.token)
         except (TokenUnknown, TokenInvalidated) as refusal:
+            if isinstance(refusal, TokenUnknown):
+                context.limits.note_failed_token(self._address, time.monotonic())
             self.close(POLICY, str(refusal))
             return
         except ActorUnavailable:

@@ -35,7 +35,6 @@ INVALID_ENDPOINT: Final = "Invalid endpoint"
 INVALID_HANDSHAKE: Final = "Invalid WebSocket handshake"
 INVALID_REQUEST: Final = "Invalid HTTP request"
 OVERLOADED: Final = "Too many requests"
-RETRY_SECONDS: Final = 5
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -48,6 +47,8 @@ class Opening(msgspec.Struct, frozen=True):
     resume: tuple[str, int] | None
     host: str
     """By what name he has reached us."""
+    forwarded_for: str | None
+    """Whom a proxy on the way says that it speaks for."""
 
 
 class NotAnOpening(Exception):
@@ -117,13 +118,13 @@ def read_opening(head: bytes) -> Opening:
     return _agree(headers, dict(parse_qsl(target.query)))
 
 
-def overloaded() -> bytes:
-    """Return the answer to one connection too many."""
+def overloaded(retry_seconds: int) -> bytes:
+    """Return the answer to one connection too many, and when to come back."""
     body = b'{"success":false,"error":"%b","retry_after":%d}' % (
         OVERLOADED.encode(),
-        RETRY_SECONDS,
+        retry_seconds,
     )
-    more = b"Retry-After: %d\r\n" % RETRY_SECONDS
+    more = b"Retry-After: %d\r\n" % retry_seconds
     return _ANSWER % (b"429 Too Many Requests", b"application/json", len(body), more, body)
 
 
@@ -150,6 +151,7 @@ def _agree(headers: dict[str, str], query: dict[str, str]) -> Opening:
         kind,
         _read_resume(query.get("resume")),
         host_name(headers.get("host", "")),
+        headers.get("x-forwarded-for"),
     )
 
 

@@ -14,6 +14,8 @@ class RealtimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 0
     """0 takes a free one."""
     tls: ssl.SSLContext | None = None
+    trusted_proxies: tuple[str, ...] = ()
+    """Networks whose X-Forwarded-For is believed; their connections are not counted by address."""
     connections_max: int = 10_000
     connections_per_address_max: int | None = None
     """By default half of all."""

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from collections import Counter
+from typing import Final
 
 import trio
 
 from greenroom import sockets
 from greenroom.actors.flows.world import World
-from greenroom.transport.connection import Connection, ConnectionContext
-from greenroom.transport.handshake import overloaded
+from greenroom.addresses import address_key
+from greenroom.transport.connection import Connection
+from greenroom.transport.context import ConnectionContext
 from greenroom.transport.hub import Hub
 from greenroom.transport.options import RealtimeOptions
+from greenroom.transport.ports import AddressLimits, NoLimits
 from greenroom.transport.udp import UdpPort
+
+RETRY_SECONDS: Final = 5
+"""When to come back, for a client that found all connections taken."""
+REFUSALS_MAX: Final = 256
+"""Refused connections that are answered at a time; beyond, they are closed without a word."""
 
 _logger = logging.getLogger(__name__)
 
@@ -23,7 +32,12 @@ class RealtimePort:
     """The TCP port of the control channel. A service for a supervisor; it can be run again."""
 
     def __init__(
-        self, options: RealtimeOptions, world: World, hub: Hub, udp: UdpPort | None = None
+        self,
+        options: RealtimeOptions,
+        world: World,
+        hub: Hub,
+        udp: UdpPort | None = None,
+        limits: AddressLimits | None = None,
     ) -> None:
         """Prepare; nothing is opened before `run`.
 
@@ -32,9 +46,12 @@ class RealtimePort:
             world: where the rooms are.
             hub: what the rooms reach their members by.
             udp: where members may have a fast lane.
+            limits: how often an address may connect; none if not given.
         """
         self._options = options
-        self._context = ConnectionContext(options, world, hub, udp)
+        self._limits = limits or NoLimits()
+        self._context = ConnectionContext(options, world, hub, udp, self._limits)
+        self._refusals = 0
         self._nursery: trio.Nursery | None = None
         self._by_address: Counter[str] = Counter()
         self.connections = 0
@@ -67,22 +84,54 @@ class RealtimePort:
 
     def _take(self, connected: socket.socket, peer: str) -> None:
         """Serve a connection, or refuse it when there are too many."""
-        options = self._options
-        per_address = options.connections_per_address_max or -(-options.connections_max // 2)
         assert self._nursery is not None
-        if self.connections >= options.connections_max or self._by_address[peer] >= per_address:
-            _refuse(connected, is_plain=options.tls is None)
-            return
-        self.connections += 1
-        self._by_address[peer] += 1
-        self._nursery.start_soon(self._serve_fenced, connected, peer)
+        retry_seconds = self._admit(peer)
+        if not retry_seconds:
+            self.connections += 1
+            self._by_address[address_key(peer)] += 1
+            self._nursery.start_soon(self._serve, connected, peer)
+        elif self._options.tls is None and self._refusals < REFUSALS_MAX:
+            self._refusals += 1
+            self._nursery.start_soon(self._refuse, connected, peer, retry_seconds)
+        else:
+            connected.close()
 
-    async def _serve_fenced(self, connected: socket.socket, peer: str) -> None:
-        """Serve one connection; nothing that happens in it reaches any other."""
-        connection = Connection(self._context, connected)
+    def _admit(self, peer: str) -> int:
+        """Return 0, or after how many seconds this peer may try to connect again."""
+        options = self._options
+        if self.connections >= options.connections_max:
+            return RETRY_SECONDS
+        if self._context.proxies.trusts(peer):
+            return 0
+        per_address = options.connections_per_address_max or -(-options.connections_max // 2)
+        if self._by_address.get(address_key(peer), 0) >= per_address:
+            return RETRY_SECONDS
+        return self._limits.admit_realtime(peer, time.monotonic())
+
+    async def _serve(self, connected: socket.socket, peer: str) -> None:
+        """Serve one connection."""
+        try:
+            await self._run_fenced(connected, peer, 0)
+        finally:
+            self.connections -= 1
+            key = address_key(peer)
+            self._by_address[key] -= 1
+            if not self._by_address[key]:
+                del self._by_address[key]
+
+    async def _refuse(self, connected: socket.socket, peer: str, retry_seconds: int) -> None:
+        """Tell a client when to come back, and close once he can have read it."""
+        try:
+            await self._run_fenced(connected, peer, retry_seconds)
+        finally:
+            self._refusals -= 1
+
+    async def _run_fenced(self, connected: socket.socket, peer: str, retry_seconds: int) -> None:
+        """Run one connection; nothing that happens in it reaches any other."""
+        connection = Connection(self._context, connected, peer)
         try:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await connection.run()
+            await (connection.refuse(retry_seconds) if retry_seconds else connection.run())
         except (OSError, trio.ClosedResourceError) as error:
             _logger.debug("a realtime connection was lost: %r", error)
         except Exception:
@@ -90,18 +139,3 @@ class RealtimePort:
             connection.fail()
         finally:
             connection.end()
-            self.connections -= 1
-            self._by_address[peer] -= 1
-            if not self._by_address[peer]:
-                del self._by_address[peer]
-
-
-def _refuse(connected: socket.socket, *, is_plain: bool) -> None:
-    """Tell one connection too many to come back later, if it listens, and close."""
-    try:
-        if is_plain:
-            connected.send(overloaded())
-    except OSError:
-        pass
-    finally:
-        connected.close()

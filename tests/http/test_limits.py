@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.addresses import address_key
 from greenroom.config import Settings
 from greenroom.http.limits import (
     RATE_CLASSES,
@@ -17,7 +18,6 @@ from greenroom.http.limits import (
     Limiter,
     LimitSettings,
     Rate,
-    address_key,
 )
 
 RATES = st.builds(Rate, st.floats(0.01, 1000), st.integers(1, 100).map(float))
@@ -208,6 +208,30 @@ def test_connections_are_limited_by_address() -> None:
     assert admitted == [0, 0, 0, 1]
     assert limits.admit_connection("2001:db8:0:0:1::9", 0.0) == 1
     assert limits.admit_connection("203.0.113.7", 0.0) == 0
+
+
+def test_the_realtime_port_has_its_own_limit_and_shares_that_of_failed_tokens() -> None:
+    settings = LimitSettings(
+        realtime_connections_per_second_address=1,
+        failed_tokens_per_second_address=1,
+        rate_burst_seconds=3,
+    )
+    limits = CallLimits(settings)
+
+    assert [limits.admit_realtime("2001:db8::1", 0.0) for _ in range(4)] == [0, 0, 0, 1]
+    assert limits.admit_realtime("2001:db8:0:0:1::9", 0.0) == 1
+    assert limits.admit_connection("2001:db8::1", 0.0) == 0
+    for _ in range(3):
+        assert limits.admit_realtime("203.0.113.7", 9.0) == 0
+        limits.note_failed_token("203.0.113.7", 9.0)
+    assert limits.admit_realtime("203.0.113.7", 10.0) == 0
+    limits.note_failed_token("203.0.113.7", 10.0)
+    assert limits.of("read").admit("203.0.113.7", 10.0) == 1
+    assert limits.admit_realtime("203.0.113.7", 10.0) == 1
+    assert limits.refused == {
+        "realtime connections by address": 2,
+        "failed tokens by address": 2,
+    }
 
 
 def test_a_tiny_factor_still_admits_somebody() -> None:

@@ -21,6 +21,7 @@ from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.room.messages import RoomRole
 from greenroom.transport.hub import Hub
 from greenroom.transport.options import RealtimeOptions
+from greenroom.transport.ports import AddressLimits
 from greenroom.transport.udp import UdpPort
 from greenroom.transport.websocket import RealtimePort
 
@@ -144,11 +145,14 @@ class Stage:
 
 
 @asynccontextmanager
-async def open_stage(members: int = 2, **options: Any) -> AsyncGenerator[Stage]:
+async def open_stage(
+    members: int = 2, *, limits: AddressLimits | None = None, **options: Any
+) -> AsyncGenerator[Stage]:
     """A realtime room with some members, and its ports."""
     hub, udp = Hub(), UdpPort("127.0.0.1", 0)
     async with open_arena(hub) as arena:
-        port = RealtimePort(RealtimeOptions(host="127.0.0.1", **options), arena.world, hub, udp)
+        bounds = RealtimeOptions(host="127.0.0.1", **options)
+        port = RealtimePort(bounds, arena.world, hub, udp, limits)
         async with trio.open_nursery() as nursery:
             await nursery.start(lambda task_status: udp.run(task_status=task_status))
             await nursery.start(lambda task_status: port.run(task_status=task_status))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import socket
 import ssl
+from contextlib import AsyncExitStack
 
 import pytest
 import trio
 import trio_websocket
 import trustme
 from http_kit import exchange, read_all, replies
-from realtime_kit import Client, open_stage
+from realtime_kit import Client, Stage, open_stage
 
+from greenroom.actors.room.messages import KickMember
+from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.sockets import ListenError
+from greenroom.transport import websocket
 from greenroom.transport.handshake import (
     HEAD_BYTES_MAX,
     NotAnOpening,
@@ -35,6 +39,17 @@ def opening(to: str = "/", **changes: str | None) -> Opening:
     headers = UPGRADE | {name.replace("_", "-"): text for name, text in changes.items()}
     lines = [f"{name}: {text}" for name, text in headers.items() if text is not None]
     return read_opening("\r\n".join([f"GET {to} HTTP/1.1", *lines, "", ""]).encode())
+
+
+def request(*more: str) -> bytes:
+    """A whole request for a WebSocket."""
+    lines = [f"{name}: {text}" for name, text in UPGRADE.items()]
+    return "\r\n".join(["GET / HTTP/1.1", *lines, *more, "", ""]).encode()
+
+
+async def status_of(stage: Stage, head: bytes) -> int:
+    """What a request is answered with."""
+    return int((await exchange(stage.port.port, head)).split()[1])
 
 
 @pytest.mark.parametrize(
@@ -140,7 +155,7 @@ def test_the_query_says_what_the_client_is(
 
 
 def test_one_connection_too_many_is_told_when_to_come_back():
-    [reply] = replies(overloaded())
+    [reply] = replies(overloaded(5))
     assert (reply.status, reply.headers["retry-after"]) == (429, "5")
     assert reply.json == {"success": False, "error": "Too many requests", "retry_after": 5}
 
@@ -177,8 +192,81 @@ async def test_a_head_that_does_not_end_is_bounded_and_one_that_does_not_come_is
 async def test_more_connections_than_allowed_are_refused():
     async with open_stage(connections_max=2, connections_per_address_max=1) as stage:
         async with stage.connected(0):
-            answer = await exchange(stage.port.port)
-            assert b"429 Too Many Requests" in answer
+            [reply] = replies(await exchange(stage.port.port, b"GET / HTTP/1.1\r\n\r\n"))
+            assert (reply.status, reply.json["retry_after"]) == (429, 5)
+
+
+def by_address(**settings: float) -> CallLimits:
+    """Limits that a test can reach, and that give way to nobody while it lasts."""
+    return CallLimits(LimitSettings(rate_burst_seconds=200, **settings))
+
+
+async def test_an_address_connects_as_often_as_its_limit_says():
+    limits = by_address(realtime_connections_per_second_address=0.01)
+    async with open_stage(limits=limits) as stage:
+        token = await stage.token(0)
+        for _ in range(2):
+            async with stage.dial(token) as client:
+                await client.expect("connected")
+        [reply] = replies(await exchange(stage.port.port, request(f"X-Realtime-Token: {token}")))
+        assert reply.status == 429
+        assert 90 < reply.json["retry_after"] <= 100
+        assert reply.headers["retry-after"] == str(reply.json["retry_after"])
+        assert limits.refused == {"realtime connections by address": 1}
+
+
+async def test_refused_connections_that_nobody_ends_are_ended_and_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(websocket, "REFUSALS_MAX", 1)
+    limits = by_address(realtime_connections_per_second_address=0.005)
+    async with open_stage(limits=limits, close_seconds_max=0.2) as stage:
+        await exchange(stage.port.port, b"GET / HTTP/1.1\r\n\r\n")
+        answers = list[bytes]()
+        async with AsyncExitStack() as stack:
+            for is_last in (False, False, True):
+                if is_last:
+                    with trio.fail_after(5):
+                        while stage.port._refusals:
+                            await trio.lowlevel.checkpoint()
+                stream = await trio.open_tcp_stream("127.0.0.1", stage.port.port)
+                answers.append(await read_all(await stack.enter_async_context(stream)))
+        assert [b" 429 " in answer for answer in answers] == [True, False, True]
+
+
+async def test_behind_a_trusted_proxy_each_client_has_his_own_limit():
+    limits = by_address(realtime_connections_per_second_address=0.01)
+    async with open_stage(limits=limits, trusted_proxies=("127.0.0.1",)) as stage:
+        ada = request("X-Forwarded-For: 6.6.6.6, 203.0.113.1")
+        bob = request("X-Forwarded-For: 203.0.113.2")
+        statuses = [await status_of(stage, head) for head in (ada, ada, ada, bob, bob, bob)]
+        assert statuses == [101, 101, 429, 101, 101, 429]
+    async with open_stage(limits=by_address(realtime_connections_per_second_address=0.01)) as stage:
+        statuses = [await status_of(stage, head) for head in (ada, ada, bob)]
+        assert statuses == [101, 101, 429]
+
+
+async def test_whoever_brings_wrong_tokens_is_refused_before_they_are_looked_at():
+    limits = by_address(failed_tokens_per_second_address=0.01)
+    async with open_stage(limits=limits) as stage:
+        for token in ("0" * 64, "nonsense"):
+            async with stage.dial(token) as client:
+                assert (await client.closed()) == (1008, "Invalid token")
+        [reply] = replies(await exchange(stage.port.port, request("X-Realtime-Token: x")))
+        assert reply.status == 429
+        assert limits.refused == {"failed tokens by address": 1}
+
+
+async def test_tokens_that_were_good_and_none_at_all_are_not_held_against_anybody():
+    limits = by_address(failed_tokens_per_second_address=0.01)
+    async with open_stage(limits=limits) as stage:
+        token = await stage.token(1)
+        await stage.room.ask(KickMember(stage.player_id(0), stage.player_id(1)))
+        for _ in range(3):
+            async with stage.dial(None) as client:
+                assert (await client.closed())[1] == "Token required"
+            async with stage.dial(token) as client:
+                assert (await client.closed())[1] == "Token invalidated"
 
 
 async def test_the_channel_speaks_tls():

@@ -1,0 +1,42 @@
+"""What all connections of the realtime port share."""
+
+from __future__ import annotations
+
+from greenroom.actors.flows.world import World
+from greenroom.proxies import TrustedProxies
+from greenroom.sender import Sender
+from greenroom.transport.hub import Hub
+from greenroom.transport.options import RealtimeOptions
+from greenroom.transport.ports import AddressLimits
+from greenroom.transport.udp import UdpPort
+from greenroom.transport.watch import Watch
+
+
+class ConnectionContext:
+    """Made once for a port."""
+
+    __slots__ = ("hub", "limits", "options", "proxies", "sender", "udp", "watch", "world")
+
+    def __init__(
+        self,
+        options: RealtimeOptions,
+        world: World,
+        hub: Hub,
+        udp: UdpPort | None,
+        limits: AddressLimits,
+    ) -> None:
+        """Share these, and make a sender and a watch."""
+        self.options = options
+        self.proxies = TrustedProxies(options.trusted_proxies)
+        self.udp = udp
+        self.limits = limits
+        self.world = world
+        self.hub = hub
+        self.sender = Sender()
+        shortest_seconds = min(
+            options.inactive_seconds_max,
+            options.ping_seconds,
+            options.pong_seconds_max,
+            options.close_seconds_max,
+        )
+        self.watch = Watch(shortest_seconds)

@@ -1,0 +1,33 @@
+"""What the realtime port asks of others; `fronts.py` puts it together."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class AddressLimits(Protocol):
+    """How often an address may do what costs something before anybody knows who it is."""
+
+    def admit_realtime(self, address: str, now: float) -> int:
+        """Charge a new connection; return 0, or after how many whole seconds to try again.
+
+        Args:
+            address: the client's.
+            now: seconds of `time.monotonic`.
+        """
+        ...
+
+    def note_failed_token(self, address: str, now: float) -> None:
+        """Charge a token that is nobody's."""
+        ...
+
+
+class NoLimits:
+    """Where everybody may: `AddressLimits` of a port that stands alone."""
+
+    def admit_realtime(self, address: str, now: float) -> int:  # noqa: ARG002
+        """Admit him."""
+        return 0
+
+    def note_failed_token(self, address: str, now: float) -> None:
+        """Forget it."""
