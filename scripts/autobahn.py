@@ -1,0 +1,235 @@
+"""Have Autobahn's fuzzing client judge the realtime port's connections; see HELP.
+
+What is judged is the code that serves players (`transport/connection.py` and all it stands on).
+Only the room is left out: everybody is let in, and hears his own messages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import trio
+
+from greenroom import sockets
+from greenroom.actors.flows.world import World
+from greenroom.transport.connection import Connection, ConnectionContext
+from greenroom.transport.frames import encode_frame
+from greenroom.transport.handshake import Opening
+from greenroom.transport.hub import Hub
+from greenroom.transport.options import RealtimeOptions
+
+ROOT = Path(__file__).resolve().parent.parent
+REPORT = ROOT / "tests" / "transport" / "autobahn.json"
+PACKAGES = ROOT / ".cache" / "autobahn"
+SUITE = "autobahntestsuite==25.10.1"
+
+HELP = f"""\
+usage: scripts/autobahn             every case (half a minute); writes {REPORT.relative_to(ROOT)}
+       scripts/autobahn CASES...    some cases ("6.*" 7.1.1); writes nothing
+
+Autobahn's test suite runs on Python 2.7 alone, so CI does not run this. Needed: a Python 2.7
+(CPython or PyPy) with pip, named by AUTOBAHN_PYTHON unless it is called python2.7, python2 or pypy.
+The first time {SUITE} is installed into {PACKAGES.relative_to(ROOT)} (a minute).
+"""
+
+AGENT = "greenroom"
+EXTENSIONS = ("12.*", "13.*")
+"""Cases of permessage-deflate, which is never agreed to: the suite would skip each by itself."""
+
+RUN_SUITE = """\
+import site, sys
+site.addsitedir(sys.argv.pop(1))
+from autobahntestsuite.wstest import run
+run()
+"""
+IS_SUITABLE = "import pip, sys; sys.exit(sys.version_info[:2] != (2, 7))"
+
+GOOD = frozenset({"OK", "INFORMATIONAL"})
+"""The latter where the protocol leaves open what to do."""
+
+
+OPTIONS = RealtimeOptions(
+    host="127.0.0.1",
+    message_bytes_max=32 << 20,
+    outbox_bytes_max=64 << 20,
+    messages_per_second=1e9,
+)
+"""The suite sends messages of up to 16 MiB, as fast as it can."""
+
+
+class CannotRun(Exception):
+    """The suite cannot run here; the text is for whoever ran the script."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the suite; return the exit status."""
+    if arguments and arguments[0] in {"-h", "--help"}:
+        print(HELP, end="")
+        return 0
+    try:
+        python = find_python()
+        install(python)
+    except CannotRun as error:
+        print(error, file=sys.stderr)
+        return 2
+    return trio.run(judge, python, arguments)
+
+
+def find_python() -> str:
+    """Return a Python 2.7 with pip.
+
+    Raises:
+        CannotRun: there is none.
+    """
+    named = os.environ.get("AUTOBAHN_PYTHON")
+    candidates = [named] if named else ["python2.7", "python2", "pypy"]
+    for candidate in filter(shutil.which, candidates):
+        tried = [candidate, "-c", IS_SUITABLE]
+        if subprocess.run(tried, capture_output=True, check=False).returncode == 0:
+            return candidate
+    looked_for = ", ".join(candidates)
+    raise CannotRun(
+        f"Autobahn's test suite needs a Python 2.7 with pip; found none (looked for: {looked_for})."
+        " Name one: AUTOBAHN_PYTHON=/path/to/python2.7 scripts/autobahn"
+    )
+
+
+def install(python: str) -> None:
+    """Install the suite, unless it is there.
+
+    Raises:
+        CannotRun: pip failed.
+    """
+    stamp = PACKAGES / "greenroom-suite"
+    made_of = f"{SUITE} {python}"
+    if stamp.exists() and stamp.read_text() == made_of:
+        return
+    if PACKAGES.exists():
+        shutil.rmtree(PACKAGES)
+    print(f"Installing {SUITE} ...", file=sys.stderr)
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
+    installed = subprocess.run(
+        [*pip, "--target", str(PACKAGES), SUITE],
+        env=python2_variables(),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if installed.returncode != 0:
+        raise CannotRun(
+            f"{installed.stderr}\npip could not install {SUITE}; what it said is above."
+        )
+    stamp.write_text(made_of)
+
+
+def python2_variables() -> dict[str, str]:
+    """Return the environment for Python 2: ours without where our modules are."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
+async def judge(python: str, cases: Sequence[str]) -> int:
+    """Serve, run the suite on it, and tell; return the exit status."""
+    with tempfile.TemporaryDirectory(prefix="greenroom-") as directory:
+        async with trio.open_nursery() as nursery:
+            port: int = await nursery.start(serve_echo)
+            await trio.to_thread.run_sync(run_suite, python, port, cases, Path(directory))
+            nursery.cancel_scope.cancel()
+        found = json.loads((Path(directory) / "index.json").read_bytes())[AGENT]
+    return tell(found, is_whole=not cases)
+
+
+class Echo(Connection):
+    """A connection without a member, whose messages come back."""
+
+    async def _admit(self, opening: Opening) -> None:
+        """Let everybody in."""
+
+    def _take_messages(self) -> int:
+        """Send every message back."""
+        count = 0
+        while (message := self._session.next()) is not None:
+            self.put(encode_frame(*message))
+            count += 1
+        return count
+
+
+async def serve_echo(*, task_status: trio.TaskStatus[int]) -> None:
+    """Serve as the realtime port does, to everybody, his own messages back to him."""
+
+    async def serve(connected: socket.socket) -> None:
+        """Serve one connection."""
+        connection = Echo(context, connected)
+        try:
+            await connection.run()
+        finally:
+            connection.end()
+
+    nobodys_world = cast("World", None)
+    context = ConnectionContext(OPTIONS, nobodys_world, Hub(), None)
+    [listener] = await sockets.bind_tcp(OPTIONS.host, OPTIONS.port)
+    context.watch.tick(trio.current_time())
+    with listener:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(context.sender.run)
+            nursery.start_soon(context.watch.run)
+            task_status.started(listener.getsockname()[1])
+            await sockets.accept_forever(
+                listener, lambda connected, _: nursery.start_soon(serve, connected)
+            )
+
+
+def run_suite(python: str, port: int, cases: Sequence[str], directory: Path) -> None:
+    """Run the suite's fuzzing client; its report goes into a directory."""
+    plan = {
+        "outdir": str(directory),
+        "servers": [{"agent": AGENT, "url": f"ws://127.0.0.1:{port}/"}],
+        "cases": list(cases) or ["*"],
+        "exclude-cases": list(EXTENSIONS),
+        "exclude-agent-cases": {},
+    }
+    specification = directory / "plan.json"
+    specification.write_text(json.dumps(plan))
+    suite = [python, "-c", RUN_SUITE, str(PACKAGES)]
+    subprocess.run(
+        [*suite, "-m", "fuzzingclient", "-s", str(specification)],
+        check=True,
+        cwd=directory,
+        env=python2_variables(),
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def tell(found: Mapping[str, Mapping[str, Any]], *, is_whole: bool) -> int:
+    """Print what is amiss and how many cases ended how; write the report if all were run."""
+    cases = {
+        case: {"behavior": found[case]["behavior"], "close": found[case]["behaviorClose"]}
+        for case in sorted(found, key=lambda case: [int(part) for part in case.split(".")])
+    }
+    amiss = {name: ended for name, ended in cases.items() if not GOOD.issuperset(ended.values())}
+    for name, ended in amiss.items():
+        print(f"{name}: {ended['behavior']}, on closing {ended['close']}")
+    counts = Counter(ended["behavior"] for ended in cases.values())
+    told = ", ".join(f"{count} {behavior}" for behavior, count in counts.most_common())
+    print(f"{len(cases)} cases: {told}")
+    if is_whole:
+        lines = ",\n".join(f'    "{name}": {json.dumps(ended)}' for name, ended in cases.items())
+        REPORT.write_text(
+            f'{{\n  "suite": "{SUITE}",\n  "left_out": {json.dumps(EXTENSIONS)},\n'
+            f'  "cases": {{\n{lines}\n  }}\n}}\n'
+        )
+    return 1 if amiss else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
