@@ -125,16 +125,25 @@ def test_large_results_crowd_out_the_oldest_but_never_the_newest(kit: RoomKit):
         assert [len(r.response_data or b"") for r in kit.room.results] == [101]
 
 
+def test_the_type_of_a_result_counts_like_its_data(kit: RoomKit):
+    with patch.object(actions, "RESULTS_BYTES_MAX", 100):
+        for size in (60, 30, 20):
+            kit.complete(HOST, kit.act(GUEST, "host", action_type="t" * size).ids[0])
+        assert [len(r.action_type) for r in kit.room.results] == [30, 20]
+
+
 def test_a_room_holds_only_so_many_unanswered_actions(kit: RoomKit):
     with patch.object(actions, "PENDING_MAX", 4):
         kit.act(HOST, "all")
         with pytest.raises(refusals.TooManyActions):
             kit.act(HOST, "others")
         kit.act(GUEST, "host")
-    with patch.object(actions, "PENDING_BYTES_MAX", 20):
-        kit.act(GUEST, "host", request_data=b"x" * 12)
-        with pytest.raises(refusals.TooManyActions):
-            kit.act(GUEST, "host", request_data=b"x")
+    held = 4 * len("place{}")
+    with patch.object(actions, "PENDING_BYTES_MAX", held + 20):
+        kit.act(GUEST, "host", action_type="t" * 6, request_data=b"x" * 12)
+        for action_type, request_data in (("tt", b"x"), ("t", b"xx")):
+            with pytest.raises(refusals.TooManyActions):
+                kit.act(GUEST, "host", action_type=action_type, request_data=request_data)
 
 
 def test_what_a_leaver_was_asked_has_failed_and_what_he_asked_is_void(kit: RoomKit):

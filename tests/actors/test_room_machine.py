@@ -177,7 +177,7 @@ class RoomMachine(RuleBasedStateMachine):
         kept = [d.number for s in room.sendings for d in s.event.deliveries]
         assert kept == list(range(room.kept_from, room.last_number + 1))
         assert len(kept) <= max(self.kit.limits.updates_max, room.max_players)
-        assert room.kept_bytes == sum(len(s.event.data) for s in room.sendings)
+        assert room.kept_bytes == sum(s.event.size for s in room.sendings)
         for member in room.members.values():
             fallen = sum(f.count for f in member.fallen.values())
             assert fallen + len(member.inbox) == member.received

@@ -207,11 +207,18 @@ def test_large_updates_push_others_out_but_the_newest_is_always_kept():
     for size in (60, 30, 20):
         kit.tell(HOST, "others", data=b"x" * size)
     assert [len(data) for data in kit.read(GUEST)] == [30, 20]
-    assert kit.room.kept_bytes == 50
+    assert kit.room.kept_bytes == 50 + 2 * len("move")
     kit.tell(HOST, "others", data=b"x" * 500)
     assert [len(data) for data in kit.read(GUEST)] == [500]
     kit.tell(HOST, "others", data=b"x")
     assert [len(data) for data in kit.read(GUEST)] == [1]
+
+
+def test_a_long_type_counts_like_data():
+    kit = a_kit(updates_bytes_max=100)
+    for size in (60, 30, 20):
+        kit.tell(HOST, "others", data=b"{}", update_type="t" * size)
+    assert [len(update.update_type) for update in kit.poll(GUEST).updates] == [30, 20]
 
 
 def test_read_marks_do_not_outlive_their_senders_and_updates():

@@ -136,12 +136,13 @@ class RoomKit:
         word: str = "host",
         ids: list[int] | None = None,
         request_data: bytes = b"{}",
+        action_type: str = "place",
     ) -> Sent:
         self.seeds += 1
         command = SendActions(
             player_id=player_id,
             targets=read_targets(word, ids),
-            action_type="place",
+            action_type=action_type,
             request_data=request_data,
             seed=self.seeds.to_bytes(16, "big"),
         )
@@ -165,8 +166,9 @@ class RoomKit:
         word: str = "host",
         ids: list[int] | None = None,
         data: bytes = b"{}",
+        update_type: str = "move",
     ) -> Sent:
-        command = SendUpdates(player_id, read_targets(word, ids), "move", data)
+        command = SendUpdates(player_id, read_targets(word, ids), update_type, data)
         events, sent = updates.decide_send(self.room, command, self.limits, self.now)
         self.take(events)
         return sent

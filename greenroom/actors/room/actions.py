@@ -48,7 +48,7 @@ def decide_send(room: Room, command: SendActions, now: int) -> tuple[tuple[Actio
     target_ids = find_targets(room, command.player_id, command.targets)
     if not target_ids:
         return (), Sent((), ())
-    request_bytes = len(command.request_data) * len(target_ids)
+    request_bytes = (len(command.action_type) + len(command.request_data)) * len(target_ids)
     if (
         len(room.actions) + len(target_ids) > PENDING_MAX
         or _pending_bytes(room) + request_bytes > PENDING_BYTES_MAX
@@ -161,11 +161,11 @@ def _kept(results: list[Result], now: int) -> Iterator[Result]:
 
 
 def _size(result: Result) -> int:
-    return 0 if result.response_data is None else len(result.response_data)
+    return len(result.action_type) + len(result.response_data or b"")
 
 
 def _pending_bytes(room: Room) -> int:
-    return sum(len(action.request_data) for action in room.actions.values())
+    return sum(len(a.action_type) + len(a.request_data) for a in room.actions.values())
 
 
 def action_id(seed: bytes, index: int) -> str:

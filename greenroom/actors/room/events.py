@@ -153,6 +153,11 @@ class UpdatesSent(Event, frozen=True):
     kept_from: int
     at: int
 
+    @property
+    def size(self) -> int:
+        """Return what counts of it against the bytes that a room keeps: all that a client chose."""
+        return len(self.update_type) + len(self.data)
+
 
 class RealtimeTokenIssued(Event, frozen=True):
     """A member may connect; both tokens are kept as SHA-256 hashes."""

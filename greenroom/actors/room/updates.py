@@ -14,6 +14,8 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final
 
+import msgspec
+
 from greenroom.actors.room.cursors import (
     ORDINAL_MASK,
     SENDER_MASK,
@@ -74,8 +76,8 @@ def sent_to(
         _delivery(room, sender_id, target_id, room.last_number + place)
         for place, target_id in enumerate(target_ids, 1)
     )
-    kept_from = _kept_from(room, len(deliveries), len(data), limits)
-    return UpdatesSent(sender_id, update_type, data, deliveries, kept_from, now)
+    event = UpdatesSent(sender_id, update_type, data, deliveries, room.kept_from, now)
+    return msgspec.structs.replace(event, kept_from=_kept_from(room, event, limits))
 
 
 def poll(room: Room, command: PollUpdates) -> UpdatesPage:
@@ -124,7 +126,7 @@ def keep(room: Room, event: UpdatesSent, sequence: int) -> None:
     """Put updates into the inboxes of those targets who are still there."""
     sending = Sending(sequence, event)
     room.sendings.append(sending)
-    room.kept_bytes += len(event.data)
+    room.kept_bytes += event.size
     for delivery in event.deliveries:
         member = _recipient(room, delivery)
         if member is not None:
@@ -161,15 +163,16 @@ def _delivery(room: Room, sender_id: int, target_id: int, number: int) -> Delive
     return Delivery(target_id, number, target.received + 1, pair_ordinal)
 
 
-def _kept_from(room: Room, count: int, size: int, limits: RoomLimits) -> int:
-    """Return the oldest number that can be kept beside `count` new updates of `size` bytes."""
+def _kept_from(room: Room, event: UpdatesSent, limits: RoomLimits) -> int:
+    """Return the oldest number that can be kept beside new updates."""
     kept_from, kept_bytes = room.kept_from, room.kept_bytes
+    count, size = len(event.deliveries), event.size
     for sending in room.sendings:
         kept = room.last_number + 1 - kept_from
         if kept + count <= limits.updates_max and kept_bytes + size <= limits.updates_bytes_max:
             break
         kept_from = sending.event.deliveries[-1].number + 1
-        kept_bytes -= len(sending.event.data)
+        kept_bytes -= sending.event.size
     return kept_from
 
 
@@ -178,7 +181,7 @@ def _cut(room: Room, kept_from: int) -> None:
     room.kept_from = kept_from
     count = bisect_right(room.sendings, kept_from - 1, key=_last_number)
     for sending in room.sendings[:count]:
-        room.kept_bytes -= len(sending.event.data)
+        room.kept_bytes -= sending.event.size
         for delivery in sending.event.deliveries:
             member = _recipient(room, delivery)
             if member is not None:
