@@ -332,6 +332,12 @@ def _lobby_limits(settings: Settings) -> LobbyLimits:
     )
 
 
+def _friend_limits(settings: Settings) -> FriendLimits:
+    return FriendLimits(
+        friends_max=settings.friends_max, friend_requests_max=settings.friend_requests_max
+    )
+
+
 class _Parts:
     """Storage, the actors on it, and the world that flows see."""
 
@@ -374,12 +380,7 @@ class _Parts:
         lobbies.directory = self.lobbies
         self.steam = Steam(settings.steam_base_url, settings.platform_seconds_max)
         friendships = Friendships(
-            self.storage.friendships,
-            clock,
-            FriendLimits(
-                friends_max=settings.friends_max,
-                friend_requests_max=settings.friend_requests_max,
-            ),
+            self.storage.friendships, clock, _friend_limits(settings), player_index.is_closed
         )
         self.friendships: DynamicSupervisor[FriendshipRole] = DynamicSupervisor(
             "friendship", friendships.load, committer

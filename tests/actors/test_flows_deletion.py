@@ -18,15 +18,26 @@ from world_kit import (
 )
 
 from greenroom.actors.flows.deletion import delete_player
+from greenroom.actors.flows.friends import (
+    Addressee,
+    Friends,
+    accept_friendship,
+    end_friendship,
+    list_friends,
+    relationship_of,
+    request_friendship,
+)
 from greenroom.actors.flows.identify import identify_player
 from greenroom.actors.flows.rooms import NewRoom, create_room
 from greenroom.actors.flows.sweep import sweep
 from greenroom.actors.kernel.errors import ActorStopped, CommitUnsettled, StorageUnavailable
 from greenroom.actors.player.messages import InvalidPlayerToken, PlayerNotFound
+from greenroom.actors.social.messages import FriendRequestNotFound, NoSuchPlayer, NotFriends
 
 
 @pytest.fixture
-async def arena(autojump_clock: object) -> AsyncIterator[Arena]:
+async def arena() -> AsyncIterator[Arena]:
+    """Tests in which time passes name `autojump_clock` themselves."""
     async with open_arena() as arena:
         yield arena
 
@@ -67,7 +78,9 @@ async def test_a_deleted_player_is_gone_at_once_and_for_good(arena: Arena):
     assert (await register(arena)).player_id != made.player_id
 
 
-async def test_a_token_looked_up_before_the_deletion_opens_nothing_after_it(arena: Arena):
+async def test_a_token_looked_up_before_the_deletion_opens_nothing_after_it(
+    arena: Arena, autojump_clock: object
+):
     made = await register(arena)
     arena.world.players.discard(made.player_id)
     arena.memory.read_seconds = 1.0
@@ -88,7 +101,7 @@ async def test_a_token_looked_up_before_the_deletion_opens_nothing_after_it(aren
     assert arena.memory.players == {}
 
 
-async def test_whoever_is_deleted_leaves_memory(arena: Arena):
+async def test_whoever_is_deleted_leaves_memory(arena: Arena, autojump_clock: object):
     made = await register(arena)
     await delete_player(arena.world, made.player_id)
 
@@ -128,3 +141,54 @@ async def test_a_crash_half_way_leaves_him_whole_and_deletable(autojump_clock: o
         assert player.player_id == made.player_id
         await delete_player(world, made.player_id)
     assert memory.players == {}
+
+
+async def test_nothing_is_left_between_a_deleted_player_and_others(arena: Arena):
+    one, asker, friend, asked = [(await register(arena)).player_id for _ in range(4)]
+    game = arena.game.game
+    for sender, receiver in ((asker, one), (friend, one), (one, friend), (one, asked)):
+        await request_friendship(arena.world, game, sender, Addressee(None, receiver))
+
+    for gone in (asker, friend, asked):
+        await delete_player(arena.world, gone)
+
+    for gone in (asker, friend, asked):
+        assert await relationship_of(arena.world, game.key, one, gone) is None
+        with pytest.raises(FriendRequestNotFound):
+            await accept_friendship(arena.world, game.key, one, gone)
+        with pytest.raises(NotFriends):
+            await end_friendship(arena.world, game.key, one, gone)
+    assert await list_friends(arena.world, one) == Friends([], [], [])
+
+
+async def test_a_player_who_is_deleted_meanwhile_is_nobody_to_ask(
+    arena: Arena, autojump_clock: object
+):
+    one, other = [(await register(arena)).player_id for _ in range(2)]
+    arena.memory.read_seconds = 1.0
+    refused: list[Exception] = []
+
+    async def ask() -> None:
+        try:
+            await request_friendship(arena.world, arena.game.game, one, Addressee(None, other))
+        except NoSuchPlayer as error:
+            refused.append(error)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(delete_player, arena.world, other)
+
+    assert len(refused) == 1
+    assert arena.memory.friendships.rows == {}
+
+
+async def test_whoever_could_not_be_deleted_can_be_asked_again(arena: Arena):
+    one, other = [(await register(arena)).player_id for _ in range(2)]
+    arena.memory.away = True
+    with pytest.raises(StorageUnavailable):
+        await delete_player(arena.world, other)
+    arena.memory.away = False
+
+    asked = await request_friendship(arena.world, arena.game.game, one, Addressee(None, other))
+    assert asked == (other, "pending")

@@ -56,7 +56,7 @@ def fake() -> Fake:
 
 
 @pytest.fixture
-async def arena(fake: Fake, autojump_clock: object) -> AsyncIterator[Arena]:
+async def arena(fake: Fake) -> AsyncIterator[Arena]:
     memory = Memory()
     async with open_world(memory, providers=[fake]) as world:
         game, keys = await add_game(world)
@@ -116,7 +116,9 @@ async def test_of_two_who_show_one_ticket_at_once_one_gets_in(arena: Arena, fake
     ]
 
 
-async def test_first_calls_of_one_user_at_once_make_one_account(arena: Arena, fake: Fake):
+async def test_first_calls_of_one_user_at_once_make_one_account(
+    arena: Arena, fake: Fake, autojump_clock: object
+):
     fake.gate = trio.Event()
     arena.memory.read_seconds = 0.1
     results: list[SignedIn] = []

@@ -419,7 +419,7 @@ async def test_a_refusal_is_not_logged(stage: Stage, caplog: pytest.LogCaptureFi
     assert not caplog.records
 
 
-async def test_only_a_cancellation_comes_out(stage: Stage) -> None:
+async def test_only_a_cancellation_comes_out(stage: Stage, autojump_clock: MockClock) -> None:
     stage.trouble.gate = trio.Event()
     with trio.move_on_after(1) as scope:
         await stage.answer("POST", "/api/trouble.php")

@@ -165,6 +165,9 @@ class MemoryFriendships:
         if friendship is not None:
             self.rows[pair] = friendship
 
+    def forget(self, player_id: int) -> None:
+        self.rows = {pair: row for pair, row in self.rows.items() if player_id not in pair[1:]}
+
     async def friendship(self, pair: Pair) -> Friendship | None:
         found = self.rows.get(pair)
         await self._memory.reach("friendship")
@@ -266,6 +269,7 @@ class Memory:
             self.all_games[event.game_id] = game_rules.created(event, owner.name, owner.plan)
         elif isinstance(event, PlayerDeleted):
             self.players.pop(event.player_id, None)
+            self.friendships.forget(event.player_id)
         elif (player := self.players.get(getattr(event, "player_id", 0))) is not None:
             player_rules.apply(player, event)
         elif isinstance(event, FriendshipRequested | FriendshipAccepted | FriendshipEnded):
@@ -429,7 +433,9 @@ async def open_world(
     )
     room_actors = DynamicSupervisor("room", rooms.load, memory, bounds)
     rooms.directory = room_actors
-    friendships = Friendships(memory.friendships, clock, limits or FriendLimits())
+    friendships = Friendships(
+        memory.friendships, clock, limits or FriendLimits(), player_index.is_closed
+    )
     pairs = DynamicSupervisor("friendship", friendships.load, memory, bounds)
     friendships.directory = pairs
     lobbies = Lobbies(rooms, LobbyIndex(seats), clock, LobbyLimits(), player_index.is_online)

@@ -34,6 +34,7 @@ async def delete_player(world: World, player_id: int) -> None:
     try:
         await put_out(world, player_id)
         await player.ask(DeletePlayer())
+        world.friendships.forget(player_id)
     except CommitUnsettled:
         raise  # he may be on his way out: let him stay closed
     except BaseException:

@@ -149,7 +149,10 @@ async def request_friendship(
         raise BefriendingOneself
     async with world.friendships.tallies(player_id, other_id) as (own, other):
         command = RequestFriendship(player_id, own, other)
-        return other_id, await _ask(world, game.key, player_id, other_id, command)
+        try:
+            return other_id, await _ask(world, game.key, player_id, other_id, command)
+        except ActorStopped:
+            raise NoSuchPlayer from None
 
 
 async def accept_friendship(world: World, game_id: int, player_id: int, other_id: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from greenroom.actors.flows.ports import FriendshipRows
@@ -16,12 +16,26 @@ from greenroom.actors.social.messages import FriendLimits, FriendshipRole, Pair,
 class Friendships:
     """What is between the players of a world."""
 
-    def __init__(self, rows: FriendshipRows, clock: Clock, limits: FriendLimits) -> None:
-        """Begin with no pair in memory; `directory` must be set before any is reached."""
+    def __init__(
+        self,
+        rows: FriendshipRows,
+        clock: Clock,
+        limits: FriendLimits,
+        is_gone: Callable[[int], bool],
+    ) -> None:
+        """Begin with no pair in memory; `directory` must be set before any is reached.
+
+        Args:
+            rows: what the database has.
+            clock: what time it is.
+            limits: how much each player may have.
+            is_gone: whether a player is being deleted, or has just been.
+        """
         self.directory: Directory[FriendshipRole]
         self.rows = rows
         self._clock = clock
         self._limits = limits
+        self._is_gone = is_gone
         self._under_way: Counter[int] = Counter()
 
     async def load(self, pair: Pair) -> FriendshipActor | None:
@@ -29,7 +43,15 @@ class Friendships:
         if not 1 <= pair.low_id < pair.high_id:
             return None
         friendship = await self.rows.friendship(pair)
-        return FriendshipActor(pair, friendship, self._clock, self._limits)
+        return FriendshipActor(
+            pair, friendship, clock=self._clock, limits=self._limits, is_gone=self._is_gone
+        )
+
+    def forget(self, player_id: int) -> None:
+        """Take all pairs of a deleted player out of memory: their rows went with his."""
+        for pair in list(self.directory.keys()):
+            if player_id in (pair.low_id, pair.high_id):
+                self.directory.discard(pair)
 
     @asynccontextmanager
     async def tallies(self, player_id: int, other_id: int) -> AsyncGenerator[tuple[Tally, Tally]]:

@@ -134,6 +134,7 @@ class PlayerActor(Actor[PlayerRole]):
         if self._record is not None:
             self._index.shut(self._record.token_hash)
             self._index.left(self._record.player_id)
+            self._index.close(self._record.player_id)
         self._uncount()
         self._closed = True
 

@@ -15,7 +15,7 @@ from greenroom.actors.plans.ledger import Ledger
 class PlayerIndex:
     """Active players by token hash, the online ones in the order of their last sign of life."""
 
-    __slots__ = ("_by_token", "_gone", "_offline", "_online", "_unsaved", "ledger")
+    __slots__ = ("_by_token", "_closed", "_gone", "_offline", "_online", "_unsaved", "ledger")
 
     def __init__(self, ledger: Ledger | None = None) -> None:
         """Start empty; `ledger` counts what players use of their games' plans."""
@@ -25,6 +25,7 @@ class PlayerIndex:
         self._offline: dict[int, None] = {}
         self._unsaved: dict[int, None] = {}
         self._gone: dict[int, tuple[float, int]] = {}
+        self._closed: set[int] = set()
 
     def find(self, token_hash: bytes) -> int | None:
         """Return the id of the active player with this token, else None."""
@@ -67,6 +68,15 @@ class PlayerIndex:
         self._take_offline(player_id)
         self._unsaved.pop(player_id, None)
         self._offline.pop(player_id, None)
+        self._closed.discard(player_id)
+
+    def close(self, player_id: int) -> None:
+        """Note that an active player is being deleted, or has been; until he is forgotten."""
+        self._closed.add(player_id)
+
+    def is_closed(self, player_id: int) -> bool:
+        """Return whether a player in memory is being deleted, or has been."""
+        return player_id in self._closed
 
     def _take_offline(self, player_id: int) -> None:
         seen = self._online.pop(player_id, None)

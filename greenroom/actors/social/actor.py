@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.message import Changed, Event
@@ -14,6 +16,7 @@ from greenroom.actors.social.messages import (
     Friendship,
     FriendshipAccepted,
     FriendshipRole,
+    NoSuchPlayer,
     Pair,
     ReadRelationship,
     Relationship,
@@ -28,13 +31,28 @@ class FriendshipActor(Actor[FriendshipRole]):
     kind = "friendship"
 
     def __init__(
-        self, pair: Pair, friendship: Friendship | None, clock: Clock, limits: FriendLimits
+        self,
+        pair: Pair,
+        friendship: Friendship | None,
+        *,
+        clock: Clock,
+        limits: FriendLimits,
+        is_gone: Callable[[int], bool],
     ) -> None:
-        """Hold what is between two players; None for nothing."""
+        """Hold what is between two players; None for nothing.
+
+        Args:
+            pair: who they are.
+            friendship: what the database has.
+            clock: what time it is.
+            limits: how much either may have.
+            is_gone: whether a player is being deleted, or has just been: nobody can ask him.
+        """
         self._pair = pair
         self._friendship = friendship
         self._clock = clock
         self._limits = limits
+        self._is_gone = is_gone
 
     def apply(self, event: Event) -> None:
         """Change what is between them by one event."""
@@ -48,6 +66,8 @@ class FriendshipActor(Actor[FriendshipRole]):
     @handles(RequestFriendship)
     def request(self, command: RequestFriendship) -> Changed[RequestStatus]:
         """Take a request; of two that cross each other, the second accepts."""
+        if self._is_gone(self._pair.low_id) or self._is_gone(self._pair.high_id):
+            raise NoSuchPlayer
         event = rules.decide_request(
             self._pair, self._friendship, command, self._limits, self._clock.now()
         )

@@ -115,7 +115,7 @@ class ReadRelationship(Command[FriendshipRole, Relationship | None], frozen=True
 class RequestFriendship(Command[FriendshipRole, RequestStatus], frozen=True):
     """Ask the other; if he has asked before, accept.
 
-    Refused: AlreadyFriends, FriendRequestAlreadySent, FriendsFull, OtherFriendsFull,
+    Refused: NoSuchPlayer, AlreadyFriends, FriendRequestAlreadySent, FriendsFull, OtherFriendsFull,
     FriendRequestsFull, OtherFriendRequestsFull.
     """
 
