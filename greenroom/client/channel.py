@@ -261,6 +261,11 @@ class Channel:
         return self.is_udp_up
 
     @property
+    def is_connected(self) -> bool:
+        """Whether the connection is open now, as far as is known."""
+        return self._connection is not None
+
+    @property
     def is_udp_up(self) -> bool:
         """Whether `send_fast` goes over UDP now."""
         return self._lane is not None and self._lane.is_up

@@ -169,8 +169,9 @@ async def _dial(server: RealtimeServer, tls: ssl.SSLContext | None) -> _Stream:
             await _shake_hands(stream)
             return _Stream(stream)
     except (OSError, trio.BrokenResourceError, trio.TooSlowError) as error:
-        why = f"{host} port {port}: {str(error) or type(error).__name__}"
-        raise ConnectionFailed(why, was_sent=False) from error
+        below = error.__cause__ or error  # trio's say that TLS failed, and those below them why
+        why = str(below) or type(below).__name__
+        raise ConnectionFailed(f"{host} port {port}: {why}", was_sent=False) from error
 
 
 async def _shake_hands(stream: trio.SSLStream[trio.SocketStream]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ssl
+from random import Random
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
+import trustme
 from channel_kit import open_meeting
+from client_kit import Told, stubbed
 from http_kit import until
 
 from greenroom.actors.room.messages import KickMember, LeaveRoom, StopRoom
@@ -28,7 +32,7 @@ from greenroom.client import (
     Sent,
     TokenRefused,
 )
-from greenroom.client.channel import Channel
+from greenroom.client.channel import Channel, open_channel
 
 
 async def heard(channel: Channel) -> Receive:
@@ -180,6 +184,79 @@ async def test_heartbeats_keep_a_silent_connection(monkeypatch: pytest.MonkeyPat
             await anext(host)
         assert host.statistics.connections == 1
         assert host.statistics.round_trip_seconds is not None
+
+
+async def test_a_server_that_answers_no_heartbeat_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("greenroom.client.channel.HEARTBEAT_SECONDS", 0.02)
+    monkeypatch.setattr("greenroom.client.channel.ACK_SECONDS_MAX", 0.2)
+    async with open_meeting() as meeting, meeting.channel(0) as host:
+        meeting.line.is_frozen = True
+        await until(lambda: not host.is_connected)
+        meeting.line.is_frozen = False
+        await until(lambda: host.is_connected)
+        assert host.statistics.connections == 2
+
+
+async def test_a_server_that_says_nothing_at_all_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("greenroom.client.connection.CONNECT_SECONDS_MAX", 0.05)
+    async with open_meeting() as meeting:
+        meeting.line.is_frozen = True
+        with pytest.raises(ConnectionFailed, match="has not answered the handshake"):
+            async with meeting.channel(0):
+                pass
+
+
+async def test_a_refused_handshake_is_no_connection() -> None:
+    async with open_meeting() as meeting, stubbed([Told(b"{}", 429)]) as stub:
+        meeting.line.port = stub.port
+        with pytest.raises(ConnectionFailed, match="429"):
+            async with meeting.channel(0):
+                pass
+
+
+async def test_whoever_does_not_iterate_loses_nothing_as_long_as_it_can_be_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("greenroom.client.channel.INCOMING_MAX", 4)
+    monkeypatch.setattr("greenroom.client.channel.HEARTBEAT_SECONDS", 0.02)
+    monkeypatch.setattr("greenroom.client.channel.ACK_SECONDS_MAX", 0.02)
+    async with open_meeting() as meeting:
+        async with meeting.channel(1) as guest, meeting.stage.connected(0) as host:
+            for number in range(50):
+                await host.say("n", number)
+                await host.expect("sent")
+            await trio.sleep(0.1)  # some heartbeats, whose answers are not read
+            assert [(await heard(guest)).data for _ in range(50)] == list(range(50))
+            assert guest.statistics.connections == 1
+
+
+async def test_tls_with_an_authority_of_ones_own() -> None:
+    authority = trustme.CA()
+    theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(theirs)
+    authority.configure_trust(ours)
+    async with open_meeting(tls=theirs) as meeting:
+        meeting.protocol = "wss"
+        async with meeting.channel(0, tls=ours) as host, meeting.channel(1, tls=ours) as guest:
+            await host.send("hello", 1)
+            assert (await heard(guest)).data == 1
+        with pytest.raises(ConnectionFailed, match="CERTIFICATE_VERIFY_FAILED"):
+            async with meeting.channel(0):
+                pass
+
+
+async def test_a_seat_in_another_room_is_no_seat_here() -> None:
+    async with open_meeting() as meeting:
+        mint, meeting.stage.room_id = meeting.mint(0), "0" * 32
+        token = await mint()
+        assert token.player_info.room_id == "0" * 32
+        with pytest.raises(SeatLost):
+            async with open_channel(
+                mint, "1" * 32, tls=None, chance=Random(1), reconnect_seconds_max=1.0
+            ):
+                pass
 
 
 async def test_an_error_in_the_block_comes_out_as_it_is() -> None:

@@ -178,3 +178,77 @@ async def test_the_example_of_the_docs_runs(
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == "Bob hello {'from': 'Bob'}"
     assert printed[1].endswith("welcome {'from': 'Ada'}")
+
+
+async def test_lobbies_and_how_they_become_rooms(url: str, api: Api) -> None:
+    async with playing(url, api) as game:
+        players = [await game.register(name) for name in ("Ada", "Bob", "Eve", "Kim")]
+        ada, bob, eve, kim = players
+        assert await ada.lobby() is None
+        lobby = await ada.create_lobby(4, matchmaking_name="Den", join_by_requests=True)
+        (listed,) = (await game.lobbies("den")).lobbies
+        assert listed.matchmaking_id == lobby.matchmaking_id
+        request_id = await bob.ask_to_join(lobby.matchmaking_id, player_data={"rank": 1})
+        (pending,) = (await lobby.current()).pending_requests
+        assert (pending.request_id, pending.player_data) == (request_id, {"rank": 1})
+        await lobby.approve(request_id)
+        assert (await bob.join_request(request_id)).status == "approved"
+        refused = await eve.ask_to_join(lobby.matchmaking_id)
+        assert (await lobby.reject(refused)).status == "rejected"
+        seat = await eve.join_lobby(lobby.matchmaking_id, join_token=lobby.join_token)
+        await lobby.kick(eve.player_id)
+        assert await seat.wait_started() is None
+        await kim.join_lobby(lobby.matchmaking_id, join_token=lobby.join_token)
+        kims = await kim.lobby()
+        assert kims is not None
+        await kims.heartbeat()
+        await kims.leave()
+        await lobby.set_password("x")
+        assert [m.player_id for m in (await lobby.players()).players] == [
+            ada.player_id,
+            bob.player_id,
+        ]
+        bobs = await bob.lobby()
+        assert bobs is not None
+        started = await lobby.start()
+        room = await bobs.wait_started()
+        assert room is not None
+        assert room.room_id == started.room_id
+        await lobby.remove()
+
+
+async def test_friends_and_invites(url: str, api: Api) -> None:
+    async with playing(url, api) as game:
+        ada, bob = await game.register("Ada"), await game.register("Bob")
+        found = await ada.friends.look_up(bob.player_tag)
+        assert (found.player.player_id, found.relationship) == (bob.player_id, None)
+        assert (await ada.friends.request(player_id=bob.player_id)).status == "pending"
+        await bob.friends.decline(ada.player_id)
+        await ada.friends.request(player_tag=bob.player_tag)
+        await bob.friends.accept(ada.player_id)
+        (friend,) = (await ada.friends.list()).friends
+        assert friend.player_name == "Bob"
+        assert list(await ada.friends.on_platform(["76561197960287930"])) == []
+        room = await ada.create_room("Den", password="x")
+        first = await ada.friends.invite(bob.player_id)
+        await bob.friends.decline_invite(first.invite_id)
+        second = await ada.friends.invite(bob.player_id)
+        (invite,) = await bob.friends.invites()
+        assert (invite.invite_id, invite.from_player.player_name) == (second.invite_id, "Ada")
+        accepted = await bob.friends.accept_invite(invite.invite_id)
+        assert accepted.room_id == room.room_id
+        await bob.join_room(accepted.room_id)
+        await bob.friends.remove(ada.player_id)
+
+
+async def test_a_room_that_forgets_says_how_much_was_missed(url: str, api: Api) -> None:
+    async with playing(url, api) as game:
+        ada, bob = await game.register("Ada"), await game.register("Bob")
+        room = await ada.create_room()
+        seat = await bob.join_room(room.room_id)
+        big = {"x": "x" * 700_000}  # a room keeps 2 MiB
+        for _ in range(5):
+            await room.tell("big", big, target="others")
+        updates = seat.updates()
+        kept = [await anext(updates) for _ in range(2)]
+        assert (len(kept), updates.missed) == (2, 3)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import trio
 from realtime_kit import SECONDS_MAX, Stage, open_stage
@@ -22,6 +23,8 @@ class Line:
         self._scopes: set[trio.CancelScope] = set()
         self.port = 0
         self.is_open = True
+        self.is_frozen = False
+        """Nothing is passed on, and nobody told."""
 
     def cut(self) -> None:
         """Break every connection."""
@@ -45,6 +48,8 @@ class Line:
     ) -> None:
         try:
             async for data in here:
+                while self.is_frozen:  # noqa: ASYNC110 (thawed by tests, which have no event)
+                    await trio.sleep(0.01)
                 await there.send_all(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass
@@ -57,6 +62,7 @@ class Meeting:
     def __init__(self, stage: Stage, line: Line) -> None:
         self.stage = stage
         self.line = line
+        self.protocol: Literal["ws", "wss"] = "ws"
         self.minted = 0
         self.tokens: list[str] = []
         """Given out before real ones."""
@@ -74,7 +80,7 @@ class Meeting:
                     is_host=not number,
                 ),
                 realtime_server=RealtimeServer(
-                    host="127.0.0.1", port=self.line.port, protocol="ws", udp_port=0
+                    host="127.0.0.1", port=self.line.port, protocol=self.protocol, udp_port=0
                 ),
             )
 
@@ -82,12 +88,15 @@ class Meeting:
 
     @asynccontextmanager
     async def channel(
-        self, number: int, reconnect_seconds_max: float = 10.0
+        self,
+        number: int,
+        reconnect_seconds_max: float = 10.0,
+        tls: ssl.SSLContext | None = None,
     ) -> AsyncGenerator[Channel]:
         async with open_channel(
             self.mint(number),
             self.stage.room_id,
-            tls=None,
+            tls=tls,
             chance=Random(1),
             reconnect_seconds_max=reconnect_seconds_max,
         ) as channel:

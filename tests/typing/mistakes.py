@@ -1,4 +1,4 @@
-"""Uses of the kernel that must not type-check; each line says with which of mypy's errors."""
+"""Uses of the kernel and the client that must not type-check, with mypy's errors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.message import Changed, Command, Event
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.messages import PlayerRole, ReadPlayerDocument, Rename
+from greenroom.client import Game, Player, Room
 
 
 class DoorRole:
@@ -60,6 +61,14 @@ async def what_is_no_command(player: Ref[PlayerRole]) -> None:
     await player.ask(Rename)  # error: arg-type
     await player.ask(Rename(7))  # error: arg-type
     await player.ask(Rename("Ada"), 1.5)  # error: call-arg
+
+
+async def what_the_client_library_does_not_take(game: Game, player: Player, room: Room) -> None:
+    await game.admin("key").ban(7, "fortnight")  # error: arg-type
+    await room.tell("moved", {}, target="nobody")  # error: arg-type
+    await player.create_room(7)  # error: arg-type
+    await player.create_lobby()  # error: call-arg
+    await player.set_document([1])  # error: arg-type
 
 
 def what_only_its_owner_may_do(players: Directory[PlayerRole], door: Door) -> None:

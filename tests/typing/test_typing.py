@@ -1,4 +1,4 @@
-"""The kernel's types catch mistakes: `api.py` and `mistakes.py` beside this file are the cases."""
+"""The kernel's and the client's types catch mistakes; the files beside this one are the cases."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -29,8 +31,9 @@ def checked(name: str) -> set[tuple[int, str]]:
     return {(int(line), code) for _, line, code in found}
 
 
-def test_what_is_right_type_checks() -> None:
-    assert checked("api.py") == set()
+@pytest.mark.parametrize("name", ["api.py", "client.py"])
+def test_what_is_right_type_checks(name: str) -> None:
+    assert checked(name) == set()
 
 
 def test_every_mistake_is_an_error_on_its_line_and_nothing_else_is() -> None:
