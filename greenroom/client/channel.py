@@ -325,9 +325,13 @@ class Channel:
             is_new = await self._renew_token()
             assert self._token is not None
             resume = f"{self._connection_id}.{self._sequence}" if self._connection_id else None
-            connection: Connection = await nursery.start(
-                serve_connection, self._token, resume, self._tls
-            )
+            try:
+                connection: Connection = await nursery.start(
+                    serve_connection, self._token, resume, self._tls
+                )
+            except ConnectionFailed:
+                self._token = None  # a server that was started again may listen elsewhere
+                raise
             try:
                 with trio.move_on_after(GREETING_SECONDS_MAX):
                     greeting = read(await connection.take())
@@ -378,9 +382,12 @@ class Channel:
             except ChannelClosed as error:
                 return error
             match message:
-                case Receive() | Event():
+                case Receive():
+                    self._sequence += not message.is_fast
+                    await self._give(message)
+                case Event():
                     self._sequence += 1
-                    if isinstance(message, Receive) or not self._take_state(message):
+                    if not self._take_state(message):
                         await self._give(message)
                 case Sent():
                     await self._give(message)

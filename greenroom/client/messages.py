@@ -21,7 +21,8 @@ class Receive(msgspec.Struct, frozen=True):
         sender_id: who; 0 is the room itself.
         sender_is_host: whether the sender was host then.
         sender_name: None for what came over UDP.
-        is_fast: whether it came over UDP, so that others may be lost or late.
+        is_fast: whether it was sent as one that may be lost, so that others were, or come late;
+            over UDP, or to whom has no UDP over the WebSocket.
     """
 
     command: str
@@ -97,6 +98,7 @@ class _Frame(msgspec.Struct):
     sender: _Sender = msgspec.field(default_factory=_Sender)
     event: str = ""
     target_count: int = 0
+    unreliable: bool = False
 
 
 class _ErrorData(msgspec.Struct):
@@ -124,6 +126,7 @@ def _read(frame: _Frame) -> Message | Connected | HeartbeatAck | UdpKeys | None:
                 sender.game_player_id,
                 sender.is_host,
                 sender.player_name,
+                is_fast=frame.unreliable,
             )
         case "event":
             return Event(frame.event, decode_any(frame.data))

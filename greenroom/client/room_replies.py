@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -110,12 +110,12 @@ class Action(msgspec.Struct, kw_only=True):
 
 
 class Update(msgspec.Struct, kw_only=True):
-    """Something that the caller was told."""
+    """Something that the caller was told; over a channel, that may be any JSON value."""
 
     update_id: str
     from_player_id: int
     type: str
-    data: Document
+    data: Any
     created_at: datetime | None
 
 

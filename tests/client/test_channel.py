@@ -16,6 +16,7 @@ from http_kit import until
 
 from greenroom.actors.room.messages import KickMember, LeaveRoom, StopRoom
 from greenroom.actors.room.ports import Happened
+from greenroom.actors.room.ports import Receive as Said
 from greenroom.behaviour.delta import diff
 from greenroom.client import (
     ApiError,
@@ -106,6 +107,20 @@ async def test_what_was_said_while_a_client_was_away_is_replayed() -> None:
                     await host.expect("sent")
                 meeting.line.is_open = True
                 assert [(await heard(guest)).data for _ in range(5)] == list(range(5))
+
+
+async def test_what_may_be_lost_does_not_count_for_what_is_replayed() -> None:
+    async with open_meeting() as meeting, meeting.stage.connected(0) as host:
+        async with meeting.channel(1) as guest:
+            message = Said("at", b"1", meeting.stage.player_id(0), "Player 0", is_host=True)
+            meeting.stage.hub.push_unreliable(meeting.stage.room_id, None, message, 1)
+            assert (await heard(guest)).is_fast
+            meeting.line.is_open = False
+            meeting.line.cut()
+            await host.say("n", 1)
+            await until(lambda: not guest.is_connected)
+            meeting.line.is_open = True
+            assert (await heard(guest)).data == 1
 
 
 async def test_an_expired_token_is_replaced_by_a_new_one() -> None:

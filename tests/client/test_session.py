@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trio
+from postgres_kit import PostgresProcess
 from server_kit import Api, ServerProcess
 
 from greenroom.client import (
@@ -18,7 +19,10 @@ from greenroom.client import (
     Event,
     Game,
     NotFound,
+    Player,
+    RateLimited,
     Receive,
+    Retries,
     RoomEnded,
     Unauthorized,
 )
@@ -252,3 +256,71 @@ async def test_a_room_that_forgets_says_how_much_was_missed(url: str, api: Api) 
         updates = seat.updates()
         kept = [await anext(updates) for _ in range(2)]
         assert (len(kept), updates.missed) == (2, 3)
+
+
+async def heard(channel: Channel) -> Receive:
+    """The next message of a member, whatever comes before."""
+    while True:
+        message = await anext(channel)
+        if isinstance(message, Receive):
+            return message
+
+
+async def test_the_fast_lane_of_a_real_server(url: str, api: Api) -> None:
+    async with playing(url, api) as game:
+        ada, bob, eve = [await game.register(name) for name in ("Ada", "Bob", "Eve")]
+        room = await ada.create_room(realtime=True)
+        bobs, eves = [await player.join_room(room.room_id) for player in (bob, eve)]
+        async with (
+            ada.realtime(room) as host,
+            bob.realtime(bobs) as guest,
+            eve.realtime(eves) as slow,
+        ):
+            assert await host.open_udp()
+            assert await guest.open_udp()
+            assert await host.send_fast("at", {"x": 1}, target="others", stream=1)
+            expected = Receive("at", {"x": 1}, ada.player_id, True, is_fast=True)
+            assert await heard(guest) == expected
+            beside = await heard(slow)  # who has no lane gets it over the control channel
+            assert (beside.data, beside.sender_name, beside.is_fast) == ({"x": 1}, "Ada", True)
+            assert not await slow.send_fast("at", {"x": 2}, target="host")
+            assert (await heard(host)).data == {"x": 2}
+            assert not await host.send_fast("long", "x" * 2_000)
+            assert (await heard(guest)).is_fast is False
+            statistics = guest.udp_statistics
+            assert statistics is not None
+            assert statistics.round_trip_seconds is not None
+            assert statistics.packets_dropped == 0
+
+
+async def overdo(player: Player) -> None:
+    for number in range(9):
+        await player.set_document({"number": number})
+
+
+async def test_a_limit_of_the_server_is_waited_for(
+    postgres_server: PostgresProcess, data_dir: Path
+) -> None:
+    server = ServerProcess(
+        data_dir,
+        *("--database-url", postgres_server.create_database("limited")),
+        GREENROOM_WRITE_CALLS_PER_SECOND_PLAYER="2",
+        GREENROOM_RATE_BURST_SECONDS="1",
+    ).start()
+    try:
+        host, port = server.address
+        api = Api(server.address, server.new_game())
+        async with playing(f"http://{host}:{port}", api) as game:
+            ada = await game.register("Ada")
+            for number in range(5):
+                await ada.set_document({"number": number})
+            assert (await ada.document()).data == {"number": 4}
+            async with Game.connect(
+                f"http://{host}:{port}", api.game.key, retries=Retries(attempts_max=1)
+            ) as hasty:
+                again = await hasty.log_in(ada.token)
+                with pytest.raises(RateLimited) as caught:
+                    await overdo(again)
+                assert caught.value.retry_after >= 1
+    finally:
+        server.stop()
