@@ -189,8 +189,9 @@ class Ledger:
             game_id: whose.
             now: Unix seconds.
         """
-        self.see_day(now)
-        game = self._games.get(game_id) or self._stranger(game_id)
+        if now >= self._day_ends_at:
+            self.see_day(now)
+        game = self.of_game(game_id)
         owner = game.owner
         if owner.calls >= owner.limits.calls_per_day_max:
             self.refused["calls by plan"] += 1

@@ -114,9 +114,7 @@ class PlayerActor(Actor[PlayerRole]):
             self._index.shut(player.token_hash)
             self._index.opens(event.token_hash, player.player_id)
         rules.apply(player, event)
-        if isinstance(event, PlayerLoggedIn):
-            self._seen(player, event.last_login)
-        elif isinstance(event, PlayerLoggedOut):
+        if isinstance(event, PlayerLoggedOut):
             self._index.left(player.player_id)
             self._uncount()
 
@@ -139,24 +137,23 @@ class PlayerActor(Actor[PlayerRole]):
         self._closed = True
 
     def _seen(self, player: Player, now: int) -> None:
-        """Take a sign of life, which `_check_online` has let pass."""
+        """Take a sign of life.
+
+        Raises:
+            TooManyPlayersOnline: he was offline, and his game's plan allows no more.
+        """
+        if self._online_in is None:
+            self._usage(player.game_id).check_player()
+            self._count(player.game_id)
         rules.seen(player, now)
         self._index.seen(player.player_id, self._clock.monotonic(), now)
-        if self._online_in is None:
-            self._count(player.game_id)
 
     def _usage(self, game_id: int) -> GameUsage:
         """Return what his game uses of its owner's plan."""
         return self._index.ledger.of_game(game_id)
 
-    def _check_online(self, player: Player) -> None:
-        """Let him be online: he is already, or the plan allows one more."""
-        if self._online_in is None:
-            self._usage(player.game_id).check_player()
-
     def _count(self, game_id: int) -> None:
         """Count him among the players online."""
-        self._uncount()
         self._online_in = self._usage(game_id)
         self._online_in.came_online()
 
@@ -181,14 +178,12 @@ class PlayerActor(Actor[PlayerRole]):
         """Check a token, and take a good one as a sign of life."""
         player, now = self._player, self._clock.now()
         rules.check_token(player, command.game_id, command.token_hash, now)
-        self._check_online(player)
         self._seen(player, now)
 
     @handles(LogIn)
     def log_in(self, command: LogIn) -> Changed[PlayerView]:
         """Log in; the reply shows the login before."""
         player, now = self._player, self._clock.now()
-        self._check_online(player)
         self._seen(player, now)
         return Changed(rules.view(player), PlayerLoggedIn(player.player_id, now))
 
@@ -197,7 +192,6 @@ class PlayerActor(Actor[PlayerRole]):
         """Log in under a new token."""
         player, now = self._player, self._clock.now()
         events = rules.decide_sign_in(player, command.new_hash, now)
-        self._check_online(player)
         self._seen(player, now)
         return Changed(rules.view(player), *events)
 
@@ -205,7 +199,6 @@ class PlayerActor(Actor[PlayerRole]):
     def heartbeat(self, command: Heartbeat) -> int:
         """Take a sign of life."""
         player, now = self._player, self._clock.now()
-        self._check_online(player)
         self._seen(player, now)
         return now
 

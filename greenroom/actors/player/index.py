@@ -47,13 +47,17 @@ class PlayerIndex:
             monotonic: when, by the clock that staleness is measured with.
             now: when, in Unix seconds, as it is shown.
         """
-        self.came(player_id, monotonic, now)
+        if player_id in self._online:  # with every call, so it takes no steps for nothing
+            self._online[player_id] = (monotonic, now)
+            self._online.move_to_end(player_id)
+        else:
+            self.came(player_id, monotonic, now)
         self._unsaved[player_id] = None
 
     def came(self, player_id: int, monotonic: float, now: int) -> None:
         """Note a player who comes to memory online, just as the database has him: see `seen`."""
+        self._online.pop(player_id, None)
         self._online[player_id] = (monotonic, now)
-        self._online.move_to_end(player_id)
         self._gone.pop(player_id, None)
         self._offline.pop(player_id, None)
 
