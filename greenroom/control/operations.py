@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,10 +17,8 @@ from greenroom.actors.flows.world import ID_MAX
 from greenroom.actors.game import messages as game_messages
 from greenroom.actors.game.messages import DescribeGame, GameNotFound, GameView
 from greenroom.actors.game.settings import shown as shown_settings
-from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
-from greenroom.actors.player import messages as player_messages
-from greenroom.actors.player.messages import DescribePlayer, PlayerView
-from greenroom.actors.player.rules import view
+from greenroom.actors.kernel.errors import ActorStopped
+from greenroom.actors.player.messages import PlayerView
 from greenroom.control import lobbies, messages, players, room_messages, rooms
 from greenroom.control.errors import OperationRefused
 from greenroom.control.first_game import (
@@ -172,9 +169,9 @@ async def change_game_settings(
     """Change private settings, if any are given, and show them all; secrets stay unseen."""
     command = game_messages.ChangeGameSettings(ask.assigned, tuple(ask.removed))
     try:
-        settings = await office.world.games.ref(_id(ask.game_id, "game")).ask(command)
+        settings = await office.world.games.ref(_id(ask.game_id)).ask(command)
     except (ActorStopped, GameNotFound):
-        raise _no("game", ask.game_id) from None
+        raise _no_game(ask.game_id) from None
     shown = {"game_id": ask.game_id, **shown_settings(settings)}
     return msgspec.convert(shown, messages.GameSettings)
 
@@ -189,9 +186,9 @@ async def delete_game(office: Office, ask: messages.DeleteGame) -> messages.Dele
 
     await office.restore_rooms()
     try:
-        await game_flows.delete_game(office.world, _id(ask.game_id, "game"), count)
+        await game_flows.delete_game(office.world, _id(ask.game_id), count)
     except GameNotFound:
-        raise _no("game", ask.game_id) from None
+        raise _no_game(ask.game_id) from None
     forget_first_game(office.settings.data_dir, ask.game_id)
     return messages.Deleted(game_id=ask.game_id, players=players)
 
@@ -207,25 +204,8 @@ async def list_game_players(office: Office, ask: messages.ListPlayers) -> messag
     found: list[PlayerView] = []
     async for page in list_players(office.world, game_id, ask.after_id, limit):
         found.extend(page)
-    players = [_player(player) for player in found]
-    following = players[-1].player_id if len(players) == limit else None
-    return messages.Players(players=players, next_after_id=following)
-
-
-async def show_player(office: Office, ask: messages.ShowPlayer) -> messages.PlayerDetails:
-    """Show one player: his row with his ban, and his own newer word if he is in memory."""
-    record = await office.world.accounts.player(_id(ask.player_id, "player"))
-    if record is None:
-        raise _no("player", ask.player_id)
-    player = view(record)
-    active = office.world.players.active(ask.player_id)
-    if active is not None:
-        with suppress(ActorUnavailable):  # his row will do
-            player = await active.ask(DescribePlayer())
-    shown = msgspec.structs.asdict(_player(player))
-    return messages.PlayerDetails(
-        **shown, ban=_ban(record.ban), player_data=msgspec.Raw(player.player_data)
-    )
+    following = found[-1].player_id if len(found) == limit else None
+    return messages.Players([players.shown_player(one) for one in found], following)
 
 
 async def show_tree(office: Office, _: messages.ShowTree) -> Any:
@@ -282,9 +262,9 @@ async def _owner_named(office: Office, name: str) -> game_messages.Owner:
 
 async def _game(office: Office, game_id: int) -> GameView:
     try:
-        return await office.world.games.ref(_id(game_id, "game")).ask(DescribeGame())
+        return await office.world.games.ref(_id(game_id)).ask(DescribeGame())
     except (ActorStopped, GameNotFound):
-        raise _no("game", game_id) from None
+        raise _no_game(game_id) from None
 
 
 async def _only_game(office: Office) -> int:
@@ -296,14 +276,14 @@ async def _only_game(office: Office) -> int:
     return games[0].game_id
 
 
-def _id(number: int, what: Literal["game", "player"]) -> int:
-    if not 1 <= number <= ID_MAX:
-        raise _no(what, number)
-    return number
+def _id(game_id: int) -> int:
+    if not 1 <= game_id <= ID_MAX:
+        raise _no_game(game_id)
+    return game_id
 
 
-def _no(what: Literal["game", "player"], number: int) -> OperationRefused:
-    return OperationRefused(f"There is no {what} {number}: see greenroom {what} list.")
+def _no_game(game_id: int) -> OperationRefused:
+    return OperationRefused(f"There is no game {game_id}: see greenroom game list.")
 
 
 def _keys(game_id: int, name: str, owner: str, keys: game_flows.GameKeys) -> messages.GameKeys:
@@ -312,33 +292,6 @@ def _keys(game_id: int, name: str, owner: str, keys: game_flows.GameKeys) -> mes
 
 def _owner(owner: game_messages.Owner) -> messages.Owner:
     return messages.Owner(owner.owner_id, owner.name, owner.plan, utc_text(owner.created_at))
-
-
-def _player(player: PlayerView) -> messages.Player:
-    return messages.Player(
-        player_id=player.player_id,
-        game_id=player.game_id,
-        player_name=player.player_name,
-        player_tag=f"#{player.player_tag}",
-        is_online=player.is_online,
-        last_login=utc_text(player.last_login),
-        last_heartbeat=utc_text(player.last_heartbeat),
-        last_logout=utc_text(player.last_logout),
-        created_at=utc_text(player.created_at),
-        updated_at=utc_text(player.updated_at),
-    )
-
-
-def _ban(ban: player_messages.Ban | None) -> messages.PlayerBan | None:
-    if ban is None:
-        return None
-    return messages.PlayerBan(
-        ban_id=ban.ban_id,
-        ban_duration=ban.ban_duration,
-        ban_reason=ban.ban_reason,
-        banned_at=utc_text(ban.banned_at),
-        banned_until=utc_text(ban.banned_until),
-    )
 
 
 _FUNCTIONS: dict[type[Operation[Any]], Callable[[Office, Any], Awaitable[Any]]] = {
@@ -353,7 +306,7 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[Office, Any], Awaitable[Any]]] 
     messages.ChangeGameSettings: change_game_settings,
     messages.DeleteGame: delete_game,
     messages.ListPlayers: list_game_players,
-    messages.ShowPlayer: show_player,
+    messages.ShowPlayer: players.show_player,
     ListLobbies: lobbies.list_lobbies,
     room_messages.ListRooms: rooms.list_rooms,
     room_messages.ShowRoom: rooms.show_room,

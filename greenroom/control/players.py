@@ -1,6 +1,8 @@
-"""What operators do with players: ban, pardon, hand out what is held about one, delete."""
+"""What operators do with players: look, ban, pardon, hand out what is held about one, delete."""
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 import msgspec
 
@@ -8,17 +10,55 @@ from greenroom.actors.flows.deletion import delete_player as delete
 from greenroom.actors.flows.moderation import ban_player as ban
 from greenroom.actors.flows.moderation import unban_player as unban
 from greenroom.actors.flows.world import ID_MAX
-from greenroom.actors.kernel.errors import ActorStopped
-from greenroom.actors.player.messages import Ban, Player, PlayerNotFound
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
+from greenroom.actors.player.messages import (
+    Ban,
+    DescribePlayer,
+    Player,
+    PlayerNotFound,
+    PlayerView,
+)
+from greenroom.actors.player.rules import view
 from greenroom.actors.room.messages import DescribeRoom, ReadRoster
 from greenroom.control import player_messages as messages
 from greenroom.control.errors import OperationRefused
 from greenroom.control.messages import Player as ShownPlayer
-from greenroom.control.messages import PlayerBan
+from greenroom.control.messages import PlayerBan, PlayerDetails, ShowPlayer
 from greenroom.control.office import Office
 from greenroom.control.times import utc_text
 
 BAN_REASON_CHARACTERS_MAX = 1000
+
+
+async def show_player(office: Office, ask: ShowPlayer) -> PlayerDetails:
+    """Show one player: his row with his ban, and his own newer word if he is in memory."""
+    record = await _record(office, ask.player_id)
+    player = view(record)
+    active = office.world.players.active(ask.player_id)
+    if active is not None:
+        with suppress(ActorUnavailable):  # his row will do
+            player = await active.ask(DescribePlayer())
+    return PlayerDetails(
+        **msgspec.structs.asdict(shown_player(player)),
+        ban=None if record.ban is None else _ban(record.ban),
+        player_data=msgspec.Raw(player.player_data),
+    )
+
+
+def shown_player(player: PlayerView) -> ShownPlayer:
+    """Return what operators see of a player in a list."""
+    return ShownPlayer(
+        player_id=player.player_id,
+        game_id=player.game_id,
+        player_name=player.player_name,
+        player_tag=f"#{player.player_tag}",
+        is_online=player.is_online,
+        last_login=utc_text(player.last_login),
+        last_heartbeat=utc_text(player.last_heartbeat),
+        last_logout=utc_text(player.last_logout),
+        created_at=utc_text(player.created_at),
+        updated_at=utc_text(player.updated_at),
+    )
 
 
 async def export_player(office: Office, ask: messages.ExportPlayer) -> messages.PlayerExport:
@@ -28,18 +68,7 @@ async def export_player(office: Office, ask: messages.ExportPlayer) -> messages.
     bans = await office.world.accounts.bans_of(ask.player_id)
     friends = await office.world.friendships.rows.friends_of(ask.player_id)
     return messages.PlayerExport(
-        player=ShownPlayer(
-            player_id=record.player_id,
-            game_id=record.game_id,
-            player_name=record.player_name,
-            player_tag=f"#{record.player_tag}",
-            is_online=record.is_online,
-            last_login=utc_text(record.last_login),
-            last_heartbeat=utc_text(record.last_heartbeat),
-            last_logout=utc_text(record.last_logout),
-            created_at=utc_text(record.created_at),
-            updated_at=utc_text(record.updated_at),
-        ),
+        player=shown_player(view(record)),
         platform=record.platform,
         platform_id=record.platform_id,
         player_data=msgspec.Raw(record.player_data),
@@ -51,7 +80,7 @@ async def export_player(office: Office, ask: messages.ExportPlayer) -> messages.
             messages.Friend(one.player_id, one.player_name, one.relationship) for one in friends
         ],
         seat=await _seat(office, ask.player_id),
-        lobby_id=office.world.lobbies.index.lobby_of(ask.player_id),
+        lobby_id=office.world.lobbies.index.seat_of(ask.player_id),
     )
 
 
@@ -102,7 +131,7 @@ async def _record(office: Office, player_id: int) -> Player:
 
 async def _seat(office: Office, player_id: int) -> messages.Seat | None:
     rooms = office.world.rooms
-    room_id = rooms.index.room_of(player_id)
+    room_id = rooms.index.seat_of(player_id)
     if room_id is None:
         return None
     room = rooms.directory.ref(room_id)

@@ -216,18 +216,15 @@ class Connection:
         if now >= self._spoke_at + options.inactive_seconds_max:
             self.close(NORMAL, "Inactive timeout")
             return None
-        if now >= self._heard_at + options.ping_seconds:
-            if self._is_pinged and now >= (
-                self._heard_at + options.ping_seconds + options.pong_seconds_max
-            ):
-                self._abort()
-                return None
-            if not self._is_pinged:
-                self._is_pinged = True
-                self._put(_PING)
-            due = self._heard_at + options.ping_seconds + options.pong_seconds_max
-        else:
-            due = self._heard_at + options.ping_seconds
+        ping_at = self._heard_at + options.ping_seconds
+        lost_at = ping_at + options.pong_seconds_max
+        if self._is_pinged and now >= lost_at:
+            self._abort()
+            return None
+        if not self._is_pinged and now >= ping_at:
+            self._is_pinged = True
+            self._put(_PING)
+        due = lost_at if self._is_pinged else ping_at
         return min(due, self._spoke_at + options.inactive_seconds_max)
 
     # Sending.
@@ -523,7 +520,7 @@ class Connection:
     def _note_life(self, member: Admission) -> None:
         """Take what came as a sign of life, every few seconds."""
         now, world = self._context.watch.now, self._context.world
-        if now >= self._alive_until or world.player_index.last_heartbeat(member.player_id) is None:
+        if now >= self._alive_until or not world.player_index.is_online(member.player_id):
             self._alive_until = now + self._context.options.alive_seconds
             realtime.note_sign_of_life(world, member.player_id)
 

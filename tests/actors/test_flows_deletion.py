@@ -58,7 +58,7 @@ async def test_whoever_is_deleted_leaves_his_room(arena: Arena):
 
     await delete_player(arena.world, made.player_id)
 
-    assert arena.world.rooms.index.room_of(made.player_id) is None
+    assert arena.world.rooms.index.seat_of(made.player_id) is None
 
 
 async def test_a_deleted_player_is_gone_at_once_and_for_good(arena: Arena):

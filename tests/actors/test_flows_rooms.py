@@ -136,15 +136,15 @@ async def test_a_silent_member_loses_his_seat_at_last(
         await trio.sleep(10)
         await identify(arena, host_token)
         await sweep(arena.world)
-    assert arena.world.rooms.index.room_of(guest.player_id) is None
-    assert arena.world.rooms.index.room_of(host.player_id) == room_id
+    assert arena.world.rooms.index.seat_of(guest.player_id) is None
+    assert arena.world.rooms.index.seat_of(host.player_id) == room_id
 
 
 async def test_a_banned_member_is_put_out(arena: Arena, autojump_clock: trio.testing.MockClock):
     host, _ = await come(arena)
     await open_room(arena, host)
     await ban_player(arena.world, arena.game.game_id, host.player_id, "day", None)
-    assert arena.world.rooms.index.room_of(host.player_id) is None
+    assert arena.world.rooms.index.seat_of(host.player_id) is None
 
 
 async def test_a_room_that_ended_is_known_for_a_while(
@@ -203,8 +203,8 @@ async def test_rooms_come_back_with_their_members(
             assert memory.journals.snapshots[room_id].version == 2
     async with open_world(memory) as world:
         assert await Keeper(world).restore() == 1
-        assert world.rooms.index.room_of(host.player_id) == room_id
-        assert world.rooms.index.room_of(guest.player_id) == room_id
+        assert world.rooms.index.seat_of(host.player_id) == room_id
+        assert world.rooms.index.seat_of(guest.player_id) == room_id
         assert world.rooms.index.game_of(ended_id) == game.game_id, "it ended just now"
         assert world.rooms.index.listing_of(ended_id) is None
 
@@ -305,7 +305,7 @@ async def test_a_seat_to_be_freed_is_freed_once_the_database_is_back(
     arena.memory.away = True
     actor.timers.start("put out", 1.0, PutOut(guest.player_id, "left"))
     await trio.sleep(60)
-    assert arena.world.rooms.index.room_of(guest.player_id) == room_id
+    assert arena.world.rooms.index.seat_of(guest.player_id) == room_id
     arena.memory.away = False
     await trio.sleep(RETRY_SECONDS)
-    assert arena.world.rooms.index.room_of(guest.player_id) is None
+    assert arena.world.rooms.index.seat_of(guest.player_id) is None

@@ -7,7 +7,7 @@ to go on, delete him again. Ids come from a sequence: nobody gets his again.
 from __future__ import annotations
 
 from greenroom.actors.flows.membership import put_out
-from greenroom.actors.flows.world import ID_MAX, World
+from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorStopped, CommitUnsettled
 from greenroom.actors.player.messages import ClosePlayer, DeletePlayer, PlayerNotFound
 
@@ -24,8 +24,6 @@ async def delete_player(world: World, player_id: int) -> None:
 
     Cancellation: he may be there still, without a seat.
     """
-    if not 1 <= player_id <= ID_MAX:
-        raise PlayerNotFound
     player = world.players.ref(player_id)
     try:
         await player.ask(ClosePlayer())

@@ -259,5 +259,5 @@ def _shown(world: World, player: PlayerView | Player, relationship: Relationship
 
 def _with_presence(world: World, friend: Friend) -> Friend:
     """Return a friend with his presence: whoever is online is in memory."""
-    is_online = world.player_index.last_heartbeat(friend.player_id) is not None
+    is_online = world.player_index.is_online(friend.player_id)
     return msgspec.structs.replace(friend, is_online=is_online)

@@ -71,6 +71,7 @@ from greenroom.actors.room.messages import (
     LeaveRoom,
     ReadRoster,
     ReadSeat,
+    RoomRole,
     RosterEntry,
     SeatView,
     StopRoom,
@@ -86,6 +87,7 @@ from greenroom.actors.room.refusals import (
 from greenroom.actors.room.rules import check_size, created
 
 Reply = TypeVar("Reply")
+RoomReply = TypeVar("RoomReply")
 
 
 class NewLobby(msgspec.Struct, frozen=True, kw_only=True):
@@ -329,7 +331,7 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
 def _behaviour_of(world: World, player_id: int) -> str | None:
     """Return the name of what a studio has written for the room that his lobby becomes."""
     index = world.lobbies.index
-    lobby_id = index.lobby_of(player_id)
+    lobby_id = index.seat_of(player_id)
     game_id = None if lobby_id is None else index.game_of(lobby_id)
     listing = None if lobby_id is None else index.listing_of(lobby_id)
     if game_id is None or listing is None:
@@ -358,15 +360,11 @@ async def leave_lobby(world: World, player_id: int) -> None:
         MayNotLeaveLobby: it has started, its room keeps its members, and he is not the host.
     """
     try:
-        await _ask_open(world, player_id, LeaveLobby(player_id), NotInAnyLobby)
-    except LobbyHasStarted:
-        room = world.rooms.of(player_id, NotInAnyLobby)
-        try:
-            await room.ask(LeaveRoom(player_id))
-        except MayNotLeave:
-            raise MayNotLeaveLobby from None
-        except NotInAnyRoom:
-            raise NotInAnyLobby from None
+        await _ask_here(
+            world, player_id, LeaveLobby(player_id), LeaveRoom(player_id), NotInAnyLobby
+        )
+    except MayNotLeave:
+        raise MayNotLeaveLobby from None
 
 
 async def remove_lobby(world: World, player_id: int) -> None:
@@ -376,15 +374,9 @@ async def remove_lobby(world: World, player_id: int) -> None:
         NotInLobby, OnlyHostRemoves: in this order.
     """
     try:
-        await _ask_open(world, player_id, RemoveLobby(player_id), NotInLobby)
-    except LobbyHasStarted:
-        room = world.rooms.of(player_id, NotInLobby)
-        try:
-            await room.ask(StopRoom(player_id))
-        except OnlyHostStops:
-            raise OnlyHostRemoves from None
-        except NotInAnyGameRoom:
-            raise NotInLobby from None
+        await _ask_here(world, player_id, RemoveLobby(player_id), StopRoom(player_id), NotInLobby)
+    except OnlyHostStops:
+        raise OnlyHostRemoves from None
 
 
 async def keep_lobby_seat(world: World, player_id: int) -> None:
@@ -393,14 +385,7 @@ async def keep_lobby_seat(world: World, player_id: int) -> None:
     Raises:
         NotInAnyLobby: he has no seat in a lobby.
     """
-    try:
-        await _ask_open(world, player_id, KeepLobbySeat(player_id), NotInAnyLobby)
-    except LobbyHasStarted:
-        room = world.rooms.of(player_id, NotInAnyLobby)
-        try:
-            await room.ask(KeepSeat(player_id))
-        except PlayerNotInAnyRoom:
-            raise NotInAnyLobby from None
+    await _ask_here(world, player_id, KeepLobbySeat(player_id), KeepSeat(player_id), NotInAnyLobby)
 
 
 async def read_lobby_roster(
@@ -411,14 +396,9 @@ async def read_lobby_roster(
     Raises:
         NotInAnyLobby: he has no seat in a lobby.
     """
-    try:
-        return await _ask_open(world, player_id, ReadLobbyRoster(player_id), NotInAnyLobby)
-    except LobbyHasStarted:
-        room = world.rooms.of(player_id, NotInAnyLobby)
-        try:
-            return await room.ask(ReadRoster(player_id))
-        except NotInAnyRoom:
-            raise NotInAnyLobby from None
+    return await _ask_here(
+        world, player_id, ReadLobbyRoster(player_id), ReadRoster(player_id), NotInAnyLobby
+    )
 
 
 async def read_lobby(world: World, player_id: int) -> tuple[LobbyStatus, SeatView | None] | None:
@@ -496,6 +476,28 @@ async def _too_late(
     return too_late() if seat.is_host else only_host()
 
 
+async def _ask_here(
+    world: World,
+    player_id: int,
+    in_lobby: Command[LobbyRole, Reply],
+    in_room: Command[RoomRole, RoomReply],
+    none: type[Refused],
+) -> Reply | RoomReply:
+    """Ask the open lobby that a player is in, or the room that it has become.
+
+    Raises:
+        Refused: he is in none (`none`), or the lobby or the room refused.
+    """
+    try:
+        return await _ask_open(world, player_id, in_lobby, none)
+    except LobbyHasStarted:
+        room = world.rooms.of(player_id, none)
+    try:
+        return await room.ask(in_room)
+    except (NotInAnyRoom, NotInAnyGameRoom, PlayerNotInAnyRoom):
+        raise none from None
+
+
 async def _ask_open(
     world: World, player_id: int, command: Command[LobbyRole, Reply], none: type[Refused]
 ) -> Reply:
@@ -505,7 +507,7 @@ async def _ask_open(
         LobbyHasStarted: he is in one that has become a room.
         Refused: he is in none (`none`), or the lobby refused.
     """
-    lobby_id = world.lobbies.index.lobby_of(player_id)
+    lobby_id = world.lobbies.index.seat_of(player_id)
     if lobby_id is None:
         if world.seats.lobby_of(player_id) is None:
             raise none

@@ -29,8 +29,8 @@ async def put_out(world: World, player_id: int) -> None:
     """
     await world.seats.wait_unclaimed(player_id)
     room_id, lobby_id = (
-        world.rooms.index.room_of(player_id),
-        world.lobbies.index.lobby_of(player_id),
+        world.rooms.index.seat_of(player_id),
+        world.lobbies.index.seat_of(player_id),
     )
     try:
         if room_id is not None:
@@ -89,12 +89,12 @@ async def note_silent_members(world: World) -> None:
 
 def _is_settled(world: World, player_id: int, *, is_stale: bool) -> bool:
     """Return whether there is nothing left to tell about a silent player; tell it otherwise."""
-    if world.rooms.index.room_of(player_id) is not None:
+    if world.rooms.index.seat_of(player_id) is not None:
         if world.rooms.index.is_offline(player_id):
             return True
         tell_seat(world.rooms, player_id, NoteSilence(player_id))
         return False
-    if world.lobbies.index.lobby_of(player_id) is not None:
+    if world.lobbies.index.seat_of(player_id) is not None:
         if is_stale:
             tell_seat(world.lobbies, player_id, PutOutOfLobby(player_id, "stale"))
         return False

@@ -115,7 +115,7 @@ async def admit(world: World, token: str) -> Admission:
 
 def is_seated(world: World, room_id: str, player_id: int) -> bool:
     """Return whether a player has his seat in this room, as of now."""
-    return world.rooms.index.room_of(player_id) == room_id
+    return world.rooms.index.seat_of(player_id) == room_id
 
 
 def note_sign_of_life(world: World, player_id: int) -> None:

@@ -79,7 +79,7 @@ async def register_player(
     try:
         await player.ask(command)
     finally:
-        if not actor.is_registered:
+        if not actor.is_created:
             world.players.discard(player_id)
     return NewPlayer(player_id, name, tag, token)
 

@@ -161,11 +161,9 @@ class Seats:
 
     def lobby_of(self, player_id: int) -> str | None:
         """Return the lobby that a player is in: an open one, or the one that became his room."""
-        room_id = self._rooms.seat_of(player_id)
-        return self._lobbies.seat_of(player_id) if room_id is None else self.started_as(room_id)
-
-    def started_as(self, room_id: str) -> str | None:
-        """Return the lobby that a room in memory was started from."""
+        room_id = self.room_of(player_id)
+        if room_id is None:
+            return self._lobbies.seat_of(player_id)
         return self._rooms.lobby_of(room_id)
 
     def is_seated(self, player_id: int) -> bool:

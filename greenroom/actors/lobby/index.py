@@ -25,10 +25,6 @@ class LobbyIndex(SeatIndex[LobbyListing]):
         self._pending: dict[int, dict[str, None]] = {}
         self._pending_in: dict[str, dict[str, int]] = {}
 
-    def lobby_of(self, player_id: int) -> str | None:
-        """Return the lobby, not started, that a player has a seat in."""
-        return self.seat_of(player_id)
-
     def lobby_of_request(self, request_id: str) -> str | None:
         """Return the lobby that holds a join request."""
         return self._requests.get(request_id)

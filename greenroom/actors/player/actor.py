@@ -65,7 +65,7 @@ class PlayerActor(Actor[PlayerRole]):
         self._closed = False
 
     @property
-    def is_registered(self) -> bool:
+    def is_created(self) -> bool:
         """Return whether there is a record."""
         return self._record is not None
 

@@ -21,10 +21,6 @@ class RoomIndex(SeatIndex[RoomListing]):
         self._rooms: dict[str, str] = {}
         self._expected: dict[str, None] = {}
 
-    def room_of(self, player_id: int) -> str | None:
-        """Return the room that a player has a seat in."""
-        return self.seat_of(player_id)
-
     def is_offline(self, player_id: int) -> bool:
         """Return whether a player has a seat whose room takes him for offline."""
         return player_id in self._offline

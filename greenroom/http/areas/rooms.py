@@ -330,7 +330,7 @@ class RoomCurrentReply(Reply, kw_only=True):
 
 async def current(caller: PlayerCaller) -> RoomCurrentReply:
     """See the room and what waits there."""
-    room_id = caller.world.rooms.index.room_of(caller.player_id)
+    room_id = caller.world.rooms.index.seat_of(caller.player_id)
     status = None
     if room_id is not None:
         room = caller.world.rooms.directory.ref(room_id)
