@@ -166,14 +166,12 @@ class Runner(Generic[State]):
         """End a turn that is not written down: a tick, a realtime message."""
         self._is_stale = True
 
-    def abandon(self, kept: bytes | None = None) -> None:
-        """Go back to how everything was at `begin`, or as other bytes have it.
+    def abandon(self) -> None:
+        """Go back to how everything was at `begin`.
 
         Raises:
             BadBehaviour: that cannot be read; nothing is as it was.
         """
-        if kept is not None:
-            self._kept = kept
         was = unkeep(self._kept)
         room = self.room
         self.take_effects()

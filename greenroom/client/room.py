@@ -19,11 +19,10 @@ from greenroom.client.room_replies import (
     UpdatesSent,
 )
 from greenroom.client.updates import POLL_SECONDS, Updates
+from greenroom.fastlane.frames import Target
 
 if TYPE_CHECKING:
     from greenroom.client.player import Player
-
-Target = Literal["all", "host", "others", "specific"]
 
 
 class Room:

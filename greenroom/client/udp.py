@@ -70,8 +70,11 @@ class FastLane:
         encoded = frames.encode(frame)
         if not self.is_up or not fits(encoded):
             return False
-        for packet in self._end.pack([encoded]):
-            await self._put(packet)
+        try:
+            for packet in self._end.pack([encoded]):
+                await self._put(packet)
+        except (OSError, trio.ClosedResourceError):  # the network is gone: `run` finds out, too
+            return False
         return True
 
     async def run(self) -> None:

@@ -13,7 +13,6 @@ import msgspec
 
 from greenroom.actors.flows import games as game_flows
 from greenroom.actors.flows.listing import list_players
-from greenroom.actors.flows.world import ID_MAX
 from greenroom.actors.game import messages as game_messages
 from greenroom.actors.game.messages import DescribeGame, GameNotFound, GameView
 from greenroom.actors.game.settings import shown as shown_settings
@@ -169,7 +168,7 @@ async def change_game_settings(
     """Change private settings, if any are given, and show them all; secrets stay unseen."""
     command = game_messages.ChangeGameSettings(ask.assigned, tuple(ask.removed))
     try:
-        settings = await office.world.games.ref(_id(ask.game_id)).ask(command)
+        settings = await office.world.games.ref(ask.game_id).ask(command)
     except (ActorStopped, GameNotFound):
         raise _no_game(ask.game_id) from None
     shown = {"game_id": ask.game_id, **shown_settings(settings)}
@@ -186,7 +185,7 @@ async def delete_game(office: Office, ask: messages.DeleteGame) -> messages.Dele
 
     await office.restore_rooms()
     try:
-        await game_flows.delete_game(office.world, _id(ask.game_id), count)
+        await game_flows.delete_game(office.world, ask.game_id, count)
     except GameNotFound:
         raise _no_game(ask.game_id) from None
     forget_first_game(office.settings.data_dir, ask.game_id)
@@ -262,7 +261,7 @@ async def _owner_named(office: Office, name: str) -> game_messages.Owner:
 
 async def _game(office: Office, game_id: int) -> GameView:
     try:
-        return await office.world.games.ref(_id(game_id)).ask(DescribeGame())
+        return await office.world.games.ref(game_id).ask(DescribeGame())
     except (ActorStopped, GameNotFound):
         raise _no_game(game_id) from None
 
@@ -274,12 +273,6 @@ async def _only_game(office: Office) -> int:
             f"There are {len(games)} games: say which one; see greenroom game list."
         )
     return games[0].game_id
-
-
-def _id(game_id: int) -> int:
-    if not 1 <= game_id <= ID_MAX:
-        raise _no_game(game_id)
-    return game_id
 
 
 def _no_game(game_id: int) -> OperationRefused:

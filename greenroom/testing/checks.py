@@ -19,7 +19,7 @@ def check_snapshot(runner: Runner[Any]) -> None:
         CheckFailed: it is not; after a restart the room would go on with another state.
     """
     behaviour, room = runner.behaviour, runner.room
-    once = keep(behaviour, room.state, room.random.position, runner.timers)
+    once = runner.remember()
     again = keep(behaviour, state_of(behaviour, unkeep(once)), room.random.position, runner.timers)
     if once != again:
         name = type(behaviour).__name__
@@ -40,7 +40,6 @@ def check_unchanged(before: bytes, runner: Runner[Any], what: str) -> None:
     Raises:
         CheckFailed: something has.
     """
-    behaviour, room = runner.behaviour, runner.room
-    now = keep(behaviour, room.state, room.random.position, runner.timers)
+    now = runner.remember()
     if now != before:
         raise CheckFailed(f"{what} has changed the room:\n  {before!r}\n  {now!r}")

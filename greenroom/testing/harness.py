@@ -24,6 +24,7 @@ from greenroom.actors.room.groups import read_targets
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import (
     CreateRoom,
+    GroupWord,
     JoinRoom,
     KickMember,
     LeaveRoom,
@@ -46,7 +47,6 @@ from greenroom.testing.wires import BEHAVIOUR, HarnessConnections, HarnessStudio
 
 State = TypeVar("State")
 
-Target = Literal["all", "host", "others", "specific"]
 TURNS_MAX = 10_000
 """So many turns may one call set off; more is a room that never comes to rest."""
 
@@ -204,7 +204,7 @@ class RoomHarness(Generic[State]):
         action_type: str,
         data: Mapping[str, Any] | None = None,
         *,
-        to: Target = "host",
+        to: GroupWord = "host",
         to_ids: Iterable[int] = (),
     ) -> Outcome:
         """Send an action, and return what became of it (of the first, if there are several).
@@ -247,7 +247,7 @@ class RoomHarness(Generic[State]):
         update_type: str,
         data: Mapping[str, Any] | None = None,
         *,
-        to: Target = "host",
+        to: GroupWord = "host",
         to_ids: Iterable[int] = (),
     ) -> int:
         """Send a REST update; return for how many it was stored. Raises Refused."""
@@ -265,7 +265,7 @@ class RoomHarness(Generic[State]):
         command: str,
         data: Any = None,
         *,
-        to: Target = "all",
+        to: GroupWord = "all",
         to_ids: Iterable[int] = (),
     ) -> None:
         """Send a realtime message. Raises Refused, as an `error` frame says it."""

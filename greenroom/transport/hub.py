@@ -17,7 +17,7 @@ import msgspec
 from greenroom.actors.room.ports import Accepted, Message, Receive
 from greenroom.fastlane.frames import Received
 from greenroom.fastlane.frames import encode as encode_received
-from greenroom.fastlane.link import fits
+from greenroom.fastlane.link import SEQUENCES, fits
 from greenroom.transport.messages import ClientKind, encode, encode_sent
 from greenroom.transport.rates import Allowance
 from greenroom.transport.session import NORMAL
@@ -27,12 +27,10 @@ LOG_MESSAGES_MAX: Final = 128
 LOG_BYTES_MAX: Final = 64 << 10
 """Bytes of their data, likewise; beyond either the oldest is dropped, and is a gap."""
 
-_NOBODY: Final[frozenset[int]] = frozenset()
-
-
 STREAMS_MAX: Final = 64
 """Streams that a room itself names; messages of further ones are of none."""
-SEQUENCES: Final = 2**32
+
+_NOBODY: Final[frozenset[int]] = frozenset()
 
 
 class FastLane(Protocol):
@@ -85,7 +83,7 @@ class _Place:
 
 
 class _Kept(msgspec.Struct, gc=False):
-    """A message that was sent, and to whom; None is everybody."""
+    """A message that was sent, and to whom."""
 
     message: Message
     player_ids: tuple[int, ...]

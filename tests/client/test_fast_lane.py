@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from random import Random
@@ -199,6 +200,16 @@ async def test_what_is_too_large_for_a_packet_goes_over_the_control_channel() ->
     async with serving() as server, connected(server) as channel:
         await channel.open_udp()
         assert not await channel.send_fast("long", "x" * 2_000)
+        await until(lambda: server.sends)
+
+
+async def test_a_socket_that_breaks_leaves_messages_to_the_control_channel() -> None:
+    async with serving() as server, connected(server) as channel:
+        assert await channel.open_udp()
+        assert channel._lane is not None
+        assert channel._lane._socket is not None
+        channel._lane._socket.shutdown(socket.SHUT_WR)
+        assert not await channel.send_fast("move", {"x": 1})
         await until(lambda: server.sends)
 
 

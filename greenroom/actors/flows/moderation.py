@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 
 from greenroom.actors.flows.membership import put_out
-from greenroom.actors.flows.world import ID_MAX, World
+from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorStopped
-from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.messages import (
     Ban,
     BanDuration,
     BanPlayer,
     PlayerNotFound,
-    PlayerRole,
     UnbanPlayer,
 )
 
@@ -31,7 +29,7 @@ async def ban_player(
     """
     command = BanPlayer(game_id, os.urandom(16).hex(), duration, reason)
     try:
-        ban = await _player(world, player_id).ask(command)
+        ban = await world.players.ref(player_id).ask(command)
     except ActorStopped:
         raise PlayerNotFound from None
     await put_out(world, player_id)
@@ -48,13 +46,6 @@ async def unban_player(world: World, game_id: int, player_id: int) -> int:
     Cancellation: nothing has changed; once it has, the result is returned.
     """
     try:
-        return await _player(world, player_id).ask(UnbanPlayer(game_id))
+        return await world.players.ref(player_id).ask(UnbanPlayer(game_id))
     except ActorStopped:
         raise PlayerNotFound from None
-
-
-def _player(world: World, player_id: int) -> Ref[PlayerRole]:
-    """Return the address of whoever has this id, refusing ids that nobody can have."""
-    if not 1 <= player_id <= ID_MAX:
-        raise PlayerNotFound
-    return world.players.ref(player_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import trio
@@ -138,7 +138,7 @@ class StudioService:
         room = self.world.rooms.directory.ref(room_id)
         await self._persist(lambda: room.ask(NoteDelivered(number)))
 
-    async def _persist(self, ask: Callable[[], Any]) -> bool:
+    async def _persist(self, ask: Callable[[], Awaitable[Any]]) -> bool:
         """Ask until there is an answer; return whether it was not a refusal."""
         while True:
             try:
@@ -157,11 +157,3 @@ class StudioService:
             self.world.rooms.directory.ref(room_id).tell(command)
         except ActorUnavailable as error:
             _logger.warning("room %s did not get the result of a job: %s", room_id, error)
-
-
-class NoStudio(StudioService):
-    """Where no behaviour is registered."""
-
-    def __init__(self) -> None:
-        """Have none."""
-        super().__init__(Registry())

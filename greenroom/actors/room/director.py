@@ -108,8 +108,6 @@ class Director:
         self._held: list[RoomOrder] = []
         self._dropped: set[int] = set()
         self._remembers = True
-        self._take_roster()
-        self._is_roster_old = True
 
     @classmethod
     def create(cls, room: Room, studio: Studio) -> Director:

@@ -1,7 +1,7 @@
 """When ticks are due: at a fixed rate, without drift, and never in a spiral.
 
 Ticks that come late are made up for, one after the other; beyond `LATE_MAX` of them the rest are
-left out, and counted, so that a room that cannot keep up slows down and holds nobody else up.
+left out, so that a room that cannot keep up slows down and holds nobody else up.
 Pure: times come in.
 """
 
@@ -17,11 +17,9 @@ class Pace:
 
     Attributes:
         dt: seconds of game time that a tick stands for.
-        late: ticks that were made up for.
-        skipped: ticks that were left out.
     """
 
-    __slots__ = ("_due", "dt", "late", "skipped")
+    __slots__ = ("_due", "dt")
 
     def __init__(self, hz: float) -> None:
         """Begin at rest.
@@ -30,8 +28,6 @@ class Pace:
             hz: ticks a second.
         """
         self.dt = 1.0 / hz
-        self.late = 0
-        self.skipped = 0
         self._due: float | None = None
 
     def seconds_to_next(self, now: float) -> float:
@@ -47,11 +43,8 @@ class Pace:
         behind = now - self._due
         if behind <= 0:
             return -behind
-        self.late += 1
         if behind > LATE_MAX * self.dt:
-            skipped = int(behind / self.dt)
-            self.skipped += skipped
-            self._due += skipped * self.dt
+            self._due += int(behind / self.dt) * self.dt
         return 0.0
 
     def rest(self) -> None:
