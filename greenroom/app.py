@@ -7,10 +7,11 @@
         ├── usage                what owners use of their plans, written every second
         ├── games                dynamic: the active games
         ├── players              dynamic: the active players
+        ├── rooms, lobbies       dynamic: all that have not ended
         ├── friendships          dynamic: the pairs of players that something is asked of
         ├── leaderboards         sorted indexes, built when first asked for
         ├── steam                asks it about tickets
-        ├── rooms, lobbies       dynamic: all that have not ended
+        ├── studio               behaviours' jobs, and their results for players' documents
         ├── keeper               restores them; then snapshots, and an end to what has ended
         ├── journal cutter       cuts what is older than its retention and needed no more
         ├── presence             restores who was online; then stale players, signs of life
@@ -280,7 +281,7 @@ class _Server:
         )
 
     def _children(self, parts: _Parts) -> list[ChildSpec]:
-        """Return the parts in starting order; a command needs the first five alone."""
+        """Return the parts in starting order; a command needs those down to the lobbies alone."""
         stop_seconds = self._settings.stop_seconds_max
         children = [
             ChildSpec("storage", parts.storage, shutdown_seconds=stop_seconds),
