@@ -17,6 +17,7 @@
         ├── presence             restores who was online; then stale players, signs of life
         ├── first game           once; made at the first start
         ├── control              the socket of the command line
+        ├── reload               takes changed behaviours in, where that is wanted
         ├── realtime, udp        their ports
         └── http                 the API
 
@@ -29,6 +30,7 @@ from __future__ import annotations
 import gc
 import logging
 import signal
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -41,6 +43,7 @@ from greenroom.actors.flows.journal_cutter import JournalCutter
 from greenroom.actors.flows.keeper import Keeper
 from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.platform import Platforms
+from greenroom.actors.flows.reload import Reloader
 from greenroom.actors.flows.seats import Lobbies, Rooms, Seats
 from greenroom.actors.flows.studio import StudioService
 from greenroom.actors.flows.sweep import restore_online, sweep_for_ever
@@ -108,6 +111,7 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
     """
     gc.disable()
     moderation.prepare()
+    sys.dont_write_bytecode |= settings.reload  # its files may be changed twice in a second
     watchdog = Watchdog(settings.hook_seconds_max)
     studio = StudioService(_registry(settings), watchdog.watch, settings.job_seconds_max)
     with (
@@ -224,6 +228,7 @@ class _Server:
         self._settings = settings
         self._fronts = fronts
         self._studio = studio
+        self._reloader = Reloader(studio) if settings.reload else None
         self._parts: _Parts | None = None
         self._supervisor: Supervisor | None = None
         self._first_game: FirstGame | None = None
@@ -294,6 +299,7 @@ class _Server:
         if self._fronts is None:
             return children
         office, path = self.office(), socket_path(self._settings.data_dir)
+        reload = [] if self._reloader is None else [ChildSpec("reload", self._reloader)]
         return [
             *children,
             ChildSpec("friendships", parts.friendships),
@@ -305,6 +311,7 @@ class _Server:
             ChildSpec("presence", _Task(parts.keep_presence)),
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
             ChildSpec("control", _Task(control_socket.run, office, path)),
+            *reload,
             *self._fronts.children(parts.world, parts.storage, parts.hub, self.root),
         ]
 

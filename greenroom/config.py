@@ -191,6 +191,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What studios have written for rooms; see docs/behaviours.md."""
     behaviours_dir: Path | None = None
     """Where their modules are looked for first."""
+    reload: Flag = False
+    """Whether changed behaviours are taken in while the server runs; for development."""
     hook_seconds_max: Seconds = 0.5
     """A hook of a behaviour that runs longer is interrupted."""
     job_seconds_max: Seconds = 30.0

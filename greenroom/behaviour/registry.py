@@ -22,6 +22,7 @@ import msgspec
 
 from greenroom.behaviour.behaviour import RoomBehaviour
 from greenroom.behaviour.errors import BadBehaviour, BehaviourBug
+from greenroom.behaviour.sources import Sources
 
 ANY = "*"
 
@@ -36,7 +37,11 @@ _read_type = msgspec.json.Decoder(_RoomType).decode
 
 
 class Registry:
-    """The behaviours of a server, loaded."""
+    """The behaviours of a server, loaded.
+
+    Attributes:
+        sources: the files that they are made of.
+    """
 
     def __init__(self, entries: Iterable[str] = (), folder: Path | None = None) -> None:
         """Load every class that is named.
@@ -56,6 +61,7 @@ class Registry:
             key, _, name = entry.strip().rpartition("=")
             self._by_key[_read_key(key, entry)] = name
             self._classes[name] = load(name)
+        self.sources = Sources(self._classes, folder)
 
     def choose(self, game_id: int, rules: bytes) -> str | None:
         """Return the name of the behaviour of a new room; None for a plain one.
@@ -85,6 +91,15 @@ class Registry:
         except Exception as error:
             raise BadBehaviour(f"{name} cannot be made: {error!r}") from error
 
+    def reload(self) -> None:
+        """Load all behaviours anew, from their files as they are now.
+
+        Raises:
+            BadBehaviour: one of them cannot be loaded; then all stay as they were.
+        """
+        with self.sources.imported_anew():
+            self._classes = {name: load(name) for name in self._classes}
+
 
 def _read_key(key: str, entry: str) -> tuple[str, str | None]:
     game, _, kind = key.partition("/")
@@ -109,7 +124,7 @@ def load(name: str) -> type[RoomBehaviour[Any]]:
         module = importlib.import_module(module_name)
     except BehaviourBug:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadBehaviour(f"{module_name} cannot be imported: {error!r}") from error
     found = getattr(module, class_name, None)
     if not inspect.isclass(found) or not issubclass(found, RoomBehaviour):

@@ -38,14 +38,19 @@ class Runner(Generic[State]):
     """One room's behaviour, and the room as its hooks see it."""
 
     def __init__(
-        self, behaviour: RoomBehaviour[State], room: Room[State], desk: Desk, watch: Watch
+        self,
+        behaviour: RoomBehaviour[State],
+        room: Room[State],
+        desk: Desk,
+        watch: Watch,
+        kept: bytes | None = None,
     ) -> None:
         """Use `create` or `restore`."""
         self.behaviour = behaviour
         self.room = room
         self._desk = desk
         self._watch = watch
-        self._kept = self._keep()
+        self._kept = self._keep() if kept is None else kept
         self._is_stale = False
 
     @classmethod
@@ -78,14 +83,19 @@ class Runner(Generic[State]):
     ) -> Runner[State]:
         """Return a runner for a room that comes back.
 
+        What it makes of the state, by `migrate` say, is to be written down with its first turn.
+
         Raises:
-            BadBehaviour: the state cannot be read.
+            BehaviourBug: the state cannot be read, or not be written down again.
         """
         was = unkeep(kept)
-        state: State = state_of(behaviour, was)
+        with watch("migrate"):
+            state: State = state_of(behaviour, was)
         desk = Desk({timer.name: timer for timer in was.timers})
         room = Room(facts, state, RoomRandom(was.position), desk)
-        return cls(behaviour, room, desk, watch)
+        runner = cls(behaviour, room, desk, watch, kept)
+        runner.remember()
+        return runner
 
     @property
     def kept(self) -> bytes:

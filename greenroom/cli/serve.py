@@ -46,6 +46,11 @@ DESCRIPTORS_BESIDE_CONNECTIONS = 256
 @click.option(
     "--behaviours-dir", metavar="DIR", help="Where the modules of behaviours are looked for first."
 )
+@click.option(
+    "--reload",
+    flag_value="true",
+    help="Take changed behaviours in while rooms play; for development.",
+)
 @with_common_options
 def serve(invocation: Invocation, /, **flags: str | None) -> None:
     """Run the server, with an embedded Postgres unless another is given.

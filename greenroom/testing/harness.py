@@ -17,7 +17,12 @@ from greenroom.actors.kernel.message import Changed, Command
 from greenroom.actors.room.channel import SendMessage
 from greenroom.actors.room.codec import event_of
 from greenroom.actors.room.directed import DirectedRoomActor
-from greenroom.actors.room.direction import NoteConnection, NoteDelivered, TakeResult
+from greenroom.actors.room.direction import (
+    NoteConnection,
+    NoteDelivered,
+    ReloadBehaviour,
+    TakeResult,
+)
 from greenroom.actors.room.director import Director
 from greenroom.actors.room.events import ActionProcessed, NewMember, RoomEvent
 from greenroom.actors.room.groups import read_targets
@@ -312,6 +317,18 @@ class RoomHarness(Generic[State]):
         self._actor = self._new_actor(msgspec.convert(msgspec.to_builtins(state), RoomState))
         self._open()
         self._settle()
+
+    def reload(self, behaviour: type[RoomBehaviour[State]]) -> None:
+        """Let the server take a changed behaviour in, as `greenroom serve --reload` does.
+
+        Args:
+            behaviour: what the class is now.
+
+        Raises:
+            BehaviourBug: it cannot go on with the room's state; the room goes on with what it was.
+        """
+        self._studio.behaviour = behaviour
+        self._ask(ReloadBehaviour())
 
     # The server's part.
 

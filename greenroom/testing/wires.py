@@ -85,7 +85,7 @@ class HarnessStudio:
     def __init__(self, behaviour: type[RoomBehaviour[Any]], seed: int) -> None:
         """Serve this behaviour, with this seed."""
         self.watch: Watch = unwatched
-        self._behaviour = behaviour
+        self.behaviour = behaviour
         self._seed = seed
         self.errors: list[Exception] = []
         self.jobs: list[Run] = []
@@ -101,7 +101,7 @@ class HarnessStudio:
 
     def make(self, name: str) -> RoomBehaviour[Any]:  # noqa: ARG002
         """Return a new instance."""
-        return self._behaviour()
+        return self.behaviour()
 
     def report(self, room_id: str, error: Exception, payload: object) -> None:  # noqa: ARG002
         """Keep an error for the test to raise."""

@@ -170,7 +170,7 @@ def test_an_older_state_is_migrated_and_what_cannot_be_read_says_so():
         Runner.restore(Forgetful(), FACTS, kept)
     with pytest.raises(BadBehaviour, match="the state of Unreadable, version 1"):
         Runner.restore(Unreadable(), FACTS, kept)
-    newer = Runner.restore(Renamed(), FACTS, kept).kept
+    newer = Runner.restore(Renamed(), FACTS, kept).remember()
     with pytest.raises(BadBehaviour, match="of version 2, newer than 1"):
         Runner.restore(Race(), FACTS, newer)
 

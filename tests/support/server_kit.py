@@ -85,6 +85,13 @@ class ServerProcess:
             time.sleep(0.02)
         return self
 
+    def wait_logged(self, text: str, after: int = 0) -> None:
+        """Wait until its log says something, behind so many bytes."""
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while text.encode() not in self.log.read_bytes()[after:]:
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.02)
+
     @property
     def pid(self) -> int:
         assert self._process is not None

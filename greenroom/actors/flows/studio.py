@@ -17,6 +17,7 @@ from greenroom.behaviour import JobFailed, RoomBehaviour
 from greenroom.behaviour.effects import Run, UpdatePlayer
 from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.runner import Watch, unwatched
+from greenroom.behaviour.sources import Sources
 
 JOBS_MAX = 1_000
 """So many jobs of all rooms may run or wait; a further one fails at once."""
@@ -71,6 +72,23 @@ class StudioService:
             self._waiting.append(start)
         else:
             start(self._nursery)
+
+    # For whoever reloads behaviours.
+
+    @property
+    def sources(self) -> Sources:
+        """Return the files that behaviours are made of."""
+        return self._registry.sources
+
+    def reload(self) -> None:
+        """Load all behaviours anew; rooms have to be told.
+
+        Raises:
+            BehaviourBug: one cannot be loaded, or takes as long as no hook may; then all stay as
+                they were.
+        """
+        with self.watch("importing behaviours"):
+            self._registry.reload()
 
     # For rooms; see `Studio`.
 

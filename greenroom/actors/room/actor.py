@@ -29,7 +29,7 @@ from greenroom.actors.room.channel import (
     SendMessage,
     TokenHolder,
 )
-from greenroom.actors.room.direction import NoteConnection
+from greenroom.actors.room.direction import NoteConnection, ReloadBehaviour
 from greenroom.actors.room.events import (
     ActionProcessed,
     ActionsSent,
@@ -396,6 +396,10 @@ class RoomActor(Actor[RoomRole]):
     @handles(NoteConnection)
     def note_connection(self, command: NoteConnection) -> Changed[None] | None:
         """Make nothing of it: who is connected is the connections' business here."""
+
+    @handles(ReloadBehaviour)
+    def reload_behaviour(self, command: ReloadBehaviour) -> bool | Changed[bool | None] | None:
+        """Have none."""
 
     # Presence.
 

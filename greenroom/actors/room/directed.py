@@ -25,6 +25,7 @@ from greenroom.actors.room.direction import (
     KeepStudio,
     NoteConnection,
     NoteDelivered,
+    ReloadBehaviour,
     TakeResult,
     Tick,
 )
@@ -121,7 +122,8 @@ class DirectedRoomActor(RoomActor):
         """Let a behaviour take over."""
         self.director = director
         hz = director.runner.behaviour.tick_hz
-        self._pace = None if hz is None else Pace(hz)
+        if hz is None or self._pace is None or self._pace.dt != 1.0 / hz:
+            self._pace = None if hz is None else Pace(hz)
         self._wake_ticks()
         self._set_timers()
 
@@ -280,6 +282,24 @@ class DirectedRoomActor(RoomActor):
         director.open()
         self._direct(director)
         return self._finish(director, None, ())
+
+    @handles(ReloadBehaviour)
+    def reload_behaviour(self, command: ReloadBehaviour) -> bool | Changed[bool | None] | None:
+        """Go on with other code and the same state; with the old code if it cannot be."""
+        room, director = self._room, self.director
+        if room.kept is None or not room.is_active:
+            return None
+        if director is None:
+            self._come_back(room)
+            return self.director is not None
+        try:
+            self._begin(director)
+            director.reload()
+        except BehaviourBug as bug:
+            self._studio.report(room.room_id, bug, None)
+            return False
+        self._direct(director)
+        return self._finish(director, True, ())
 
     # What members send.
 

@@ -31,6 +31,13 @@ class NoteDelivered(Command[RoomRole, None], frozen=True):
     number: int
 
 
+class ReloadBehaviour(Command[RoomRole, bool | None], frozen=True):
+    """Go on with the behaviour's code as it is now.
+
+    The reply says whether the room does; None for one that no behaviour is at work in.
+    """
+
+
 class NoteConnection(Command[RoomRole, None], frozen=True):
     """Take note that a member is connected, or is not any more."""
 

@@ -33,7 +33,7 @@ from greenroom.actors.room.events import (
 )
 from greenroom.actors.room.state import Room
 from greenroom.actors.room.studio import Studio
-from greenroom.behaviour import BehaviourBug, Joining, Member, Refused
+from greenroom.behaviour import BehaviourBug, Joining, Member, Refused, RoomBehaviour
 from greenroom.behaviour.effects import Deliver, Effect, Order, Push, RoomOrder, Run
 from greenroom.behaviour.errors import TooMuch
 from greenroom.behaviour.handlers import TypedHandler
@@ -87,18 +87,9 @@ class Director:
             BehaviourBug: it cannot be made, or its state cannot be read.
             Refused: it does not take the room's rules.
         """
-        assert room.behaviour is not None
         self.room = room
         self._studio = studio
-        facts = RoomFacts(
-            room_id=room.room_id, game_id=room.game_id, rules=msgspec.json.decode(room.rules)
-        )
-        behaviour = studio.make(room.behaviour)
-        self.runner: Runner[Any] = (
-            Runner.create(behaviour, facts, studio.seed(), studio.watch)
-            if room.kept is None
-            else Runner.restore(behaviour, facts, room.kept, studio.watch)
-        )
+        self.runner: Runner[Any] = self._new_runner(room.kept)
         self.aftermath = Aftermath()
         self._members: dict[int, Member] = {}
         self._connected: Container[int] = ()
@@ -123,6 +114,28 @@ class Director:
         except BehaviourBug as bug:
             studio.report(room.room_id, bug, room.rules)
             raise BehaviourFailed from bug
+
+    def _new_runner(self, kept: bytes | None) -> Runner[Any]:
+        room, studio = self.room, self._studio
+        assert room.behaviour is not None
+        facts = RoomFacts(
+            room_id=room.room_id, game_id=room.game_id, rules=msgspec.json.decode(room.rules)
+        )
+        behaviour = studio.make(room.behaviour)
+        if kept is None:
+            return Runner.create(behaviour, facts, studio.seed(), studio.watch)
+        return Runner.restore(behaviour, facts, kept, studio.watch)
+
+    def reload(self) -> None:
+        """Go on with the behaviour's code as it is now, in a turn that has begun.
+
+        Raises:
+            BehaviourBug: it cannot be made, or cannot read the state; nothing has changed.
+        """
+        runner = self._new_runner(self.runner.kept)
+        runner.begin(self.runner.room.now)
+        self.runner = runner
+        self._take_roster()
 
     # Turns.
 
@@ -314,7 +327,9 @@ class Director:
             self.note("on_reconnect", member)
 
     def take_result(self, on_done: Callable[..., Any], result: object) -> None:
-        """Call `on_done` as a hook."""
+        """Call `on_done` as a hook: of the present behaviour, where an earlier one gave it."""
+        if isinstance(getattr(on_done, "__self__", None), RoomBehaviour):
+            on_done = getattr(self.runner.behaviour, on_done.__name__, on_done)
         try:
             self.runner.call("on_done", on_done, result)
         except (BehaviourBug, Refused) as bug:
