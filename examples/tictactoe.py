@@ -3,7 +3,7 @@
     greenroom serve --behaviours-dir examples --behaviours */tictactoe=tictactoe:TicTacToe
 
 Rooms whose rules say {"type": "tictactoe"} play it. Clients send the action `place` with
-{"cell": 0 to 8}; everybody hears `start`, `placed` and `over`.
+{"cell": 0 to 8}; everybody hears `start`, `placed` and `over`. A client: tictactoe.html.
 """
 
 from __future__ import annotations

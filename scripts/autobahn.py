@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,13 +19,13 @@ from typing import Any, cast
 
 import trio
 
-from greenroom import sockets
 from greenroom.actors.flows.world import World
-from greenroom.transport.connection import Connection, ConnectionContext
+from greenroom.transport.connection import Connection
 from greenroom.transport.frames import encode_frame
 from greenroom.transport.handshake import Opening
 from greenroom.transport.hub import Hub
 from greenroom.transport.options import RealtimeOptions
+from greenroom.transport.websocket import RealtimePort
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "tests" / "transport" / "autobahn.json"
@@ -140,10 +139,12 @@ def python2_variables() -> dict[str, str]:
 
 async def judge(python: str, cases: Sequence[str]) -> int:
     """Serve, run the suite on it, and tell; return the exit status."""
+    nobodys_world = cast("World", None)
+    port = EchoPort(OPTIONS, nobodys_world, Hub())
     with tempfile.TemporaryDirectory(prefix="greenroom-") as directory:
         async with trio.open_nursery() as nursery:
-            port: int = await nursery.start(serve_echo)
-            await trio.to_thread.run_sync(run_suite, python, port, cases, Path(directory))
+            await nursery.start(port.run)
+            await trio.to_thread.run_sync(run_suite, python, port.port, cases, Path(directory))
             nursery.cancel_scope.cancel()
         found = json.loads((Path(directory) / "index.json").read_bytes())[AGENT]
     return tell(found, is_whole=not cases)
@@ -164,29 +165,10 @@ class Echo(Connection):
         return count
 
 
-async def serve_echo(*, task_status: trio.TaskStatus[int]) -> None:
-    """Serve as the realtime port does, to everybody, his own messages back to him."""
+class EchoPort(RealtimePort):
+    """A realtime port of such connections."""
 
-    async def serve(connected: socket.socket) -> None:
-        """Serve one connection."""
-        connection = Echo(context, connected)
-        try:
-            await connection.run()
-        finally:
-            connection.end()
-
-    nobodys_world = cast("World", None)
-    context = ConnectionContext(OPTIONS, nobodys_world, Hub(), None)
-    [listener] = await sockets.bind_tcp(OPTIONS.host, OPTIONS.port)
-    context.watch.tick(trio.current_time())
-    with listener:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(context.sender.run)
-            nursery.start_soon(context.watch.run)
-            task_status.started(listener.getsockname()[1])
-            await sockets.accept_forever(
-                listener, lambda connected, _: nursery.start_soon(serve, connected)
-            )
+    connection_class = Echo
 
 
 def run_suite(python: str, port: int, cases: Sequence[str], directory: Path) -> None:

@@ -6,7 +6,7 @@ import logging
 import socket
 import time
 from collections import Counter
-from typing import Final
+from typing import ClassVar, Final
 
 import trio
 
@@ -30,6 +30,9 @@ _logger = logging.getLogger(__name__)
 
 class RealtimePort:
     """The TCP port of the control channel. A service for a supervisor; it can be run again."""
+
+    connection_class: ClassVar[type[Connection]] = Connection
+    """What serves each connection."""
 
     def __init__(
         self,
@@ -128,7 +131,7 @@ class RealtimePort:
 
     async def _run_fenced(self, connected: socket.socket, peer: str, retry_seconds: int) -> None:
         """Run one connection; nothing that happens in it reaches any other."""
-        connection = Connection(self._context, connected, peer)
+        connection = self.connection_class(self._context, connected, peer)
         try:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await (connection.refuse(retry_seconds) if retry_seconds else connection.run())

@@ -1,0 +1,211 @@
+"""A real browser without a window, driven over its DevTools protocol; and pages to show it."""
+
+from __future__ import annotations
+
+import http.server
+import itertools
+import json
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio_websocket
+from trio_websocket import WebSocketConnection
+
+SECONDS_MAX = 60.0
+"""A browser's whole life; its first start takes a while."""
+CONDITION_SECONDS_MAX = 20.0
+MESSAGE_BYTES_MAX = 64 << 20
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+FOUND = next(filter(None, map(shutil.which, NAMES)), None)
+needs_browser = pytest.mark.skipif(FOUND is None, reason=f"no browser ({', '.join(NAMES)})")
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",  # it shows our own pages alone; root and containers have no sandbox
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-quic",
+    "--disable-sync",
+    "--remote-debugging-port=0",
+)
+
+
+class Page:
+    """A tab. What goes wrong in it, and what it asks the network for, is collected."""
+
+    def __init__(self, browser: Browser, session_id: str) -> None:
+        self._browser = browser
+        self._session_id = session_id
+        self.errors: list[str] = []
+        self.urls: list[str] = []
+
+    async def call(self, method: str, **parameters: Any) -> Any:
+        return await self._browser.call(method, parameters, self._session_id)
+
+    async def show(self, url: str) -> None:
+        """Go to an address."""
+        for domain in ("Runtime", "Log", "Network", "Page"):
+            await self.call(f"{domain}.enable")
+        found = await self.call("Page.navigate", url=url)
+        assert "errorText" not in found, found
+        await self.until(f"location.href == {json.dumps(url)} && document.readyState == 'complete'")
+
+    async def evaluate(self, expression: str) -> Any:
+        """Return what a JavaScript expression gives, once it is there."""
+        found = await self.call(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
+        )
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    async def until(self, condition: str) -> None:
+        """Wait until a JavaScript condition is true."""
+        with trio.move_on_after(CONDITION_SECONDS_MAX):
+            while not await self.evaluate(f"Boolean({condition})"):  # noqa: ASYNC110 - the page's
+                await trio.sleep(0.02)
+            return
+        shown = await self.evaluate("document.body.innerText")
+        raise AssertionError(f"not so: {condition}\nshown:\n{shown}\nerrors: {self.errors}")
+
+    async def text(self, selector: str) -> str:
+        """Return the text of an element."""
+        found = await self.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
+        return str(found)
+
+    async def reads(self, selector: str, text: str) -> None:
+        """Wait until an element has this text."""
+        wanted = json.dumps(text)
+        await self.until(f"document.querySelector({json.dumps(selector)}).textContent == {wanted}")
+
+    async def click(self, selector: str) -> None:
+        await self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
+
+    def note(self, event: str, data: Mapping[str, Any]) -> None:
+        """Take an event of the tab."""
+        match event:
+            case "Runtime.exceptionThrown":
+                self.errors.append(str(data["exceptionDetails"]))
+            case "Runtime.consoleAPICalled" if data["type"] in {"error", "warning", "assert"}:
+                self.errors.append(str(data["args"]))
+            case "Log.entryAdded" if data["entry"]["level"] in {"error", "warning"}:
+                self.errors.append(str(data["entry"]))
+            case "Network.requestWillBeSent":
+                self.urls.append(data["request"]["url"])
+            case "Network.webSocketCreated":
+                self.urls.append(data["url"])
+            case _:
+                pass
+
+
+class Browser:
+    """A running browser."""
+
+    def __init__(self, connection: WebSocketConnection) -> None:
+        self._connection = connection
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, trio.MemorySendChannel[Any]] = {}
+        self._pages: dict[str, Page] = {}
+
+    async def new_page(self) -> Page:
+        """Open a tab with storage of its own."""
+        context = (await self.call("Target.createBrowserContext"))["browserContextId"]
+        where = {"url": "about:blank", "browserContextId": context}
+        target = (await self.call("Target.createTarget", where))["targetId"]
+        attached = await self.call("Target.attachToTarget", {"targetId": target, "flatten": True})
+        session_id: str = attached["sessionId"]
+        page = self._pages[session_id] = Page(self, session_id)
+        return page
+
+    async def call(
+        self, method: str, parameters: Mapping[str, Any] = {}, session_id: str | None = None
+    ) -> Any:
+        """Call the DevTools protocol."""
+        number = next(self._numbers)
+        self._answers[number], answer = trio.open_memory_channel[Any](1)
+        message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
+        if session_id is not None:
+            message["sessionId"] = session_id
+        await self._connection.send_message(json.dumps(message))
+        found = await answer.receive()
+        assert "error" not in found, (method, found)
+        return found["result"]
+
+    async def listen(self) -> None:
+        """Hand on answers and events."""
+        while True:
+            message = json.loads(await self._connection.get_message())
+            if "id" in message:
+                self._answers.pop(message["id"]).send_nowait(message)
+            elif (page := self._pages.get(message.get("sessionId", ""))) is not None:
+                page.note(message["method"], message["params"])
+
+
+@asynccontextmanager
+async def open_browser() -> AsyncGenerator[Browser]:
+    """A browser with an empty profile; it lives for SECONDS_MAX at most."""
+    assert FOUND is not None
+    profile = Path(tempfile.mkdtemp(prefix="greenroom-browser-"))
+    log = (profile / "browser.log").open("wb")
+    process = subprocess.Popen(
+        [FOUND, *FLAGS, f"--user-data-dir={profile}", "about:blank"], stdout=log, stderr=log
+    )
+    try:
+        with trio.fail_after(SECONDS_MAX):
+            url = await find_devtools(profile, process)
+            async with (
+                trio_websocket.open_websocket_url(
+                    url, max_message_size=MESSAGE_BYTES_MAX
+                ) as connection,
+                trio.open_nursery() as nursery,
+            ):
+                browser = Browser(connection)
+                nursery.start_soon(browser.listen)
+                yield browser
+                nursery.cancel_scope.cancel()
+    finally:
+        process.terminate()
+        process.wait(20)
+        log.close()
+        shutil.rmtree(profile, ignore_errors=True)
+
+
+async def find_devtools(profile: Path, process: subprocess.Popen[bytes]) -> str:
+    """Return where the browser is driven from, once it is up."""
+    written = profile / "DevToolsActivePort"
+    while not (written.exists() and written.read_text().count("\n") == 1):
+        assert process.poll() is None, (profile / "browser.log").read_text()
+        await trio.sleep(0.02)
+    port, path = written.read_text().split("\n")
+    return f"ws://127.0.0.1:{port}{path}"
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
+        pass
+
+
+@contextmanager
+def serve_files(directory: Path) -> Iterator[str]:
+    """Serve files as a studio's own web server would: from another origin than ours."""
+    handler = partial(_Quiet, directory=str(directory))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
