@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import click
 
 from greenroom import __version__
+from greenroom.cli.backups import backup, restore
 from greenroom.cli.databases import db
 from greenroom.cli.games import game
 from greenroom.cli.lobbies import lobby
@@ -40,7 +41,20 @@ def cli() -> None:
     """
 
 
-for _command in (serve, game, owner, player, room, lobby, db, config, tree, doctor):
+for _command in (
+    serve,
+    game,
+    owner,
+    player,
+    room,
+    lobby,
+    db,
+    backup,
+    restore,
+    config,
+    tree,
+    doctor,
+):
     cli.add_command(_command)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from greenroom.control.client import NoServer, call
@@ -35,19 +36,60 @@ def perform(settings: Settings, operation: Operation[Result]) -> Result:
         ControlError, StorageError, ActorError: it could not be done; may lie in a group.
         Interrupted: a signal asked to stop.
     """
+    return _while_in_use(settings, lambda: _perform_once(settings, operation))
+
+
+def with_database(
+    settings: Settings, work: Callable[[str], Result], *, beside_server: bool
+) -> Result:
+    """Run blocking work on the database: the running server's, or one started for the time being.
+
+    Args:
+        settings: which database.
+        work: gets its address; runs in a thread of trio's, and so can look whether it is to stop.
+        beside_server: whether it may run while a server does.
+
+    Raises:
+        OperationRefused: a server runs, and must not.
+        ControlError, StorageError: the database cannot be had, or what `work` raises.
+        Interrupted: a signal asked to stop.
+    """
+    return _while_in_use(
+        settings, lambda: _with_database_once(settings, work, beside_server=beside_server)
+    )
+
+
+def _while_in_use(settings: Settings, attempt: Callable[[], Result]) -> Result:
+    """Try again while another command, or a server that starts or stops, has the directory."""
     deadline = time.monotonic() + IN_USE_SECONDS_MAX
     while True:
         try:
-            return perform_live(settings, operation)
-        except NoServer:
-            if isinstance(operation, ShowTree):
-                raise
-        try:
-            return _perform_alone(settings, operation)
+            return attempt()
         except* DataDirInUse as in_use:
             if time.monotonic() > deadline:
                 raise _still_in_use(settings) from in_use
         time.sleep(RETRY_SECONDS)
+
+
+def _perform_once(settings: Settings, operation: Operation[Result]) -> Result:
+    try:
+        return perform_live(settings, operation)
+    except NoServer:
+        if isinstance(operation, ShowTree):
+            raise
+    return _run(lambda: _alone(settings, operation))
+
+
+def _with_database_once(
+    settings: Settings, work: Callable[[str], Result], *, beside_server: bool
+) -> Result:
+    try:
+        address = perform_live(settings, ShowDatabaseAddress()).url
+    except NoServer:
+        return _run(lambda: _work_alone(settings, work))
+    if not beside_server:
+        raise OperationRefused(f"A server runs on {settings.data_dir}: stop it first.")
+    return _run(lambda: _work_beside(address, work))
 
 
 def _still_in_use(settings: Settings) -> DataDirInUse:
@@ -94,33 +136,50 @@ def _check_same_database(settings: Settings, url: str) -> None:
         )
 
 
-def _perform_alone(settings: Settings, operation: Operation[Result]) -> Result:
-    """Start what the operation needs, carry it out, and stop everything again."""
+def _run(function: Callable[[], Awaitable[Result]]) -> Result:
+    """Run a function until it ends or a signal ends it."""
     import trio
 
-    return trio.run(_alone, settings, operation)
+    return trio.run(_until_signal, function)
 
 
-async def _alone(settings: Settings, operation: Operation[Result]) -> Result:
+async def _until_signal(function: Callable[[], Awaitable[Result]]) -> Result:
     import trio
-
-    from greenroom.control.database import ALONE
-    from greenroom.control.operations import run
 
     async with trio.open_nursery() as nursery:
         await nursery.start(_cancel_on_signal, nursery.cancel_scope)
-        alone = ALONE.get(operation.name)
-        result: Result
-        if alone is not None:
-            result = await alone(settings)
-        else:
-            from greenroom.app import open_office
-
-            async with open_office(settings) as office:
-                result = await run(office, operation)
+        result = await function()
         nursery.cancel_scope.cancel()
         return result
     raise Interrupted
+
+
+async def _alone(settings: Settings, operation: Operation[Result]) -> Result:
+    """Start what the operation needs, carry it out, and stop everything again."""
+    from greenroom.control.database import ALONE
+    from greenroom.control.operations import run
+
+    alone = ALONE.get(operation.name)
+    if alone is not None:
+        result: Result = await alone(settings)
+        return result
+    from greenroom.app import open_office
+
+    async with open_office(settings) as office:
+        return await run(office, operation)
+
+
+async def _work_alone(settings: Settings, work: Callable[[str], Result]) -> Result:
+    from greenroom.control.database import open_database
+
+    async with open_database(settings) as conninfo:
+        return await _work_beside(conninfo, work)
+
+
+async def _work_beside(conninfo: str, work: Callable[[str], Result]) -> Result:
+    import trio
+
+    return await trio.to_thread.run_sync(work, conninfo)
 
 
 async def _cancel_on_signal(scope: trio.CancelScope, *, task_status: trio.TaskStatus[None]) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 
 def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
@@ -17,13 +20,28 @@ def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
     Raises:
         OSError: it could not be written; the old file is unharmed.
     """
+    with replacing(path, mode) as stream:
+        stream.write(content)
+
+
+@contextmanager
+def replacing(path: Path, mode: int = 0o600) -> Generator[IO[bytes]]:
+    """Give a new file to write to, which takes its name when the `with` block ends well.
+
+    Args:
+        path: where it will be; what is there is replaced.
+        mode: the permissions, exactly, from the first moment on.
+
+    Raises:
+        OSError: it could not be written; the old file is unharmed.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with os.fdopen(descriptor, "w+b") as stream:
             os.fchmod(stream.fileno(), mode)
-            stream.write(content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)

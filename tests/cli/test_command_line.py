@@ -76,6 +76,8 @@ def test_every_command_of_the_issue_is_there() -> None:
         *(f"player {verb}" for verb in ("list", "show", "ban", "unban", "export", "delete")),
         *(f"room {verb}" for verb in ("list", "show", "stop", "history")),
         "lobby list",
+        "backup",
+        "restore",
         *(f"db {verb}" for verb in ("migrate", "status", "url")),
         "config show",
         "tree",

@@ -115,6 +115,39 @@ def test_every_command_works_without_a_server_and_beside_one(
     assert not (data_dir / "control.sock").exists()
 
 
+def test_a_backup_beside_a_server_is_restored_where_no_server_runs(
+    data_dir: Path, database_url: str, tmp_path: Path
+) -> None:
+    environment = {"DATABASE_URL": database_url}
+    file = str(tmp_path / "night.zip")
+    server = ServerProcess(data_dir, "--database-url", database_url).start()
+    try:
+        done = command("backup", file, "--json", data_dir=data_dir)
+        assert done.status == 0, done.err
+        assert done.json["rows"]["games"] == 1
+        assert stat.S_IMODE(Path(file).stat().st_mode) == 0o600
+        assert_one_sentence(command("backup", file, data_dir=data_dir), "is there already")
+        assert command("backup", file, "--force", data_dir=data_dir).status == 0
+        assert_one_sentence(command("restore", file, data_dir=data_dir), "stop it first")
+        assert command("owner", "create", "Late", data_dir=data_dir).status == 0
+    finally:
+        assert server.stop() == 0
+    assert_one_sentence(
+        command("restore", file, data_dir=data_dir, **environment), "1 games", "--force"
+    )
+    done = command("restore", file, "--force", data_dir=data_dir, **environment)
+    assert done.status == 0, done.err
+    assert "Restored" in done.out
+    owners = command("owner", "list", "--json", data_dir=data_dir, **environment).json["owners"]
+    assert [owner["name"] for owner in owners] == ["local"]
+    assert_one_sentence(
+        command("backup", "/nowhere/b.zip", data_dir=data_dir, **environment), "Cannot write"
+    )
+    assert_one_sentence(
+        command("restore", str(data_dir / "lock"), data_dir=data_dir, **environment), "no backup"
+    )
+
+
 def test_the_first_start_prints_keys_and_a_line_that_registers_a_player(
     data_dir: Path, database_url: str
 ) -> None:

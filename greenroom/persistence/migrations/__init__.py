@@ -31,7 +31,7 @@ _RECORD = Statement(
     TEXT,
     BYTEA,
 )
-_CREATE = """
+CREATE = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     version bigint PRIMARY KEY,
     name text NOT NULL,
@@ -134,7 +134,7 @@ async def migrate(
     names: list[str] = []
     try:
         await connection.script(
-            f"BEGIN; SELECT pg_advisory_xact_lock({LOCK_KEY}); {_CREATE}", seconds_max=seconds_max
+            f"BEGIN; SELECT pg_advisory_xact_lock({LOCK_KEY}); {CREATE}", seconds_max=seconds_max
         )
         applied = await _check(connection, known, seconds_max)
         for migration in known[applied:]:

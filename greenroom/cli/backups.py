@@ -1,0 +1,122 @@
+"""`greenroom backup` and `greenroom restore`: everything in the database as one file."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+import msgspec
+
+from greenroom.cli.common import Invocation, with_common_options
+
+if TYPE_CHECKING:
+    from greenroom.persistence.archive import Manifest
+
+PROGRESS_SECONDS = 2.0
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@with_common_options
+def backup(invocation: Invocation, file: Path, *, force: bool) -> None:
+    """Save everything in the database into FILE, while a server runs or without one.
+
+    The state is that of one moment, and holds whatever was acknowledged before. FILE is a ZIP
+    archive, readable by its owner only; settings and behaviours are not in it.
+    """
+    import trio
+
+    from greenroom.cli.perform import with_database
+    from greenroom.control.errors import OperationRefused
+    from greenroom.persistence.backup import back_up
+
+    if file.exists() and not force:
+        raise OperationRefused(f"{file} is there already: name another file, or give --force.")
+    told = Told("Saved")
+    with _replacing(file) as stream:
+        manifest = with_database(
+            invocation.settings(),
+            lambda conninfo: back_up(conninfo, stream, told, trio.from_thread.check_cancelled),
+            beside_server=True,
+        )
+    size = file.stat().st_size
+    _show(invocation, manifest, file, f"Saved {manifest.rows:,} rows in {file} ({size:,} bytes).")
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--force", is_flag=True, help="Replace the games that the database holds.")
+@with_common_options
+def restore(invocation: Invocation, file: Path, *, force: bool) -> None:
+    """Make the database what it was when FILE was saved; no server may run.
+
+    The file is checked whole before anything is changed. If it does not end well, the database is
+    what it was before.
+    """
+    import trio
+
+    from greenroom.cli.perform import with_database
+    from greenroom.persistence.archive import Archive
+    from greenroom.persistence.backup import restore as restore_database
+
+    Archive(file).close()  # a wrong file is told before Postgres starts
+    told = Told("Restored")
+    manifest = with_database(
+        invocation.settings(),
+        lambda conninfo: restore_database(
+            conninfo, file, told, trio.from_thread.check_cancelled, replace=force
+        ),
+        beside_server=False,
+    )
+    text = f"Restored {manifest.rows:,} rows, saved at {manifest.created_at}."
+    _show(invocation, manifest, file, text)
+
+
+class Told:
+    """Says on standard error, every few seconds, how far it is."""
+
+    def __init__(self, verb: str) -> None:
+        """Begin; `verb` is what has happened to the rows."""
+        self._verb = verb
+        self._next = time.monotonic() + PROGRESS_SECONDS
+
+    def __call__(self, table: str, rows: int, size: int) -> None:
+        """Hear how much of a table is done."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + PROGRESS_SECONDS
+            click.echo(f"{self._verb} {rows:,} rows of {table} ({size / 1e6:,.0f} MB)", err=True)
+
+
+@contextmanager
+def _replacing(file: Path) -> Iterator[IO[bytes]]:
+    """Give a file to write to that gets its name when all of it is on the disk, 0600.
+
+    Raises:
+        OperationRefused: it cannot be written; what was there is unharmed.
+    """
+    from greenroom.control.errors import OperationRefused
+    from greenroom.control.files import replacing
+
+    try:
+        with replacing(file) as stream:
+            yield stream
+    except OSError as error:
+        raise OperationRefused(f"Cannot write {file}: {os.strerror(error.errno or 0)}.") from None
+
+
+def _show(invocation: Invocation, manifest: Manifest, file: Path, text: str) -> None:
+    shown = {
+        "file": str(file),
+        "created_at": manifest.created_at,
+        "greenroom": manifest.greenroom,
+        "schema": manifest.schema,
+        "rows": {table.name: table.rows for table in manifest.tables},
+    }
+    invocation.show(msgspec.json.decode(msgspec.json.encode(shown)), text)

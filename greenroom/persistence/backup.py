@@ -1,0 +1,323 @@
+"""Backup and restore: everything in the database as one archive, consistent, while a server runs.
+
+A backup reads all tables in one REPEATABLE READ transaction: the server commits whole changes only,
+so that what it sees is a state that was. A restore is one transaction too: our tables are dropped,
+made anew as they were when the backup was made, filled, and counted; or nothing has happened.
+
+Both block, and are called in a thread; `check_cancelled` is how they hear of a cancellation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Final
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from greenroom import __version__
+from greenroom.persistence import migrations
+from greenroom.persistence.archive import (
+    FORMAT,
+    Archive,
+    Manifest,
+    Progress,
+    Table,
+    create,
+    write_manifest,
+    write_table,
+)
+from greenroom.persistence.errors import MigrationError, StorageError, StorageHeld
+from greenroom.persistence.lease import LOCK_CLASS, SHARD
+
+TABLES: Final = (
+    "schema_migrations",
+    "shards",
+    "owners",
+    "games",
+    "players",
+    "bans",
+    "journal",
+    "snapshots",
+    "journal_bases",
+    "platform_tickets",
+    "friendships",
+    "game_usage",
+)
+"""Every table that the migrations make, those that others refer to before these."""
+SEQUENCES: Final = ("owner_ids", "game_ids", "player_ids")
+FUNCTIONS: Final = ("advance_shard", "hold_shard")
+
+_CONNECT_SECONDS_MAX = 10
+_SESSION = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET statement_timeout = 0"
+
+Row = tuple[Any, ...]
+Connection = psycopg.Connection[Row]
+
+
+def back_up(
+    conninfo: str, stream: IO[bytes], progress: Progress, check_cancelled: Callable[[], None]
+) -> Manifest:
+    """Write everything in a database into an archive.
+
+    Args:
+        conninfo: where it is; a server may be at work there.
+        stream: a file open for writing.
+        progress: told now and then what is done.
+        check_cancelled: raises when it is to stop.
+
+    Returns:
+        What the archive says of itself.
+
+    Raises:
+        StorageError: the database failed, or has no schema or one that is newer than this code.
+        OSError: the file cannot be written.
+    """
+    try:
+        with _connect(conninfo) as connection, create(stream) as archive:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+            version = _schema_version(connection)
+            if version == 0:
+                raise StorageError("The database is empty: there is nothing to back up")
+            tables = []
+            for name in TABLES:
+                if _exists(connection, name):
+                    check_cancelled()
+                    columns = _columns(connection, name)
+                    rows = _copied(connection, name, columns, check_cancelled)
+                    tables.append(write_table(archive, name, columns, rows, progress))
+            manifest = Manifest(
+                format=FORMAT,
+                greenroom=__version__,
+                schema=version,
+                postgres=connection.info.server_version,
+                created_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+                tables=tables,
+                sequences={name: _last_value(connection, name) for name in SEQUENCES},
+            )
+            write_manifest(archive, manifest)
+            return manifest
+    except psycopg.Error as error:
+        raise _failed("be backed up", error) from error
+
+
+def restore(
+    conninfo: str,
+    path: Path,
+    progress: Progress,
+    check_cancelled: Callable[[], None],
+    *,
+    replace: bool,
+) -> Manifest:
+    """Make a database what it was when a backup was made; the schema stays that of the backup.
+
+    Args:
+        conninfo: the database; nobody else may be at work there.
+        path: the backup.
+        progress: told now and then what is done, of checking the file first.
+        check_cancelled: raises when it is to stop; everything is as before then.
+        replace: whether games that the database already holds may be lost.
+
+    Returns:
+        What the archive says of itself.
+
+    Raises:
+        StorageError: the file is damaged or too new, or the database failed or holds games.
+        StorageHeld: a server is at work on the database.
+    """
+    with closing(Archive(path)) as archive:
+        manifest = archive.manifest
+        _check_tables(manifest)
+        archive.check(progress)
+        try:
+            with _connect(conninfo) as connection:
+                _take_lock(connection)
+                if not replace:
+                    _check_empty(connection)
+                epoch = _epoch(connection)
+                _make_tables(connection, manifest.schema)
+                for table in manifest.tables:
+                    _fill(connection, table, archive.chunks(table), progress, check_cancelled)
+                _check_migrations(connection)
+                _finish(connection, manifest, epoch)
+        except psycopg.Error as error:
+            raise _failed("be restored", error) from error
+        return manifest
+
+
+def _connect(conninfo: str) -> Connection:
+    connection = psycopg.connect(
+        make_conninfo(
+            conninfo,
+            connect_timeout=_CONNECT_SECONDS_MAX,
+            application_name="greenroom backup",
+            client_encoding="UTF8",
+            gssencmode="disable",
+        )
+    )
+    connection.execute(_SESSION)
+    connection.commit()
+    return connection
+
+
+def _one(connection: Connection, query: str, *parameters: object) -> Any:
+    row = connection.execute(query, parameters).fetchone()
+    return row[0] if row else None
+
+
+def _exists(connection: Connection, name: str) -> bool:
+    return bool(_one(connection, "SELECT to_regclass(%s) IS NOT NULL", name))
+
+
+def _schema_version(connection: Connection) -> int:
+    """Return the last migration that is applied, 0 for none.
+
+    Raises:
+        MigrationError: this code does not know it.
+    """
+    if not _exists(connection, "schema_migrations"):
+        return 0
+    version = _one(connection, "SELECT max(version) FROM schema_migrations") or 0
+    _check_known(version)
+    return int(version)
+
+
+def _check_known(version: int) -> None:
+    known = len(migrations.available())
+    if not 0 <= version <= known:
+        raise MigrationError(
+            f"The schema is version {version}, this Greenroom knows {known}: use a newer Greenroom"
+        )
+
+
+def _columns(connection: Connection, name: str) -> list[str]:
+    rows = connection.execute(
+        "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s)"
+        " AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+        (name,),
+    )
+    return [column for (column,) in rows]
+
+
+def _copied(
+    connection: Connection, name: str, columns: list[str], check_cancelled: Callable[[], None]
+) -> Iterable[bytes | bytearray | memoryview]:
+    statement = _copy(name, columns, "TO STDOUT")
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        for chunk in copy:
+            check_cancelled()
+            yield chunk
+
+
+def _copy(name: str, columns: list[str], direction: str) -> sql.Composed:
+    listed = sql.SQL(", ").join(map(sql.Identifier, columns))
+    table = sql.Identifier(name)
+    return sql.SQL("COPY {} ({}) ").format(table, listed) + sql.SQL(direction)
+
+
+def _last_value(connection: Connection, name: str) -> int:
+    """Return the value that a sequence gave last, 0 if it has given none yet."""
+    statement = sql.SQL("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {}")
+    row = connection.execute(statement.format(sql.Identifier(name))).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _check_tables(manifest: Manifest) -> None:
+    """Refuse what a newer Greenroom has saved."""
+    _check_known(manifest.schema)
+    unknown = [table.name for table in manifest.tables if table.name not in TABLES]
+    unknown += [name for name in manifest.sequences if name not in SEQUENCES]
+    if unknown:
+        raise MigrationError(f"This Greenroom knows no table {unknown[0]}: use a newer Greenroom")
+
+
+def _take_lock(connection: Connection) -> None:
+    """Keep servers away until the transaction ends."""
+    if not _one(connection, "SELECT pg_try_advisory_xact_lock(%s, %s)", LOCK_CLASS, SHARD):
+        raise StorageHeld("A server is at work on the database: stop it, then restore")
+
+
+def _check_empty(connection: Connection) -> None:
+    if not _exists(connection, "owners") or not _one(connection, "SELECT count(*) FROM owners"):
+        return
+    games = _one(connection, "SELECT count(*) FROM games")
+    players = _one(connection, "SELECT count(*) FROM players")
+    raise StorageError(
+        f"The database holds {games} games and {players} players, which would be lost:"
+        " restore into an empty one, or back it up and give --force"
+    )
+
+
+def _epoch(connection: Connection) -> int:
+    """Return the epoch that a server may still believe in."""
+    if not _exists(connection, "shards"):
+        return 0
+    return int(_one(connection, "SELECT epoch FROM shards WHERE shard = %s", SHARD) or 0)
+
+
+def _make_tables(connection: Connection, version: int) -> None:
+    """Drop all that is ours and make it anew, as the migrations up to a version do, and empty."""
+    for kind, names in (("TABLE", TABLES), ("SEQUENCE", SEQUENCES), ("FUNCTION", FUNCTIONS)):
+        for name in names:
+            drop = sql.SQL(f"DROP {kind} IF EXISTS {{}} CASCADE")
+            connection.execute(drop.format(sql.Identifier(name)))
+    connection.execute(migrations.CREATE.encode())
+    for migration in migrations.available()[:version]:
+        connection.execute(migration.sql.encode())
+    connection.execute("DELETE FROM shards")
+
+
+def _fill(
+    connection: Connection,
+    table: Table,
+    chunks: Iterable[bytes],
+    progress: Progress,
+    check_cancelled: Callable[[], None],
+) -> None:
+    statement = _copy(table.name, table.columns, "FROM STDIN")
+    rows, size = 0, 0
+    with connection.cursor() as cursor:
+        with cursor.copy(statement) as copy:
+            for chunk in chunks:
+                check_cancelled()
+                copy.write(chunk)
+                rows += chunk.count(b"\n")
+                size += len(chunk)
+                progress(table.name, rows, size)
+        if cursor.rowcount != table.rows:
+            raise StorageError(
+                f"The database took {cursor.rowcount} rows of {table.name} instead of {table.rows}"
+            )
+
+
+def _check_migrations(connection: Connection) -> None:
+    """Refuse a backup of another code's tables."""
+    rows = connection.execute("SELECT version, name, checksum FROM schema_migrations ORDER BY 1")
+    known = migrations.available()
+    for (version, name, checksum), ours in zip(rows, known, strict=False):
+        if (version, name, bytes(checksum)) != (ours.version, ours.name, ours.checksum):
+            raise MigrationError(f"The backup was made by another code: its {name} is not ours")
+
+
+def _finish(connection: Connection, manifest: Manifest, epoch: int) -> None:
+    for name, value in manifest.sequences.items():
+        if value:
+            connection.execute("SELECT setval(%s, %s)", (name, value))
+    connection.execute(
+        "UPDATE shards SET epoch = greatest(epoch, %s) + 1, sequence = 0, holder_host = '',"
+        " holder_pid = 0",
+        (epoch,),
+    )
+    connection.execute("ANALYZE")
+
+
+def _failed(what: str, error: psycopg.Error) -> StorageError:
+    """Keep the primary message only: details may hold a row's content."""
+    reason = error.diag.message_primary or str(error).partition("\n")[0]
+    return StorageError(f"The database could not {what}: {reason}")

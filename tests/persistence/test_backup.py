@@ -1,0 +1,308 @@
+"""A backup holds a state that was; a restore brings all of it back, or changes nothing."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import trio
+from postgres_kit import FakeWriter, PostgresProcess, registered
+
+from greenroom.actors.player.messages import PlayerDocumentReplaced
+from greenroom.persistence import migrations
+from greenroom.persistence.archive import FORMAT, MANIFEST_NAME
+from greenroom.persistence.backup import FUNCTIONS, SEQUENCES, TABLES, back_up, restore
+from greenroom.persistence.errors import MigrationError, StorageError, StorageHeld
+from greenroom.persistence.storage import Storage, migrate_database
+
+ODD = b'{"a":"tab\\t line\\n back\\\\ \\u0001 \xd7\xa9\xd7\x9c\xf0\x9f\x8e\xb2"  , "n":1.50}'
+PLAYERS = 40
+OUR_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+
+
+def nothing(*_: object) -> None:
+    """Progress that nobody hears of, and no wish to stop."""
+
+
+def save(conninfo: str, path: Path) -> Any:
+    with path.open("wb") as stream:
+        return back_up(conninfo, stream, nothing, nothing)
+
+
+def load(conninfo: str, path: Path, *, replace: bool = False) -> Any:
+    return restore(conninfo, path, nothing, nothing, replace=replace)
+
+
+def everything(conninfo: str) -> dict[str, list[Any]]:
+    """All rows of all tables, but for the epoch, which a restore raises."""
+    with psycopg.connect(conninfo) as connection:
+        return {
+            name: connection.execute(f"SELECT t::text FROM {name} t ORDER BY 1".encode()).fetchall()
+            for name in TABLES
+            if name != "shards"
+        }
+
+
+def names_of(conninfo: str, query: str) -> set[str]:
+    with psycopg.connect(conninfo) as connection:
+        return {name for (name,) in connection.execute(query.encode())}
+
+
+@pytest.fixture
+def other_database(mortal_postgres: PostgresProcess) -> Any:
+    name = "test_restored"
+    yield mortal_postgres.create_database(name)
+    mortal_postgres.drop_database(name)
+
+
+async def add_players(storage: Storage, *player_ids: int) -> None:
+    for player_id in player_ids:
+        writer = FakeWriter(f"player/{player_id}")
+        event = registered(player_id, player_data=ODD)
+        await storage.committer.submit(writer, [event]).wait(writer, 10)
+
+
+async def test_nothing_that_the_migrations_make_is_left_out(empty_database: str):
+    before = names_of(empty_database, "SELECT proname FROM pg_proc")
+    await migrate_database(empty_database)
+
+    assert names_of(empty_database, OUR_TABLES) == set(TABLES)
+    sequences = "SELECT sequencename FROM pg_sequences"
+    assert names_of(empty_database, sequences) == set(SEQUENCES)
+    assert names_of(empty_database, "SELECT proname FROM pg_proc") - before == set(FUNCTIONS)
+
+
+async def test_what_is_saved_comes_back_to_the_last_byte(
+    storage: Storage, empty_database: str, other_database: str, tmp_path: Path
+):
+    await add_players(storage, 1, 2, 3)
+    saved = await trio.to_thread.run_sync(save, empty_database, tmp_path / "b.zip")
+    assert {t.name: t.rows for t in saved.tables}["players"] == 3
+
+    await trio.to_thread.run_sync(load, other_database, tmp_path / "b.zip")
+    assert everything(other_database) == everything(empty_database)
+    with psycopg.connect(other_database) as connection:
+        row = connection.execute("SELECT player_data::text FROM players").fetchone()
+        assert row == (ODD.decode(),)
+
+    again = Storage(other_database)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(again.run)
+        assert again.epoch > storage.epoch
+        await add_players(again, 1001)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_backup_under_load_holds_what_was_acknowledged_and_no_half_transaction(
+    storage: Storage, empty_database: str, other_database: str, tmp_path: Path
+):
+    await add_players(storage, *range(1, PLAYERS + 1))
+    acknowledged = [0] * (PLAYERS + 1)
+    tried = [0] * (PLAYERS + 1)
+
+    async def play(player_id: int) -> None:
+        writer = FakeWriter(f"player/{player_id}")
+        while True:
+            await trio.lowlevel.checkpoint()
+            number = tried[player_id] = tried[player_id] + 1
+            padding = "x" * (number * 37 % 2000)
+            document = json.dumps({"n": number, "p": padding}).encode()
+            event = PlayerDocumentReplaced(player_id, 1, document, number)
+            await storage.committer.submit(writer, [event]).wait(writer, 10)
+            acknowledged[player_id] = number
+
+    async with trio.open_nursery() as nursery:
+        for player_id in range(1, PLAYERS + 1):
+            nursery.start_soon(play, player_id)
+        for _ in range(3):
+            with trio.move_on_after(0.2):
+                await trio.sleep_forever()
+            before = list(acknowledged)
+            await trio.to_thread.run_sync(save, empty_database, tmp_path / "b.zip")
+            after = list(tried)
+        nursery.cancel_scope.cancel()
+    await trio.to_thread.run_sync(load, other_database, tmp_path / "b.zip")
+    with psycopg.connect(other_database) as connection:
+        rows = connection.execute("SELECT player_id, player_data->>'n' FROM players").fetchall()
+    assert len(rows) == PLAYERS
+    for player_id, number in rows:
+        assert before[player_id] <= int(number or 0) <= after[player_id]
+
+
+@pytest.fixture
+async def backup(storage: Storage, empty_database: str, tmp_path: Path) -> Path:
+    """A backup of two players."""
+    await add_players(storage, 1, 2)
+    await trio.to_thread.run_sync(save, empty_database, tmp_path / "b.zip")
+    return tmp_path / "b.zip"
+
+
+def edited(path: Path, member: str, edit: Callable[[bytes], bytes]) -> None:
+    """Write an archive anew with one member changed."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members[member] = edit(members[member])
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def with_manifest(**changes: Any) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        edited(path, MANIFEST_NAME, lambda old: json.dumps(json.loads(old) | changes).encode())
+
+    return change
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+def flip(path: Path) -> None:
+    """Change one byte of the players' compressed rows."""
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo("tables/players.copy")
+        offset = info.header_offset + 30 + len(info.filename) + info.compress_size // 2
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 1
+    path.write_bytes(content)
+
+
+def swap(path: Path) -> None:
+    edited(path, "tables/players.copy", lambda old: old.replace(b"Player 1", b"Player 9"))
+
+
+def drop(path: Path) -> None:
+    edited(path, "tables/players.copy", lambda _: b"")
+
+
+@pytest.mark.parametrize(
+    ("harm", "text"),
+    [
+        (cut, "was cut short"),
+        (flip, "is damaged: the rows of players"),
+        (swap, "is damaged: the rows of players"),
+        (drop, "is damaged: the rows of players"),
+        (lambda path: path.write_bytes(b""), "is no backup"),
+        (lambda path: path.write_bytes(b"PK" + bytes(1000)), "is no backup"),
+        (lambda path: path.unlink(), "Cannot read"),
+        (lambda path: edited(path, MANIFEST_NAME, lambda _: b"[]"), "no backup made by"),
+        (with_manifest(format=FORMAT + 1), f"has the backup format {FORMAT + 1}"),
+        (with_manifest(schema=999), "knows"),
+        (with_manifest(sequences={"x": 1}), "no table x"),
+        (with_manifest(tables=7), "no backup made by"),
+    ],
+    ids=str,
+)
+async def test_a_damaged_or_foreign_file_changes_nothing(
+    backup: Path, other_database: str, harm: Callable[[Path], None], text: str
+):
+    harm(backup)
+    with pytest.raises(StorageError, match=text):
+        await trio.to_thread.run_sync(load, other_database, backup)
+    assert names_of(other_database, OUR_TABLES) == set()
+
+
+async def test_a_database_in_use_or_with_games_is_left_alone(
+    storage: Storage, empty_database: str, other_database: str, tmp_path: Path
+):
+    path = tmp_path / "b.zip"
+    await trio.to_thread.run_sync(save, empty_database, path)
+    await add_players(storage, 1)
+    before = everything(empty_database)
+    with pytest.raises(StorageHeld, match="stop it"):
+        await trio.to_thread.run_sync(lambda: load(empty_database, path, replace=True))
+    await trio.to_thread.run_sync(load, other_database, path)
+    with pytest.raises(StorageError, match="holds 1 games and 0 players, which would be lost"):
+        await trio.to_thread.run_sync(load, other_database, path)
+    assert everything(empty_database) == before
+
+
+async def test_with_force_the_database_is_what_was_saved_and_no_old_server_writes_there(
+    storage: Storage, empty_database: str, other_database: str, tmp_path: Path
+):
+    path = tmp_path / "b.zip"
+    await trio.to_thread.run_sync(save, empty_database, path)
+    saved = everything(empty_database)
+    other = Storage(other_database)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(other.run)
+        await other.accounts.create_owner("others", "free")
+        epoch = other.epoch
+        nursery.cancel_scope.cancel()
+    await trio.to_thread.run_sync(lambda: load(other_database, path, replace=True))
+    assert everything(other_database) == saved
+    with psycopg.connect(other_database) as connection:
+        row = connection.execute("SELECT epoch FROM shards").fetchone()
+    assert row is not None
+    assert row[0] > max(epoch, storage.epoch)
+
+
+async def test_a_backup_of_an_older_schema_is_brought_up_to_date(
+    connection: Any, empty_database: str, other_database: str, tmp_path: Path
+):
+    known = migrations.available()
+    await migrations.migrate(connection, migrations=known[:2])
+    with psycopg.connect(empty_database) as direct:
+        direct.execute("INSERT INTO owners VALUES (1, 'old', 'free', now())")
+    path = tmp_path / "b.zip"
+    saved = await trio.to_thread.run_sync(save, empty_database, path)
+    assert saved.schema == 2
+    await trio.to_thread.run_sync(load, other_database, path)
+    assert await migrate_database(other_database) == [m.name for m in known[2:]]
+    assert names_of(other_database, "SELECT name FROM owners") == {"old"}
+
+
+async def test_an_empty_database_has_nothing_to_save(empty_database: str, tmp_path: Path):
+    with pytest.raises(StorageError, match="nothing to back up"):
+        await trio.to_thread.run_sync(save, empty_database, tmp_path / "b.zip")
+
+
+async def test_a_database_of_another_code_is_not_restored(
+    storage: Storage,
+    empty_database: str,
+    other_database: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    path = tmp_path / "b.zip"
+    await trio.to_thread.run_sync(save, empty_database, path)
+    first, *rest = migrations.available()
+    edited_first = migrations.Migration(first.version, first.name, first.sql + "-- edited")
+    monkeypatch.setattr(migrations, "available", lambda: [edited_first, *rest])
+    with pytest.raises(MigrationError, match="another code"):
+        await trio.to_thread.run_sync(load, other_database, path)
+    assert storage.epoch
+
+
+@pytest.mark.parametrize("step", range(12))
+async def test_a_restore_that_is_cut_off_changes_nothing(
+    storage: Storage, empty_database: str, other_database: str, tmp_path: Path, step: int
+):
+    path = tmp_path / "b.zip"
+    await add_players(storage, 1, 2)
+    await trio.to_thread.run_sync(save, empty_database, path)
+    steps = 0
+
+    def stop() -> None:
+        nonlocal steps
+        steps += 1
+        if steps > step:
+            raise KeyboardInterrupt
+
+    def cut_off() -> bool:
+        try:
+            restore(other_database, path, nothing, stop, replace=False)
+        except KeyboardInterrupt:
+            return True
+        return False
+
+    if await trio.to_thread.run_sync(cut_off):
+        assert names_of(other_database, OUR_TABLES) == set()
+    else:
+        assert everything(other_database) == everything(empty_database)
