@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, LiteralString
 
 import psycopg
 from psycopg import sql
@@ -51,6 +51,12 @@ TABLES: Final = (
 """Every table that the migrations make, those that others refer to before these."""
 SEQUENCES: Final = ("owner_ids", "game_ids", "player_ids")
 FUNCTIONS: Final = ("advance_shard", "hold_shard")
+
+_DROPS: Final = (
+    (sql.SQL("DROP TABLE IF EXISTS {} CASCADE"), TABLES),
+    (sql.SQL("DROP SEQUENCE IF EXISTS {} CASCADE"), SEQUENCES),
+    (sql.SQL("DROP FUNCTION IF EXISTS {} CASCADE"), FUNCTIONS),
+)
 
 _CONNECT_SECONDS_MAX = 10
 _SESSION = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET statement_timeout = 0"
@@ -165,7 +171,7 @@ def _connect(conninfo: str) -> Connection:
     return connection
 
 
-def _one(connection: Connection, query: str, *parameters: object) -> Any:
+def _one(connection: Connection, query: LiteralString, *parameters: object) -> Any:
     row = connection.execute(query, parameters).fetchone()
     return row[0] if row else None
 
@@ -207,17 +213,17 @@ def _columns(connection: Connection, name: str) -> list[str]:
 def _copied(
     connection: Connection, name: str, columns: list[str], check_cancelled: Callable[[], None]
 ) -> Iterable[bytes | bytearray | memoryview]:
-    statement = _copy(name, columns, "TO STDOUT")
+    statement = _copy(name, columns, sql.SQL("TO STDOUT"))
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
         for chunk in copy:
             check_cancelled()
             yield chunk
 
 
-def _copy(name: str, columns: list[str], direction: str) -> sql.Composed:
+def _copy(name: str, columns: list[str], direction: sql.SQL) -> sql.Composed:
     listed = sql.SQL(", ").join(map(sql.Identifier, columns))
     table = sql.Identifier(name)
-    return sql.SQL("COPY {} ({}) ").format(table, listed) + sql.SQL(direction)
+    return sql.SQL("COPY {} ({}) {}").format(table, listed, direction)
 
 
 def _last_value(connection: Connection, name: str) -> int:
@@ -263,9 +269,8 @@ def _epoch(connection: Connection) -> int:
 
 def _make_tables(connection: Connection, version: int) -> None:
     """Drop all that is ours and make it anew, as the migrations up to a version do, and empty."""
-    for kind, names in (("TABLE", TABLES), ("SEQUENCE", SEQUENCES), ("FUNCTION", FUNCTIONS)):
+    for drop, names in _DROPS:
         for name in names:
-            drop = sql.SQL(f"DROP {kind} IF EXISTS {{}} CASCADE")
             connection.execute(drop.format(sql.Identifier(name)))
     connection.execute(migrations.CREATE.encode())
     for migration in migrations.available()[:version]:
@@ -280,7 +285,7 @@ def _fill(
     progress: Progress,
     check_cancelled: Callable[[], None],
 ) -> None:
-    statement = _copy(table.name, table.columns, "FROM STDIN")
+    statement = _copy(table.name, table.columns, sql.SQL("FROM STDIN"))
     rows, size = 0, 0
     with connection.cursor() as cursor:
         with cursor.copy(statement) as copy:
