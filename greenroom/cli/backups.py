@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -95,7 +95,7 @@ class Told:
 
 
 @contextmanager
-def _replacing(file: Path) -> Iterator[IO[bytes]]:
+def _replacing(file: Path) -> Generator[IO[bytes]]:
     """Give a file to write to that gets its name when all of it is on the disk, 0600.
 
     Raises:
