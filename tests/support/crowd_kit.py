@@ -1,0 +1,110 @@
+"""Crowds of clients that write while a server, or its Postgres, is killed under them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+from server_kit import ConnectionLost, Game, ServerProcess, TrioClient
+
+CLIENTS = 200
+BREATH_SECONDS = 0.05
+"""Between tries of a client that was told to come back later."""
+HEAL_SECONDS_MAX = 60.0
+
+
+class Crowd:
+    """Tasks that change something again and again, and check what they were told."""
+
+    tasks = CLIENTS
+
+    def __init__(self, server: ServerProcess, game: Game) -> None:
+        self.server = server
+        self.game = game
+        self.acknowledged = 0
+        self.checked = 0
+        self.refused = 0
+        self.is_over = False
+        self.up = trio.Event()
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncIterator[None]:
+        """Run all tasks until the end of the block, then let each check what there is."""
+        async with trio.open_nursery() as nursery:
+            for number in range(self.tasks):
+                nursery.start_soon(self.work, number)
+            yield
+            self.is_over = True
+
+    async def wait_acknowledged(self, count: int) -> None:
+        """Wait until so many more changes were acknowledged."""
+        target = self.acknowledged + count
+        with trio.fail_after(HEAL_SECONDS_MAX):
+            while self.acknowledged < target:  # noqa: ASYNC110 - of many clients
+                await trio.sleep(BREATH_SECONDS / 10)
+
+    async def work(self, number: int) -> None:
+        """Do one task's work until the crowd is over, and check it."""
+        raise NotImplementedError
+
+    async def is_refused(self, status: int) -> bool:
+        """Return whether the server could not do it just now; anything else unexpected fails."""
+        if status == 200:
+            return False
+        assert status in {429, 500}, status
+        self.refused += 1
+        await trio.sleep(BREATH_SECONDS)
+        return True
+
+
+class Counters(Crowd):
+    """Players who register and count up in their documents."""
+
+    async def work(self, number: int) -> None:
+        client = TrioClient(self.server, self.game.key)
+        token: str | None = None
+        known, tried = 0, 0
+        while not self.is_over or known != tried:
+            await self.up.wait()
+            try:
+                if token is None:
+                    token = await self._register(client, number)
+                elif known != tried:
+                    known = tried = await self._check(client, token, known, tried)
+                else:
+                    tried = known + 1
+                    if await self._update(client, token, tried):
+                        known = tried
+            except ConnectionLost:
+                await trio.sleep(BREATH_SECONDS)
+        if token is not None:
+            await self._check(client, token, known, known)
+        await client.close()
+
+    async def _register(self, client: TrioClient, number: int) -> str | None:
+        body = b'{"player_name":"client %d","player_data":{"n":0}}' % number
+        status, answer = await client.call("POST", "/api/game_players.php/register", body)
+        if await self.is_refused(status):
+            return None
+        self.acknowledged += 1
+        return str(answer["private_key"])
+
+    async def _update(self, client: TrioClient, token: str, n: int) -> bool:
+        path = "/api/game_data.php/player/update"
+        status, _ = await client.call("PUT", path, b'{"n":%d}' % n, token)
+        if await self.is_refused(status):
+            return False
+        self.acknowledged += 1
+        return True
+
+    async def _check(self, client: TrioClient, token: str, known: int, tried: int) -> int:
+        """Read the document: what was acknowledged is there, and nothing that was never sent."""
+        while True:
+            status, answer = await client.call("GET", "/api/game_data.php/player/get", player=token)
+            if not await self.is_refused(status):
+                break
+        n = int(answer["data"]["n"])
+        assert known <= n <= tried, f"acknowledged {known}, sent {tried}, found {n}"
+        self.checked += 1
+        return n
