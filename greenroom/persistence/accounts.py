@@ -42,7 +42,7 @@ def _player_columns(document: str) -> str:
         p.player_id, p.game_id, p.player_name, p.player_tag, p.token_hash, {document}, p.is_online,
         {_seconds("p.last_login")}, {_seconds("p.last_heartbeat")}, {_seconds("p.last_logout")},
         {_seconds("p.created_at")}, {_seconds("p.updated_at")},
-        p.platform, p.platform_id, b.ban_id, b.ban_duration, b.ban_reason,
+        p.platform, p.platform_id, p.results, b.ban_id, b.ban_duration, b.ban_reason,
         {_seconds("b.banned_at")}, {_seconds("b.banned_until")}
     """
 
@@ -319,7 +319,8 @@ def _player(row: Row) -> Player:
         updated_at=row[11],
         platform=row[12],
         platform_id=row[13],
-        ban=None if row[14] is None else Ban(*row[14:]),
+        results=row[14],
+        ban=None if row[15] is None else Ban(*row[15:]),
     )
 
 

@@ -32,6 +32,7 @@ from greenroom.actors.player.messages import (
     PlayerRenamed,
     PlayerTokenRotated,
     PlayerUnbanned,
+    ResultsMarked,
 )
 from greenroom.actors.social.messages import (
     FriendshipAccepted,
@@ -231,6 +232,7 @@ TARGETS: dict[type[Event], Target] = {
         {"player_data": JSON_COLUMN, "updated_at": INT8_COLUMN},
         document="player_data",
     ),
+    ResultsMarked: _player_update("results = e.results", {"results": TEXT_COLUMN}),
     PlayerPresenceSaved: _player_update(
         "is_online = e.is_online, last_heartbeat = to_timestamp(e.last_heartbeat)",
         {"is_online": BOOL_COLUMN, "last_heartbeat": INT8_COLUMN},

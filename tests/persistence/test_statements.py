@@ -20,6 +20,7 @@ from greenroom.actors.player.messages import (
     PlayerRenamed,
     PlayerTokenRotated,
     PlayerUnbanned,
+    ResultsMarked,
 )
 from greenroom.actors.player.rules import apply
 from greenroom.actors.player.rules import registered as new_record
@@ -75,6 +76,7 @@ def random_event(dice: random.Random, player_id: int, number: int) -> Event:
             PlayerBanned(player_id, 1, f"{number:032}", "hour", None, time, time + 3600),
             PlayerUnbanned(player_id, time),
             PlayerPresenceSaved(player_id, dice.random() < 0.5, time),
+            ResultsMarked(player_id, f"room:{number}"),
         ]
     )
 

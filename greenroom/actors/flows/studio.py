@@ -11,7 +11,7 @@ import trio
 
 from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
-from greenroom.actors.player.messages import MergePlayerDocument
+from greenroom.actors.player.messages import WriteResult
 from greenroom.actors.room.direction import NoteDelivered, TakeResult
 from greenroom.behaviour import JobFailed, RoomBehaviour
 from greenroom.behaviour.effects import Run, UpdatePlayer
@@ -51,6 +51,7 @@ class StudioService:
         self._waiting: list[Callable[[trio.Nursery], None]] = []
         self._jobs = 0
         self._limiter = trio.CapacityLimiter(JOBS_AT_ONCE)
+        self._results: dict[str, dict[int, UpdatePlayer]] = {}
 
     async def run_service(
         self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -62,6 +63,8 @@ class StudioService:
                 waiting, self._waiting = self._waiting, []
                 for start in waiting:
                     start(nursery)
+                for room_id in self._results:
+                    nursery.start_soon(self._deliver_of, room_id)
                 task_status.started()
                 await trio.sleep_forever()
         finally:
@@ -124,8 +127,16 @@ class StudioService:
         self._start(lambda nursery: nursery.start_soon(self._run, room_id, work))
 
     def deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:
-        """Write a result to a player's document, and tell the room when it is durable."""
-        self._start(lambda nursery: nursery.start_soon(self._deliver, room_id, number, result))
+        """Write a result to a player's document, and tell the room when it is durable.
+
+        Results of a room are written one after the other, in their order.
+        """
+        if room_id in self._results:
+            self._results[room_id].setdefault(number, result)
+            return
+        self._results[room_id] = {number: result}
+        if self._nursery is not None:
+            self._nursery.start_soon(self._deliver_of, room_id)
 
     # Jobs and results.
 
@@ -148,10 +159,20 @@ class StudioService:
             _logger.exception("a behaviour's job failed")
             return JobFailed(repr(error))
 
+    async def _deliver_of(self, room_id: str) -> None:
+        """Write a room's results until none waits."""
+        results = self._results[room_id]
+        while results:
+            number = next(iter(results))
+            await self._deliver(room_id, number, results[number])
+            del results[number]
+        del self._results[room_id]
+
     async def _deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:
         """Write a result, however long the database is away; then tell the room, likewise."""
         player = self.world.players.ref(result.player_id)
-        if await self._persist(lambda: player.ask(MergePlayerDocument(result.fields))):
+        command = WriteResult(room_id, number, result.fields)
+        if await self._persist(lambda: player.ask(command)):
             _logger.info("a result of room %s was written", room_id)
         room = self.world.rooms.directory.ref(room_id)
         await self._persist(lambda: room.ask(NoteDelivered(number)))

@@ -6,7 +6,7 @@ from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.plans.ledger import GameUsage, player_bytes
-from greenroom.actors.player import rules
+from greenroom.actors.player import results, rules
 from greenroom.actors.player.bans import ban_in_force
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import (
@@ -20,7 +20,6 @@ from greenroom.actors.player.messages import (
     LeaveIfStale,
     LogIn,
     LogOut,
-    MergePlayerDocument,
     Player,
     PlayerDeleted,
     PlayerDocument,
@@ -39,10 +38,12 @@ from greenroom.actors.player.messages import (
     RegisterPlayer,
     Rename,
     ReplacePlayerDocument,
+    ResultsMarked,
     RotateToken,
     SavePresence,
     SignIn,
     UnbanPlayer,
+    WriteResult,
 )
 
 
@@ -255,13 +256,19 @@ class PlayerActor(Actor[PlayerRole]):
         event = PlayerDocumentReplaced(player.player_id, player.game_id, command.player_data, now)
         return Changed(now, event)
 
-    @handles(MergePlayerDocument)
-    def merge_document(self, command: MergePlayerDocument) -> Changed[int]:
-        """Set some fields of the document."""
-        player, now = self._player, self._clock.now()
+    @handles(WriteResult)
+    def write_result(self, command: WriteResult) -> Changed[None]:
+        """Set some fields of the document, if that has not been done."""
+        player, room_id, number = self._player, command.room_id, command.number
+        if results.is_written(player.results, room_id, number):
+            return Changed(None)
         merged = rules.merged(player.player_data, command.fields)
-        event = PlayerDocumentReplaced(player.player_id, player.game_id, merged, now)
-        return Changed(now, event)
+        marks = results.mark(player.results, room_id, number)
+        return Changed(
+            None,
+            PlayerDocumentReplaced(player.player_id, player.game_id, merged, self._clock.now()),
+            ResultsMarked(player.player_id, marks),
+        )
 
     @handles(DescribePlayer)
     def describe(self, command: DescribePlayer) -> PlayerView:

@@ -47,6 +47,8 @@ class Player(msgspec.Struct, kw_only=True):
     """Where he signs in, `steam`; None for a guest."""
     platform_id: str | None = None
     """Who he is there; None for a guest."""
+    results: str = ""
+    """Which results of rooms are in `player_data`: see `results.py`."""
 
 
 # Events. Fields are the new values of the columns they change.
@@ -103,6 +105,13 @@ class PlayerDocumentReplaced(Event, frozen=True):
     game_id: int
     player_data: bytes
     updated_at: int
+
+
+class ResultsMarked(Event, frozen=True):
+    """His document has a room's result, too: see `results.py`."""
+
+    player_id: int
+    results: str
 
 
 class PlayerBanned(Event, frozen=True):
@@ -250,12 +259,15 @@ class ReplacePlayerDocument(Command[PlayerRole, int], frozen=True):
     player_data: bytes
 
 
-class MergePlayerDocument(Command[PlayerRole, int], frozen=True):
-    """Set some top-level fields of the document, each a JSON value; answers `updated_at`.
+class WriteResult(Command[PlayerRole, None], frozen=True):
+    """Set some top-level fields of the document, each a JSON value, once for each room and number.
 
     Refused: DocumentTooLarge.
     """
 
+    room_id: str
+    number: int
+    """Of the room's orders; a later one has a higher number."""
     fields: dict[str, bytes]
 
 

@@ -12,6 +12,7 @@ command comes to; it changes nothing. `apply` changes the record by one event an
     any              RotateToken           PlayerTokenRotated        token no longer his
     any              SignIn                PlayerTokenRotated, PlayerLoggedIn    banned
     any              ReplacePlayerDocument PlayerDocumentReplaced
+    any              WriteResult           PlayerDocumentReplaced, ResultsMarked; or none
     any              BanPlayer             PlayerBanned              of another game
     banned           UnbanPlayer           PlayerUnbanned            of another game
 
@@ -48,6 +49,7 @@ from greenroom.actors.player.messages import (
     PlayerUnbanned,
     PlayerView,
     RegisterPlayer,
+    ResultsMarked,
 )
 
 MERGED_BYTES_MAX: Final = 1 << 20
@@ -248,6 +250,8 @@ def apply(player: Player, event: Event) -> None:
         case PlayerDocumentReplaced():
             player.player_data = event.player_data
             player.updated_at = event.updated_at
+        case ResultsMarked():
+            player.results = event.results
         case PlayerPresenceSaved():
             player.is_online = event.is_online
             player.last_heartbeat = event.last_heartbeat

@@ -1,0 +1,129 @@
+"""What behaviours set off outside their rooms' turns: results for players, in order and once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import msgspec
+import trio
+from world_kit import Arena, Memory, add_game, identify, open_world, register
+
+from greenroom.actors.flows.keeper import Keeper
+from greenroom.actors.flows.rooms import NewRoom, create_room
+from greenroom.actors.flows.studio import StudioService
+from greenroom.actors.player.messages import (
+    PlayerDocumentReplaced,
+    ReadPlayerDocument,
+    ReplacePlayerDocument,
+)
+from greenroom.actors.room.groups import read_targets
+from greenroom.actors.room.messages import SendActions
+from greenroom.behaviour import Member, Room, RoomBehaviour, action
+from greenroom.behaviour.effects import UpdatePlayer
+from greenroom.behaviour.registry import Registry
+
+WANTED = NewRoom(
+    room_name=None,
+    password=None,
+    max_players=6,
+    host_switch=True,
+    realtime=False,
+    rules=b"{}",
+    player_data=b"{}",
+)
+RESULTS = 50
+
+
+class Counting(RoomBehaviour[None]):
+    """Writes many results for one player in one turn."""
+
+    @action("count")
+    def count(self, room: Room[None], by: Member) -> None:
+        for number in range(1, RESULTS + 1):
+            room.update_player(by.player_id, {"n": number})
+
+
+def the_studio() -> StudioService:
+    return StudioService(Registry([f"{__name__}:Counting"]))
+
+
+@asynccontextmanager
+async def at_work(memory: Memory, studio: StudioService) -> AsyncGenerator[Arena]:
+    """A world with a studio; leaving it is the end of the server."""
+    async with open_world(memory, studio=studio) as world, trio.open_nursery() as nursery:
+        studio.world = world
+        await nursery.start(lambda task_status: studio.run_service(task_status=task_status))
+        await Keeper(world).restore()
+        if memory.all_games:
+            yield Arena(world, memory, None, None)  # type: ignore[arg-type]  # known already
+        else:
+            game, keys = await add_game(world)
+            yield Arena(world, memory, game, keys)
+        nursery.cancel_scope.cancel()
+
+
+async def count(arena: Arena) -> tuple[str, int]:
+    """Have a room of one player write its results; return room and player."""
+    player = await identify(arena, (await register(arena)).token)
+    opened = await create_room(arena.world, arena.game.game, player.player, WANTED)
+    command = SendActions(
+        player_id=player.player_id,
+        targets=read_targets("host", None),
+        action_type="count",
+        request_data=b"{}",
+        seed=bytes(16),
+    )
+    await arena.world.rooms.directory.ref(opened.room_id).ask(command)
+    return opened.room_id, player.player_id
+
+
+async def document(arena: Arena, player_id: int) -> object:
+    read = await arena.world.players.ref(player_id).ask(ReadPlayerDocument())
+    return msgspec.json.decode(read.player_data)
+
+
+async def test_results_are_written_in_their_order(autojump_clock):
+    memory = Memory()
+    seen: list[bytes] = []
+    memory.observers.append(
+        lambda events: seen.extend(
+            e.player_data for e in events if isinstance(e, PlayerDocumentReplaced)
+        )
+    )
+    async with at_work(memory, the_studio()) as arena:
+        _, player_id = await count(arena)
+        await trio.sleep(1)
+        assert await document(arena, player_id) == {"n": RESULTS}
+    assert [msgspec.json.decode(data)["n"] for data in seen] == list(range(1, RESULTS + 1))
+
+
+async def test_a_result_that_is_handed_over_again_is_not_written_again(autojump_clock):
+    memory = Memory()
+    async with at_work(memory, the_studio()) as arena:
+        room_id, player_id = await count(arena)
+        await trio.sleep(1)
+    studio = the_studio()
+    async with at_work(memory, studio) as arena:
+        player = arena.world.players.ref(player_id)
+        await player.ask(ReplacePlayerDocument(b'{"n":0}'))
+        studio.deliver(room_id, RESULTS, UpdatePlayer(player_id, {"n": b"50"}))
+        await trio.sleep(1)
+        assert await document(arena, player_id) == {"n": 0}
+        studio.deliver(room_id, RESULTS + 1, UpdatePlayer(player_id, {"n": b"51"}))
+        await trio.sleep(1)
+        assert await document(arena, player_id) == {"n": RESULTS + 1}
+
+
+async def test_results_that_wait_when_the_studio_stops_are_written_when_it_is_back(autojump_clock):
+    memory, studio = Memory(), the_studio()
+    async with open_world(memory, studio=studio) as world:
+        studio.world = world
+        game, keys = await add_game(world)
+        arena = Arena(world, memory, game, keys)
+        _, player_id = await count(arena)
+        await trio.sleep(1)
+        assert await document(arena, player_id) == {}
+    async with at_work(memory, studio) as arena:
+        await trio.sleep(1)
+        assert await document(arena, player_id) == {"n": RESULTS}
