@@ -39,6 +39,8 @@ PURE = (
     "greenroom/actors/room/codec.py",
     "greenroom/actors/room/cursors.py",
     "greenroom/actors/room/groups.py",
+    "greenroom/actors/room/orders.py",
+    "greenroom/actors/room/pace.py",
     "greenroom/actors/room/presence.py",
     "greenroom/actors/room/updates.py",
     "greenroom/supervisors/policy.py",

@@ -266,17 +266,6 @@ class HttpServer:
             self._handed.discard(stream)
 
 
-async def serve_http(
-    options: HttpOptions,
-    answerer: Answerer,
-    discovery: Routes,
-    *,
-    task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    """Run one `HttpServer` until cancelled; see there."""
-    await HttpServer(options, answerer, discovery).run(task_status=task_status)
-
-
 def _stream(connected: socket.socket) -> trio.SocketStream:
     """Return a connected socket as a trio stream."""
     return trio.SocketStream(trio.socket.from_stdlib_socket(connected))

@@ -55,7 +55,7 @@ from greenroom.actors.player.messages import (
     PlayerView,
 )
 from greenroom.actors.room.index import RoomIndex
-from greenroom.actors.room.ports import Connections, NoConnections
+from greenroom.actors.room.ports import Connections
 from greenroom.actors.room.seating import SeatTable
 from greenroom.actors.room.state import RoomLimits
 from greenroom.actors.social import rules as social_rules
@@ -71,6 +71,7 @@ from greenroom.actors.social.messages import (
 )
 from greenroom.behaviour.registry import Registry
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
+from greenroom.transport.hub import Hub
 
 Record = TypeVar("Record", Player, Game)
 
@@ -428,7 +429,7 @@ async def open_world(
         RoomIndex(seats),
         clock,
         RoomLimits(),
-        connections or NoConnections(),
+        connections or Hub(),
         studio or StudioService(Registry()),
     )
     room_actors = DynamicSupervisor("room", rooms.load, memory, bounds)

@@ -53,21 +53,11 @@ def _decide(room: Room, order: RoomOrder, limits: RoomLimits, now: int) -> tuple
             readers = tuple(
                 i for i in player_ids if i in room.members and room.members[i].is_online
             )
-            return _store(room, command, data, readers, limits=limits, now=now)
+            if readers:
+                host_id = room.host_id
+                return (
+                    updates.sent_to(room, host_id, readers, command, data, limits=limits, now=now),
+                )
         case _:
-            return ()
-
-
-def _store(
-    room: Room,
-    command: str,
-    data: bytes,
-    readers: tuple[int, ...],
-    *,
-    limits: RoomLimits,
-    now: int,
-) -> tuple[RoomEvent, ...]:
-    """Store a message for those who poll, as from the host."""
-    if not readers:
-        return ()
-    return (updates.sent_to(room, room.host_id, readers, command, data, limits=limits, now=now),)
+            pass
+    return ()

@@ -86,35 +86,3 @@ class Connections(Protocol):
     def end(self, room_id: str) -> None:
         """Close all connections of a room that is over."""
         ...
-
-
-class NoConnections:
-    """Where nobody can connect: `Connections` of a world without a realtime port."""
-
-    def connected(self, room_id: str) -> Container[int]:  # noqa: ARG002
-        """Return nobody."""
-        return ()
-
-    def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
-        """Tell nobody."""
-
-    def push_all(self, room_id: str, message: Message) -> None:
-        """Tell nobody."""
-
-    def push_unreliable(
-        self,
-        room_id: str,
-        player_ids: Iterable[int] | None,
-        message: Receive,
-        stream: int | str | None,
-    ) -> None:
-        """Tell nobody."""
-
-    def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
-        """Tell nobody."""
-
-    def part(self, room_id: str, player_id: int) -> None:
-        """Close nothing."""
-
-    def end(self, room_id: str) -> None:
-        """Close nothing."""
