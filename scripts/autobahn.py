@@ -156,13 +156,10 @@ class Echo(Connection):
     async def _admit(self, opening: Opening) -> None:
         """Let everybody in."""
 
-    def _take_messages(self) -> int:
+    def _take_messages(self) -> None:
         """Send every message back."""
-        count = 0
         while (message := self._session.next()) is not None:
             self.put(encode_frame(*message))
-            count += 1
-        return count
 
 
 class EchoPort(RealtimePort):

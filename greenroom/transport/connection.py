@@ -123,7 +123,7 @@ class Connection:
         self._context = context
         self._socket = connected
         self._tls = None if options.tls is None else TlsCodec(options.tls)
-        self._session = Session(self._put, options.message_bytes_max)
+        self._session = Session(self._put_bounded, options.message_bytes_max)
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._overdue: trio.Event | None = None
@@ -185,9 +185,7 @@ class Connection:
     def put(self, frame: bytes) -> None:
         """See `Link`; a client that lets too much wait is closed."""
         if self._session.phase is Phase.OPEN:
-            self._put(frame)
-            if self._out_bytes > self._context.options.outbox_bytes_max:
-                self._relieve()
+            self._put_bounded(frame)
 
     def offer(self, frame: bytes) -> None:
         """See `Link`."""
@@ -235,6 +233,12 @@ class Connection:
             self._context.sender.add(self)
         self._out.append(data)
         self._out_bytes += len(data)
+
+    def _put_bounded(self, data: bytes) -> None:
+        """Send soon; a client that lets too much wait is closed."""
+        self._put(data)
+        if self._out_bytes > self._context.options.outbox_bytes_max:
+            self._relieve()
 
     def flush(self) -> bool:
         """See `Flushable`."""
@@ -419,15 +423,16 @@ class Connection:
 
     async def _converse(self, rest: bytes) -> None:
         """Take messages until the session is over."""
-        session, watch = self._session, self._context.watch
+        session, watch, frames = self._session, self._context.watch, 0
         session.receive(rest)
         while True:
-            count = self._take_messages()
+            self._take_messages()
             if session.phase is Phase.OVER:
                 self._leave()
                 return
-            if count:
-                await self._pace(count)
+            if session.frames != frames:
+                await self._pace(session.frames - frames)
+                frames = session.frames
             data = await self._receive()
             self._heard_at = watch.now
             self._is_pinged = False
@@ -435,16 +440,15 @@ class Connection:
             if self._member is not None:
                 self._note_life(self._member)
 
-    def _take_messages(self) -> int:
-        """Take every message that has come whole; return how many."""
-        session, member, count = self._session, self._member, 0
+    def _take_messages(self) -> None:
+        """Take every message that has come whole."""
+        session, member, is_spoken = self._session, self._member, False
         while (message := session.next()) is not None:
-            count += 1
+            is_spoken = True
             if member is not None:
                 self._take(member, *message)
-        if count:
+        if is_spoken:
             self._spoke_at = self._context.watch.now
-        return count
 
     def _take(self, member: Admission, opcode: int, payload: bytes) -> None:
         """Do what a message asks for."""
@@ -468,7 +472,7 @@ class Connection:
             self.put(MALFORMED)
 
     async def _pace(self, count: int) -> None:
-        """Wait, if the connection or its room sends too fast."""
+        """Wait, if the connection or its room sends too many frames, pings and fragments too."""
         now = trio.current_time()
         wait = self._allowance.charge(count, now)
         if self._room_allowance is not None:

@@ -105,6 +105,7 @@ class FrameReader:
         "_size",
         "_size_max",
         "_utf8",
+        "frames",
     )
 
     def __init__(self, message_bytes_max: int) -> None:
@@ -126,6 +127,8 @@ class FrameReader:
         """What its present frame still lacks; -1 between frames."""
         self._mask = b""
         self._is_final = False
+        self.frames = 0
+        """Of any kind that have begun so far."""
 
     @property
     def lacking(self) -> int:
@@ -173,6 +176,7 @@ class FrameReader:
         payload = unmask(data[begin:end], data[begin - 4 : begin])
         _check_utf8(payload)
         self._position = end
+        self.frames += 1
         return TEXT, payload
 
     def _read_frame(self) -> Message | None:
@@ -198,6 +202,7 @@ class FrameReader:
             raise FrameError(TOO_BIG, "Message too big")
         if len(data) < begin + 4 + (size if is_control else 0):
             return None
+        self.frames += 1
         mask, begin = data[begin : begin + 4], begin + 4
         if is_control:
             self._position = begin + size

@@ -63,6 +63,11 @@ class Session:
         """How many bytes the frame that has begun still lacks, as far as that is known."""
         return self._reader.lacking
 
+    @property
+    def frames(self) -> int:
+        """How many frames of any kind the client has begun so far."""
+        return self._reader.frames
+
     def receive(self, data: bytes) -> None:
         """Take bytes from the client; `next` must have asked for them by returning None."""
         self._reader.receive(data)
@@ -82,8 +87,8 @@ class Session:
     def close(self, code: int, reason: str) -> None:
         """Send the close frame, once, if the session has begun."""
         if self.phase is Phase.OPEN:
+            self.phase = Phase.CLOSING  # first: `send` may find that enough waits, and close
             self._send(encode_close(code, reason))
-            self.phase = Phase.CLOSING
 
     def _next(self) -> Message | None:
         while self.phase is not Phase.OVER:

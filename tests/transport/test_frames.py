@@ -242,6 +242,15 @@ def test_pings_are_answered_and_pongs_ignored():
     assert sent == [encode_frame(PONG, b"a"), encode_frame(PONG, b"c")]
 
 
+def test_frames_of_every_kind_are_counted_once_they_have_begun():
+    session, _ = session_of()
+    session.receive(frame(0x81, b"whole") + frame(0x01, b"in ") + frame(0x89, b""))
+    session.receive(frame(0x80, b"pieces")[:-1])
+    while session.next() is not None:
+        pass
+    assert session.frames == 4
+
+
 @pytest.mark.parametrize(
     ("payload", "answer"), [(b"", 1000), (b"\x03\xe9bye", 1001), (b"\x03", 1002)]
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+from typing import NoReturn
 
 import pytest
 import trio
@@ -11,6 +12,8 @@ from realtime_kit import Client, Stage, open_stage
 
 FRAMES = 150
 SIZE = 50_000
+PING = b"\x89\xfd" + bytes(4 + 125)
+"""Of the largest size."""
 
 
 async def read_slowly(client: Client, count: int) -> list[int]:
@@ -47,6 +50,42 @@ async def test_a_burst_of_one_pass_is_no_overload():
             for client in clients:
                 kinds = sorted([(await client.take())["type"] for _ in range(3)])
                 assert kinds == ["receive", "receive", "sent"]
+
+
+async def send_forever(stream: trio.SocketStream, data: bytes) -> NoReturn:
+    while True:
+        await stream.send_all(data)
+
+
+async def test_who_pings_and_never_reads_the_answers_is_closed():
+    async with open_stage(
+        messages_per_second=1e6, outbox_bytes_max=50_000, close_seconds_max=0.5
+    ) as stage:
+        async with stage.connected(0) as client:
+            deaf = await trio.open_tcp_stream("127.0.0.1", stage.port.port)
+            async with deaf:
+                deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                await deaf.send_all(await upgrade(stage))
+                with pytest.raises(trio.BrokenResourceError):
+                    await send_forever(deaf, PING * 100)
+            await client.nothing_more()
+            while stage.port.connections > 1:  # noqa: ASYNC110 - of the server
+                await trio.sleep(0.01)
+
+
+async def test_pings_count_like_messages_where_one_sends_too_fast():
+    async with open_stage(messages_per_second=50.0) as stage:
+        stream = await trio.open_tcp_stream("127.0.0.1", stage.port.port)
+        async with stream:
+            await stream.send_all(await upgrade(stage))
+            began, size = trio.current_time(), 0
+            await stream.send_all(PING * 100)
+            while size < 100 * 127:
+                size += len(await stream.receive_some(65_536))
+            await stream.send_all(PING)
+            while size < 101 * 127:
+                size += len(await stream.receive_some(65_536))
+            assert trio.current_time() - began > 0.8
 
 
 async def send_junk(stage: Stage, source: random.Random) -> None:
