@@ -196,11 +196,19 @@ class RoomBehaviour(Generic[State]):
     # What members see of the state, kept up to date by the server: see docs/behaviours.md.
 
     def shared(self, room: Room[State]) -> object:
-        """Return what all members may see, as anything that JSON can say; None for nothing."""
+        """Return what all members may see, as anything that JSON can say; None for nothing.
+
+        It is called after every turn that may have changed something, while anybody is connected,
+        and must change nothing itself. Structs, dataclasses and dicts with numbers for keys are
+        fine: the state itself, if there is nothing to hide.
+        """
         return None
 
     def private(self, room: Room[State], member: Member) -> object:
-        """Return what this member alone may see, his hand of cards say; None for nothing."""
+        """Return what this member alone may see, his hand of cards say; None for nothing.
+
+        As `shared`, for each connected member.
+        """
         return None
 
 

@@ -4,6 +4,7 @@
     runner.hook("on_join", …)    refuses or crashes: then the turn must be abandoned
     runner.take_effects()        what the hooks so far ask for
     runner.finish()              what to write down, None if nothing changed
+    runner.settle()              it will be
     runner.abandon()             or: everything as it was at `begin`
 
 Pure but for the clock that is handed in: no trio, no I/O. The room's actor, the simulated crowd
@@ -16,8 +17,11 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic
 
+import msgspec
+
 from greenroom.behaviour.behaviour import RoomBehaviour
 from greenroom.behaviour.chance import RoomRandom
+from greenroom.behaviour.delta import Json
 from greenroom.behaviour.desk import Desk
 from greenroom.behaviour.effects import Effect, StartTimer
 from greenroom.behaviour.errors import BehaviourError, HookCrashed
@@ -51,6 +55,8 @@ class Runner(Generic[State]):
         self._desk = desk
         self._watch = watch
         self._kept = self._keep() if kept is None else kept
+        self._before: bytes | None = None
+        """What was kept before `finish`, until that is settled."""
         self._is_stale = False
 
     @classmethod
@@ -130,6 +136,7 @@ class Runner(Generic[State]):
             BehaviourBug: an earlier tick left a state that cannot be written down.
         """
         self.room.now = now
+        self._before = None
         if remember and self._is_stale:
             self._kept = self._keep()
             self._is_stale = False
@@ -156,6 +163,27 @@ class Runner(Generic[State]):
         """Return everything as bytes, to compare with."""
         return self._keep()
 
+    # What members see: plain values of JSON, which nothing changes afterwards.
+
+    def shared(self) -> Json:
+        """Return what all members see of the state.
+
+        Raises:
+            Refused, BehaviourBug: the hook failed.
+        """
+        room = self.room
+        with _guard("shared", room.room_id), self._watch("shared"):
+            return msgspec.to_builtins(self.behaviour.shared(room), str_keys=True)
+
+    def private(self, player_ids: Iterable[int]) -> dict[int, Json]:
+        """Return what each of some members sees alone; raises as `shared`."""
+        room, hook = self.room, self.behaviour.private
+        with _guard("private", room.room_id), self._watch("private"):
+            return {
+                player_id: msgspec.to_builtins(hook(room, room.members[player_id]), str_keys=True)
+                for player_id in player_ids
+            }
+
     def take_effects(self) -> list[Effect]:
         """Return what the hooks asked for since this was last called."""
         return self._desk.take()
@@ -169,19 +197,25 @@ class Runner(Generic[State]):
         now = self._keep()
         if now == self._kept:
             return None
-        self._kept = now
+        self._before, self._kept = self._kept, now
         return now
+
+    def settle(self) -> None:
+        """Take note that what `finish` returned will be written down."""
+        self._before = None
 
     def finish_unkept(self) -> None:
         """End a turn that is not written down: a tick, a realtime message."""
         self._is_stale = True
 
     def abandon(self) -> None:
-        """Go back to how everything was at `begin`.
+        """Go back to how everything was at `begin`; after `finish`, too, unless that is settled.
 
         Raises:
             BadBehaviour: that cannot be read; nothing is as it was.
         """
+        if self._before is not None:
+            self._kept, self._before = self._before, None
         was = unkeep(self._kept)
         room = self.room
         self.take_effects()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
+from greenroom.behaviour.view import View
 from greenroom.client.connection import ABNORMAL, Connection, serve_connection
 from greenroom.client.decoding import NotDecoded, decode_any
 from greenroom.client.errors import (
@@ -26,6 +28,7 @@ from greenroom.client.errors import (
 from greenroom.client.messages import (
     HEARTBEAT,
     UDP_OPEN,
+    WANT_STATE,
     Complaint,
     Connected,
     Event,
@@ -40,7 +43,6 @@ from greenroom.client.messages import (
 )
 from greenroom.client.replies import RealtimeToken
 from greenroom.client.retries import Retries, pause
-from greenroom.client.state import SharedState
 from greenroom.client.udp import FastLane
 from greenroom.fastlane import frames
 from greenroom.fastlane.frames import Received, Target
@@ -111,7 +113,9 @@ class Channel:
         self._changed = trio.Event()
         self._ack = trio.Event()
         self._put_in, self._incoming = trio.open_memory_channel[Message](INCOMING_MAX)
-        self._shared = SharedState()
+        self._view = View()
+        self._is_asking = False
+        """Whether the state as a whole is on its way."""
         self._state_changed = trio.Event()
         self._lane: FastLane | None = None
         self._wants_lane = False
@@ -146,7 +150,12 @@ class Channel:
 
         It is changed in place as changes come: copy what you want to keep.
         """
-        return self._shared.value
+        return self._view.shared
+
+    @property
+    def private_state(self) -> Any:
+        """What this player alone may see, his hand of cards say; None if nothing. See `state`."""
+        return self._view.private
 
     async def states(self) -> AsyncGenerator[Any]:
         """Give the state now, and after every change the newest; older ones are skipped.
@@ -158,12 +167,12 @@ class Channel:
         """
         seen = 0
         while True:
-            while self._shared.version == seen:
+            while self._view.changes == seen:
                 if self._error is not None:
                     raise self._error
                 await self._state_changed.wait()
-            seen = self._shared.version
-            yield self._shared.value
+            seen = self._view.changes
+            yield self._view.shared
 
     # What goes.
 
@@ -362,7 +371,7 @@ class Channel:
     async def _live(self, connection: Connection) -> ChannelClosed:
         """Use a connection until it is over; return why it is."""
         self.statistics.connections += 1
-        self._connection = connection
+        self._connection, self._is_asking = connection, False
         self._notify()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._beat, connection)
@@ -382,13 +391,12 @@ class Channel:
             except ChannelClosed as error:
                 return error
             match message:
-                case Receive():
-                    self._sequence += not message.is_fast
+                case Event() if self._take_state(message):
+                    if self._view.is_lost:
+                        await self._ask_state(connection)
+                case Receive() | Event():
+                    self._sequence += not (isinstance(message, Receive) and message.is_fast)
                     await self._give(message)
-                case Event():
-                    self._sequence += 1
-                    if not self._take_state(message):
-                        await self._give(message)
                 case Sent():
                     await self._give(message)
                 case Complaint():
@@ -411,10 +419,18 @@ class Channel:
             await self._put_in.send(message)
             self._is_stalled = False
 
+    async def _ask_state(self, connection: Connection) -> None:
+        """Ask for the state as a whole, once until it comes."""
+        if not self._is_asking:
+            self._is_asking = True
+            with contextlib.suppress(ChannelLost):
+                await connection.put(WANT_STATE)
+
     def _take_state(self, event: Event) -> bool:
-        before = self._shared.version
-        is_state = self._shared.take(event)
-        if self._shared.version != before:
+        before = self._view.changes
+        is_state = self._view.take(event.event, event.data)
+        self._is_asking = self._is_asking and self._view.is_lost
+        if self._view.changes != before:
             self._state_changed.set()
             self._state_changed = trio.Event()
         return is_state

@@ -146,6 +146,7 @@ def _read(frame: _Frame) -> Message | Connected | HeartbeatAck | UdpKeys | None:
 
 HEARTBEAT: Final = '{"type":"heartbeat"}'
 UDP_OPEN: Final = '{"type":"udp_open"}'
+WANT_STATE: Final = '{"type":"state"}'
 
 
 def encode_data(data: Any) -> bytes:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from greenroom.behaviour.kept import keep, state_of, unkeep
 from greenroom.behaviour.runner import Runner
+from greenroom.behaviour.view import View
 
 
 class CheckFailed(AssertionError):
@@ -43,3 +47,22 @@ def check_unchanged(before: bytes, runner: Runner[Any], what: str) -> None:
     now = runner.remember()
     if now != before:
         raise CheckFailed(f"{what} has changed the room:\n  {before!r}\n  {now!r}")
+
+
+def check_views(runner: Runner[Any], views: Mapping[int, View]) -> None:
+    """Check that members hold what they may see, and that showing it to them changes nothing.
+
+    Raises:
+        CheckFailed: it is otherwise.
+    """
+    before = runner.remember()
+    shared, private = _plain(runner.shared()), runner.private(views)
+    for player_id, view in views.items():
+        held, seen = (view.shared, view.private), (shared, _plain(private[player_id]))
+        if held != seen:
+            raise CheckFailed(f"player {player_id} holds\n  {held}\nand should see\n  {seen}")
+    check_unchanged(before, runner, "shared() or private()")
+
+
+def _plain(value: object) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value))

@@ -21,7 +21,9 @@ from greenroom.actors.room.direction import (
     NoteConnection,
     NoteDelivered,
     ReloadBehaviour,
+    ShowState,
     TakeResult,
+    Tick,
 )
 from greenroom.actors.room.director import Director
 from greenroom.actors.room.events import ActionProcessed, NewMember, RoomEvent
@@ -46,7 +48,8 @@ from greenroom.actors.room.state import Room as RoomState
 from greenroom.actors.room.state import RoomLimits
 from greenroom.behaviour import JobFailed, Refused, Room, RoomBehaviour
 from greenroom.behaviour.runner import Runner
-from greenroom.testing.checks import check_snapshot, check_unchanged
+from greenroom.behaviour.view import View
+from greenroom.testing.checks import check_snapshot, check_unchanged, check_views
 from greenroom.testing.clock import HandClock, HandTimers
 from greenroom.testing.wires import BEHAVIOUR, HarnessConnections, HarnessStudio, Heard
 
@@ -105,6 +108,8 @@ class RoomHarness(Generic[State]):
         }
         self._actor = self._new_actor(None)
         self._players = 0
+        self._is_shown = True
+        """Whether members see what has changed; what messages change, the next tick shows."""
         self._calls = 0
         self._open()
 
@@ -165,7 +170,7 @@ class RoomHarness(Generic[State]):
             else:
                 self._create(NewMember(player_id, name, encoded, self._clock.now()))
         except Refused:
-            self._connections.members.discard(player_id)
+            self._connections.cut(player_id)
             raise
         self._players = player_id
         return player_id
@@ -184,7 +189,7 @@ class RoomHarness(Generic[State]):
 
     def drop(self, player_id: int) -> None:
         """Cut a player's connection."""
-        self._connections.members.discard(player_id)
+        self._connections.cut(player_id)
         self._ask(NoteConnection(player_id, False))
 
     def reconnect(self, player_id: int) -> None:
@@ -194,7 +199,7 @@ class RoomHarness(Generic[State]):
 
     def go_offline(self, player_id: int) -> None:
         """Let a player fall silent; his seat is kept for `seat_grace_seconds`."""
-        self._connections.members.discard(player_id)
+        self._connections.cut(player_id)
         self._ask(NoteSilence(player_id))
 
     def come_back(self, player_id: int) -> None:
@@ -285,6 +290,18 @@ class RoomHarness(Generic[State]):
         """Return the stored updates of a player, all that are kept, as polling shows them."""
         page = self._ask(PollUpdates(player_id, read_targets("all", None), None))
         return [Heard(u.update_type, msgspec.json.decode(u.data)) for u in page.updates]
+
+    def ask_state(self, player_id: int) -> None:
+        """Let a player's client ask for the state as a whole, as one does that lost its place."""
+        self._ask(ShowState(player_id))
+
+    def view(self, player_id: int) -> View:
+        """Return what a connected player's client holds of the state: `.shared`, `.private`.
+
+        It is made of what the client was really told, by the deltas. A client that has been told
+        nothing yet, or is not connected, holds None.
+        """
+        return self._connections.views.get(player_id) or View()
 
     # Time, jobs, restarts.
 
@@ -392,6 +409,10 @@ class RoomHarness(Generic[State]):
     def _turn(self, command: Command[RoomRole, Any]) -> Any:
         actor = self._actor
         result = actor.handlers[type(command)](actor, command)
+        if isinstance(command, SendMessage) and self._runner.behaviour.tick_hz is not None:
+            self._is_shown = False
+        elif isinstance(command, Tick) or isinstance(result, Changed):
+            self._is_shown = True
         if not isinstance(result, Changed):
             return result
         for event in result.events:
@@ -408,6 +429,8 @@ class RoomHarness(Generic[State]):
         if director is not None:
             director.begin(self._clock.time(), self._connections.members)
             check_snapshot(director.runner)
+            if self._is_shown:
+                check_views(director.runner, self._connections.views)
         self._raise_errors()
 
     def _run_due(self, until: float) -> None:

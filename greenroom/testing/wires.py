@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
-from greenroom.actors.room.ports import Accepted, Message, Receive
+from greenroom.actors.room.ports import Accepted, Happened, Message, Receive
 from greenroom.behaviour import RoomBehaviour
 from greenroom.behaviour.effects import Run, UpdatePlayer
 from greenroom.behaviour.runner import Watch, unwatched
+from greenroom.behaviour.view import View
 
 BEHAVIOUR = "harness:Behaviour"
 
@@ -36,6 +37,12 @@ class HarnessConnections:
         self.members: set[int] = set()
         self.heard: dict[int, list[Heard]] = {}
         self.answers: list[Accepted] = []
+        self.views: dict[int, View] = {}
+
+    def cut(self, player_id: int) -> None:
+        """Let a member's connection be gone, and what he held with it."""
+        self.members.discard(player_id)
+        self.views.pop(player_id, None)
 
     def connected(self, room_id: str) -> Container[int]:  # noqa: ARG002
         """Return who is connected."""
@@ -66,13 +73,27 @@ class HarnessConnections:
         """Tell some members, or all, something that may be lost; here it never is."""
         self.push(room_id, sorted(self.members) if player_ids is None else player_ids, message)
 
+    def push_state(
+        self,
+        room_id: str,  # noqa: ARG002
+        player_ids: Iterable[int],
+        message: Happened,
+    ) -> None:
+        """Bring some members' views up to date."""
+        data = msgspec.json.encode(message.data)
+        for player_id in player_ids:
+            if player_id in self.members:
+                view = self.views.setdefault(player_id, View())
+                view.take(message.event, msgspec.json.decode(data))
+                assert not view.is_lost, (player_id, message)
+
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:  # noqa: ARG002
         """Take a sender's answer."""
         self.answers.append(answer)
 
     def part(self, room_id: str, player_id: int) -> None:  # noqa: ARG002
         """Cut somebody off who has left."""
-        self.members.discard(player_id)
+        self.cut(player_id)
 
     def end(self, room_id: str) -> None:  # noqa: ARG002
         """Cut everybody off."""

@@ -20,6 +20,7 @@ from greenroom.actors.flows import realtime
 from greenroom.actors.flows.realtime import Admission
 from greenroom.actors.kernel.errors import ActorUnavailable, Refused
 from greenroom.actors.room.channel import SendMessage
+from greenroom.actors.room.direction import ShowState
 from greenroom.actors.room.director import RefusedByBehaviour
 from greenroom.actors.room.ports import Happened
 from greenroom.actors.room.refusals import TokenInvalidated, TokenUnknown
@@ -43,6 +44,7 @@ from greenroom.transport.messages import (
     NO_SUCH_SUITE,
     NO_UDP_PORT,
     UDP_STATUS,
+    WANT_STATE,
     ClientKind,
     Malformed,
     Send,
@@ -466,6 +468,8 @@ class Connection:
             elif wanted is UDP_STATUS:
                 lane = self.lane
                 self.put(encode_udp_stats(None if lane is None else lane.describe()))
+            elif wanted is WANT_STATE:
+                member.room.post(ShowState(member.player_id))
         except RefusedByBehaviour as refused:
             self.put(encode_error(str(refused)))
         except (Malformed, Refused, ActorUnavailable):

@@ -14,11 +14,11 @@ from typing import Final, Protocol
 
 import msgspec
 
-from greenroom.actors.room.ports import Accepted, Message, Receive
+from greenroom.actors.room.ports import Accepted, Happened, Message, Receive
 from greenroom.fastlane.frames import Received
 from greenroom.fastlane.frames import encode as encode_received
 from greenroom.fastlane.link import SEQUENCES, fits
-from greenroom.transport.messages import ClientKind, encode, encode_sent
+from greenroom.transport.messages import ClientKind, encode, encode_sent, encode_state
 from greenroom.transport.rates import Allowance
 from greenroom.transport.session import NORMAL
 
@@ -266,6 +266,26 @@ class Hub:
             else:
                 engine = engine or encode(message, ClientKind.ENGINE, unreliable=True)
                 link.offer(engine)
+
+    def push_state(self, room_id: str, player_ids: Iterable[int], message: Happened) -> None:
+        """Tell some members of the room's state; it is neither counted nor kept."""
+        roster = self._rosters.get(room_id)
+        if roster is None:
+            return
+        places = roster.places
+        plain = engine = b""
+        for player_id in player_ids:
+            place = places.get(player_id)
+            link = None if place is None else place.link
+            if link is None:
+                continue
+            self.sent += 1
+            if link.kind is ClientKind.JSON:
+                plain = plain or encode_state(message, ClientKind.JSON)
+                link.put(plain)
+            else:
+                engine = engine or encode_state(message, ClientKind.ENGINE)
+                link.put(engine)
 
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
         """Tell a sender what became of his message."""

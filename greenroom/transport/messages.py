@@ -48,6 +48,13 @@ class UdpStatus:
 UDP_STATUS: Final = UdpStatus()
 
 
+class WantState:
+    """The client wants to see the state of the room as a whole."""
+
+
+WANT_STATE: Final = WantState()
+
+
 class UdpOpen(msgspec.Struct, frozen=True):
     """The client wants a fast lane, in one of these suites; what it sent, None for any."""
 
@@ -62,7 +69,7 @@ class Send(msgspec.Struct, frozen=True, gc=False):
     targets: Group
 
 
-Wanted = Send | Heartbeat | UdpOpen | UdpStatus
+Wanted = Send | Heartbeat | UdpOpen | UdpStatus | WantState
 
 
 class Malformed(Exception):
@@ -121,6 +128,8 @@ def _read_request(kind: object, suites: object) -> Wanted | None:
             return UdpOpen(suites)
         case "udp_stats":
             return UDP_STATUS
+        case "state":
+            return WANT_STATE
         case _:
             return None
 
@@ -193,6 +202,14 @@ def encode(message: Message, kind: ClientKind, *, unreliable: bool = False) -> b
         data_json = _compact(message.data)
         return _frame(_ReceiveEngine(message.command, data_json, sender, unreliable))
     return _frame(_Receive(message.command, msgspec.Raw(message.data), sender, unreliable))
+
+
+def encode_state(message: Happened, kind: ClientKind) -> bytes:
+    """Return the frame that every client of a kind is sent for a part of the room's state."""
+    if kind is ClientKind.ENGINE:
+        data_json = _encode(message.data).decode()
+        return _frame({"type": "event", "event": message.event, "data_json": data_json})
+    return encode(message, kind)
 
 
 def encode_sent(answer: Accepted) -> bytes:

@@ -298,17 +298,21 @@ async def test_the_state_is_whole_first_and_then_follows_its_changes() -> None:
         nothing = guest.state
         assert nothing is None
         hub, room_id = meeting.stage.hub, meeting.stage.room_id
-        hub.push_all(room_id, Happened("delta", {"s": {"too": "soon"}}))
-        hub.push_all(room_id, Happened("state", first))
+
+        def show(event: str, **data: Any) -> None:
+            hub.push_state(room_id, [meeting.stage.player_id(1)], Happened(event, data))
+
+        show("delta", **{"from": 1, "to": 2, "shared": {"s": {"too": "soon"}}})
+        show("state", version=2, shared=first, private=[1])
         states = guest.states()
         assert await anext(states) == first
+        assert guest.private_state == [1]
         delta = diff(first, second)
-        assert delta is not None
-        hub.push_all(room_id, Happened("delta", delta))
+        show("delta", **{"from": 2, "to": 3, "shared": delta, "private": {"a": [2]}})
         assert await anext(states) == guest.state == second
-        hub.push_all(room_id, Happened("delta", {"c": {"nothing": {"s": {"a": 1}}}}))
-        hub.push_all(room_id, Happened("delta", {"s": {"turn": 9}}))
-        hub.push_all(room_id, Happened("state", first))
+        assert guest.private_state == [1, 2]
+        show("delta", **{"from": 9, "to": 10, "shared": {"s": {"turn": 9}}})
+        show("state", version=10, shared=first, private=None)
         assert await anext(states) == first
         await states.aclose()
 

@@ -146,11 +146,15 @@ class Stage:
 
 @asynccontextmanager
 async def open_stage(
-    members: int = 2, *, limits: AddressLimits | None = None, **options: Any
+    members: int = 2,
+    behaviour: str | None = None,
+    *,
+    limits: AddressLimits | None = None,
+    **options: Any,
 ) -> AsyncGenerator[Stage]:
-    """A realtime room with some members, and its ports."""
+    """A realtime room with some members, and perhaps a behaviour, and its ports."""
     hub, udp = Hub(), UdpPort("127.0.0.1", 0)
-    async with open_arena(hub) as arena:
+    async with open_arena(hub, behaviour) as arena:
         bounds = RealtimeOptions(host="127.0.0.1", **options)
         port = RealtimePort(bounds, arena.world, hub, udp, limits)
         async with trio.open_nursery() as nursery:

@@ -74,6 +74,9 @@ class HeardConnections:
         targets = "all" if player_ids is None else tuple(player_ids)
         self.heard.append((targets, message, stream))
 
+    def push_state(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
+        self.heard.append((tuple(player_ids), message))
+
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
         self.heard.append((player_id, answer))
 

@@ -477,10 +477,14 @@ async def add_game(world: World, name: str = "Arena") -> tuple[GameIdentity, Gam
 
 
 @asynccontextmanager
-async def open_arena(connections: Connections | None = None) -> AsyncGenerator[Arena]:
-    """Run a world with one game in it."""
+async def open_arena(
+    connections: Connections | None = None, behaviour: str | None = None
+) -> AsyncGenerator[Arena]:
+    """Run a world with one game in it, all rooms of which have a behaviour, if any is named."""
     memory = Memory()
-    async with open_world(memory, connections=connections) as world:
+    studio = StudioService(Registry([behaviour] if behaviour else []))
+    async with open_world(memory, connections=connections, studio=studio) as world:
+        studio.world = world
         game, keys = await add_game(world)
         yield Arena(world, memory, game, keys)
 

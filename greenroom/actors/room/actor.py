@@ -29,7 +29,7 @@ from greenroom.actors.room.channel import (
     SendMessage,
     TokenHolder,
 )
-from greenroom.actors.room.direction import NoteConnection, ReloadBehaviour
+from greenroom.actors.room.direction import NoteConnection, ReloadBehaviour, ShowState
 from greenroom.actors.room.events import (
     ActionProcessed,
     ActionsSent,
@@ -400,6 +400,10 @@ class RoomActor(Actor[RoomRole]):
     @handles(ReloadBehaviour)
     def reload_behaviour(self, command: ReloadBehaviour) -> bool | Changed[bool | None] | None:
         """Have none."""
+
+    @handles(ShowState)
+    def show_state(self, command: ShowState) -> None:
+        """Show nothing: a room without a behaviour has nothing to show."""
 
     # Presence.
 

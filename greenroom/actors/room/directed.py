@@ -8,7 +8,7 @@ realtime messages are not; what they order is, in a turn of its own right behind
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -26,6 +26,7 @@ from greenroom.actors.room.direction import (
     NoteConnection,
     NoteDelivered,
     ReloadBehaviour,
+    ShowState,
     TakeResult,
     Tick,
 )
@@ -52,9 +53,11 @@ from greenroom.actors.room.refusals import PlayerNotInAnyRoom
 from greenroom.actors.room.relay import find_receivers
 from greenroom.actors.room.state import Room, RoomLimits
 from greenroom.actors.room.studio import Studio
+from greenroom.actors.room.sync import StateSync, is_wanted
 from greenroom.behaviour.effects import Push, UpdatePlayer
 from greenroom.behaviour.errors import BehaviourBug
 from greenroom.behaviour.handlers import Kind
+from greenroom.behaviour.runner import Runner
 
 Reply = TypeVar("Reply")
 
@@ -62,6 +65,7 @@ _TICK: Final = "tick"
 _TIMERS: Final = "behaviour timers"
 _ORDERS: Final = "orders"
 _KEEP: Final = "keep studio"
+_SHOW: Final = "show state"
 REMEMBER_SECONDS: Final = 1.0
 """How far a tick that fails may throw a room back."""
 
@@ -87,6 +91,7 @@ class DirectedRoomActor(RoomActor):
         super().__init__(room, index, clock, limits, connections)
         self._studio = studio
         self.director: Director | None = None
+        self._sync: StateSync | None = None
         self._pace: Pace | None = None
         self._is_ticking = False
         self._remembered_at = 0.0
@@ -121,16 +126,35 @@ class DirectedRoomActor(RoomActor):
     def _direct(self, director: Director) -> None:
         """Let a behaviour take over."""
         self.director = director
+        self._sync = self._new_sync(director.runner)
         hz = director.runner.behaviour.tick_hz
         if hz is None or self._pace is None or self._pace.dt != 1.0 / hz:
             self._pace = None if hz is None else Pace(hz)
         self._wake_ticks()
         self._set_timers()
 
+    def _new_sync(self, runner: Runner[Any]) -> StateSync | None:
+        """Return what shows members the state, if there is anything to see."""
+        sync = self._sync
+        if not is_wanted(runner.behaviour):
+            return None
+        self.timers.start(_SHOW, 0.0, ShowState(None))
+        if sync is None:
+            return StateSync(runner, self._connections, self._studio.report)
+        sync.follow(runner)
+        return sync
+
     def on_refused(self) -> None:
         """Undo what hooks did in a turn that cannot be written down now."""
         if self.director is not None:
-            self.director.abandon()
+            self.director.take_back()
+        if self._sync is not None:
+            self._sync.take_back()
+
+    def on_stop(self) -> None:
+        """Fall silent: what changes were to be told may be void."""
+        if self._sync is not None:
+            self._sync.close()
 
     def apply(self, event: Event) -> None:
         """Change the state by a journal entry, as a restart would."""
@@ -139,10 +163,11 @@ class DirectedRoomActor(RoomActor):
         director = self.director
         if director is not None:
             director.forget_roster()
+            director.settle()
             if before is None:
                 director.room = self._room
             if not self._room.is_active:
-                self.director = self._pace = None
+                self.director = self._pace = self._sync = None
         self._wake_ticks()
         self._set_orders(self._room)
 
@@ -186,13 +211,13 @@ class DirectedRoomActor(RoomActor):
         change = director.finish(self._clock.now())
         kept = happened if change is None else (*happened, change)
         changed = super()._changed(reply, kept)
+        shown = None if self._sync is None else self._sync.hold()
         told, after = changed.once_durable, self._afterwards(director, change)
-        if told is None or after is None:
-            changed.once_durable = told or after
-        elif any(isinstance(event, RoomEnded) for event in happened):
-            changed.once_durable = _both(after, told)  # the last word, while somebody hears it
+        if any(isinstance(event, RoomEnded) for event in happened):
+            steps = (shown, after, told)  # the last word, while somebody hears it
         else:
-            changed.once_durable = _both(told, after)
+            steps = (told, shown, after)
+        changed.once_durable = _in_order(steps)
         return changed
 
     def _afterwards(
@@ -238,11 +263,18 @@ class DirectedRoomActor(RoomActor):
         else:
             self._connections.push(room.room_id, push.player_ids, message)
 
-    def _finish_softly(self, director: Director) -> None:
-        """End a turn that is not written down."""
+    def _finish_softly(self, director: Director, *, is_shown: bool) -> None:
+        """End a turn that is not written down.
+
+        Args:
+            director: whose turn it was.
+            is_shown: whether members see at once what has changed; else the next tick shows it.
+        """
         if director.finish_softly():
             self.timers.start(_KEEP, 0.0, KeepStudio())
         self._index.note_changed((self._room.room_id,))
+        if is_shown and self._sync is not None:
+            self._sync.publish()
         after = self._afterwards(director)
         if after is not None:
             after()
@@ -359,7 +391,7 @@ class DirectedRoomActor(RoomActor):
             sender_id=command.player_id,
             target_ids=tuple(find_receivers(room, command)),
         )
-        self._finish_softly(director)
+        self._finish_softly(director, is_shown=self._pace is None)
         data = judging.passed(verdict, command.data)
         if data is None:
             accepted = Accepted(command.name, 0)
@@ -399,7 +431,7 @@ class DirectedRoomActor(RoomActor):
             return
         self._begin(director, remember=False)
         director.note("on_tick", pace.dt)
-        self._finish_softly(director)
+        self._finish_softly(director, is_shown=True)
         self._wake_ticks()
 
     def _wake_ticks(self) -> None:
@@ -438,9 +470,21 @@ class DirectedRoomActor(RoomActor):
         if director is None or command.player_id not in self._room.members:
             return Changed(None)
         director.forget_roster()
+        if self._sync is not None:
+            self._sync.forget(command.player_id)
         self._begin(director)
         director.note_connection(command.player_id, is_connected=command.is_connected)
         return self._finish(director, None, ())
+
+    @handles(ShowState)
+    def show_state(self, command: ShowState) -> None:
+        """Show members what they may see, whatever they have seen."""
+        director, sync = self.director, self._sync
+        if director is not None and sync is not None:
+            if command.player_id is not None:
+                sync.forget(command.player_id)
+            self._begin(director, remember=False)
+            sync.publish()
 
     # Effects.
 
@@ -477,9 +521,14 @@ class DirectedRoomActor(RoomActor):
         return super()._changed(None, (OrderDone(command.number, self._clock.now()),))
 
 
-def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:
+def _in_order(steps: Iterable[Callable[[], None] | None]) -> Callable[[], None] | None:
+    """Return what does all of this; None for nothing."""
+    wanted = [step for step in steps if step is not None]
+    if len(wanted) < 2:
+        return wanted[0] if wanted else None
+
     def act() -> None:
-        first()
-        second()
+        for step in wanted:
+            step()
 
     return act

@@ -45,6 +45,12 @@ class NoteConnection(Command[RoomRole, None], frozen=True):
     is_connected: bool
 
 
+class ShowState(Command[RoomRole, None], frozen=True):
+    """Tell a connected member everything that he may see of the state; None: everybody."""
+
+    player_id: int | None
+
+
 class TakeResult(Command[RoomRole, None], frozen=True):
     """Call `on_done` with what came of a job."""
 

@@ -97,6 +97,8 @@ class Director:
         self._has_failed = False
         self._host_is_chosen = False
         self._held: list[RoomOrder] = []
+        self._unsettled: list[RoomOrder] = []
+        """What was held, until the turn that gave it out is settled."""
         self._dropped: set[int] = set()
         self._remembers = True
 
@@ -275,8 +277,19 @@ class Director:
         except BehaviourBug as bug:
             self.failed(bug, None)
             raise BehaviourFailed from bug
-        self._held = []
+        self._unsettled, self._held = self._held, []
         return BehaviourChanged(kept, orders, now) if kept is not None or orders else None
+
+    def settle(self) -> None:
+        """Take note that what `finish` returned will be written down."""
+        self._unsettled = []
+        self.runner.settle()
+
+    def take_back(self) -> None:
+        """Undo a turn that has ended: it cannot be written down."""
+        self._held = self._unsettled + self._held
+        self._unsettled = []
+        self.abandon()
 
     def finish_softly(self) -> bool:
         """End a turn that need not be written down; return whether it has to be all the same.

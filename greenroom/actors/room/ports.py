@@ -75,6 +75,10 @@ class Connections(Protocol):
         """
         ...
 
+    def push_state(self, room_id: str, player_ids: Iterable[int], message: Happened) -> None:
+        """Tell some members of the room's state: it is not kept for those who come back."""
+        ...
+
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
         """Tell a sender what became of his message."""
         ...

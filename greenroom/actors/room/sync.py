@@ -1,0 +1,267 @@
+"""What members see of a behaviour's state, kept up to date: whole once, then what has changed.
+
+    state  {"version": 7, "shared": …, "private": …}
+    delta  {"from": 7, "to": 8, "shared": {…}, "private": {…}}    deltas, of what has changed
+
+`Views` compares and counts; `StateSync` sends. What a turn changes that is written down is told
+once it is durable, what a tick changes at once, and never one before the other.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from greenroom.actors.room.ports import Connections, Happened
+from greenroom.behaviour import BehaviourBug, Refused, RoomBehaviour
+from greenroom.behaviour.delta import Json, diff
+from greenroom.behaviour.errors import TooMuch
+from greenroom.behaviour.runner import Runner
+from greenroom.behaviour.view import DELTA, WHOLE
+
+VIEW_BYTES_MAX: Final = 64 * 1024
+"""So large may either part of a view be, and either part of a delta, as JSON."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """Something to tell some members."""
+
+    player_ids: tuple[int, ...]
+    message: Happened
+
+
+class _Seen(msgspec.Struct):
+    """What a member has been told last."""
+
+    version: int
+    private: Json
+
+
+class Views:
+    """What each member has been told; all that have been told have the same shared part."""
+
+    __slots__ = ("_seen", "_shared", "_version")
+
+    def __init__(self) -> None:
+        """Begin with nobody told of anything."""
+        self._version = 0
+        self._shared: Json = None
+        self._seen: dict[int, _Seen] = {}
+
+    def forget(self, player_id: int) -> None:
+        """Have a member told everything next time."""
+        self._seen.pop(player_id, None)
+
+    def forget_all(self) -> None:
+        """Have everybody told everything next time."""
+        self._seen.clear()
+
+    def advance(self, shared: Json, privates: Mapping[int, Json]) -> list[Step]:
+        """Return what to tell so that all see what is to be seen now.
+
+        Args:
+            shared: what all see; it may not change afterwards.
+            privates: what each sees alone, by member; likewise. Members who are not in it are
+                forgotten.
+
+        Raises:
+            TooMuch: it is too large; `forget_all` must follow.
+        """
+        seen = self._seen
+        for player_id in [i for i in seen if i not in privates]:
+            del seen[player_id]
+        steps, is_new = self._changes(shared, privates) if seen else ([], True)
+        self._version += is_new
+        self._shared = shared
+        if len(seen) < len(privates):
+            steps += self._wholes(shared, {i: p for i, p in privates.items() if i not in seen})
+        return steps
+
+    def _changes(self, shared: Json, privates: Mapping[int, Json]) -> tuple[list[Step], bool]:
+        """Return what has changed for those who have been told, and whether anything has."""
+        delta = diff(self._shared, shared)
+        change = {} if delta is None else {"shared": _said(delta)}
+        version = self._version + 1
+        steps: list[Step] = []
+        others: dict[int, list[int]] = {}
+        for player_id, seen in self._seen.items():
+            private = privates[player_id]
+            own = None if private is seen.private else diff(seen.private, private)
+            if own is not None:
+                data = {"from": seen.version, "to": version, **change, "private": _said(own)}
+                steps.append(Step((player_id,), Happened(DELTA, data)))
+                seen.private = private
+            elif change:
+                others.setdefault(seen.version, []).append(player_id)
+            else:
+                continue
+            seen.version = version
+        for before, player_ids in others.items():
+            data = {"from": before, "to": version, **change}
+            steps.append(Step(tuple(player_ids), Happened(DELTA, data)))
+        return steps, bool(steps)
+
+    def _wholes(self, shared: Json, privates: Mapping[int, Json]) -> list[Step]:
+        """Return everything, for those who have been told nothing."""
+        change = {"version": self._version, "shared": _said(shared)}
+        steps: list[Step] = []
+        same: list[int] = []
+        for player_id, private in privates.items():
+            self._seen[player_id] = _Seen(self._version, private)
+            if private is None:
+                same.append(player_id)
+            else:
+                data = {**change, "private": _said(private)}
+                steps.append(Step((player_id,), Happened(WHOLE, data)))
+        if same:
+            steps.append(Step(tuple(same), Happened(WHOLE, {**change, "private": None})))
+        return steps
+
+
+def _said(value: Json) -> msgspec.Raw:
+    """Return a value as JSON, encoded once for all who get it.
+
+    Raises:
+        TooMuch: it is too large.
+    """
+    encoded = _encode(value)
+    if len(encoded) > VIEW_BYTES_MAX:
+        raise TooMuch(
+            f"what members see may have {VIEW_BYTES_MAX} bytes, this has {len(encoded)}: "
+            "have shared() and private() return less"
+        )
+    return msgspec.Raw(encoded)
+
+
+def is_wanted(behaviour: RoomBehaviour[Any]) -> bool:
+    """Return whether a behaviour shows anything of its state."""
+    return _shows(behaviour, "shared") or _shows(behaviour, "private")
+
+
+def _shows(behaviour: RoomBehaviour[Any], hook: str) -> bool:
+    return getattr(type(behaviour), hook) is not getattr(RoomBehaviour, hook)
+
+
+class _Held(msgspec.Struct):
+    """What a turn tells once it is durable."""
+
+    steps: list[Step]
+    is_durable: bool = False
+
+
+class StateSync:
+    """Tells a room's connected members of its state.
+
+    While a change is on its way to the database, what later ticks change waits for it: so nobody
+    sees what may yet be lost, and there is never more held than there are turns in flight.
+    """
+
+    def __init__(
+        self,
+        runner: Runner[Any],
+        connections: Connections,
+        report: Callable[[str, Exception, object], None],
+    ) -> None:
+        """Begin with nobody told.
+
+        Args:
+            runner: of a behaviour that shows something.
+            connections: of the members.
+            report: is told of mistakes in the behaviour, once until it works again.
+        """
+        self._connections = connections
+        self._report = report
+        self._views = Views()
+        self._held: deque[_Held] = deque()
+        self._latest: _Held | None = None
+        self._is_behind = False
+        self._is_failing = False
+        self._is_over = False
+        self.follow(runner)
+
+    def follow(self, runner: Runner[Any]) -> None:
+        """Show what another runner has from now on, everything first."""
+        self._runner = runner
+        self._shows_shared = _shows(runner.behaviour, "shared")
+        self._shows_private = _shows(runner.behaviour, "private")
+        self._views.forget_all()
+
+    def forget(self, player_id: int) -> None:
+        """Have a member told everything next time: he is new, or has lost his place."""
+        self._views.forget(player_id)
+
+    def publish(self) -> None:
+        """Tell members how it stands now, behind everything that is held."""
+        if self._held:
+            self._is_behind = True
+        else:
+            self._send(self._steps())
+
+    def hold(self) -> Callable[[], None] | None:
+        """Return what tells members how it stands now, once that is durable; None for nothing."""
+        steps = self._steps()
+        if not steps:
+            self._latest = None
+            return None
+        held = self._latest = _Held(steps)
+        self._held.append(held)
+
+        def tell() -> None:
+            held.is_durable = True
+            self._flush()
+
+        return tell
+
+    def take_back(self) -> None:
+        """Undo the last `hold`: what it was to tell will never be durable."""
+        if self._latest is not None:
+            self._held.remove(self._latest)
+            self._latest = None
+        self._views.forget_all()
+
+    def close(self) -> None:
+        """Tell nobody anything any more: the room is being brought up anew."""
+        self._is_over = True
+
+    def _flush(self) -> None:
+        while self._held and self._held[0].is_durable:
+            self._send(self._held.popleft().steps)
+        if self._is_behind and not self._held:
+            self._is_behind = False
+            self.publish()
+
+    def _send(self, steps: list[Step]) -> None:
+        if not self._is_over:
+            room_id = self._runner.room.room_id
+            for step in steps:
+                self._connections.push_state(room_id, step.player_ids, step.message)
+
+    def _steps(self) -> list[Step]:
+        """Return what to tell now; nothing, and everything next time, if the behaviour fails."""
+        room = self._runner.room
+        connected = self._connections.connected(room.room_id)
+        player_ids = [player_id for player_id in room.members if player_id in connected]
+        if not player_ids:
+            self._views.forget_all()
+            return []
+        try:
+            shared = self._runner.shared() if self._shows_shared else None
+            privates: dict[int, Json] = (
+                self._runner.private(player_ids)
+                if self._shows_private
+                else dict.fromkeys(player_ids)
+            )
+            steps = self._views.advance(shared, privates)
+        except (BehaviourBug, Refused) as bug:
+            self._views.forget_all()
+            if not self._is_failing:
+                self._report(room.room_id, bug, None)
+            self._is_failing = True
+            return []
+        self._is_failing = False
+        return steps

@@ -1,0 +1,32 @@
+"""A behaviour for rooms in tests: it counts, and shows each member whether he has counted."""
+
+from __future__ import annotations
+
+import msgspec
+
+from greenroom.behaviour import Member, Room, RoomBehaviour, action, message
+
+COUNTING = "behaviour_kit:Counting"
+
+
+class Count(msgspec.Struct):
+    total: int = 0
+    by: dict[int, int] = {}
+
+
+class Counting(RoomBehaviour[Count]):
+    @action("count")
+    def count(self, room: Room[Count], by: Member) -> int:
+        self.count_softly(room, by)
+        return room.state.total
+
+    @message("count")
+    def count_softly(self, room: Room[Count], by: Member) -> None:
+        room.state.total += 1
+        room.state.by[by.player_id] = room.state.by.get(by.player_id, 0) + 1
+
+    def shared(self, room: Room[Count]) -> object:
+        return {"total": room.state.total}
+
+    def private(self, room: Room[Count], member: Member) -> object:
+        return room.state.by.get(member.player_id)

@@ -1,0 +1,115 @@
+"""The state of a room with a behaviour, over real sockets, and what a closed database undoes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from behaviour_kit import COUNTING
+from http_kit import until
+from realtime_kit import Stage, open_stage
+
+from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.room.messages import Group, SendActions
+
+
+async def count(stage: Stage, number: int = 0) -> None:
+    await stage.room.ask(
+        SendActions(
+            player_id=stage.player_id(number),
+            targets=Group("host"),
+            action_type="count",
+            request_data=b"{}",
+            seed=bytes(16),
+        )
+    )
+
+
+def event(name: str, **data: Any) -> dict[str, Any]:
+    return {"type": "event", "event": name, "data": data}
+
+
+async def test_the_whole_comes_first_and_then_what_has_changed():
+    async with open_stage(behaviour=COUNTING) as stage:
+        await count(stage)
+        async with stage.connected(0) as host, stage.connected(1) as guest:
+            whole = {"version": 1, "shared": {"total": 1}}
+            assert await host.take() == event("state", **whole, private=1)
+            assert await guest.take() == event("state", **whole, private=None)
+            await host.say("count")
+            change = {"from": 1, "to": 2, "shared": {"s": {"total": 2}}}
+            assert await host.take() == event("delta", **change, private={"v": 2})
+            assert await guest.take() == event("delta", **change)
+            await guest.nothing_more()
+
+
+async def test_a_client_that_has_lost_its_place_may_ask_for_the_whole():
+    async with open_stage(behaviour=COUNTING) as stage, stage.connected(0) as host:
+        whole = event("state", version=1, shared={"total": 0}, private=None)
+        assert await host.take() == whole
+        await host.send({"type": "state"})
+        assert (await host.take())["event"] == "state"
+        await host.nothing_more()
+
+
+async def test_a_room_without_a_behaviour_has_nothing_to_show():
+    async with open_stage() as stage, stage.connected(0) as host:
+        await host.send({"type": "state"})
+        await host.nothing_more()
+
+
+async def test_engines_get_the_state_as_a_string():
+    async with open_stage(behaviour=COUNTING) as stage:
+        async with stage.connected(0, "?client=engine") as host:
+            assert await host.take() == {
+                "type": "event",
+                "event": "state",
+                "data_json": '{"version":1,"shared":{"total":0},"private":null}',
+            }
+
+
+async def test_who_comes_back_gets_the_whole_and_it_counts_not_among_what_he_missed():
+    async with open_stage(behaviour=COUNTING) as stage, stage.connected(0) as host:
+        async with stage.dial(await stage.token(1)) as guest:
+            connection_id = (await guest.expect("connected"))["data"]["connection_id"]
+            await guest.take()
+            await count(stage)
+            await guest.take()
+        await until(lambda: stage.player_id(1) not in stage.hub.connected(stage.room_id))
+        await host.say("hello", 1)
+        async with stage.connected(1, f"?resume={connection_id}.0") as guest:
+            assert (await guest.expect("receive"))["command"] == "hello"
+            assert (await guest.take())["data"]["shared"] == {"total": 1}
+            await guest.nothing_more()
+
+
+async def test_what_could_not_be_written_down_is_undone_and_shown_to_nobody():
+    async with open_stage(behaviour=COUNTING) as stage, stage.connected(0) as host:
+        await host.take()
+        await count(stage)
+        await host.take()
+        stage.arena.memory.away = True
+        with pytest.raises(StorageUnavailable):
+            await count(stage)
+        await host.nothing_more()
+        stage.arena.memory.away = False
+        await count(stage)
+        assert (await host.take())["data"]["shared"] == {"total": 2}
+
+
+async def test_a_change_is_shown_when_it_is_durable():
+    async with open_stage(behaviour=COUNTING) as stage, stage.connected(0) as host:
+        await host.take()
+        memory = stage.arena.memory
+        memory.automatic = False
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count, stage)
+            await until(lambda: bool(memory.pending))
+            await host.say("count")
+            await host.expect("sent")
+            await host.nothing_more()
+            memory.automatic = True
+            memory.commit()
+        assert (await host.take())["data"]["shared"] == {"s": {"total": 1}}
+        assert (await host.take())["data"]["shared"] == {"s": {"total": 2}}
