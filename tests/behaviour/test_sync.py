@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -165,7 +165,12 @@ class SyncMachine(RuleBasedStateMachine):
 
 
 TestSync = SyncMachine.TestCase
-TestSync.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestSync.settings = settings(
+    max_examples=40,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(0, 2) | st.text("ab", max_size=1),
@@ -188,10 +193,11 @@ def said(*values: Any) -> bytes:
     return msgspec.json.encode(values, order="sorted")
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.tuples(json_values, st.dictionaries(st.integers(1, 4), json_values), st.integers(0, 9)),
-        max_size=12,
+        max_size=8,
     )
 )
 def test_whoever_is_told_every_step_has_the_whole(turns: list[tuple[Any, dict[int, Any], int]]):
