@@ -35,6 +35,7 @@ GREENROOM_PYTHON=python3.12 scripts/test   with this Python; `.venv` is made ane
 PURE = (
     "greenroom/actors/*/rules.py",
     "greenroom/actors/lobby/codec.py",
+    "greenroom/actors/player/results.py",
     "greenroom/actors/room/actions.py",
     "greenroom/actors/room/codec.py",
     "greenroom/actors/room/cursors.py",

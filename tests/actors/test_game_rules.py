@@ -7,15 +7,18 @@ import pytest
 
 from greenroom.actors.game import rules
 from greenroom.actors.game.messages import (
+    ChangeGameSettings,
     CreateGame,
     Game,
     GameDocumentReplaced,
     GameKeysRotated,
     GameNameRefused,
+    GameSettingsReplaced,
     InvalidAdminKey,
     InvalidProjectKey,
     Owner,
 )
+from greenroom.actors.game.settings import GameSettings
 from greenroom.actors.kernel.message import Event
 
 NOW = 1_700_000_000
@@ -79,6 +82,10 @@ def test_keys_open_only_their_own_locks():
             GameKeysRotated(5, b"n" * 32, b"m" * 32, 9),
             {"api_key_hash": b"n" * 32, "private_key_hash": b"m" * 32, "updated_at": 9},
         ),
+        (
+            GameSettingsReplaced(5, GameSettings(steam_app_id=480), 9),
+            {"settings": GameSettings(steam_app_id=480), "updated_at": 9},
+        ),
     ],
 )
 def test_each_event_changes_its_own_columns_alone(event: Event, changes: dict[str, object]):
@@ -86,6 +93,15 @@ def test_each_event_changes_its_own_columns_alone(event: Event, changes: dict[st
     before = msgspec.structs.asdict(game)
     rules.apply(game, event)
     assert msgspec.structs.asdict(game) == {**before, **changes}
+
+
+def test_settings_that_are_so_already_need_no_event():
+    game = a_game()
+    change = ChangeGameSettings({"steam_app_id": "480"}, ())
+    (event,) = rules.decide_change_settings(game, change, 9)
+    assert event == GameSettingsReplaced(5, GameSettings(steam_app_id=480), 9)
+    rules.apply(game, event)
+    assert rules.decide_change_settings(game, change, 10) == ()
 
 
 def test_events_of_others_are_a_bug():

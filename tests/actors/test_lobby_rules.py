@@ -182,6 +182,13 @@ def test_a_lobby_that_finds_no_host_ends_for_everybody(host_switch: bool, offlin
     assert kit.lobby.members == {}
 
 
+def test_a_member_who_is_kicked_is_out():
+    kit = LobbyKit()
+    kit.join(GUEST, THIRD)
+    kit.kick(HOST, GUEST)
+    assert list(kit.lobby.members) == [HOST, THIRD]
+
+
 def test_whoever_is_not_there_is_not_put_out_or_renamed():
     kit = LobbyKit()
     assert kit.put_out(GUEST) == []

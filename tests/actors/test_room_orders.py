@@ -99,6 +99,13 @@ def test_orders_are_carried_out_in_their_order_but_results_wait_for_others(kit: 
     assert list(kit.room.orders.values()) == [UpdatePlayer(GUEST, {"won": b"1"})]
 
 
+def test_orders_and_what_is_kept_come_together_or_alone(kit: RoomKit):
+    kit.take([BehaviourChanged(b"1", (), NOW)])
+    order(kit, Stop())
+    assert kit.room.kept == b"1"
+    assert orders.next_here(kit.room) == 1
+
+
 def test_after_the_end_only_results_are_left(kit: RoomKit):
     order(kit, UpdatePlayer(GUEST, {"won": b"1"}), Stop(), Kick(GUEST))
     carry_out(kit)
