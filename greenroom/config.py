@@ -118,6 +118,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The name clients reach the server by; without it, the Host name of each request."""
     public_realtime_port: PublicPort | None = None
     public_udp_port: PublicPort | None = None
+    public_realtime_protocol: Literal["ws", "wss"] | None = None
+    """What clients are told to speak; `wss` where a proxy ends TLS before the realtime port."""
     trusted_proxies: Networks = msgspec.field(default_factory=list)
     """Whose X-Forwarded-For is believed."""
     tls_certificate_file: Path | None = None

@@ -99,7 +99,7 @@ class Fronts:
         return RealtimeAddress(
             host=settings.public_host,
             port=settings.public_realtime_port or self.realtime_port,
-            protocol="ws" if self._tls is None else "wss",
+            protocol=settings.public_realtime_protocol or ("ws" if self._tls is None else "wss"),
             udp_port=settings.public_udp_port or self.udp_port,
         )
 

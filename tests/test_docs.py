@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from greenroom.config import FIELDS
@@ -47,6 +49,27 @@ def test_the_page_about_limits_has_every_class_and_the_class_of_every_endpoint()
 def test_every_tool_is_named_in_the_http_page() -> None:
     page = (ROOT / "docs" / "http.md").read_text()
     assert [row.tool for row in TOOLS if f"| `{row.tool}` |" not in page] == []
+
+
+def logged_errors() -> Iterator[str]:
+    """Every message that the package logs at level error, as it is written in the code."""
+    for file in sorted((ROOT / "greenroom").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(value=owner, attr="error" | "exception" | "critical"),
+                    args=[ast.Constant(value=str(text)), *_],
+                ) if ast.unparse(owner).lower().endswith(("logger", "_log")):
+                    yield text
+                case _:
+                    pass
+
+
+def test_the_runbook_has_every_line_of_level_error_and_no_other() -> None:
+    page = (ROOT / "docs" / "runbook.md").read_text().split("## Every line of level error")[1]
+    rows = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    assert len(rows) == len(set(rows))
+    assert set(rows) == set(logged_errors())
 
 
 def test_links_between_documents_lead_somewhere() -> None:
