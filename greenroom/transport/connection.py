@@ -53,6 +53,7 @@ from greenroom.transport.messages import (
     encode_connected,
     encode_error,
     encode_heartbeat_ack,
+    encode_stopping,
     encode_udp,
     encode_udp_stats,
     read,
@@ -168,7 +169,9 @@ class Connection:
             await self._linger()
 
     def end(self) -> None:
-        """Close it, whatever state it is in; never waits."""
+        """Close it, whatever state it is in, and ask a member to come back; never waits."""
+        if self.connection_id:
+            self.put(encode_stopping())
         self.close(GOING_AWAY, "Server is stopping")
         self.flush()
         self._is_over = True

@@ -233,6 +233,11 @@ def encode_udp_stats(data: Mapping[str, Any] | None) -> bytes:
     return _frame({"type": "udp_stats", "data": data})
 
 
+def encode_stopping() -> bytes:
+    """Return the event that asks clients to come back: the server is stopped, or started anew."""
+    return _frame({"type": "event", "event": "server_stopping", "data": {}})
+
+
 def encode_error(text: str) -> bytes:
     """Return the frame that says what went wrong."""
     return _frame({"type": "error", "data": {"message": text}})

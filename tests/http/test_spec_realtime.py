@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -82,3 +83,22 @@ async def test_the_token_opens_the_realtime_port(api: Api, server: ServerProcess
     url = server.ready["realtime"].rstrip("/") + "/"
     async with dial(url, minted) as client:
         assert (await client.expect("connected"))["data"]["room_id"] == room_id
+
+
+def test_behind_a_proxy_clients_are_told_what_it_offers(tmp_path: Path):
+    tmp_path.chmod(0o711)
+    told = {"host": "play.example.com", "port": 443, "protocol": "wss", "udp_port": 9000}
+    server = ServerProcess(
+        tmp_path,
+        GREENROOM_PUBLIC_HOST="play.example.com",
+        GREENROOM_PUBLIC_REALTIME_PORT="443",
+        GREENROOM_PUBLIC_REALTIME_PROTOCOL="wss",
+        GREENROOM_PUBLIC_UDP_PORT="9000",
+    )
+    try:
+        api = Api(server.start().address, server.new_game())
+        _, token, _ = member(api)
+        assert mint(api, token).json["realtime_server"] == told
+        assert server.stop() == 0
+    finally:
+        server.kill()

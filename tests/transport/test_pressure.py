@@ -124,8 +124,10 @@ async def test_junk_harms_nobody(caplog: pytest.LogCaptureFixture):
     assert "crashed" not in caplog.text
 
 
-async def test_a_stopped_server_says_that_it_goes_away():
+async def test_a_stopped_server_asks_its_clients_to_come_back():
     async with open_stage() as stage, stage.connected(0) as client:
         assert stage.port._nursery is not None
         stage.port._nursery.cancel_scope.cancel()
+        told = await client.take()
+        assert told == {"type": "event", "event": "server_stopping", "data": {}}
         assert await client.closed() == (1001, "Server is stopping")
