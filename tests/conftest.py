@@ -11,11 +11,15 @@ from pathlib import Path
 import psycopg
 import pytest
 import trio
+from hypothesis import settings
 from postgres_kit import PostgresProcess
 from server_kit import Api, ServerProcess
 
 from greenroom.persistence.driver import Connection
 from greenroom.persistence.migrations import migrate
+
+settings.register_profile("greenroom", deadline=None)  # other tests run on the same cores
+settings.load_profile("greenroom")
 
 TEMPLATE = "migrated"
 CONNECT_SECONDS_MAX = 30.0

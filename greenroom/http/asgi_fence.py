@@ -24,7 +24,7 @@ from hypercorn.typing import (
     Scope,
 )
 
-from greenroom.http.budget import BodyBudget, BodyLease
+from greenroom.http.budget import BodyLease, Budgets
 from greenroom.http.cors import CORS_HEADERS
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
@@ -41,6 +41,9 @@ _logger = logging.getLogger(__name__)
 
 BODY_TOO_LARGE = "greenroom.body_too_large"
 """In a scope's `extensions`: the body was too large and has been thrown away."""
+
+ANSWER_LEASE = "greenroom.answer_lease"
+"""In a scope's `extensions`: the `BodyLease` of a large answer, for as long as it is sent."""
 
 Abort = Callable[[], Awaitable[None]]
 
@@ -64,7 +67,7 @@ class AsgiFence:
         self,
         app: ASGIFramework,
         options: HttpOptions,
-        bodies: BodyBudget,
+        budgets: Budgets,
         abort: Abort,
         lost: trio.Event,
     ) -> None:
@@ -73,11 +76,11 @@ class AsgiFence:
         Args:
             app: the application; sees each body as one message.
             options: the bounds.
-            bodies: what all bodies together may hold.
+            budgets: what all connections together may hold.
             abort: ends the connection at once, for an answer that broke off.
             lost: set once nothing can be sent any more.
         """
-        self._bodies = bodies
+        self._budgets = budgets
         self._lost = lost
         self._app = app
         self._options = options
@@ -106,7 +109,7 @@ class AsgiFence:
     async def _serve(self, scope: HTTPScope, receive: ASGIReceiveCallable, sender: _Sender) -> None:
         """Read the body, let the application answer, and see to it that there is an answer."""
         try:
-            body = await self._read(scope, receive, self._bodies.lease())
+            body = await self._read(scope, receive, self._budgets.requests.lease())
             if scope["http_version"] < "2":
                 _check_head(scope)
                 scope = _origin_form(scope)
@@ -118,10 +121,14 @@ class AsgiFence:
             await sender.answer(refused.answer)
             return
         whole = _Whole(body, receive, self._lost if scope["http_version"] < "2" else None)
+        lease = self._budgets.answers.lease()
+        scope["extensions"][ANSWER_LEASE] = cast("dict[object, object]", lease)
         try:
             await self._app(scope, whole, sender)
         except Exception:
             _logger.exception("the application failed at %r", scope["path"])
+        finally:
+            lease.release()
         if whole.gone:
             return
         if not sender.started:

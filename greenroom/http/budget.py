@@ -1,15 +1,27 @@
-"""How much memory request bodies may take together. Pure."""
+"""How much memory bodies may take together, those coming in and those going out. Pure."""
 
 from __future__ import annotations
 
+from greenroom.http.options import HttpOptions
 
-class BodyBudget:
-    """Counts the bytes of bodies that are not complete, of all connections.
+
+class Budgets:
+    """What all connections of a server hold together.
 
     A bound for each body alone is none for ten thousand connections that each send almost a whole
-    one and stop. Only bodies that did not come at once are counted: the others are gone before the
-    next is read.
+    one and stop, or ask for a large answer and do not read it.
     """
+
+    def __init__(self, options: HttpOptions) -> None:
+        """Hold nothing."""
+        self.requests = BodyBudget(options.bodies_bytes_max)
+        """Of bodies that did not come at once; the others are gone before the next is read."""
+        self.answers = BodyBudget(options.answers_bytes_max)
+        """Of answers that are larger than `ANSWER_BYTES_MIN`, until they are sent."""
+
+
+class BodyBudget:
+    """Counts the bytes of bodies."""
 
     def __init__(self, bytes_max: int) -> None:
         """Allow so many bytes."""
@@ -25,6 +37,10 @@ class BodyBudget:
     def is_exceeded(self) -> bool:
         """Whether more is held than allowed."""
         return self.held > self._bytes_max
+
+
+ANSWER_BYTES_MIN = 1 << 16
+"""Smaller answers are not counted: the kernel's buffer has room for most of them."""
 
 
 class BodyLease:

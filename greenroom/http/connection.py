@@ -17,7 +17,7 @@ from typing import Protocol
 
 import trio
 
-from greenroom.http.budget import BodyBudget
+from greenroom.http.budget import ANSWER_BYTES_MIN, Budgets
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
     error_answer,
@@ -68,7 +68,7 @@ class Answerer(Protocol):
 class ConnectionContext:
     """What all connections of a server share."""
 
-    __slots__ = ("answerer", "bodies", "options", "proxies", "reaper", "stopping", "writer")
+    __slots__ = ("answerer", "budgets", "options", "proxies", "reaper", "stopping", "writer")
 
     def __init__(
         self,
@@ -76,10 +76,10 @@ class ConnectionContext:
         answerer: Answerer,
         writer: AnswerWriter,
         reaper: Reaper,
-        bodies: BodyBudget,
+        budgets: Budgets,
     ) -> None:
         """Share these."""
-        self.bodies = bodies
+        self.budgets = budgets
         self.options = options
         self.answerer = answerer
         self.writer = writer
@@ -96,6 +96,7 @@ class Connection:
         "_body",
         "_context",
         "_expired_in",
+        "_held",
         "_out",
         "_out_bytes",
         "_parser",
@@ -125,7 +126,8 @@ class Connection:
         self._parser = RequestParser(
             options.header_bytes_max, options.body_bytes_max, options.drain_bytes_max
         )
-        self._body = context.bodies.lease()
+        self._body = context.budgets.requests.lease()
+        self._held = context.budgets.answers.lease()
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._sending = False
@@ -158,6 +160,7 @@ class Connection:
             self.phase = CLOSING
         finally:
             self._body.release()
+            self._held.release()
             self._parser.close()
         return None
 
@@ -255,6 +258,9 @@ class Connection:
         )
         try:
             answer = await context.answerer.answer(request)
+            size = len(answer.body)
+            if size > ANSWER_BYTES_MIN and not self._held.hold(size):
+                answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
             if answer.stream is None:
                 self._write(self._encode(answer))
         except Exception:
@@ -266,6 +272,7 @@ class Connection:
         elif self._out_bytes > OUT_BYTES_MAX:
             await self._flush()
         self._body.release()
+        self._held.release()
 
     def _encode(self, answer: Answer) -> bytes:
         """Return the bytes of an answer to the parser's request."""

@@ -21,7 +21,7 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, LifespanState
 
 from greenroom.http.asgi_fence import AsgiFence
-from greenroom.http.budget import BodyBudget
+from greenroom.http.budget import Budgets
 from greenroom.http.errors import error_answer
 from greenroom.http.handoff import PushbackStream, TlsPushbackStream
 from greenroom.http.options import HttpOptions
@@ -42,9 +42,9 @@ STREAMS_MAX = 100
 class HypercornServer:
     """Serves connections with Hypercorn and an ASGI application."""
 
-    def __init__(self, app: ASGIFramework, options: HttpOptions, bodies: BodyBudget) -> None:
+    def __init__(self, app: ASGIFramework, options: HttpOptions, budgets: Budgets) -> None:
         """Serve `app` with these bounds, as far as Hypercorn has them."""
-        self._bodies = bodies
+        self._budgets = budgets
         self._app = app
         self._options = options
         self._context = WorkerContext(None)
@@ -66,7 +66,7 @@ class HypercornServer:
         else:
             wrapped = PushbackStream(stream, rest, seconds)
         abort = partial(abort_stream, stream)
-        fence = AsgiFence(self._app, self._options, self._bodies, abort, wrapped.lost)
+        fence = AsgiFence(self._app, self._options, self._budgets, abort, wrapped.lost)
         state: LifespanState = {}
         try:
             app = ASGIWrapper(fence)

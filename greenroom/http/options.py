@@ -28,6 +28,9 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Request line and headers together."""
     bodies_bytes_max: int = 256 << 20
     """All bodies that are still coming in together; beyond, their requests are answered 429."""
+    answers_bytes_max: int = 256 << 20
+    """All large answers that are still going out together; beyond, their requests are answered
+    429. Several times the largest answer there is, and a fraction of a small machine's memory."""
     drain_bytes_max: int = 4 << 20
     """So much of a body that is too large is read and thrown away to keep the connection."""
 

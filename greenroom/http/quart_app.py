@@ -16,10 +16,17 @@ from hypercorn.typing import HTTPScope
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
-from greenroom.http.asgi_fence import BODY_TOO_LARGE
+from greenroom.http.asgi_fence import ANSWER_LEASE, BODY_TOO_LARGE
+from greenroom.http.budget import ANSWER_BYTES_MIN, BodyLease
 from greenroom.http.connection import Answerer
 from greenroom.http.cors import CORS_HEADERS
-from greenroom.http.errors import body_too_large, internal_server_error, invalid_endpoint
+from greenroom.http.errors import (
+    OVERLOAD_RETRY_SECONDS,
+    body_too_large,
+    internal_server_error,
+    invalid_endpoint,
+    too_many_requests,
+)
 from greenroom.http.options import HttpOptions
 from greenroom.http.request import Answer, Request
 from greenroom.proxies import TrustedProxies, plain_address
@@ -50,17 +57,25 @@ class _App:
 
     async def view(self, path: str = "") -> quart.Response:  # noqa: ARG002  the rule names it
         """Answer every request there is."""
-        request = await self._request()
+        answer = await self._answer(await self._request())
+        scope = cast("HTTPScope", quart.request.scope)
+        lease = cast("BodyLease", scope["extensions"][ANSWER_LEASE])
+        size = len(answer.body)
+        if size > ANSWER_BYTES_MIN and not lease.hold(size):
+            answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
+        return _response(answer)
+
+    async def _answer(self, request: Request) -> Answer:
         route = self._discovery.get(request.path.rstrip("/"))
         if not isinstance(route, EveryMethod):
             if request.path.startswith("/api/") or request.method == "OPTIONS":
-                return _response(await self._answerer.answer(request))
+                return await self._answerer.answer(request)
             if route is None or request.method not in {"GET", "HEAD"}:
-                return _response(invalid_endpoint())
+                return invalid_endpoint()
         if request.body_too_large:
-            return _response(body_too_large())
+            return body_too_large()
         answer = (route.answer if isinstance(route, EveryMethod) else route)(request)
-        return _response(await answer if inspect.isawaitable(answer) else answer)
+        return await answer if inspect.isawaitable(answer) else answer
 
     async def _request(self) -> Request:
         """Return Quart's present request as ours."""

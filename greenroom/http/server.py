@@ -12,7 +12,7 @@ import trio
 
 from greenroom import sockets
 from greenroom.addresses import address_key
-from greenroom.http.budget import BodyBudget
+from greenroom.http.budget import Budgets
 from greenroom.http.connection import Answerer, Connection, ConnectionContext
 from greenroom.http.errors import too_many_requests
 from greenroom.http.hypercorn_server import HypercornServer
@@ -66,13 +66,13 @@ class HttpServer:
         self._writer = AnswerWriter(time.time())
         self._reaper = Reaper(options, self._writer)
         self._sender = Sender()
-        self._bodies = BodyBudget(options.bodies_bytes_max)
+        self._budgets = Budgets(options)
         self._limits = limits or CallLimits()
         self._context = ConnectionContext(
-            options, answerer, self._writer, self._reaper, self._bodies
+            options, answerer, self._writer, self._reaper, self._budgets
         )
         self._app = build_app(answerer, discovery, options)
-        self._hypercorn = HypercornServer(self._app, options, self._bodies)
+        self._hypercorn = HypercornServer(self._app, options, self._budgets)
         self._nursery: trio.Nursery | None = None
         self._own: set[Connection] = set()
         self._handed: set[trio.abc.Stream] = set()
@@ -102,7 +102,7 @@ class HttpServer:
         )
         self.port = listeners[0].getsockname()[1]
         self._context.stopping = False
-        self._hypercorn = HypercornServer(self._app, self._options, self._bodies)
+        self._hypercorn = HypercornServer(self._app, self._options, self._budgets)
         self._reaper.tick()
         stop = trio.Event()
         async with trio.open_nursery() as nursery:

@@ -293,6 +293,19 @@ async def test_rooms_are_found_by_their_names_however_many_there_are(
         assert await names("", game_id=game_id + 1) == []
 
 
+async def test_rooms_of_large_rules_are_listed_up_to_a_bound_and_the_first_always(
+    arena: Arena, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+):
+    wanted = msgspec.structs.replace(WANTED, rules=b'{"a":"%b"}' % (b"x" * 92))
+    for _ in range(4):
+        host, _ = await come(arena)
+        await create_room(arena.world, arena.game.game, host.player, wanted)
+    index = arena.world.rooms.index
+    for bytes_max, count in ((0, 1), (199, 1), (200, 2), (1_000, 4)):
+        monkeypatch.setattr(journalled, "RULES_BYTES_MAX", bytes_max)
+        assert len(await find_open(index, arena.game.game_id, "", 20)) == count
+
+
 async def test_a_seat_to_be_freed_is_freed_once_the_database_is_back(
     arena: Arena, autojump_clock: trio.testing.MockClock
 ):

@@ -18,6 +18,7 @@ from world_kit import (
 )
 
 from greenroom.actors.flows import leaderboards as leaderboards_module
+from greenroom.actors.flows import ranking
 from greenroom.actors.flows.games import delete_game
 from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.ranking import Standings, rank_players
@@ -106,6 +107,21 @@ async def test_the_passive_come_from_the_database_in_one_query(
             "Player 3",
         ]
         assert arena.memory.reads == ["players_by_id"]
+
+
+async def test_large_documents_are_shown_up_to_a_bound_and_the_first_always(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+):
+    async with open_arena() as arena:
+        players = await crowd(arena, 25)  # of 11 bytes and 12
+        for player in players[::2]:
+            await leave_memory(arena, player.token)
+        for bytes_max, count in ((0, 1), (24, 2), (12 * 11, 11), (10_000, 25)):
+            monkeypatch.setattr(ranking, "DOCUMENTS_BYTES_MAX", bytes_max)
+            standings = await rank(arena, limit=100)
+            assert [entry.rank for entry in standings.entries] == list(range(1, count + 1))
+            assert standings.entries[0].player_name == "Player 25"
+            assert standings.total == 25
 
 
 async def test_a_game_is_not_ranked_with_another(autojump_clock: trio.testing.MockClock):

@@ -152,4 +152,4 @@ class LobbyMachine(RuleBasedStateMachine):
 
 
 TestLobbyMachine = LobbyMachine.TestCase
-TestLobbyMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLobbyMachine.settings = settings(max_examples=60, stateful_step_count=40)

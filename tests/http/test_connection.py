@@ -12,7 +12,7 @@ import trio
 import trio.testing
 from http_kit import Echo, read_all, replies
 
-from greenroom.http.budget import BodyBudget
+from greenroom.http.budget import Budgets
 from greenroom.http.connection import Connection, ConnectionContext
 from greenroom.http.options import HttpOptions
 from greenroom.http.parser import RequestParser
@@ -26,18 +26,25 @@ GET = b"GET /api/x HTTP/1.1\r\n" + H + b"\r\n"
 Client = trio.StapledStream[trio.abc.SendStream, trio.abc.ReceiveStream]
 
 
+def _pair(*, lockstep: bool) -> tuple[Any, Any]:
+    return trio.testing.lockstep_stream_pair() if lockstep else trio.testing.memory_stream_pair()
+
+
 class Served:
     """One connection, its client's end, and what became of it."""
 
-    def __init__(self, echo: Any, options: dict[str, Any]) -> None:
+    def __init__(self, echo: Any, options: dict[str, Any], *, lockstep: bool = False) -> None:
+        """`lockstep`: what is sent waits until the other end takes it."""
         settings = HttpOptions(**options)
         writer = AnswerWriter(0)
         self.echo = echo
         self.reaper = Reaper(settings, writer)
         self.reaper.tick()
-        self.bodies = BodyBudget(settings.bodies_bytes_max)
-        self.context = ConnectionContext(settings, echo, writer, self.reaper, self.bodies)
-        self.client, self.server = trio.testing.memory_stream_pair()
+        self.budgets = Budgets(settings)
+        self.context = ConnectionContext(settings, echo, writer, self.reaper, self.budgets)
+        self.client: Client
+        self.server: Client
+        self.client, self.server = _pair(lockstep=lockstep)
         self.wire = StreamWire(self.server)
         self.connection = Connection(self.context, self.wire, "198.51.100.1")
         self.rest: bytes | None = None
@@ -53,8 +60,10 @@ class Served:
 
 
 @asynccontextmanager
-async def served(echo: Any = None, **options: Any) -> AsyncIterator[Served]:
-    one = Served(echo or Echo(), options)
+async def served(
+    echo: Any = None, *, lockstep: bool = False, **options: Any
+) -> AsyncIterator[Served]:
+    one = Served(echo or Echo(), options, lockstep=lockstep)
     with trio.fail_after(10_000):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(one.reaper.run)
@@ -252,20 +261,52 @@ async def test_a_client_that_waits_with_a_large_body_is_refused_at_once():
 async def test_bodies_that_are_still_coming_are_bounded_together():
     head = b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 100\r\n\r\n"
     async with served(bodies_bytes_max=150) as one, served(one.echo) as other:
-        other.connection._body = one.bodies.lease()
+        other.connection._body = one.budgets.requests.lease()
         await one.client.send_all(head + b"x" * 99)
         await trio.testing.wait_all_tasks_blocked()
-        assert one.bodies.held == 99
+        assert one.budgets.requests.held == 99
         await other.client.send_all(head + b"x" * 60)
         await other.client.send_eof()
         [reply] = replies(await other.everything())
         assert (reply.status, reply.headers["retry-after"]) == (429, "1")
         await trio.testing.wait_all_tasks_blocked()
-        assert one.bodies.held == 99
+        assert one.budgets.requests.held == 99
         await one.client.send_all(b"x" + GET)
         await one.client.send_eof()
         assert [reply.status for reply in replies(await one.everything())] == [200, 200]
-        assert one.bodies.held == 0
+        assert one.budgets.requests.held == 0
+
+
+async def test_large_answers_that_are_not_read_are_bounded_together():
+    """A client that does not read holds what it asked for; others get small answers meanwhile."""
+    large = GET.replace(b"/x", b"/large")
+    async with served(answers_bytes_max=4_000_000, lockstep=True) as one, served(one.echo) as other:
+        other.connection._held = one.budgets.answers.lease()
+        await one.client.send_all(large)
+        await trio.testing.wait_all_tasks_blocked()
+        assert one.budgets.answers.held == 3_000_002
+        await other.client.send_all(large + GET)
+        await other.client.send_eof()
+        refused, small = replies(await other.everything())
+        assert (refused.status, refused.headers["retry-after"]) == (429, "1")
+        assert small.status == 200
+        assert one.budgets.answers.held == 3_000_002
+        received = b""
+        while len(received) < 3_000_002:
+            received += await one.client.receive_some()
+        await trio.testing.wait_all_tasks_blocked()
+        assert one.budgets.answers.held == 0
+
+
+async def test_a_large_answer_to_somebody_who_has_left_is_held_no_longer(
+    autojump_clock: trio.testing.MockClock,
+):
+    async with served(answer_seconds_max=5, lockstep=True) as one:
+        await one.client.send_all(GET.replace(b"/x", b"/large"))
+        await trio.testing.wait_all_tasks_blocked()
+        assert one.budgets.answers.held
+        await trio.sleep(10)
+        assert not one.budgets.answers.held
 
 
 async def test_a_connection_that_is_over_leaves_no_cycle_to_the_garbage_collector():

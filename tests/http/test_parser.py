@@ -404,7 +404,7 @@ def test_a_head_that_comes_again_after_another_is_understood(between: str):
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_split_of_any_mixture_gives_the_same_requests(data: st.DataObject):
     names = data.draw(st.lists(st.sampled_from(sorted(GOOD)), min_size=1, max_size=5))
     # an HTTP/1.0 request or one that closes is the last of its connection
@@ -418,6 +418,6 @@ def test_any_split_of_any_mixture_gives_the_same_requests(data: st.DataObject):
 
 
 @given(st.lists(st.binary(max_size=200), max_size=6), st.booleans())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_no_bytes_crash_it(pieces: list[bytes], chunked: bool):
     assert parse([CHUNKED, *pieces] if chunked else pieces)

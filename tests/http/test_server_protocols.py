@@ -141,6 +141,14 @@ async def test_http_2_bodies_are_bounded_together():
         await client.stream.aclose()
 
 
+async def test_http_2_answers_are_bounded_together():
+    async with serving(answers_bytes_max=1_000_000) as running:
+        client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
+        assert (await client.request("GET", "/api/large"))[0] == 429
+        assert (await client.request("GET", "/api/x"))[0] == 200
+        await client.stream.aclose()
+
+
 # TLS
 
 

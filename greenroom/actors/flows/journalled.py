@@ -16,10 +16,23 @@ from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.room.seating import SeatIndex
 
 Role = TypeVar("Role")
-Listing = TypeVar("Listing")
 
+RULES_BYTES_MAX: Final = 10 << 20
+"""Rules in one list, together: an answer is encoded at once, while others wait."""
 SLICE: Final = 1_000
 """So many names are looked at before other tasks get their turn."""
+
+
+class Ruled(Protocol):
+    """What the listings of both have."""
+
+    @property
+    def rules(self) -> bytes:
+        """Return a JSON object."""
+        ...
+
+
+Listing = TypeVar("Listing", bound=Ruled)
 
 
 class Ending(Protocol):
@@ -106,16 +119,20 @@ async def find_open(
         index: of which kind.
         game_id: whose.
         search: what the name contains, whatever the case; empty for all.
-        limit: how many at most.
+        limit: how many at most; fewer where their rules are more than `RULES_BYTES_MAX`.
 
     Cancellation: nothing has changed.
     """
     wanted, after = search.casefold(), None
+    size = 0
     found: dict[str, Listing] = {}
     while True:
         places = list(islice(index.open_places(game_id, after), limit if not wanted else SLICE))
         for place in places:
             if wanted in place.folded_name and (listing := index.listing_of(place.key)):
+                size += len(listing.rules)
+                if found and size > RULES_BYTES_MAX:
+                    return list(found.values())
                 found[place.key] = listing
                 if len(found) == limit:
                     return list(found.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -10,6 +11,11 @@ from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorCrashed, ActorStopped, MailboxFull, Refused
 from greenroom.actors.leaderboard.index import Fields
 from greenroom.actors.player.messages import ReadPlayerDocument
+
+DOCUMENTS_BYTES_MAX: Final = 10 << 20
+"""Documents in one answer: ten of the largest, as many as are shown unless more are asked for."""
+SLICE: Final = 10
+"""So many documents are gathered before it is seen how much they are."""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -33,7 +39,8 @@ async def rank_players(world: World, game_id: int, fields: Fields, limit: int) -
 
     Ranked by the first of the fields, highest number first, ties by the next and at last by id;
     whoever lacks a field, or has no number there, comes after those who have one. The order is that
-    of the moment; documents may be later by as much as it takes to gather them.
+    of the moment; documents may be later by as much as it takes to gather them. Of large documents
+    there are fewer: what is returned holds at most `DOCUMENTS_BYTES_MAX`, but for a single one.
 
     Raises:
         StorageUnavailable: the index is being built, or the database is away.
@@ -43,16 +50,22 @@ async def rank_players(world: World, game_id: int, fields: Fields, limit: int) -
     """
     index = await world.leaderboards.index(game_id, fields)
     player_ids, total = index.top(limit), len(index)
-    shown = await _shown(world, player_ids)
-    found = [player_id for player_id in player_ids if player_id in shown]
-    entries = [
-        Standing(rank, player_id, *shown[player_id]) for rank, player_id in enumerate(found, 1)
-    ]
+    entries: list[Standing] = []
+    size = 0
+    for start in range(0, len(player_ids), SLICE):
+        wanted = player_ids[start : start + SLICE]
+        shown = await _shown(world, wanted)
+        for player_id in filter(shown.__contains__, wanted):
+            player_name, player_data = shown[player_id]
+            size += len(player_data)
+            if entries and size > DOCUMENTS_BYTES_MAX:
+                return Standings(entries, total)
+            entries.append(Standing(len(entries) + 1, player_id, player_name, player_data))
     return Standings(entries, total)
 
 
 async def _shown(world: World, player_ids: Sequence[int]) -> dict[int, tuple[str, bytes]]:
-    """Return names and documents: of the active from memory, of the others in one query."""
+    """Return names and documents: of the active from memory, of the others in a query."""
     shown: dict[int, tuple[str, bytes]] = {}
     for player_id in player_ids:
         player = world.players.active(player_id)
