@@ -9,6 +9,7 @@ the sender known, and comes back.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import socket
@@ -36,10 +37,8 @@ def relay(bound: socket.socket, rooms: dict[bytes, dict[int, Any]]) -> None:
         sender = packet[3]
         for player, address in players.items():
             if player != sender:
-                try:
+                with contextlib.suppress(BlockingIOError):
                     bound.sendto(packet, address)
-                except BlockingIOError:
-                    pass
 
 
 async def main(port: int) -> None:

@@ -118,7 +118,7 @@ def encode(frame: Frame) -> bytes:
         case Sent():
             return _encode_sent(frame)
         case Received():
-            return _encode_received(frame)
+            return encode_received(frame)
 
 
 def _encode_sent(frame: Sent) -> bytes:
@@ -132,7 +132,12 @@ def _encode_sent(frame: Sent) -> bytes:
     return head + ids + _encode_said(frame.command, frame.data)
 
 
-def _encode_received(frame: Received) -> bytes:
+def encode_received(frame: Received) -> bytes:
+    """Return the bytes of a server's message; `encode` for who has no other frame.
+
+    Raises:
+        ValueError: the command is too long, or empty.
+    """
     head = _RECEIVED_HEAD.pack(
         MESSAGE, frame.is_host, frame.stream, frame.sequence, frame.sender_id
     )
@@ -201,13 +206,12 @@ def _read_said(body: bytes, at: int) -> tuple[str, bytes, int]:
     length = body[at]
     if not 1 <= length <= COMMAND_BYTES_MAX:
         raise Malformed(f"a command has 1 to {COMMAND_BYTES_MAX} bytes")
-    name = _cut(body, at + 1, length)
-    at += 1 + length
-    (length,) = _LENGTH.unpack_from(body, at)
-    at += _LENGTH.size
-    data = _cut(body, at, length)
+    data_at = at + 1 + length + _LENGTH.size
+    end = data_at + _LENGTH.unpack_from(body, data_at - _LENGTH.size)[0]
+    if end > len(body):
+        raise Malformed("a frame is cut off")
     try:
-        return name.decode(), data, at + length
+        return body[at + 1 : at + 1 + length].decode(), body[data_at:end], end
     except UnicodeDecodeError:
         raise Malformed("a command is not UTF-8") from None
 

@@ -15,8 +15,7 @@ from typing import Final, Protocol
 import msgspec
 
 from greenroom.actors.room.ports import Accepted, Happened, Message, Receive
-from greenroom.fastlane.frames import Received
-from greenroom.fastlane.frames import encode as encode_received
+from greenroom.fastlane.frames import Received, encode_received
 from greenroom.fastlane.link import SEQUENCES, fits
 from greenroom.transport.messages import ClientKind, encode, encode_sent, encode_state
 from greenroom.transport.rates import Allowance
@@ -36,12 +35,8 @@ _NOBODY: Final[frozenset[int]] = frozenset()
 class FastLane(Protocol):
     """A member's UDP session, as the hub sees it. Nothing here blocks or raises."""
 
-    def is_up(self) -> bool:
-        """Return whether messages can go this way now."""
-        ...
-
-    def put(self, frame: bytes) -> None:
-        """Send a frame soon, or lose it."""
+    def put(self, frame: bytes) -> bool:
+        """Send a frame soon, or lose it; return whether messages can go this way now."""
         ...
 
 
@@ -254,11 +249,10 @@ class Hub:
                 continue
             self.sent += 1
             lane = link.lane
-            if lane is not None and lane.is_up():
+            if lane is not None:
                 if packed is None:
                     packed = _pack(roster, message, stream)
-                if packed:
-                    lane.put(packed)
+                if packed and lane.put(packed):
                     continue
             if link.kind is ClientKind.JSON:
                 plain = plain or encode(message, ClientKind.JSON, unreliable=True)

@@ -70,7 +70,7 @@ class LaneOwner(msgspec.Struct, frozen=True):
 class Lane:
     """The server's end of one session; a `FastLane` of the hub, and `Flushable`."""
 
-    __slots__ = ("_counts", "_out", "_owner", "_sender", "end")
+    __slots__ = ("_counts", "_out", "_owner", "_sender", "_watch", "end")
 
     def __init__(
         self, end: ServerEnd[Address], owner: LaneOwner, counts: LaneCounts, sender: Sender
@@ -85,6 +85,7 @@ class Lane:
         """
         self.end = end
         self._owner = owner
+        self._watch = owner.watch
         self._counts = counts
         self._sender = sender
         self._out: list[bytes] = []
@@ -113,10 +114,10 @@ class Lane:
             address: from where.
             now: trio's time, in seconds.
         """
-        statistics = self.end.statistics
-        before = statistics.packets_received
-        messages, answers = self.end.receive(packet, address, now)
-        if statistics.packets_received == before:
+        end = self.end
+        before = end.packets_received
+        messages, answers = end.receive(packet, address, now)
+        if end.packets_received == before:
             return
         for answer, to in answers:
             self._send(answer, to)
@@ -149,18 +150,21 @@ class Lane:
     # Out.
 
     def is_up(self) -> bool:
-        """See `FastLane`."""
-        return self.end.is_up(self._owner.watch.now)
+        """Return whether messages can go this way now."""
+        return self.end.is_up(self._watch.now)
 
-    def put(self, frame: bytes) -> None:
+    def put(self, frame: bytes) -> bool:
         """See `FastLane`; what is too much for one pass is dropped."""
+        if not self.end.is_up(self._watch.now):
+            return False
         out = self._out
         if not out:
             self._sender.add(self)
         elif len(out) >= FRAMES_A_PASS_MAX:
             self._counts.overflowed += 1
-            return
+            return True
         out.append(frame)
+        return True
 
     def flush(self) -> bool:
         """See `Flushable`."""

@@ -38,7 +38,7 @@ def greet(client: ClientEnd, server: ServerEnd[tuple[str, int]], address=HOME, n
 
 
 def send(client: ClientEnd, *messages: Sent) -> bytes:
-    (packet,) = client.pack(map(frames.encode, messages))
+    (packet,) = client.pack([frames.encode(message) for message in messages])
     return packet
 
 
@@ -158,13 +158,13 @@ def test_of_a_stream_only_what_is_newer_is_taken_by_each_sender():
     assert not server.receive(first, HOME, 0.0)[0]
     assert server.statistics.messages_outdated == 1
     heard = [Received("p", b"1", sender, stream=4, sequence=n) for sender, n in ((1, 5), (2, 1))]
-    (packet,) = server.pack(map(frames.encode, heard))
+    (packet,) = server.pack([frames.encode(message) for message in heard])
     assert client.receive(packet, 0.0)[0] == heard
 
 
 def test_frames_fill_packets_and_none_is_larger_than_the_network_takes():
     client, _ = ends()
-    made = client.pack(frames.encode(Sent("x", b"1" * 300)) for _ in range(10))
+    made = client.pack([frames.encode(Sent("x", b"1" * 300))] * 10)
     assert len(made) == 4
     assert all(len(packet) <= packets.PACKET_BYTES_MAX for packet in made)
     assert client.pack([frames.encode(Sent("x", b"1" * 1_200))]) == []

@@ -74,7 +74,7 @@ class FastClient:
         return self.heard.pop(0)
 
     def pack(self, *messages: Sent) -> bytes:
-        (packet,) = self.end.pack(map(frames.encode, messages))
+        (packet,) = self.end.pack([frames.encode(message) for message in messages])
         return packet
 
     async def say(self, *messages: Sent) -> bytes:

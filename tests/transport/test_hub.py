@@ -23,13 +23,12 @@ class FakeLane:
         self.up = True
         self.frames: list[Received] = []
 
-    def is_up(self) -> bool:
+    def put(self, frame: bytes) -> bool:
+        if self.up:
+            (received,) = frames.decode(frame, from_client=False)
+            assert isinstance(received, Received)
+            self.frames.append(received)
         return self.up
-
-    def put(self, frame: bytes) -> None:
-        (received,) = frames.decode(frame, from_client=False)
-        assert isinstance(received, Received)
-        self.frames.append(received)
 
 
 class FakeLink:
