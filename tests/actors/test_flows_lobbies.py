@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 
 import pytest
@@ -416,6 +416,55 @@ async def test_a_start_that_the_database_refuses_has_not_happened(
         assert arena.world.seats.room_of(player.player_id) is None
     room = await start_lobby(arena.world, host.player_id)
     assert await room_seen_by(arena, guest) == room.room_id
+    assert arena.world.seats.lobby_of(guest.player_id) == lobby_id
+
+
+async def test_a_lobby_refused_with_its_start_leaves_nobody_in_a_room(
+    arena: Arena, autojump_clock: MockClock
+):
+    host, _ = await come(arena)
+    arena.memory.automatic = False
+    failed: list[Exception] = []
+
+    async def attempt(act: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await act()
+        except ActorUnavailable as error:
+            failed.append(error)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(attempt, lambda: open_lobby(arena, host))
+        await wait_all_tasks_blocked()
+        nursery.start_soon(attempt, lambda: start_lobby(arena.world, host.player_id))
+        await wait_all_tasks_blocked()
+        arena.memory.refuse_first()
+        arena.memory.automatic = True
+        arena.memory.commit()
+    assert len(failed) == 2
+    await trio.sleep(1)
+    assert not arena.world.seats.is_seated(host.player_id)
+    assert arena.world.rooms.index.expected() == []
+    await open_lobby(arena, host)
+
+
+async def test_a_lobby_whose_end_the_database_refuses_is_not_let_go(
+    arena: Arena, autojump_clock: MockClock
+):
+    lobby_id, host, guest = await pair(arena)
+    arena.memory.automatic = False
+
+    async def end_in_vain() -> None:
+        with pytest.raises(ActorUnavailable):
+            await remove_lobby(arena.world, host.player_id)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(end_in_vain)
+        await wait_all_tasks_blocked()
+        arena.memory.refuse_first()
+    arena.memory.automatic = True
+    for _ in range(3):
+        await trio.sleep(31)
+        await Keeper(arena.world).let_go()
     assert arena.world.seats.lobby_of(guest.player_id) == lobby_id
 
 

@@ -82,6 +82,9 @@ class Journalled(Generic[Role, State]):
         """Return an actor for a state, or for one that is still to be created."""
         raise NotImplementedError
 
+    def note_durable(self, key: str, state: State | None) -> None:
+        """Be told how one stands in the database, before it is brought back from there."""
+
     async def load(self, key: str) -> Actor[Role] | None:
         """Bring one back from its journal; None for one that has ended or never was.
 
@@ -91,6 +94,7 @@ class Journalled(Generic[Role, State]):
         """
         recovered = await self.journals.recover(self.kind, key)
         state = None if recovered is None else self.restore(recovered)
+        self.note_durable(key, state)
         if state is None or not state.is_active:
             self.seats.forget(key)
             return None

@@ -125,17 +125,18 @@ class Lobbies(Journalled[LobbyRole, Lobby]):
         """Return a lobby as it was stored."""
         return lobby_codec.restore(recovered)
 
-    def actor(self, state: Lobby | None) -> LobbyActor:
-        """Return an actor for a lobby, or for one that is still to be created.
+    def note_durable(self, key: str, state: Lobby | None) -> None:
+        """Forget the room that a lobby seemed to have become, and has not.
 
-        A room that a lobby seemed to have become, and has not (the database refused it), is
-        forgotten: its members sit in the lobby again.
+        The database refused it: its members sit in the lobby again, if that is there at all.
         """
-        if state is not None and state.is_open:
-            room_id = self._rooms.index.room_of_lobby(state.lobby_id)
-            if room_id is not None:
-                self._rooms.directory.discard(room_id)
-                self._rooms.index.forget(room_id)
+        room_id = self._rooms.index.room_of_lobby(key)
+        if room_id is not None and (state is None or state.room_id is None):
+            self._rooms.directory.discard(room_id)
+            self._rooms.index.forget(room_id)
+
+    def actor(self, state: Lobby | None) -> LobbyActor:
+        """Return an actor for a lobby, or for one that is still to be created."""
         return LobbyActor(
             state,
             index=self.index,

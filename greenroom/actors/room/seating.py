@@ -171,6 +171,8 @@ class SeatIndex(Generic[Listing]):
             self._leave(key, before.player_ids - now.player_ids)
         if ended_at is not None:
             self._ended[key] = ended_at
+        else:  # it may seem to have ended, and be back: the database refused its end
+            self._ended.pop(key, None)
         seat = (self.kind, key)
         return [i for i in now.player_ids if not self._table.take(i, seat)]
 
