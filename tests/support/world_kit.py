@@ -413,6 +413,7 @@ async def open_world(
     studio: StudioService | None = None,
     providers: Sequence[Provider] = (),
     limits: FriendLimits | None = None,
+    room_limits: RoomLimits | None = None,
 ) -> AsyncGenerator[World]:
     """Run a world over what `memory` holds; leaving it is the end of the server."""
     clock, ledger = TestClock(), Ledger()
@@ -428,7 +429,7 @@ async def open_world(
         memory.journals,
         RoomIndex(seats),
         clock,
-        RoomLimits(),
+        room_limits or RoomLimits(),
         connections or Hub(),
         studio or StudioService(Registry()),
     )

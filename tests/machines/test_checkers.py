@@ -1,0 +1,414 @@
+"""Every checker of the machines is seen to fail: one story, told with one defect planted each time.
+
+A checker that never fails may be blind. So each of what the machines check is broken here once, in
+the product or in the database, and the story, which passes otherwise, must come to the right grief.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+from machine_calls import Calls
+from machine_checks import WorldChecks
+from machine_store import Store
+from machine_theatre import Call, Theatre
+
+from greenroom.actors.flows import rooms as room_flows
+from greenroom.actors.flows.friendships import Friendships
+from greenroom.actors.flows.invites import invites_to
+from greenroom.actors.flows.seats import Seats
+from greenroom.actors.kernel.durability import Batch
+from greenroom.actors.kernel.errors import ActorCrashed, Refused
+from greenroom.actors.kernel.message import Event
+from greenroom.actors.lobby.index import LobbyIndex
+from greenroom.actors.room import actions, codec, rules, updates
+from greenroom.actors.room.actor import RoomActor
+from greenroom.actors.room.events import (
+    ActionProcessed,
+    HostChanged,
+    MemberJoined,
+    MemberLeft,
+    MemberWentOffline,
+    UpdatesSent,
+)
+from greenroom.actors.room.invite_index import InviteIndex
+from greenroom.actors.room.messages import PollUpdates
+from greenroom.actors.room.seating import SeatTable
+from greenroom.actors.social.actor import FriendshipActor
+from greenroom.actors.social.messages import FriendshipAccepted
+
+Patch = pytest.MonkeyPatch
+SILENT_SECONDS = 130
+HOST, MATE, THIRD, FRIEND, STRANGER = range(5)
+
+
+class Story:
+    """Some calls of everything, with all checks after each."""
+
+    def __init__(self, theatre: Theatre) -> None:
+        self.theatre = theatre
+        self.calls = Calls(theatre)
+        self.checks = WorldChecks(theatre)
+
+    def done(self, call: Call) -> Any:
+        reply = self.theatre.finish(call)
+        self.checks.moment()
+        return reply
+
+    def refused(self, call: Call, error: type[Exception] = Refused) -> None:
+        with pytest.raises(error):
+            self.done(call)
+
+    def tell(self) -> None:
+        """From the first friendship to the last restart."""
+        self.friendships()
+        self.room()
+        self.checks.rest()
+        self.lobby()
+        self.checks.rest()
+        for is_clean in (False, True):
+            self.theatre.restart(0, is_clean=is_clean)
+            self.checks.moment()
+            self.checks.rest()
+
+    def friendships(self) -> None:
+        for other in (MATE, FRIEND):
+            self.done(self.calls.befriend(HOST, other))
+            self.done(self.calls.accept(other, HOST))
+        self.done(self.calls.befriend(HOST, STRANGER))
+
+    def room(self) -> None:
+        calls, ledger = self.calls, self.theatre.ledger
+        self.done(calls.create_room(HOST, 3, host_switch=True, is_locked=False))
+        key = ledger.open("room")[0].key
+        for number in (MATE, THIRD):
+            self.done(calls.join(number, key))
+        self.refused(calls.join(FRIEND, key))
+        self.refused(calls.create_room(MATE, 3, host_switch=True, is_locked=False))
+        for _ in range(2):
+            self.done(calls.send_updates(HOST, "all"))
+        for _ in range(2):
+            self.done(calls.poll(MATE))
+        self.done(calls.send_actions(HOST, "others"))
+        self.done(calls.complete(MATE, next(iter(ledger.open("room")[0].actions))))
+        self.theatre.mine("room", 0, 1, is_half_way=True)
+        self.refused(calls.send_updates(MATE, "host"), ActorCrashed)
+        self.checks.rest()
+        self.done(calls.leave_room(THIRD))
+        self.done(calls.send_updates(MATE, "host"))
+        self.theatre.moment(SILENT_SECONDS)
+        self.done(calls.poll(MATE))
+        self.done(calls.leave_room(HOST))
+
+    def lobby(self) -> None:
+        calls, ledger = self.calls, self.theatre.ledger
+        lobby = calls.create_lobby(HOST, 3, host_switch=True, by_requests=True, can_leave=True)
+        self.done(lobby)
+        key = ledger.open("lobby")[0].key
+        self.done(calls.invite(HOST, FRIEND))
+        self.done(calls.request(STRANGER, key))
+        self.checks.rest()
+        self.done(calls.answer_invite(FRIEND, 0, "accepted"))
+        self.done(calls.join(FRIEND, key))
+        (request_id,) = ledger.open("lobby")[0].requests
+        self.done(calls.answer_request(HOST, request_id, is_approved=True))
+        self.done(calls.start_lobby(HOST))
+        self.done(calls.end(FRIEND, HOST))
+
+
+@contextmanager
+def opened() -> Iterator[Story]:
+    theatre = Theatre(5)
+    try:
+        yield Story(theatre)
+    finally:
+        theatre.close()
+
+
+def test_the_story_goes_well_when_nothing_is_wrong():
+    with opened() as story:
+        story.tell()
+
+
+# The defects: each is planted before the story begins.
+
+
+def a_claim_is_kept(patch: Patch) -> None:
+    @contextmanager
+    def claim(self: Seats, player_id: int, kind: Any, *_: object) -> Iterator[None]:
+        self._claims[player_id] = (kind, trio.Event())
+        yield
+
+    patch.setattr(Seats, "claim", claim)
+
+
+def a_tally_is_kept(patch: Patch) -> None:
+    def subtract(self: Friendships, *args: Any) -> None:
+        init(self, *args)
+        self._under_way[1] += 1
+
+    init = Friendships.__init__
+    patch.setattr(Friendships, "__init__", subtract)
+
+
+def nobody_minds_a_second_seat(patch: Patch) -> None:
+    def take(self: SeatTable, player_id: int, seat: Any) -> bool:
+        self._seats[player_id] = seat
+        return True
+
+    patch.setattr(Seats, "require_none", lambda *_: None)
+    patch.setattr(SeatTable, "take", take)
+
+
+def a_room_is_never_full(patch: Patch) -> None:
+    def decide(room: Any, command: Any, now: int) -> Any:
+        return decide_join(msgspec.structs.replace(room, max_players=16), command, now)
+
+    decide_join = rules.decide_join
+    patch.setattr(rules, "decide_join", decide)
+
+
+def the_host_leaves_and_nobody_follows(patch: Patch) -> None:
+    ignore(patch, HostChanged)
+
+
+def the_roster_keeps_who_has_left(patch: Patch) -> None:
+    ignore(patch, MemberLeft)
+
+
+def a_seat_is_not_freed(patch: Patch) -> None:
+    patch.setattr(SeatTable, "free", lambda *_: None)
+
+
+def a_seat_is_not_taken(patch: Patch) -> None:
+    patch.setattr(SeatTable, "take", lambda *_: True)
+
+
+def a_commit_is_lost(patch: Patch) -> None:
+    lose(patch, MemberJoined)
+
+
+def a_commit_is_lost_that_nobody_waits_for(patch: Patch) -> None:
+    lose(patch, MemberWentOffline)
+
+
+def a_friendship_is_lost(patch: Patch) -> None:
+    lose(patch, FriendshipAccepted)
+
+
+def what_is_refused_is_done_all_the_same(patch: Patch) -> None:
+    async def join(*args: Any) -> bool:
+        await join_room(*args)
+        raise Refused
+
+    join_room = room_flows.join_room
+    patch.setattr(room_flows, "join_room", join)
+
+
+def a_call_is_never_answered(patch: Patch) -> None:
+    async def join(*_: Any) -> bool:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    patch.setattr(room_flows, "join_room", join)
+
+
+def an_event_is_applied_twice(patch: Patch) -> None:
+    def apply(room: Any, event: Any) -> None:
+        sound(room, event)
+        if isinstance(event, UpdatesSent):
+            sound(room, event)
+
+    sound = rules.apply
+    patch.setattr(rules, "apply", apply)
+
+
+def an_update_is_lost(patch: Patch) -> None:
+    read(patch, lambda page: page[1:])
+
+
+def an_update_is_repeated(patch: Patch) -> None:
+    read(patch, lambda page: (*page, *page[-1:]))
+
+
+def the_last_update_is_never_shown(patch: Patch) -> None:
+    read(patch, lambda page: page[:-1])
+
+
+def updates_are_reordered(patch: Patch) -> None:
+    read(patch, lambda page: page[::-1])
+
+
+def an_update_is_said_to_be_missed(patch: Patch) -> None:
+    def poll(*args: Any) -> Any:
+        page = sound(*args)
+        return msgspec.structs.replace(page, updates=page.updates[1:], missed=page.missed + 1)
+
+    sound = updates.poll
+    patch.setattr(updates, "poll", poll)
+
+
+def an_action_is_not_shown(patch: Patch) -> None:
+    patch.setattr(actions, "pending", lambda *_: ())
+
+
+def what_came_of_an_action_is_not_shown(patch: Patch) -> None:
+    patch.setattr(actions, "results", lambda *_: ())
+
+
+def an_action_stays_when_it_is_done(patch: Patch) -> None:
+    ignore(patch, ActionProcessed)
+
+
+def a_snapshot_leaves_something_out(patch: Patch) -> None:
+    def snapshot(room: Any) -> Any:
+        return whole(msgspec.structs.replace(room, actions={}, results=[]))
+
+    whole = codec.snapshot
+    patch.setattr(codec, "snapshot", snapshot)
+
+
+def an_entry_is_lost_when_the_server_ends(patch: Patch) -> None:
+    def lose(self: Store) -> None:
+        lose_pending(self)
+        for entries in self.journals.entries.values():
+            if len(entries) > 1:
+                entries.pop()
+        self.journals.snapshots.clear()
+
+    lose_pending = Store.lose_pending
+    patch.setattr(Store, "lose_pending", lose)
+
+
+def a_crash_leaves_what_it_has_applied(patch: Patch) -> None:
+    async def load(self: Any, key: str) -> Any:
+        return self.actor(seen[key]) if key in seen else await sound(self, key)
+
+    def apply(self: RoomActor, event: Event) -> None:
+        sound_apply(self, event)
+        assert self.state is not None
+        seen[self.state.room_id] = self.state
+
+    seen: dict[str, Any] = {}
+    from greenroom.actors.flows.seats import Rooms
+
+    sound, sound_apply = Rooms.load, RoomActor.apply
+    patch.setattr(Rooms, "load", load)
+    patch.setattr(RoomActor, "apply", apply)
+
+
+def an_invite_is_not_shown(patch: Patch) -> None:
+    patch.setattr(InviteIndex, "to", lambda *_: [])
+    patch.setattr("machine_checks.invites_to", invites_to)
+
+
+def a_request_is_not_known(patch: Patch) -> None:
+    patch.setattr(LobbyIndex, "_note_pending", lambda *_: None)
+
+
+def one_of_two_does_not_know_of_the_friendship(patch: Patch) -> None:
+    def of(self: Any, player_id: int) -> Any:
+        return [] if player_id == 1 else friends(self, player_id)
+
+    from world_kit import MemoryFriendships
+
+    friends = MemoryFriendships._of
+    patch.setattr(MemoryFriendships, "_of", of)
+
+
+def a_pair_forgets_what_it_is(patch: Patch) -> None:
+    def apply(self: FriendshipActor, event: Event) -> None:
+        if not isinstance(event, FriendshipAccepted):
+            sound(self, event)
+
+    sound = FriendshipActor.apply
+    patch.setattr(FriendshipActor, "apply", apply)
+
+
+def ignore(patch: Patch, kind: type[Any]) -> None:
+    """Let rooms in memory take no notice of an event of this kind but in their version."""
+
+    def apply(room: Any, event: Any) -> None:
+        if isinstance(event, kind):
+            room.version += 1
+        else:
+            sound(room, event)
+
+    sound = rules.apply
+    patch.setattr(rules, "apply", apply)
+
+
+def lose(patch: Patch, kind: type[Event]) -> None:
+    """Let the first change with an event of this kind get lost on its way to the database."""
+
+    def submit(self: Store, writer: Any, events: Any) -> Batch:
+        for event in events:
+            happened = codec.event_of(event) if getattr(event, "kind", "") == "room" else event
+            if isinstance(happened, kind) and not lost:
+                lost.append(happened)
+                batch = Batch()
+                batch.settle()
+                return batch
+        return sound(self, writer, events)
+
+    lost: list[object] = []
+    sound = Store.submit
+    patch.setattr(Store, "submit", submit)
+
+
+def read(patch: Patch, change: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> None:
+    """Change the pages of updates that members are given."""
+
+    def poll(room: Any, command: PollUpdates) -> Any:
+        page = sound(room, command)
+        found = change(page.updates)
+        last = found[-1].update_id if found else command.last_update
+        return msgspec.structs.replace(page, updates=found, last_update=last)
+
+    sound = updates.poll
+    patch.setattr(updates, "poll", poll)
+
+
+DEFECTS: dict[Callable[[Patch], None], str] = {
+    a_claim_is_kept: "claims were left behind",
+    a_tally_is_kept: "tallies were left behind",
+    nobody_minds_a_second_seat: "two seats in what is durable",
+    a_room_is_never_full: "holds more than it may",
+    the_host_leaves_and_nobody_follows: "host already",
+    the_roster_keeps_who_has_left: "and should be",
+    a_seat_is_not_freed: "is not in",
+    a_seat_is_not_taken: "the index says",
+    a_commit_is_lost: "acknowledged and is not durable",
+    a_commit_is_lost_that_nobody_waits_for: "written out of order",
+    a_friendship_is_lost: "acknowledged and is not durable",
+    what_is_refused_is_done_all_the_same: "was done after all",
+    a_call_is_never_answered: "not answered",
+    an_event_is_applied_twice: "and should be",
+    an_update_is_lost: "lost, repeated or reordered",
+    an_update_is_repeated: "lost, repeated or reordered",
+    the_last_update_is_never_shown: "not given his last updates",
+    updates_are_reordered: "lost, repeated or reordered",
+    an_update_is_said_to_be_missed: "are said to be missed",
+    an_action_is_not_shown: "what waits for him",
+    what_came_of_an_action_is_not_shown: "what came of it",
+    an_action_stays_when_it_is_done: "and should be",
+    a_snapshot_leaves_something_out: "replayed is",
+    an_entry_is_lost_when_the_server_ends: "has no host|and should be",
+    a_crash_leaves_what_it_has_applied: "replayed is",
+    an_invite_is_not_shown: "invites are not shown",
+    a_request_is_not_known: "requests are not counted",
+    one_of_two_does_not_know_of_the_friendship: "two lists do not say the same",
+    a_pair_forgets_what_it_is: "friendship/",
+}
+
+
+@pytest.mark.parametrize("plant", DEFECTS, ids=lambda plant: plant.__name__)
+def test_a_planted_defect_is_found(plant: Callable[[Patch], None], monkeypatch: Patch):
+    plant(monkeypatch)
+    with pytest.raises(AssertionError, match=DEFECTS[plant]), opened() as story:
+        story.tell()
