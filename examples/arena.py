@@ -1,0 +1,121 @@
+"""An arena at 20 Hz: the server moves everybody, so nobody is faster than the rest, or elsewhere.
+
+    greenroom serve --behaviours-dir examples --behaviours '*/arena=arena:Arena'
+
+Rooms whose rules say {"type": "arena"} play it. Clients send the message `steer` with
+{"x": -1 to 1, "y": -1 to 1} as often as they like, best over UDP; the last one counts.
+
+What must be right, the coin and the scores, is the state that members see. Where everybody is may
+be lost on the way, for the next tick says it anew: that is broadcast unreliably, as `places`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import msgspec
+
+from greenroom.behaviour import Member, Room, RoomBehaviour, message
+
+SIZE = 100.0
+"""The arena is a square from 0 to this."""
+SPEED = 20.0
+"""How far one gets in a second."""
+REACH = 4.0
+"""How near one must be to take a coin."""
+ROUND_SECONDS = 60.0
+
+Direction = Annotated[float, msgspec.Meta(ge=-1, le=1)]
+
+
+class Steer(msgspec.Struct, frozen=True):
+    """Where a player wants to go; (0, 0) is nowhere."""
+
+    x: Direction
+    y: Direction
+
+
+class Runner(msgspec.Struct):
+    """A player in the arena."""
+
+    x: float
+    y: float
+    dx: float = 0.0
+    dy: float = 0.0
+    coins: int = 0
+
+
+class Field(msgspec.Struct):
+    """The state: who runs where, and where the coin lies."""
+
+    coin_x: float = SIZE / 2
+    coin_y: float = SIZE / 2
+    round: int = 1
+    runners: dict[int, Runner] = {}
+
+
+class Arena(RoomBehaviour[Field]):
+    """Whoever has the most coins after a minute wins the round."""
+
+    tick_hz = 20
+
+    def on_create(self, room: Room[Field]) -> None:
+        room.every(ROUND_SECONDS, "round")
+
+    def on_join(self, room: Room[Field], member: Member) -> None:
+        x, y = self._somewhere(room)
+        room.state.runners[member.player_id] = Runner(x, y)
+
+    def on_leave(self, room: Room[Field], member: Member, reason: str) -> None:
+        del room.state.runners[member.player_id]
+
+    def on_drop(self, room: Room[Field], member: Member) -> None:
+        """Let who is cut off stand still, and not run into a wall."""
+        runner = room.state.runners[member.player_id]
+        runner.dx = runner.dy = 0.0
+
+    @message("steer")
+    def steer(self, room: Room[Field], by: Member, steer: Steer) -> None:
+        """Take note of a direction; it tells nobody anything, the tick does."""
+        length = max(1.0, math.hypot(steer.x, steer.y))
+        runner = room.state.runners[by.player_id]
+        runner.dx, runner.dy = steer.x / length, steer.y / length
+
+    def on_tick(self, room: Room[Field], dt: float) -> None:
+        """Move everybody, and say where they are."""
+        state = room.state
+        for runner in state.runners.values():
+            runner.x = min(max(runner.x + runner.dx * SPEED * dt, 0.0), SIZE)
+            runner.y = min(max(runner.y + runner.dy * SPEED * dt, 0.0), SIZE)
+            if math.hypot(runner.x - state.coin_x, runner.y - state.coin_y) <= REACH:
+                runner.coins += 1
+                state.coin_x, state.coin_y = self._somewhere(room)
+        places = {i: (round(r.x, 2), round(r.y, 2)) for i, r in state.runners.items()}
+        room.broadcast("places", places, reliable=False, stream="places")
+
+    def on_timer(self, room: Room[Field], name: str) -> None:
+        """End the round; a draw has no winner."""
+        state = room.state
+        best = max(runner.coins for runner in state.runners.values())
+        leaders = [i for i, runner in state.runners.items() if runner.coins == best]
+        winner = leaders[0] if len(leaders) == 1 and best else None
+        room.broadcast("over", {"round": state.round, "winner": winner, "coins": best})
+        if winner is not None:
+            room.update_player(winner, {"arena_last_win": best})
+        state.round += 1
+        for runner in state.runners.values():
+            runner.coins = 0
+
+    def shared(self, room: Room[Field]) -> object:
+        """Show what changes now and then."""
+        state = room.state
+        return {
+            "round": state.round,
+            "coin": (state.coin_x, state.coin_y),
+            "coins": {player_id: runner.coins for player_id, runner in state.runners.items()},
+        }
+
+    @staticmethod
+    def _somewhere(room: Room[Field]) -> tuple[float, float]:
+        return round(room.random.uniform(0, SIZE), 2), round(room.random.uniform(0, SIZE), 2)
