@@ -212,6 +212,11 @@ class RoomBehaviour(Generic[State]):
         return None
 
 
+def is_overridden(behaviour: RoomBehaviour[Any], hook: str) -> bool:
+    """Return whether a behaviour does something in this hook."""
+    return getattr(type(behaviour), hook) is not getattr(RoomBehaviour, hook)
+
+
 def _state_type(behaviour: type) -> Any:
     """Return the argument that a class gives to `RoomBehaviour`, directly or by a parent.
 

@@ -30,6 +30,8 @@ STREAMS_MAX: Final = 64
 """Streams that a room itself names; messages of further ones are of none."""
 
 _NOBODY: Final[frozenset[int]] = frozenset()
+_UNENCODED: Final = [b"" for _ in ClientKind]
+"""A message's frames by kind of client, before any is needed."""
 
 
 class FastLane(Protocol):
@@ -201,7 +203,7 @@ class Hub:
             return
         targets = tuple(player_ids)
         _keep(roster, message, targets)
-        plain = engine = b""
+        frames = _UNENCODED.copy()
         for player_id in targets:
             place = roster.places.get(player_id)
             if place is None:
@@ -210,12 +212,11 @@ class Hub:
             link = place.link
             if link is None:
                 continue
-            if link.kind is ClientKind.JSON:
-                plain = plain or encode(message, ClientKind.JSON)
-                link.put(plain)
-            else:
-                engine = engine or encode(message, ClientKind.ENGINE)
-                link.put(engine)
+            kind = link.kind
+            frame = frames[kind]
+            if not frame:
+                frame = frames[kind] = encode(message, kind)
+            link.put(frame)
             self.sent += 1
 
     def push_all(self, room_id: str, message: Message) -> None:
@@ -241,7 +242,7 @@ class Hub:
             return
         places = roster.places
         packed: bytes | None = None
-        plain = engine = b""
+        frames = _UNENCODED.copy()
         for player_id in places if player_ids is None else player_ids:
             place = places.get(player_id)
             link = None if place is None else place.link
@@ -254,12 +255,11 @@ class Hub:
                     packed = _pack(roster, message, stream)
                 if packed and lane.put(packed):
                     continue
-            if link.kind is ClientKind.JSON:
-                plain = plain or encode(message, ClientKind.JSON, unreliable=True)
-                link.offer(plain)
-            else:
-                engine = engine or encode(message, ClientKind.ENGINE, unreliable=True)
-                link.offer(engine)
+            kind = link.kind
+            frame = frames[kind]
+            if not frame:
+                frame = frames[kind] = encode(message, kind, unreliable=True)
+            link.offer(frame)
 
     def push_state(self, room_id: str, player_ids: Iterable[int], message: Happened) -> None:
         """Tell some members of the room's state; it is neither counted nor kept."""
@@ -267,19 +267,18 @@ class Hub:
         if roster is None:
             return
         places = roster.places
-        plain = engine = b""
+        frames = _UNENCODED.copy()
         for player_id in player_ids:
             place = places.get(player_id)
             link = None if place is None else place.link
             if link is None:
                 continue
             self.sent += 1
-            if link.kind is ClientKind.JSON:
-                plain = plain or encode_state(message, ClientKind.JSON)
-                link.put(plain)
-            else:
-                engine = engine or encode_state(message, ClientKind.ENGINE)
-                link.put(engine)
+            kind = link.kind
+            frame = frames[kind]
+            if not frame:
+                frame = frames[kind] = encode_state(message, kind)
+            link.put(frame)
 
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
         """Tell a sender what became of his message."""

@@ -27,9 +27,9 @@ from greenroom.behaviour import (
     Forward,
     Message,
     Replace,
-    RoomBehaviour,
     Update,
 )
+from greenroom.behaviour.behaviour import is_overridden
 from greenroom.behaviour.handlers import Kind
 
 _HOOKS: Final[dict[Kind, str]] = {
@@ -46,10 +46,7 @@ _decode: Final = msgspec.json.Decoder().decode
 def judges(director: Director, kind: Kind, name: str) -> bool:
     """Return whether a behaviour has a say in what is sent under this name."""
     behaviour = director.runner.behaviour
-    if (kind, name) in behaviour.handlers:
-        return True
-    hook = _HOOKS[kind]
-    return getattr(type(behaviour), hook) is not getattr(RoomBehaviour, hook)
+    return (kind, name) in behaviour.handlers or is_overridden(behaviour, _HOOKS[kind])
 
 
 def is_typed(director: Director, kind: Kind, name: str) -> bool:

@@ -17,6 +17,7 @@ import msgspec
 
 from greenroom.actors.room.ports import Connections, Happened
 from greenroom.behaviour import BehaviourBug, Refused, RoomBehaviour
+from greenroom.behaviour.behaviour import is_overridden
 from greenroom.behaviour.delta import Json, diff
 from greenroom.behaviour.errors import TooMuch
 from greenroom.behaviour.runner import Runner
@@ -140,11 +141,7 @@ def _said(value: Json) -> msgspec.Raw:
 
 def is_wanted(behaviour: RoomBehaviour[Any]) -> bool:
     """Return whether a behaviour shows anything of its state."""
-    return _shows(behaviour, "shared") or _shows(behaviour, "private")
-
-
-def _shows(behaviour: RoomBehaviour[Any], hook: str) -> bool:
-    return getattr(type(behaviour), hook) is not getattr(RoomBehaviour, hook)
+    return is_overridden(behaviour, "shared") or is_overridden(behaviour, "private")
 
 
 class _Held(msgspec.Struct):
@@ -187,8 +184,8 @@ class StateSync:
     def follow(self, runner: Runner[Any]) -> None:
         """Show what another runner has from now on, everything first."""
         self._runner = runner
-        self._shows_shared = _shows(runner.behaviour, "shared")
-        self._shows_private = _shows(runner.behaviour, "private")
+        self._shows_shared = is_overridden(runner.behaviour, "shared")
+        self._shows_private = is_overridden(runner.behaviour, "private")
         self._views.forget_all()
 
     def forget(self, player_id: int) -> None:
