@@ -127,9 +127,9 @@ class Keeper:
         world, now = self._world, self._world.clock.now()
         for lobby_id, room_id in world.lobbies.index.started():
             if not world.rooms.index.is_active(room_id):
-                _tell(world.lobbies, lobby_id, EndLobby("room_ended"))
+                world.lobbies.directory.ref(lobby_id).notify(EndLobby("room_ended"))
         for room_id in world.rooms.index.expected():
-            _tell(world.rooms, room_id, LookAtClock())  # which has it loaded
+            world.rooms.directory.ref(room_id).notify(LookAtClock())  # which has it loaded
         for place in self._places:
             for key in place.seats.ended(now - place.linger_seconds):
                 if place.directory.passivate(key):
@@ -142,10 +142,3 @@ class Keeper:
             except ActorUnavailable:
                 return
             self._past.popleft()
-
-
-def _tell(place: Journalled[Any, Any], key: str, command: Any) -> None:
-    try:
-        place.directory.ref(key).tell(command)
-    except ActorUnavailable:
-        return

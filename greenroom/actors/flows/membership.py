@@ -8,7 +8,7 @@ import trio
 
 from greenroom.actors.flows.journalled import Journalled
 from greenroom.actors.flows.world import World
-from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
+from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.lobby.messages import PutOutOfLobby, RenameLobbyMember
 from greenroom.actors.room.messages import NoteSignOfLife, NoteSilence, PutOut, RenameMember
@@ -57,10 +57,7 @@ def tell_seat(place: Journalled[Role, Any], player_id: int, command: Command[Rol
     """Tell the room, or lobby, that a player sits in, if he does and it can be told now."""
     key = place.seats.seat_of(player_id)
     if key is not None:
-        try:
-            place.directory.ref(key).tell(command)
-        except ActorUnavailable:
-            return
+        place.directory.ref(key).notify(command)
 
 
 async def watch_silent_members(world: World) -> None:

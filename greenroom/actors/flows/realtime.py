@@ -55,10 +55,7 @@ class Admission(msgspec.Struct, frozen=True):
 
 def note_connection(member: Admission, *, is_connected: bool) -> None:
     """Tell a room that a member is connected, or is not any more; it may be gone."""
-    try:
-        member.room.tell(NoteConnection(member.player_id, is_connected))
-    except ActorUnavailable:
-        return
+    member.room.notify(NoteConnection(member.player_id, is_connected))
 
 
 async def mint_token(world: World, player_id: int, player_token_hash: bytes) -> MintedToken:

@@ -14,7 +14,6 @@ import trio
 from greenroom.actors.flows.friends import rest_pairs
 from greenroom.actors.flows.membership import note_silent_members, watch_silent_members
 from greenroom.actors.flows.world import World
-from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import LeaveIfStale, PlayerRole, SavePresence
@@ -88,9 +87,6 @@ async def _tell_each(
     for count, player_id in enumerate(player_ids, 1):
         player = world.players.active(player_id)
         if player is not None:
-            try:
-                player.tell(command)
-            except ActorUnavailable:
-                continue
+            player.notify(command)
         if count % SLICE == 0:
             await trio.lowlevel.checkpoint()

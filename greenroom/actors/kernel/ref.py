@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.message import Command, Reply
 
 if TYPE_CHECKING:
     from greenroom.actors.kernel.cell import ActorStatistics
     from greenroom.actors.kernel.directory import Cells
-    from greenroom.actors.kernel.errors import ActorUnavailable
 
 Role = TypeVar("Role")
 
@@ -60,6 +61,11 @@ class Ref(Generic[Role]):
             ActorStopped: he is gone for good.
         """
         self._cells.cell(self.key).tell(command)
+
+    def notify(self, command: Command[Role, Any]) -> None:
+        """Tell the actor something if he can be told now, for whoever would do nothing else."""
+        with suppress(ActorUnavailable):
+            self.tell(command)
 
     def post(self, command: Command[Role, Any]) -> None:
         """Have the actor run a command at once if he is up and idle, else queue it; no reply.
