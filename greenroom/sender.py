@@ -33,6 +33,8 @@ class Sender:
     def __init__(self) -> None:
         """Start with nothing to send."""
         self._wires: list[Flushable] = []
+        self._slow: list[Flushable] = []
+        """Whose clients did not take everything."""
         self._task: trio.lowlevel.Task | None = None
 
     def add(self, wire: Flushable) -> None:
@@ -42,14 +44,21 @@ class Sender:
         if task is not None:
             trio.lowlevel.reschedule(task)
 
+    def flush(self) -> None:
+        """Flush what has been added so far, without waiting for the next pass."""
+        wires, self._wires = self._wires, []
+        for wire in wires:
+            if not wire.flush():
+                self._slow.append(wire)
+
     async def run(self) -> None:
         """Flush until cancelled. What a slow client leaves over waits in a task of its own."""
         async with trio.open_nursery() as nursery:
             while True:
-                wires, self._wires = self._wires, []
-                for wire in wires:
-                    if not wire.flush():
-                        nursery.start_soon(wire.send_rest)
+                self.flush()
+                slow, self._slow = self._slow, []
+                for wire in slow:
+                    nursery.start_soon(wire.send_rest)
                 self._task = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._forget)
 

@@ -25,6 +25,7 @@ from greenroom.transport.frames import encode_frame
 from greenroom.transport.handshake import Opening
 from greenroom.transport.hub import Hub
 from greenroom.transport.options import RealtimeOptions
+from greenroom.transport.session import Phase
 from greenroom.transport.websocket import RealtimePort
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -156,10 +157,11 @@ class Echo(Connection):
     async def _admit(self, opening: Opening) -> None:
         """Let everybody in."""
 
-    def _take_messages(self) -> None:
-        """Send every message back."""
+    def _take_messages(self, now: float) -> float | None:  # noqa: ARG002 - nobody sends too fast
+        """Send every message back; go on until the session is over."""
         while (message := self._session.next()) is not None:
             self.put(encode_frame(*message))
+        return None if self._session.phase is Phase.OVER else 0.0
 
 
 class EchoPort(RealtimePort):

@@ -58,7 +58,9 @@ from greenroom.transport.messages import (
     encode_udp_stats,
     read,
 )
+from greenroom.transport.outbox import Outbox
 from greenroom.transport.rates import Allowance
+from greenroom.transport.reader import MORE
 from greenroom.transport.session import NORMAL, Phase, Session
 from greenroom.transport.tls import TlsBroken, TlsCodec
 
@@ -79,13 +81,17 @@ OVERLOAD: Final = 1013
 
 TOKEN_REQUIRED: Final = "Token required"  # noqa: S105 - a text
 _PING: Final = encode_frame(PING, b"")
+_OPEN: Final = (
+    Phase.OPEN
+)  # a member is found more slowly than a name, and these are asked for often
+_OVER: Final = Phase.OVER
 
 
 class _Lost(Exception):
     """The peer is gone."""
 
 
-class Connection:
+class Connection(Outbox):
     """Serves one connection; a `Link` of the hub, `Watched`, and `Flushable`."""
 
     __slots__ = (
@@ -94,23 +100,21 @@ class Connection:
         "_allowance",
         "_closed_at",
         "_context",
+        "_frames",
         "_heard_at",
         "_host",
+        "_is_drained",
         "_is_over",
         "_is_pinged",
         "_member",
-        "_needs_task",
-        "_out",
-        "_out_bytes",
-        "_overdue",
+        "_out_bytes_max",
         "_room_allowance",
         "_session",
-        "_socket",
         "_spoke_at",
-        "_tls",
         "connection_id",
         "kind",
         "lane",
+        "told",
     )
 
     def __init__(self, context: ConnectionContext, connected: socket.socket, peer: str) -> None:
@@ -122,28 +126,29 @@ class Connection:
             peer: the address at its other end.
         """
         options = context.options
+        tls = None if options.tls is None else TlsCodec(options.tls)
+        super().__init__(connected, tls, context.sender)
         self._address = peer
         self._context = context
-        self._socket = connected
-        self._tls = None if options.tls is None else TlsCodec(options.tls)
         self._session = Session(self._put_bounded, options.message_bytes_max)
-        self._out: list[bytes] = []
-        self._out_bytes = 0
-        self._overdue: trio.Event | None = None
-        """While a task sends what the kernel's buffer had no room for."""
-        self._needs_task = False
+        self._out_bytes_max = options.outbox_bytes_max
         self._is_over = False
         self._member: Admission | None = None
         self._allowance = Allowance(options.messages_per_second)
         self._room_allowance: Allowance | None = None
         self._heard_at = self._spoke_at = context.watch.now
         self._closed_at = 0.0
+        self._frames = 0
+        """So many have been counted against the rates."""
+        self._is_drained = True
+        """Whether the last read had all that there was."""
         self._is_pinged = False
         self._alive_until = 0.0
         self._host = ""
         self.kind = ClientKind.JSON
         self.connection_id = ""
         self.lane: Lane | None = None
+        self.told = 0
 
     async def run(self) -> None:
         """Serve until it is over.
@@ -187,19 +192,30 @@ class Connection:
 
     # What the hub and the watch ask.
 
-    def put(self, frame: bytes) -> None:
+    def tell(self, frame: bytes) -> None:
         """See `Link`; a client that lets too much wait is closed."""
-        if self._session.phase is Phase.OPEN:
+        self.told += 1
+        out = self._out
+        if not out and self._overdue is None:
+            self._sender.add(self)
+        out.append(frame)
+        self._out_bytes += len(frame)
+        if self._out_bytes > self._out_bytes_max:
+            self._relieve()
+
+    def put(self, frame: bytes) -> None:
+        """See `Link`; likewise."""
+        if self._session.phase is _OPEN:
             self._put_bounded(frame)
 
     def offer(self, frame: bytes) -> None:
         """See `Link`."""
-        if self._out_bytes <= self._context.options.outbox_bytes_max // 4:
+        if self._out_bytes <= self._out_bytes_max // 4:
             self.put(frame)
 
     def close(self, code: int, reason: str) -> None:
         """See `Link`."""
-        if self._session.phase is Phase.OPEN:
+        if self._session.phase is _OPEN:
             self._session.close(code, reason)
             self._leave()
             watch = self._context.watch
@@ -211,7 +227,7 @@ class Connection:
         options = self._context.options
         if self._is_over:
             return None
-        if self._session.phase is not Phase.OPEN:
+        if self._session.phase is not _OPEN:
             if now < self._closed_at + options.close_seconds_max:
                 return self._closed_at + options.close_seconds_max
             self._abort()
@@ -232,80 +248,16 @@ class Connection:
 
     # Sending.
 
-    def _put(self, data: bytes) -> None:
-        """Send soon, behind everything before."""
-        if not self._out and self._overdue is None:
-            self._context.sender.add(self)
-        self._out.append(data)
-        self._out_bytes += len(data)
-
     def _put_bounded(self, data: bytes) -> None:
         """Send soon; a client that lets too much wait is closed."""
         self._put(data)
-        if self._out_bytes > self._context.options.outbox_bytes_max:
+        if self._out_bytes > self._out_bytes_max:
             self._relieve()
-
-    def flush(self) -> bool:
-        """See `Flushable`."""
-        self._send_out()
-        needs_task, self._needs_task = self._needs_task, False
-        return not needs_task
-
-    def _send_out(self) -> None:
-        """Send what the kernel takes now; the rest is for a task, which the next `flush` calls."""
-        if self._overdue is None and self._out:
-            rest = self._send(self._take_out())
-            if rest:
-                self._out.append(rest)
-                self._out_bytes = len(rest)
-                self._overdue = trio.Event()
-                self._needs_task = True
-
-    async def send_rest(self) -> None:
-        """See `Flushable`."""
-        overdue = self._overdue
-        assert overdue is not None
-        try:
-            while self._out:
-                await trio.lowlevel.wait_writable(self._socket)
-                waiting = self._out[0]
-                rest = self._send(waiting)
-                self._out_bytes -= len(waiting) - len(rest)
-                if rest:
-                    self._out[0] = rest
-                elif len(self._out) > 1:
-                    del self._out[0]
-                    data = self._take_out()
-                    self._out, self._out_bytes = [data], len(data)
-                else:
-                    self._out.clear()
-        except (OSError, trio.ClosedResourceError):
-            self._out.clear()
-        finally:
-            self._overdue = None
-            overdue.set()
-
-    def _take_out(self) -> bytes:
-        """Return what waits, in one piece, as it goes over the wire."""
-        out = self._out
-        data = out[0] if len(out) == 1 else b"".join(out)
-        out.clear()
-        self._out_bytes = 0
-        return data if self._tls is None else self._tls.encrypt(data)
-
-    def _send(self, data: bytes) -> bytes:
-        """Send what the kernel takes now; return the rest. A broken connection takes everything."""
-        try:
-            return data[self._socket.send(data) :]
-        except (BlockingIOError, InterruptedError):
-            return data
-        except OSError:  # the connection's own task finds out by itself
-            return b""
 
     def _relieve(self) -> None:
         """See whether it is only that no pass of the scheduler has sent anything yet."""
         self._send_out()
-        if self._out_bytes > self._context.options.outbox_bytes_max:
+        if self._out_bytes > self._out_bytes_max:
             self.close(OVERLOAD, "Overload")
 
     # Receiving.
@@ -316,22 +268,33 @@ class Connection:
         Raises:
             _Lost: nothing more will.
         """
-        size = min(max(RECEIVE_BYTES, self._session.lacking), RECEIVE_BYTES_MAX)
-        while True:
+        data = b""
+        while not data:
             try:
                 await trio.lowlevel.wait_readable(self._socket)
-                data = self._socket.recv(size)
-                if data and self._tls is not None:
-                    data = self._tls.decrypt(data)
-                    if not data:
-                        continue
-            except (BlockingIOError, InterruptedError):
-                continue
-            except (OSError, trio.ClosedResourceError, TlsBroken):
+            except trio.ClosedResourceError:
                 raise _Lost from None
-            if not data:
-                raise _Lost
-            return data
+            data = self._receive_now()
+        return data
+
+    def _receive_now(self) -> bytes:
+        """Return what has come; nothing if that is nothing as yet.
+
+        Raises:
+            _Lost: nothing more will.
+        """
+        size = min(max(RECEIVE_BYTES, self._session.lacking), RECEIVE_BYTES_MAX)
+        try:
+            data = self._socket.recv(size)
+            self._is_drained = len(data) < size
+            if data:
+                return data if self._tls is None else self._tls.decrypt(data)
+        except (BlockingIOError, InterruptedError):
+            self._is_drained = True
+            return b""
+        except (OSError, TlsBroken):
+            raise _Lost from None
+        raise _Lost
 
     async def _shake_hands(self) -> tuple[Opening | None, bytes]:
         """Return what the client brings, and what it has sent behind that.
@@ -428,32 +391,48 @@ class Connection:
 
     async def _converse(self, rest: bytes) -> None:
         """Take messages until the session is over."""
-        session, watch, frames = self._session, self._context.watch, 0
-        session.receive(rest)
-        while True:
-            self._take_messages()
-            if session.phase is Phase.OVER:
-                self._leave()
-                return
-            if session.frames != frames:
-                await self._pace(session.frames - frames)
-                frames = session.frames
-            data = await self._receive()
-            self._heard_at = watch.now
+        self._session.receive(rest)
+        pause = self._take_messages(trio.current_time())
+        if pause is not None:
+            await trio.sleep(pause)
+            room = self.connection_id if self._member is None else self._member.room_id
+            await self._context.reader.read(self._socket, room, self._take_some)
+
+    def _take_some(self, now: float) -> float | None:
+        """Take what has come; return what a `Reader` wants to know.
+
+        Raises:
+            _Lost: the peer is gone.
+        """
+        data = self._receive_now()
+        pause: float | None = 0.0
+        if data:
+            self._heard_at = self._context.watch.now
             self._is_pinged = False
-            session.receive(data)
+            self._session.receive(data)
             if self._member is not None:
                 self._note_life(self._member)
+            pause = self._take_messages(now)
+        return pause if pause != 0.0 or self._is_drained else MORE
 
-    def _take_messages(self) -> None:
-        """Take every message that has come whole."""
+    def _take_messages(self, now: float) -> float | None:
+        """Take every message that has come whole.
+
+        Returns:
+            For how many seconds to read no more, None for ever.
+        """
         session, member, is_spoken = self._session, self._member, False
         while (message := session.next()) is not None:
             is_spoken = True
             if member is not None:
                 self._take(member, *message)
+        if session.phase is _OVER:
+            self._leave()
+            return None
         if is_spoken:
             self._spoke_at = self._context.watch.now
+        frames, self._frames = session.frames - self._frames, session.frames
+        return self._pace(frames, now) if frames else 0.0
 
     def _take(self, member: Admission, opcode: int, payload: bytes) -> None:
         """Do what a message asks for."""
@@ -478,14 +457,15 @@ class Connection:
         except (Malformed, Refused, ActorUnavailable):
             self.put(MALFORMED)
 
-    async def _pace(self, count: int) -> None:
-        """Wait, if the connection or its room sends too many frames, pings and fragments too."""
-        now = trio.current_time()
+    def _pace(self, count: int, now: float) -> float:
+        """Return for how long to wait, if the connection or its room sends too many frames.
+
+        Pings and fragments count, too.
+        """
         wait = self._allowance.charge(count, now)
-        if self._room_allowance is not None:
-            wait = max(wait, self._room_allowance.charge(count, now))
-        if wait:
-            await trio.sleep(wait)
+        if self._room_allowance is None:
+            return wait
+        return max(wait, self._room_allowance.charge(count, now))
 
     # The fast lane.
 
@@ -569,5 +549,5 @@ class Connection:
         self._is_over = True
         self._leave()
         self._out.clear()
-        trio.lowlevel.notify_closing(self._socket)
+        self._context.reader.stop(self._socket)
         self._socket.close()

@@ -8,6 +8,7 @@ from greenroom.sender import Sender
 from greenroom.transport.hub import Hub
 from greenroom.transport.options import RealtimeOptions
 from greenroom.transport.ports import AddressLimits
+from greenroom.transport.reader import Reader
 from greenroom.transport.udp import UdpPort
 from greenroom.transport.watch import Watch
 
@@ -15,7 +16,7 @@ from greenroom.transport.watch import Watch
 class ConnectionContext:
     """Made once for a port."""
 
-    __slots__ = ("hub", "limits", "options", "proxies", "sender", "udp", "watch", "world")
+    __slots__ = ("hub", "limits", "options", "proxies", "reader", "sender", "udp", "watch", "world")
 
     def __init__(
         self,
@@ -25,7 +26,7 @@ class ConnectionContext:
         udp: UdpPort | None,
         limits: AddressLimits,
     ) -> None:
-        """Share these, and make a sender and a watch."""
+        """Share these, and make a reader, a sender and a watch."""
         self.options = options
         self.proxies = TrustedProxies(options.trusted_proxies)
         self.udp = udp
@@ -33,6 +34,7 @@ class ConnectionContext:
         self.world = world
         self.hub = hub
         self.sender = Sender()
+        self.reader = Reader(self.sender)
         shortest_seconds = min(
             options.inactive_seconds_max,
             options.ping_seconds,

@@ -147,7 +147,7 @@ class FrameReader:
         Raises:
             FrameError: the client broke the protocol.
         """
-        while True:
+        while self._position < len(self._data) or not self._left:
             before = self._position, self._left
             if self._left >= 0:
                 message = self._read_piece()
@@ -155,6 +155,7 @@ class FrameReader:
                 message = self._read_whole_text() or self._read_frame()
             if message is not None or (self._position, self._left) == before:
                 return message
+        return None
 
     def _read_whole_text(self) -> Message | None:
         """Read what nearly every frame is: a short unfragmented text that has come whole."""

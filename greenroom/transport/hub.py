@@ -43,14 +43,23 @@ class FastLane(Protocol):
 
 
 class Link(Protocol):
-    """A connection, as the hub sees it. Nothing here blocks or raises."""
+    """A connection, as the hub sees it; open while it is attached. Nothing here blocks or raises.
+
+    Attributes:
+        told: how often `tell` was called.
+    """
 
     kind: ClientKind
     connection_id: str
+    told: int
 
     @property
     def lane(self) -> FastLane | None:
         """Return his fast lane, if he has opened one."""
+        ...
+
+    def tell(self, frame: bytes) -> None:
+        """Send a message, which counts for what is replayed, behind all before."""
         ...
 
     def put(self, frame: bytes) -> None:
@@ -69,14 +78,13 @@ class Link(Protocol):
 class _Place:
     """A member who is connected, or was."""
 
-    __slots__ = ("connection_id", "count", "link")
+    __slots__ = ("connection_id", "count")
 
     def __init__(self) -> None:
-        self.link: Link | None = None
         self.connection_id = ""
         """Of his last connection."""
         self.count = 0
-        """How many messages there were for him since that began."""
+        """How many messages there were for him since that began, less what it has told him."""
 
 
 class _Kept(msgspec.Struct, gc=False):
@@ -89,11 +97,12 @@ class _Kept(msgspec.Struct, gc=False):
 class _Roster:
     """The members of one room who are connected, or were."""
 
-    __slots__ = ("allowance", "connected", "log", "log_bytes", "places", "sequence", "streams")
+    __slots__ = ("allowance", "links", "log", "log_bytes", "places", "sequence", "streams")
 
     def __init__(self) -> None:
         self.places: dict[int, _Place] = {}
-        self.connected: set[int] = set()
+        self.links: dict[int, Link] = {}
+        """Of those who are connected."""
         self.log: deque[_Kept] | None = None
         self.log_bytes = 0
         self.allowance: Allowance | None = None
@@ -149,12 +158,14 @@ class Hub:
         """
         roster = self._rosters.setdefault(room_id, _Roster())
         place = roster.places.setdefault(player_id, _Place())
-        if place.link is not None:
-            place.link.close(NORMAL, "Connection replaced")
+        old = roster.links.get(player_id)
+        if old is not None:
+            old.close(NORMAL, "Connection replaced")
+            self.detach(room_id, player_id, old)
         replay = None if resume is None else _replay(roster, player_id, place, *resume)
-        place.link, place.connection_id = link, link.connection_id
+        place.connection_id = link.connection_id
         place.count = 0 if replay is None else len(replay.messages) + (replay.missed != 0)
-        roster.connected.add(player_id)
+        roster.links[player_id] = link
         return replay
 
     def detach(self, room_id: str, player_id: int, link: Link) -> bool:
@@ -164,13 +175,11 @@ class Hub:
             Whether it was his.
         """
         roster = self._rosters.get(room_id)
-        if roster is not None:
-            place = roster.places.get(player_id)
-            if place is not None and place.link is link:
-                place.link = None
-                roster.connected.discard(player_id)
-                return True
-        return False
+        if roster is None or roster.links.get(player_id) is not link:
+            return False
+        del roster.links[player_id]
+        roster.places[player_id].count += link.told
+        return True
 
     def allowance(self, room_id: str, per_second: float) -> Allowance:
         """Return what limits the messages of all members of a room who are connected.
@@ -186,7 +195,7 @@ class Hub:
 
     def statistics(self) -> HubStatistics:
         """Return how many are connected, and what has been passed on."""
-        connected = sum(len(roster.connected) for roster in self._rosters.values())
+        connected = sum(len(roster.links) for roster in self._rosters.values())
         return HubStatistics(len(self._rosters), connected, self.sent)
 
     # For rooms; see `Connections`.
@@ -194,7 +203,7 @@ class Hub:
     def connected(self, room_id: str) -> Container[int]:
         """Return the members who have an open connection, as it is kept up to date."""
         roster = self._rosters.get(room_id)
-        return _NOBODY if roster is None else roster.connected
+        return _NOBODY if roster is None else roster.links
 
     def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
         """Tell some members something."""
@@ -203,20 +212,19 @@ class Hub:
             return
         targets = tuple(player_ids)
         _keep(roster, message, targets)
+        links, places = roster.links, roster.places
         frames = _UNENCODED.copy()
         for player_id in targets:
-            place = roster.places.get(player_id)
-            if place is None:
-                continue
-            place.count += 1
-            link = place.link
+            link = links.get(player_id)
             if link is None:
+                if player_id in places:
+                    places[player_id].count += 1
                 continue
             kind = link.kind
             frame = frames[kind]
             if not frame:
                 frame = frames[kind] = encode(message, kind)
-            link.put(frame)
+            link.tell(frame)
             self.sent += 1
 
     def push_all(self, room_id: str, message: Message) -> None:
@@ -240,12 +248,11 @@ class Hub:
         roster = self._rosters.get(room_id)
         if roster is None:
             return
-        places = roster.places
+        links = roster.links
         packed: bytes | None = None
         frames = _UNENCODED.copy()
-        for player_id in places if player_ids is None else player_ids:
-            place = places.get(player_id)
-            link = None if place is None else place.link
+        for player_id in tuple(links) if player_ids is None else player_ids:
+            link = links.get(player_id)
             if link is None:
                 continue
             self.sent += 1
@@ -266,11 +273,9 @@ class Hub:
         roster = self._rosters.get(room_id)
         if roster is None:
             return
-        places = roster.places
         frames = _UNENCODED.copy()
         for player_id in player_ids:
-            place = places.get(player_id)
-            link = None if place is None else place.link
+            link = roster.links.get(player_id)
             if link is None:
                 continue
             self.sent += 1
@@ -283,28 +288,27 @@ class Hub:
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
         """Tell a sender what became of his message."""
         roster = self._rosters.get(room_id)
-        place = None if roster is None else roster.places.get(player_id)
-        if place is not None and place.link is not None:
-            place.link.put(encode_sent(answer))
+        link = None if roster is None else roster.links.get(player_id)
+        if link is not None:
+            link.put(encode_sent(answer))
 
     def part(self, room_id: str, player_id: int) -> None:
         """Close the connection of somebody who is no member any more, and forget him."""
         roster = self._rosters.get(room_id)
         if roster is None:
             return
-        place = roster.places.pop(player_id, None)
-        roster.connected.discard(player_id)
-        if place is not None and place.link is not None:
-            place.link.close(NORMAL, "Player disconnect")
+        link = roster.links.pop(player_id, None)
+        roster.places.pop(player_id, None)
+        if link is not None:
+            link.close(NORMAL, "Player disconnect")
         if not roster.places:
             del self._rosters[room_id]
 
     def end(self, room_id: str) -> None:
         """Close all connections of a room that is over, and forget it."""
         roster = self._rosters.pop(room_id, None)
-        for place in () if roster is None else roster.places.values():
-            if place.link is not None:
-                place.link.close(NORMAL, "Room cleanup")
+        for link in () if roster is None else roster.links.values():
+            link.close(NORMAL, "Room cleanup")
 
 
 def _pack(roster: _Roster, message: Receive, stream: int | str | None) -> bytes:

@@ -187,6 +187,11 @@ class _ReceiveEngine(msgspec.Struct, tag_field="type", tag="receive", omit_defau
     unreliable: bool = False
 
 
+class _Sent(msgspec.Struct, tag_field="type", tag="sent", gc=False):
+    command: str
+    target_count: int
+
+
 def encode(message: Message, kind: ClientKind, *, unreliable: bool = False) -> bytes:
     """Return the frame that every client of a kind is sent for a message.
 
@@ -214,8 +219,7 @@ def encode_state(message: Happened, kind: ClientKind) -> bytes:
 
 def encode_sent(answer: Accepted) -> bytes:
     """Return the frame that tells a sender how many he has reached."""
-    count = answer.target_count
-    return _frame({"type": "sent", "command": answer.command, "target_count": count})
+    return _frame(_Sent(answer.command, answer.target_count))
 
 
 def encode_connected(data: Mapping[str, Any]) -> bytes:

@@ -41,6 +41,11 @@ class FakeLink:
         self.frames: list[bytes] = []
         self.offered: list[bytes] = []
         self.closed: tuple[int, str] | None = None
+        self.told = 0
+
+    def tell(self, frame: bytes) -> None:
+        self.told += 1
+        self.frames.append(frame)
 
     def put(self, frame: bytes) -> None:
         self.frames.append(frame)

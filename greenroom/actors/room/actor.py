@@ -359,9 +359,9 @@ class RoomActor(Actor[RoomRole]):
             return None
         connected = connections.connected(room_id)
         connections.push(room_id, receivers, message)
-        readers = relay.find_readers(room, receivers, connected)
-        reached = len(readers) + sum(i in connected for i in receivers)
-        accepted = Accepted(command.name, reached)
+        absent = [i for i in receivers if i not in connected]
+        readers = relay.find_readers(room, absent)
+        accepted = Accepted(command.name, len(receivers) - len(absent) + len(readers))
         if not readers:
             connections.answer(room_id, sender_id, accepted)
             return None

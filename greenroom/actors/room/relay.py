@@ -6,8 +6,6 @@ it goes at once; for whom has none, and is online, it is stored as an update.
 
 from __future__ import annotations
 
-from collections.abc import Container
-
 from greenroom.actors.room.channel import SendMessage
 from greenroom.actors.room.events import (
     HostChanged,
@@ -33,10 +31,9 @@ def find_receivers(room: Room, command: SendMessage) -> list[int]:
     return [i for i in room.members if i != sender_id]
 
 
-def find_readers(room: Room, receivers: list[int], connected: Container[int]) -> tuple[int, ...]:
-    """Return those of the receivers for whom a message is to be stored."""
-    members = room.members
-    return tuple(i for i in receivers if i not in connected and members[i].is_online)
+def find_readers(room: Room, absent: list[int]) -> tuple[int, ...]:
+    """Return those of the receivers without a connection for whom a message is to be stored."""
+    return tuple([i for i in absent if room.members[i].is_online])
 
 
 def receive(room: Room, sender_id: int, command: str, data: bytes) -> Receive:
