@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,16 @@ class Target:
         pid: int,
         postgres_pid: int | None,
         api_token: str,
+        *,
         start_seconds: float = 0.0,
+        realtime_url: str = "",
     ) -> None:
         """Hold where it answers, its process, its Postgres' process, and a project key.
 
         `start_seconds` is what went by between the start of the process and its ready file.
         """
         self.url = url
+        self.realtime_url = realtime_url
         self.start_seconds = start_seconds
         self.pid = pid
         self.postgres_pid = postgres_pid
@@ -102,7 +105,14 @@ def serve(folder: Path, server: str = "greenroom") -> Iterator[Target]:
         keys = json.loads((data / "first-game.json").read_text())
         postgres_pid = int((data / "postgres" / "postmaster.pid").read_text().split()[0])
         _move(postgres_pid, OTHER_CORE)
-        yield Target(ready["http"], process.pid, postgres_pid, keys["api_token"], start_seconds)
+        yield Target(
+            ready["http"],
+            process.pid,
+            postgres_pid,
+            keys["api_token"],
+            start_seconds=start_seconds,
+            realtime_url=ready["realtime"],
+        )
 
 
 def database_url(folder: Path) -> str:
@@ -114,13 +124,26 @@ def database_url(folder: Path) -> str:
 
 
 @contextmanager
-def floor() -> Iterator[Target]:
-    """Run the bare trio and httptools loop."""
-    command = [sys.executable, str(ROOT / "bench" / "floor.py"), "0"]
-    with _running(command, dict(os.environ), stdout=subprocess.PIPE) as process:
+def peer(*command: str) -> Iterator[Target]:
+    """Run something else to compare with: a command that first prints where it answers."""
+    with _running([*command], dict(os.environ), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        ready = json.loads(process.stdout.readline())
-        yield Target(ready["http"], process.pid, None, "none")
+        line = process.stdout.readline()
+        if not line:
+            raise SystemExit(f"this peer did not start: {command!r}")
+        ready = json.loads(line)
+        yield Target(
+            ready.get("http", ""),
+            process.pid,
+            None,
+            "none",
+            realtime_url=ready.get("realtime", ""),
+        )
+
+
+def floor() -> AbstractContextManager[Target]:
+    """Run the bare trio and httptools loop."""
+    return peer(sys.executable, str(ROOT / "bench" / "floor.py"), "0")
 
 
 @contextmanager

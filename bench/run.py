@@ -12,10 +12,12 @@ import time
 from pathlib import Path
 
 import endpoints
+import idle
 import machine
 import mixed
 import printed
 import processes
+import relay
 import restart
 import results
 import room_list
@@ -28,6 +30,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     room_list.SCENARIO,
     rooms_memory.SCENARIO,
     restart.SCENARIO,
+    relay.SCENARIO,
+    idle.SCENARIO,
     printed.scenario("moderation", "recall, precision, time", "moderation.py", is_default=True),
     printed.scenario("leaderboard", "1,000,000 players", "leaderboard.py", is_default=False),
 )
@@ -38,7 +42,7 @@ def main() -> None:
     options = parse()
     if options.list:
         for scenario in SCENARIOS:
-            print(f"{scenario.name:14} {scenario.summary}")
+            print(f"{scenario.name:16} {scenario.summary}")
         return
     known = {scenario.name: scenario for scenario in SCENARIOS}
     unknown = [name for name in options.scenarios if name not in known]

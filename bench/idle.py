@@ -1,0 +1,63 @@
+"""What idle realtime connections cost: memory for each, and the CPU of 2,000 rooms full of them."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import processes
+from relays import Relay, enter, relays
+from scenario import Run, Scenario, spread
+
+ROOMS, MEMBERS = 2_000, 2
+IDLE_SECONDS = 30
+"""Longer than the time between two pings."""
+
+Row = dict[str, Any]
+
+
+def measure(run: Run) -> str:
+    """Measure and tell."""
+    found: dict[str, list[Row]] = {}
+    for number in range(1, run.rounds + 1):
+        for relay in relays(run):
+            run.say(f"round {number} of {run.rounds}: {relay.name}")
+            found.setdefault(relay.name, []).append(connect(run, relay))
+    lines = [
+        f"{ROOMS:,} rooms with {MEMBERS} members each, who are connected and say nothing for",
+        f"{IDLE_SECONDS} s; memory beyond that of the server with the same rooms and nobody",
+        "connected.",
+        "",
+        "| server | KiB a connection | connections a second | CPU of all, idle |",
+        "|---|---|---|---|",
+    ]
+    for name, rows in found.items():
+        memory = [row["per_conn"]["server"]["rss_kib_per_conn"] for row in rows]
+        lines.append(
+            f"| {name} | {spread(memory, '.1f')} "
+            f"| {spread(row['connects_per_s'] for row in rows)} "
+            f"| {spread((row['cpu_idle']['server'] for row in rows), '.1f')} % of a core |"
+        )
+    return "\n".join(lines)
+
+
+def connect(run: Run, relay: Relay) -> Row:
+    """Connect everybody and wait; return the row of that."""
+    with tempfile.TemporaryDirectory() as folder, relay.start() as target:
+        entrance = enter(relay, run, target, Path(folder), rooms=ROOMS, members=MEMBERS)
+        (result,) = processes.load(
+            run.program,
+            target,
+            "idle",
+            *("-steps", str(ROOMS * MEMBERS), "-idle", f"{IDLE_SECONDS}s", *entrance),
+        )
+    row: Row = result["steps"][-1]
+    if row["closed_by_server"]:
+        raise SystemExit(f"{relay.name} closed {row['closed_by_server']} idle connections")
+    return row
+
+
+SCENARIO = Scenario(
+    "idle-connections", "2,000 realtime rooms in which nobody speaks", measure, is_default=False
+)
