@@ -265,7 +265,7 @@ def test_a_started_lobby_hands_its_invites_on_to_its_room_and_an_ended_one_drops
     again = LobbyKit()
     again.invite(GUEST)
     again.stop(HOST)
-    assert again.lobby.invites == {}
+    assert (again.lobby.invites, again.lobby.rules) == ({}, b"{}")
 
 
 def test_the_host_sets_and_removes_the_password():

@@ -267,7 +267,7 @@ def test_the_host_stops_the_room_for_everybody():
     room = kit.room
     assert not room.is_active
     assert (room.members, room.actions, room.results, room.sendings) == ({}, {}, [], [])
-    assert room.kept_bytes == 0
+    assert (room.kept_bytes, room.rules) == (0, b"{}")
     assert room.journal_kept_from == room.version + 1
     assert views.status(room, HOST) is None
 

@@ -416,7 +416,7 @@ def apply(lobby: Lobby, event: LobbyEvent) -> None:
             lobby.room_id, lobby.started_at = event.room_id, event.at
             lobby.invites = {}
         case LobbyEnded():
-            lobby.ended_at = event.at
+            lobby.ended_at, lobby.rules = event.at, _EMPTY
             lobby.members, lobby.pending, lobby.answered, lobby.invites = {}, {}, {}, {}
         case _:
             raise TypeError(f"a lobby cannot apply {type(event).__name__}")

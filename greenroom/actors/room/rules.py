@@ -318,8 +318,9 @@ def _join(room: Room, event: MemberJoined) -> None:
 
 
 def _end(room: Room, event: RoomEnded) -> None:
-    """Let everybody go, and keep what history may ask for: who the room was."""
+    """Let everybody go, and keep who the room was; the journal keeps the rest, while it is kept."""
     room.ended_at = event.at
+    room.rules = b"{}"
     room.members = {}
     room.invites = {}
     room.actions = {}
