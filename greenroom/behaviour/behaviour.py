@@ -23,6 +23,7 @@ says, with the host's client in charge. Override what must not be left to a play
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar, Generic, get_args, get_origin
 
 import msgspec
@@ -68,6 +69,7 @@ class RoomBehaviour(Generic[State]):
             BadBehaviour: something about it cannot work.
         """
         super().__init_subclass__()
+        _check_hooks(cls)
         cls.handlers = typed_handlers(cls)
         cls.state_type = _state_type(cls)
         if cls.tick_hz is not None and not 0 < cls.tick_hz <= TICK_HZ_MAX:
@@ -215,6 +217,14 @@ class RoomBehaviour(Generic[State]):
 def is_overridden(behaviour: RoomBehaviour[Any], hook: str) -> bool:
     """Return whether a behaviour does something in this hook."""
     return getattr(type(behaviour), hook) is not getattr(RoomBehaviour, hook)
+
+
+def _check_hooks(behaviour: type) -> None:
+    """Refuse hooks that would never run; raises BadBehaviour."""
+    for name, method in vars(behaviour).items():
+        if name in vars(RoomBehaviour) and inspect.iscoroutinefunction(method):
+            where = f"{behaviour.__name__}.{name}"
+            raise BadBehaviour(f"{where} must be a plain method; what is slow belongs in room.run")
 
 
 def _state_type(behaviour: type) -> Any:

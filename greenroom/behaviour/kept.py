@@ -69,7 +69,7 @@ def state_of(behaviour: RoomBehaviour[Any], kept: Kept) -> Any:
             return behaviour.migrate(msgspec.msgpack.decode(kept.state), version)
     except BehaviourError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadBehaviour(f"the state of {name}, version {version}: {error}") from error
     raise BadBehaviour(
         f"the state of {name} is of version {version}, newer than {behaviour.state_version}"

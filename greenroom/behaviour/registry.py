@@ -22,6 +22,7 @@ import msgspec
 
 from greenroom.behaviour.behaviour import RoomBehaviour
 from greenroom.behaviour.errors import BadBehaviour, BehaviourBug
+from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.sources import Sources
 
 ANY = "*"
@@ -77,19 +78,20 @@ class Registry:
         keys = ((game, kind) for kind in kinds for game in (str(game_id), ANY))
         return next((self._by_key[key] for key in keys if key in self._by_key), None)
 
-    def make(self, name: str) -> RoomBehaviour[Any]:
+    def make(self, name: str, watch: Watch = unwatched) -> RoomBehaviour[Any]:
         """Return a new instance of the behaviour of this name.
 
+        Args:
+            name: `package.module:Class`.
+            watch: watches over the making, not over the loading.
+
         Raises:
-            BadBehaviour: it cannot be loaded (any more), or fails when it is made.
+            BehaviourBug: it cannot be loaded (any more), or fails when it is made.
         """
         behaviour = self._classes.get(name)
         if behaviour is None:
             behaviour = self._classes[name] = load(name)
-        try:
-            return behaviour()
-        except Exception as error:
-            raise BadBehaviour(f"{name} cannot be made: {error!r}") from error
+        return instance_of(behaviour, name, watch)
 
     def reload(self) -> None:
         """Load all behaviours anew, from their files as they are now.
@@ -109,6 +111,21 @@ def _read_key(key: str, entry: str) -> tuple[str, str | None]:
             f"{entry!r}: {game!r} is no game's id; write [GAME][/TYPE]=package.module:Class"
         )
     return game, kind.strip() or None
+
+
+def instance_of(behaviour: type[RoomBehaviour[Any]], name: str, watch: Watch) -> RoomBehaviour[Any]:
+    """Return a new instance of a behaviour.
+
+    Raises:
+        BehaviourBug: it fails when it is made.
+    """
+    try:
+        with watch("__init__"):
+            return behaviour()
+    except BehaviourBug:
+        raise
+    except (Exception, SystemExit) as error:
+        raise BadBehaviour(f"{name} cannot be made: {error!r}") from error
 
 
 def load(name: str) -> type[RoomBehaviour[Any]]:

@@ -232,4 +232,4 @@ def _name(name: str) -> str:
 
 
 def _within(seconds: float) -> float:
-    return min(max(seconds, TIMER_SECONDS_MIN), TIMER_SECONDS_MAX)
+    return float(min(max(TIMER_SECONDS_MIN, seconds), TIMER_SECONDS_MAX))  # NaN is the least

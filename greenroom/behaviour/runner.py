@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Generic
+from typing import Any, Final, Generic
 
 import msgspec
 
@@ -24,10 +24,15 @@ from greenroom.behaviour.chance import RoomRandom
 from greenroom.behaviour.delta import Json
 from greenroom.behaviour.desk import Desk
 from greenroom.behaviour.effects import Effect, StartTimer
-from greenroom.behaviour.errors import BehaviourError, HookCrashed
+from greenroom.behaviour.errors import BehaviourError, HookCrashed, TooMuch
+from greenroom.behaviour.handlers import TypedHandler
 from greenroom.behaviour.kept import keep, state_of, unkeep
 from greenroom.behaviour.member import Member
 from greenroom.behaviour.room import Room, RoomFacts, State
+
+REPLY_BYTES_MAX: Final = 256 * 1024
+"""So many bytes may the answer of a hook have, encoded."""
+_encode: Final = msgspec.json.Encoder().encode
 
 Watch = Callable[[str], AbstractContextManager[None]]
 """Given the name of a hook, watches over it while it runs; raises `HookTooSlow`."""
@@ -159,6 +164,28 @@ class Runner(Generic[State]):
         with _guard(name, self.room.room_id), self._watch(name):
             return function(self.room, *arguments)
 
+    def read(self, handler: TypedHandler, data: bytes) -> tuple[Any, ...]:
+        """Return what a typed handler gets beside room and sender; its types may be the studio's.
+
+        Raises:
+            Refused: the data is not what it asks for.
+            BehaviourBug: the studio's code in these types failed.
+        """
+        with _guard(handler.method, self.room.room_id), self._watch(handler.method):
+            return handler.arguments(data)
+
+    def write(self, hook: str, reply: object) -> bytes:
+        """Return what a hook answered as JSON.
+
+        Raises:
+            BehaviourBug: it cannot be said in JSON, or is too large.
+        """
+        with _guard(hook, self.room.room_id):
+            encoded = _encode(reply)
+        if len(encoded) > REPLY_BYTES_MAX:
+            raise TooMuch(f"the answer of {hook} may have at most {REPLY_BYTES_MAX} bytes")
+        return encoded
+
     def remember(self) -> bytes:
         """Return everything as bytes, to compare with."""
         return self._keep()
@@ -240,5 +267,5 @@ class _guard(AbstractContextManager[None]):  # noqa: N801 - used as a function
         self._room_id = room_id
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, BehaviourError):
+        if isinstance(error, Exception | SystemExit) and not isinstance(error, BehaviourError):
             raise HookCrashed(self._hook, self._room_id) from error

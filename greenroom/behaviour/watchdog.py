@@ -17,6 +17,9 @@ from typing import Self
 
 from greenroom.behaviour.errors import HookTooSlow
 
+LATE_FACTOR = 1.5
+"""If a look comes so many times later than meant, it was the machine that slept, not the hook."""
+
 
 class _Interrupted(BaseException):
     """Raised inside a hook; no `except Exception` of a studio's catches it."""
@@ -69,12 +72,13 @@ class Watchdog:
         """Signal the main thread whenever it has been in one hook for a whole interval."""
         main = threading.main_thread().ident
         assert main is not None
-        before = -1
+        before, last = -1, time.monotonic()
         while not self._closed.wait(self._seconds):
-            running, count = self.running, self.runs
-            if running is not None and count == before:
+            running, count, now = self.running, self.runs, time.monotonic()
+            is_late = now - last > LATE_FACTOR * self._seconds
+            if running is not None and count == before and not is_late:
                 signal.pthread_kill(main, signal.SIGALRM)
-            before = count
+            before, last = count, now
 
     def _on_signal(self, _number: int, frame: FrameType | None) -> None:
         at_the_end = frame is not None and frame.f_code is _Watched.__exit__.__code__

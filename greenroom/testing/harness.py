@@ -310,6 +310,7 @@ class RoomHarness(Generic[State]):
         until = self._clock.seconds + seconds
         self._run_due(until)
         self._clock.seconds = until
+        self._settle()
 
     @property
     def jobs(self) -> int:
@@ -428,6 +429,7 @@ class RoomHarness(Generic[State]):
         director = self._director
         if director is not None:
             director.begin(self._clock.time(), self._connections.members)
+            self._raise_errors()
             check_snapshot(director.runner)
             if self._is_shown:
                 check_views(director.runner, self._connections.views)

@@ -10,6 +10,7 @@ import msgspec
 from greenroom.actors.room.ports import Accepted, Happened, Message, Receive
 from greenroom.behaviour import RoomBehaviour
 from greenroom.behaviour.effects import Run, UpdatePlayer
+from greenroom.behaviour.registry import instance_of
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.view import View
 
@@ -120,9 +121,9 @@ class HarnessStudio:
         """Return the name of the one behaviour."""
         return BEHAVIOUR
 
-    def make(self, name: str) -> RoomBehaviour[Any]:  # noqa: ARG002
-        """Return a new instance."""
-        return self.behaviour()
+    def make(self, name: str) -> RoomBehaviour[Any]:
+        """Return a new instance; raises BehaviourBug where it fails."""
+        return instance_of(self.behaviour, name, self.watch)
 
     def report(self, room_id: str, error: Exception, payload: object) -> None:  # noqa: ARG002
         """Keep an error for the test to raise."""

@@ -21,6 +21,7 @@ from greenroom.actors.room.groups import read_targets
 from greenroom.actors.room.messages import SendActions
 from greenroom.behaviour import Member, Room, RoomBehaviour, action
 from greenroom.behaviour.effects import UpdatePlayer
+from greenroom.behaviour.errors import HookCrashed
 from greenroom.behaviour.registry import Registry
 
 WANTED = NewRoom(
@@ -127,3 +128,15 @@ async def test_results_that_wait_when_the_studio_stops_are_written_when_it_is_ba
     async with at_work(memory, studio) as arena:
         await trio.sleep(1)
         assert await document(arena, player_id) == {"n": RESULTS}
+
+
+async def test_what_fails_again_and_again_is_told_once_a_second(autojump_clock, caplog):
+    studio = the_studio()
+    for _ in range(30):
+        studio.report("a" * 32, HookCrashed("on_tick", "a" * 32), None)
+        await trio.sleep(0.05)
+    studio.report("b" * 32, HookCrashed("on_tick", "b" * 32), "x" * 1_000)
+    told = [record.getMessage() for record in caplog.records]
+    assert [text[:20] for text in told] == ["behaviour of room aa"] * 2 + ["behaviour of room bb"]
+    assert told[1].endswith("; 19 failures before it were not told")
+    assert told[2].endswith("xxx…")

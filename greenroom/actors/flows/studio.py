@@ -15,6 +15,7 @@ from greenroom.actors.player.messages import WriteResult
 from greenroom.actors.room.direction import NoteDelivered, TakeResult
 from greenroom.behaviour import JobFailed, RoomBehaviour
 from greenroom.behaviour.effects import Run, UpdatePlayer
+from greenroom.behaviour.errors import HookTooSlow
 from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.sources import Sources
@@ -26,6 +27,9 @@ RETRY_SECONDS = 2.0
 """When a result is tried again that could not be written."""
 PAYLOAD_CHARACTERS_MAX = 500
 """So much of what a hook was called with goes into the log."""
+REPORT_SECONDS = 1.0
+"""What fails in a room within so long after a report is counted, and told with the next."""
+REPORTED_ROOMS_MAX = 10_000
 
 _logger = logging.getLogger(__name__)
 
@@ -51,6 +55,7 @@ class StudioService:
         self._waiting: list[Callable[[trio.Nursery], None]] = []
         self._jobs = 0
         self._limiter = trio.CapacityLimiter(JOBS_AT_ONCE)
+        self._reported: dict[str, tuple[float, int]] = {}
         self._results: dict[str, dict[int, UpdatePlayer]] = {}
 
     async def run_service(
@@ -107,16 +112,28 @@ class StudioService:
         """Return a new instance.
 
         Raises:
-            BadBehaviour: there is none of this name (any more).
+            BehaviourBug: there is none of this name (any more), or it cannot be made.
         """
-        return self._registry.make(name)
+        return self._registry.make(name, self.watch)
 
     def report(self, room_id: str, error: Exception, payload: object) -> None:
         """Log what went wrong in a hook, with its stack and what it was called with."""
+        now = trio.current_time()
+        reported_at, untold = self._reported.pop(room_id, (-REPORT_SECONDS, 0))
+        if now - reported_at < REPORT_SECONDS:
+            self._reported[room_id] = (reported_at, untold + 1)
+            return
+        self._reported[room_id] = (now, 0)
+        if len(self._reported) > REPORTED_ROOMS_MAX:
+            del self._reported[next(iter(self._reported))]
         said = repr(payload)
         if len(said) > PAYLOAD_CHARACTERS_MAX:
             said = said[:PAYLOAD_CHARACTERS_MAX] + "…"
-        _logger.error("behaviour of room %s: %s; with %s", room_id, error, said, exc_info=error)
+        more = f"; {untold} failures before it were not told" if untold else ""
+        given_up = "; the room does without until it is reloaded"
+        more += given_up if isinstance(error, HookTooSlow) else ""
+        what = (room_id, error, said, more)
+        _logger.error("behaviour of room %s: %s; with %s%s", *what, exc_info=error)
 
     def run(self, room_id: str, work: Run) -> None:
         """Do what a room wants done outside its turn, and tell it what came of it."""
@@ -155,7 +172,7 @@ class StudioService:
                 return await work.job()
         except trio.TooSlowError:
             return JobFailed(f"took longer than {self._job_seconds_max:g} s")
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             _logger.exception("a behaviour's job failed")
             return JobFailed(repr(error))
 

@@ -55,7 +55,7 @@ from greenroom.actors.room.state import Room, RoomLimits
 from greenroom.actors.room.studio import Studio
 from greenroom.actors.room.sync import StateSync, is_wanted
 from greenroom.behaviour.effects import Push, UpdatePlayer
-from greenroom.behaviour.errors import BehaviourBug
+from greenroom.behaviour.errors import BehaviourBug, HookTooSlow
 from greenroom.behaviour.handlers import Kind
 from greenroom.behaviour.runner import Runner
 
@@ -102,7 +102,7 @@ class DirectedRoomActor(RoomActor):
         """Bring the behaviour back, and everything that it waits for.
 
         One that cannot come back is reported; then nobody joins, and nothing is sent, until the
-        studio has mended it and the server has been started again.
+        studio has mended it and it was reloaded or the server started again.
         """
         super().on_start()
         room = self._state
@@ -127,6 +127,7 @@ class DirectedRoomActor(RoomActor):
         """Let a behaviour take over."""
         self.director = director
         self._sync = self._new_sync(director.runner)
+        director.give_up = self._give_up
         hz = director.runner.behaviour.tick_hz
         if hz is None or self._pace is None or self._pace.dt != 1.0 / hz:
             self._pace = None if hz is None else Pace(hz)
@@ -140,9 +141,21 @@ class DirectedRoomActor(RoomActor):
             return None
         self.timers.start(_SHOW, 0.0, ShowState(None))
         if sync is None:
-            return StateSync(runner, self._connections, self._studio.report)
+            return StateSync(runner, self._connections, self._report_view)
         sync.follow(runner)
         return sync
+
+    def _report_view(self, room_id: str, bug: Exception, payload: object) -> None:
+        """Report that nobody can be shown the state."""
+        self._studio.report(room_id, bug, payload)
+        if isinstance(bug, HookTooSlow) and self.director is not None:
+            self._give_up(self.director)
+
+    def _give_up(self, director: Director) -> None:
+        """Let the room be without its behaviour, which holds everybody up, until it is reloaded."""
+        self._room.kept = director.runner.kept
+        self.director = self._pace = self._sync = None
+        self.timers.stop(_TIMERS)
 
     def on_refused(self) -> None:
         """Undo what hooks did in a turn that cannot be written down now."""
@@ -202,7 +215,12 @@ class DirectedRoomActor(RoomActor):
             return super()._changed(reply, decided)
         self._begin(director)
         followed = director.follow(decided, host_is_chosen=host_is_chosen)
-        return self._finish(director, reply, followed)
+        try:
+            return self._finish(director, reply, followed)
+        except BehaviourFailed:
+            if any(isinstance(event, MemberJoined) for event in decided):
+                raise
+            return self._finish(director, reply, decided)  # what was made of it is undone
 
     def _finish(
         self, director: Director, reply: Reply, happened: tuple[RoomEvent, ...]
@@ -307,7 +325,7 @@ class DirectedRoomActor(RoomActor):
         if director is not None:
             self._begin(director)
             return self._finish(director, None, ())
-        if not self._room.is_active:
+        if not self._room.is_active or self._room.kept is not None:
             return Changed(None)
         director = self._new_director(self._room)
         self._begin(director)
@@ -368,7 +386,7 @@ class DirectedRoomActor(RoomActor):
             sender_id=command.player_id,
             target_ids=target_ids,
         )
-        data = judging.passed(verdict, command.data)
+        data = judging.passed(director, "update", verdict, command.data)
         if data is None:
             return self._finish(director, Sent((), ()), ())
         changed = msgspec.structs.replace(command, data=data)
@@ -391,8 +409,8 @@ class DirectedRoomActor(RoomActor):
             sender_id=command.player_id,
             target_ids=tuple(find_receivers(room, command)),
         )
+        data = judging.passed(director, "message", verdict, command.data)
         self._finish_softly(director, is_shown=self._pace is None)
-        data = judging.passed(verdict, command.data)
         if data is None:
             accepted = Accepted(command.name, 0)
             self._connections.answer(room.room_id, command.player_id, accepted)
@@ -409,7 +427,7 @@ class DirectedRoomActor(RoomActor):
         return None
 
     def _require_behaviour(self) -> None:
-        """Refuse what a behaviour should see and cannot, because it did not come back.
+        """Refuse what a behaviour should see and cannot: it did not come back, or was given up.
 
         Raises:
             BehaviourFailed: it did not.
@@ -451,8 +469,13 @@ class DirectedRoomActor(RoomActor):
             return Changed(None)
         self._begin(director)
         director.fire_timers()
-        self._set_timers()
-        return self._finish(director, None, ())
+        try:
+            return self._finish(director, None, ())
+        except BehaviourFailed:
+            director.drop_due_timers()
+            return self._finish(director, None, ())
+        finally:
+            self._set_timers()
 
     def _set_timers(self) -> None:
         """Be woken for the behaviour's next timer."""

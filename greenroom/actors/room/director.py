@@ -35,7 +35,7 @@ from greenroom.actors.room.state import Room
 from greenroom.actors.room.studio import Studio
 from greenroom.behaviour import BehaviourBug, Joining, Member, Refused, RoomBehaviour
 from greenroom.behaviour.effects import Deliver, Effect, Order, Push, RoomOrder, Run
-from greenroom.behaviour.errors import TooMuch
+from greenroom.behaviour.errors import HookTooSlow, TooMuch
 from greenroom.behaviour.handlers import TypedHandler
 from greenroom.behaviour.room import RoomFacts
 from greenroom.behaviour.runner import Runner
@@ -74,6 +74,7 @@ class Director:
         room: the room; only looked at.
         runner: runs its hooks.
         aftermath: what the last turn's hooks asked for; whoever carries it out takes it.
+        give_up: called when a hook had to be interrupted, once all is undone.
     """
 
     def __init__(self, room: Room, studio: Studio) -> None:
@@ -91,6 +92,7 @@ class Director:
         self._studio = studio
         self.runner: Runner[Any] = self._new_runner(room.kept)
         self.aftermath = Aftermath()
+        self.give_up: Callable[[Director], None] = lambda _director: None
         self._members: dict[int, Member] = {}
         self._connected: Container[int] = ()
         self._is_roster_old = True
@@ -154,7 +156,11 @@ class Director:
         self._connected = connected
         if self._is_roster_old:
             self._take_roster()
-        self.runner.begin(now, remember=remember)
+        try:
+            self.runner.begin(now, remember=remember)
+        except BehaviourBug as bug:  # an earlier tick's, or message's
+            self.failed(bug, None)
+            self._has_failed = False
         self.aftermath = Aftermath()
 
     def _take_roster(self) -> None:
@@ -207,11 +213,27 @@ class Director:
 
         Raises:
             RefusedByBehaviour: the data is not what it asks for.
+            BehaviourFailed: the studio's types have failed.
         """
         try:
-            return handler.arguments(data)
+            return self.runner.read(handler, data)
         except Refused as refused:
             raise RefusedByBehaviour(str(refused)) from None
+        except BehaviourBug as bug:
+            self.failed(bug, data)
+            raise BehaviourFailed from bug
+
+    def write(self, hook: str, reply: object) -> bytes:
+        """Return what a hook answered as JSON.
+
+        Raises:
+            BehaviourFailed: it cannot be said so, or is too large; the turn is undone.
+        """
+        try:
+            return self.runner.write(hook, reply)
+        except BehaviourBug as bug:
+            self.failed(bug, None)
+            raise BehaviourFailed from bug
 
     def note(self, hook: str, *arguments: object) -> None:
         """Call a hook that has no say; if it fails, the turn is undone, and goes on without it."""
@@ -221,10 +243,12 @@ class Director:
             self.failed(bug, arguments)
 
     def failed(self, bug: Exception, payload: object) -> None:
-        """Undo the turn, and report why."""
+        """Undo the turn, and report why. Who holds everybody up does so once."""
         self.abandon()
         self._has_failed = True
         self._studio.report(self.room.room_id, bug, payload)
+        if isinstance(bug, HookTooSlow):
+            self.give_up(self)
 
     def follow(
         self, events: tuple[RoomEvent, ...], *, host_is_chosen: bool = False
@@ -271,8 +295,7 @@ class Director:
         """
         orders = self._sort(self.runner.take_effects())
         try:
-            if len(self.room.orders) + len(orders) > ORDERS_MAX:
-                raise TooMuch(f"a room may wait for {ORDERS_MAX} orders")
+            self._check_orders(orders)
             kept = self.runner.finish()
         except BehaviourBug as bug:
             self.failed(bug, None)
@@ -296,9 +319,19 @@ class Director:
 
         What it ordered is held until a turn that is written down.
         """
-        self._held = list(self._sort(self.runner.take_effects()))
+        orders = self._sort(self.runner.take_effects())
+        try:
+            self._check_orders(orders)
+        except TooMuch as bug:
+            self.failed(bug, None)
+            return bool(self._held)
+        self._held = list(orders)
         self.runner.finish_unkept()
         return bool(self._held)
+
+    def _check_orders(self, orders: tuple[RoomOrder, ...]) -> None:
+        if len(self.room.orders) + len(orders) > ORDERS_MAX:
+            raise TooMuch(f"a room may wait for {ORDERS_MAX} orders")
 
     # Time, connections, jobs.
 
@@ -320,11 +353,11 @@ class Director:
                 timers[timer.name] = msgspec.structs.replace(timer, due=due)
             self.note("on_timer", timer.name)
         if self._has_failed:
-            self._drop_due_timers(now)
+            self.drop_due_timers()
 
-    def _drop_due_timers(self, now: float) -> None:
+    def drop_due_timers(self) -> None:
         """Let no timer whose hook fails fire again and again."""
-        self.runner.begin(now)
+        now = self.runner.room.now
         for timer in list(self.runner.timers.values()):
             if timer.due <= now:
                 del self.runner.timers[timer.name]

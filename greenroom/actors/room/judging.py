@@ -39,7 +39,6 @@ _HOOKS: Final[dict[Kind, str]] = {
 }
 _SENT: Final = {"action": Action, "update": Update, "message": Message}
 
-_encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -110,26 +109,34 @@ def settle(
     if isinstance(verdict, Forward):
         return None
     status: ActionStatus = "failed" if isinstance(verdict, Fail) else "completed"
-    response = _response(verdict)
+    response = _response(director, verdict)
     identity, host_id = action_id(command.seed, 0), director.room.host_id
     sent = ActionsSent(command.player_id, name, data, ((identity, host_id),), now)
     events = (sent, ActionProcessed(identity, status, response, now))
     return events, Sent((identity,), (host_id,))
 
 
-def _response(verdict: object) -> bytes | None:
-    """Return the `response_data` of a verdict, or of a typed handler's reply."""
+def _response(director: Director, verdict: object) -> bytes | None:
+    """Return the `response_data` of a verdict, or of a typed handler's reply.
+
+    Raises:
+        BehaviourFailed: it cannot be written.
+    """
     if isinstance(verdict, Fail):
-        return _encode({"error": verdict.reason})
+        return director.write("action", {"error": verdict.reason})
     reply = verdict.data if isinstance(verdict, Complete) else verdict
-    return None if reply is None else _encode(reply)
+    return None if reply is None else director.write("action", reply)
 
 
-def passed(verdict: object, data: bytes) -> bytes | None:
-    """Return what goes on to the targets of an update or message; None for nothing."""
+def passed(director: Director, kind: Kind, verdict: object, data: bytes) -> bytes | None:
+    """Return what goes on to the targets of an update or message; None for nothing.
+
+    Raises:
+        BehaviourFailed: it cannot be written.
+    """
     match verdict:
         case Replace(other):
-            return _encode(other)
+            return director.write(kind, other)
         case Drop():
             return None
         case _:

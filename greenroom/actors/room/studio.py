@@ -27,7 +27,7 @@ class Studio(Protocol):
         """Return a new instance.
 
         Raises:
-            BadBehaviour: there is none of this name (any more).
+            BehaviourBug: there is none of this name (any more), or it cannot be made.
         """
         ...
 
