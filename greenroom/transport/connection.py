@@ -81,9 +81,8 @@ OVERLOAD: Final = 1013
 
 TOKEN_REQUIRED: Final = "Token required"  # noqa: S105 - a text
 _PING: Final = encode_frame(PING, b"")
-_OPEN: Final = (
-    Phase.OPEN
-)  # a member is found more slowly than a name, and these are asked for often
+# By name, because an enum's member is found more slowly, and these are asked for often.
+_OPEN: Final = Phase.OPEN
 _OVER: Final = Phase.OVER
 
 

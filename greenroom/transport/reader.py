@@ -92,7 +92,7 @@ class Reader:
             take: reads from it, and must not block.
 
         Raises:
-            ClosedResourceError: `stop` was called.
+            ClosedResourceError: `stop` was called, or it was closed during a pause.
             Exception: what `take` raises.
 
         Cancellation: `take` is not called any more.
@@ -173,6 +173,8 @@ class Reader:
         self, connected: socket.socket, group: _Group, take: Take
     ) -> float | None:
         """Have `take` called as long as it just reads; return what else it wants."""
+        if connected.fileno() < 0:  # closed during a pause
+            raise trio.ClosedResourceError
         if self._epoll is None:
             await trio.lowlevel.wait_readable(connected)
             return take(trio.current_time())

@@ -175,6 +175,27 @@ async def test_a_socket_about_to_be_closed_ends_the_wait_for_it():
         await until(lambda: wire.heard == [b"y"])
 
 
+@pytest.mark.usefixtures("kind")
+async def test_a_socket_closed_during_a_pause_is_not_read_after_it(
+    autojump_clock: trio.testing.MockClock,
+):
+    async with hall() as here:
+        wire = Wire()
+        here.wires.append(wire)
+        wire.says = lambda _: 5.0
+        wire.far.send(b"x")
+
+        async def close() -> None:
+            await trio.sleep(1)
+            here.reader.stop(wire.near)
+            wire.near.close()
+
+        here.nursery.start_soon(close)
+        with pytest.raises(trio.ClosedResourceError):
+            await here.reader.read(wire.near, "r", wire.take)
+        assert trio.current_time() == pytest.approx(5, abs=0.01)
+
+
 async def test_one_who_is_stopped_in_his_rooms_turn_is_not_read():
     async with hall() as here:
         one, two = await here.wire(), await here.wire()
