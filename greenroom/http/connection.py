@@ -270,6 +270,7 @@ class Connection:
         if answer.stream is not None:
             await self._stream(answer, answer.stream)
         elif self._out_bytes > OUT_BYTES_MAX:
+            del answer  # what is sent is a copy of its body
             await self._flush()
         self._body.release()
         self._held.release()

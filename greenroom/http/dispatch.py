@@ -28,7 +28,7 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.fields import Reply, Streamed
-from greenroom.http.limits import CallLimits
+from greenroom.http.limits import CallLimits, units_of
 from greenroom.http.metrics import Metrics, Sample
 from greenroom.http.request import Answer, Request
 from greenroom.http.router import Router
@@ -151,7 +151,8 @@ class Dispatcher:
         self, route: Route, request: Request, arguments: tuple[str, ...], now: float
     ) -> Answer:
         endpoint = route.endpoint
-        retry_seconds = route.limits.admit(request.address, now)
+        units = units_of(request.body)
+        retry_seconds = route.limits.admit(request.address, now, units)
         if retry_seconds:
             return too_many_requests(retry_seconds)
         try:
@@ -159,7 +160,7 @@ class Dispatcher:
         except (KeyInvalid, TokenInvalid):
             self._limits.note_failed_token(request.address, now)
             raise
-        retry_seconds = self._admit_caller(route, caller, now)
+        retry_seconds = self._admit_caller(route, caller, now, units)
         if retry_seconds:
             return too_many_requests(retry_seconds)
         if request.body_too_large:
@@ -172,10 +173,10 @@ class Dispatcher:
         encode = route.encoder.encode_engine if is_engine else route.encoder.encode
         return Answer(200, encode(reply))
 
-    def _admit_caller(self, route: Route, caller: GameCaller, now: float) -> int:
+    def _admit_caller(self, route: Route, caller: GameCaller, now: float, units: int) -> int:
         """Charge a call to whom it came from; return 0, or after how many seconds to try again."""
         if isinstance(caller, PlayerCaller):
-            wait = route.limits.admit_player(caller.player_id, now)
+            wait = route.limits.admit_player(caller.player_id, now, units)
         else:
             wait = route.limits.admit_game_address(caller.game_id, caller.address, now)
         return wait or self._ledger.count_call(caller.game_id, self._world.clock.now())

@@ -115,29 +115,30 @@ class Limiter:
             full_at = self._shared_full_at(key)
         return max(0.0, full_at - self._tolerance - now)
 
-    def charge(self, key: str | int, now: float) -> float:
-        """Take one from this key's allowance, if there is one left.
+    def charge(self, key: str | int, now: float, units: int = 1) -> float:
+        """Take some from this key's allowance, if there is anything left.
 
         Args:
             key: whose allowance.
             now: monotonic seconds.
+            units: how much; what is more than was left is a debt.
 
         Returns:
             0.0 if it was taken, else how many seconds until one may be.
         """
         full_at = self._full_at.get(key)
         if full_at is None:
-            return self._charge_newcomer(key, now)
+            return self._charge_newcomer(key, now, units)
         if full_at <= now:
-            self._full_at[key] = now + self._interval
+            self._full_at[key] = now + self._interval * units
             return 0.0
         wait = full_at - self._tolerance - now
         if wait > 0.0:
             return wait
-        self._full_at[key] = full_at + self._interval
+        self._full_at[key] = full_at + self._interval * units
         return 0.0
 
-    def _charge_newcomer(self, key: str | int, now: float) -> float:
+    def _charge_newcomer(self, key: str | int, now: float, units: int) -> float:
         """Charge a key that is not remembered; where there is no room for it, the one it shares."""
         full_at = max(self._shared_full_at(key), now)
         wait = full_at - self._tolerance - now
@@ -146,11 +147,11 @@ class Limiter:
         if len(self._full_at) >= min(_KEYS_KEPT, self._keys_max):
             self._forget_two(now)
         if len(self._full_at) < self._keys_max:
-            self._full_at[key] = full_at + self._interval
+            self._full_at[key] = full_at + self._interval * units
             return 0.0
         if self._shared is None:
             self._shared = array("d", bytes(8 * _SHARED_SLOTS))
-        self._shared[hash(key) % _SHARED_SLOTS] = full_at + self._interval
+        self._shared[hash(key) % _SHARED_SLOTS] = full_at + self._interval * units
         return 0.0
 
     def _shared_full_at(self, key: str | int) -> float:
@@ -164,6 +165,14 @@ class Limiter:
                 del self._full_at[key]
             else:
                 self._full_at.move_to_end(key)
+
+
+BODY_BYTES_PER_UNIT = 64 << 10
+
+
+def units_of(body: bytes) -> int:
+    """Return how many calls one with this body counts for: bodies are written down, and kept."""
+    return 1 + len(body) // BODY_BYTES_PER_UNIT
 
 
 class ClassLimits:
@@ -199,26 +208,27 @@ class ClassLimits:
             None if game_address is None else game_address.rate,
         )
 
-    def admit(self, address: str, now: float) -> int:
-        """Charge one call to its address; return 0, or after how many whole seconds to try again.
+    def admit(self, address: str, now: float, units: int = 1) -> int:
+        """Charge a call to its address; return 0, or after how many whole seconds to try again.
 
         Args:
             address: the client's; nothing else is known yet.
             now: monotonic seconds.
+            units: how many calls it counts for: see `units_of`.
         """
         key = address_key(address)
         if not self._failed_tokens.is_untouched:
             wait = self._failed_tokens.wait_seconds(key, now)
             if wait:
                 return self._refuse("failed tokens by address", wait)
-        wait = self._address.charge(key, now)
+        wait = self._address.charge(key, now, units)
         return self._refuse(f"{self._name} by address", wait) if wait else 0
 
-    def admit_player(self, player_id: int, now: float) -> int:
-        """Charge one call to its player; return 0, or after how many whole seconds to try again."""
+    def admit_player(self, player_id: int, now: float, units: int = 1) -> int:
+        """Charge a call to its player; return 0, or after how many whole seconds to try again."""
         if self._player is None:
             return 0
-        wait = self._player.charge(player_id, now)
+        wait = self._player.charge(player_id, now, units)
         return self._refuse(f"{self._name} by player", wait) if wait else 0
 
     def admit_game_address(self, game_id: int, address: str, now: float) -> int:

@@ -18,6 +18,7 @@ from greenroom.http.limits import (
     Limiter,
     LimitSettings,
     Rate,
+    units_of,
 )
 
 RATES = st.builds(Rate, st.floats(0.01, 1000), st.integers(1, 100).map(float))
@@ -187,6 +188,16 @@ def test_a_player_is_limited_wherever_he_calls_from() -> None:
     assert admitted == 100
     assert account.admit_player(2, 0.0) == 0
     assert account.admit_player(1, 0.2) == 0
+
+
+def test_a_call_with_a_large_body_counts_for_several():
+    assert [units_of(b"x" * size) for size in (0, 65_535, 65_536, 1 << 20)] == [1, 1, 2, 17]
+    write = CallLimits().of("write")
+    admitted = sum(write.admit_player(1, 0.0, 17) == 0 for _ in range(200))
+    assert admitted == 59  # 17 x 59 is just above a burst of 1,000
+    assert write.admit_player(1, 0.0) == 1
+    assert write.admit("school", 0.0, 100_000) == 0
+    assert write.admit("school", 0.0) == 21  # 40 s worth, of which a burst bears 20
 
 
 def test_censoring_is_limited_by_game_and_address_each_for_itself() -> None:
