@@ -36,8 +36,8 @@ from greenroom.actors.social.messages import Pair
 
 FIRST_SEED = int(os.environ.get("MACHINE_SEED", "1"))
 LONG_SECONDS = int(os.environ.get("MACHINE_SECONDS", "0"))
-BATCHES = 10
-SECONDS_MAX = 40
+BATCHES = 50
+SECONDS_MAX = 30
 """A slow computer runs fewer batches."""
 BATCH = settings(
     max_examples=10,
@@ -74,7 +74,7 @@ in_some_room, in_some_lobby = somewhere("room"), somewhere("lobby")
 def _quiet() -> Iterator[None]:
     """Crashes that are planted are logged by the thousand."""
     logger = logging.getLogger("greenroom")
-    before, logger.disabled = logger.level, False
+    before = logger.level
     logger.setLevel(logging.CRITICAL + 1)
     yield
     logger.setLevel(before)
@@ -89,8 +89,15 @@ class WorldMachine(RuleBasedStateMachine):
     held = 0
     hurried = 0
 
-    @initialize(is_befriended=IS, has_room=IS, has_lobby=IS, host_switch=IS)
-    def open(self, is_befriended: bool, has_room: bool, has_lobby: bool, host_switch: bool) -> None:
+    @initialize(is_befriended=IS, has_room=IS, has_lobby=IS, host_switch=IS, by_requests=IS)
+    def open(
+        self,
+        is_befriended: bool,
+        has_room: bool,
+        has_lobby: bool,
+        host_switch: bool,
+        by_requests: bool,
+    ) -> None:
         self.theatre = Theatre(PLAYERS)
         self.calls = Calls(self.theatre)
         self.checks = WorldChecks(self.theatre)
@@ -104,16 +111,18 @@ class WorldMachine(RuleBasedStateMachine):
             for number in (1, 2):
                 self.join_room(number, 0, knows_password=True)
         if has_lobby:
-            self.create_lobby(3, 3, host_switch, by_requests=False, can_leave=True)
+            self.create_lobby(3, 3, host_switch, by_requests, can_leave=True)
 
     @property
     def stage(self) -> Theatre:
         assert self.theatre is not None
         return self.theatre
 
-    def key(self, kind: str, number: int) -> Key:
-        """Name a place that is open, or one that is not there (any more)."""
-        places = self.ledger.open(kind) or [*self.ledger.places.values()]
+    def key(self, kind: str, number: int, *, by_requests: bool = False) -> Key:
+        """Name a place that is open, best one of this sort, or one that is not there (any more)."""
+        open_places = self.ledger.open(kind)
+        places = [place for place in open_places if place.by_requests == by_requests]
+        places = places or open_places or [*self.ledger.places.values()]
         places = [place for place in places if place.key[0] == kind]
         return places[number % len(places)].key if places else (kind, "0" * 32)
 
@@ -133,7 +142,8 @@ class WorldMachine(RuleBasedStateMachine):
     def mate(self, number: int, kind: str, who: int) -> int:
         """Choose somebody who is in the same place as a player."""
         place = self.ledger.place_of(self.stage.ids[number], kind)
-        return self._of(who, [] if place is None else [*place.members])
+        members = [] if place is None else [*place.members]
+        return self._of(who, [i for i in members if i != self.stage.ids[number]])
 
     def _of(self, who: int, player_ids: list[int]) -> int:
         if who >= ASTRAY or not player_ids:
@@ -205,14 +215,16 @@ class WorldMachine(RuleBasedStateMachine):
     def send_actions(self, who: int, word: str) -> None:
         self.calls.send_actions(self.member("room", who), word)
 
-    @in_some_room
+    def asked(self) -> list[tuple[str, int]]:
+        """Return the actions that wait, and for whom."""
+        places = self.ledger.open("room")
+        return [(i, asked.target_id) for place in places for i, asked in place.actions.items()]
+
+    @precondition(lambda self: self.asked())
     @rule(who=WHO, number=NUMBER)
     def complete(self, who: int, number: int) -> None:
-        places = self.ledger.open("room")
-        asked = [(i, action) for place in places for i, action in place.actions.items()]
-        if asked:
-            action_id, action = asked[number % len(asked)]
-            self.calls.complete(self._of(who, [action.target_id]), action_id)
+        action_id, target_id = self.asked()[number % len(self.asked())]
+        self.calls.complete(self._of(who, [target_id]), action_id)
 
     # Lobbies.
 
@@ -236,17 +248,18 @@ class WorldMachine(RuleBasedStateMachine):
     @in_some_lobby
     @rule(who=WHO, number=NUMBER)
     def request(self, who: int, number: int) -> None:
-        self.calls.request(self.standing(who), self.key("lobby", number))
+        self.calls.request(self.standing(who), self.key("lobby", number, by_requests=True))
 
-    @in_some_lobby
+    def requests(self) -> list[tuple[str, int]]:
+        """Return the requests that wait, and for which host."""
+        return [(i, place.host_id) for place in self.ledger.open("lobby") for i in place.requests]
+
+    @precondition(lambda self: self.requests())
     @rule(who=WHO, number=NUMBER, is_approved=IS)
     def answer_request(self, who: int, number: int, is_approved: bool) -> None:
-        places = self.ledger.open("lobby")
-        requests = [(i, place) for place in places for i in place.requests]
-        if requests:
-            request_id, place = requests[number % len(requests)]
-            host = self._of(who, [place.host_id])
-            self.calls.answer_request(host, request_id, is_approved=is_approved)
+        request_id, host_id = self.requests()[number % len(self.requests())]
+        host = self._of(who, [host_id])
+        self.calls.answer_request(host, request_id, is_approved=is_approved)
 
     @in_some_lobby
     @rule(who=WHO)
@@ -280,17 +293,17 @@ class WorldMachine(RuleBasedStateMachine):
     def befriend(self, player: int, other: int) -> None:
         self.calls.befriend(player, other)
 
-    @precondition(lambda self: self.requests())
+    @precondition(lambda self: self.courted())
     @rule(number=NUMBER, player=WHO, accepts=IS)
     def answer_friend(self, number: int, player: int, accepts: bool) -> None:
         """Accept or decline what somebody has asked."""
-        asked = self.requests()
-        pair, by = asked[number % len(asked)]
+        courted = self.courted()
+        pair, by = courted[number % len(courted)]
         own = self._of(player, [pair.low_id + pair.high_id - by])
         act = self.calls.accept if accepts else self.calls.decline
         act(own, self.stage.ids.index(by))
 
-    def requests(self) -> list[tuple[Pair, int]]:
+    def courted(self) -> list[tuple[Pair, int]]:
         """Return who has asked to be friends and waits."""
         friendships = self.ledger.friendships.items()
         return [(pair, by) for pair, (status, by) in friendships if status == "pending"]

@@ -74,6 +74,8 @@ class Place(msgspec.Struct):
     members: dict[int, Stay]
     version: int = 0
     is_over: bool = False
+    by_requests: bool = False
+    """Of a lobby: whether one has to ask."""
     room_id: str | None = None
     """Of a lobby that has started."""
     last_number: int = 0
@@ -199,7 +201,8 @@ class Ledger:
     def _created(self, key: Key, event: Event) -> Place:
         if isinstance(event, LobbyCreated):
             host_id = event.host.player_id
-            return Place(key, event.max_players, host_id, {host_id: Stay()})
+            asks = event.join_by_requests
+            return Place(key, event.max_players, host_id, {host_id: Stay()}, by_requests=asks)
         assert isinstance(event, RoomCreated), f"{key} begins with {event}"
         invites = {i.player_id: (i.invite_id, i.is_accepted) for i in event.invites}
         members = {member.player_id: Stay() for member in event.members}
