@@ -245,7 +245,7 @@ class WorldMachine(RuleBasedStateMachine):
     def join_lobby(self, who: int, number: int) -> None:
         self.calls.join(self.standing(who), self.key("lobby", number))
 
-    @in_some_lobby
+    @precondition(lambda self: any(place.by_requests for place in self.ledger.open("lobby")))
     @rule(who=WHO, number=NUMBER)
     def request(self, who: int, number: int) -> None:
         self.calls.request(self.standing(who), self.key("lobby", number, by_requests=True))
