@@ -282,7 +282,9 @@ class Connection(Outbox):
         Raises:
             _Lost: nothing more will.
         """
-        size = min(max(RECEIVE_BYTES, self._session.lacking), RECEIVE_BYTES_MAX)
+        size, lacking = RECEIVE_BYTES, self._session.lacking
+        if lacking > size:
+            size = min(lacking, RECEIVE_BYTES_MAX)
         try:
             data = self._socket.recv(size)
             self._is_drained = len(data) < size
@@ -462,9 +464,11 @@ class Connection(Outbox):
         Pings and fragments count, too.
         """
         wait = self._allowance.charge(count, now)
-        if self._room_allowance is None:
-            return wait
-        return max(wait, self._room_allowance.charge(count, now))
+        if self._room_allowance is not None:
+            room_wait = self._room_allowance.charge(count, now)
+            if room_wait > wait:
+                return room_wait
+        return wait
 
     # The fast lane.
 

@@ -132,8 +132,8 @@ class FrameReader:
 
     @property
     def lacking(self) -> int:
-        """How many bytes the frame that has begun still lacks, as far as that is known."""
-        return max(0, self._left)
+        """How many bytes the frame that has begun still lacks, -1 if that is not known."""
+        return self._left
 
     def receive(self, data: bytes) -> None:
         """Take bytes from the client; `next` must have asked for them by returning None."""

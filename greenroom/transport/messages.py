@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,10 @@ from greenroom.fastlane.suites import SUITES
 from greenroom.transport.frames import TEXT, encode_frame
 
 MALFORMED_TEXT: Final = "Failed to process message"
+SENT_FRAMES_MAX: Final = 1_024
+"""Answers to senders that are kept, for games have few commands and rooms few members."""
+SENT_COMMAND_MAX: Final = 64
+"""Characters; answers to longer commands are not kept."""
 _NO_DATA: Final = b"{}"
 GROUPS: Final = {word: Group(word) for word in ("all", "host", "others")}
 """Of the words that need no ids."""
@@ -219,7 +224,16 @@ def encode_state(message: Happened, kind: ClientKind) -> bytes:
 
 def encode_sent(answer: Accepted) -> bytes:
     """Return the frame that tells a sender how many he has reached."""
-    return _frame(_Sent(answer.command, answer.target_count))
+    if len(answer.command) > SENT_COMMAND_MAX:
+        return _encode_sent(answer.command, answer.target_count)
+    return _encode_sent_again(answer.command, answer.target_count)
+
+
+def _encode_sent(command: str, target_count: int) -> bytes:
+    return _frame(_Sent(command, target_count))
+
+
+_encode_sent_again: Final = lru_cache(SENT_FRAMES_MAX)(_encode_sent)
 
 
 def encode_connected(data: Mapping[str, Any]) -> bytes:

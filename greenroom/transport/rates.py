@@ -20,8 +20,12 @@ class Allowance:
             count: messages that have come.
             now: monotonic seconds.
         """
-        self._full_at = full_at = max(self._full_at, now) + count * self._interval
-        return max(0.0, full_at - now - 1.0)
+        cost = count * self._interval
+        if self._full_at <= now:
+            self._full_at = now + cost
+        else:
+            self._full_at += cost
+        return 0.0 if self._full_at <= now + 1.0 else self._full_at - now - 1.0
 
     def admits(self, count: int, now: float) -> bool:
         """Take so many if there are so many; else none, for what is dropped and not waited for.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from typing import Final
 
 from greenroom.transport.frames import (
     CLOSE,
@@ -38,6 +39,10 @@ class Phase(Enum):
     """Nothing more is to be read."""
 
 
+_OPEN: Final = Phase.OPEN  # members are found more slowly than names, and asked for at each frame
+_OVER: Final = Phase.OVER
+
+
 class Session:
     """The protocol of one connection."""
 
@@ -60,7 +65,7 @@ class Session:
 
     @property
     def lacking(self) -> int:
-        """How many bytes the frame that has begun still lacks, as far as that is known."""
+        """How many bytes the frame that has begun still lacks, -1 if that is not known."""
         return self._reader.lacking
 
     @property
@@ -91,7 +96,7 @@ class Session:
             self._send(encode_close(code, reason))
 
     def _next(self) -> Message | None:
-        while self.phase is not Phase.OVER:
+        while self.phase is not _OVER:
             message = self._reader.next()
             if message is None:
                 return None
@@ -100,7 +105,7 @@ class Session:
                 code = read_close(payload)
                 self.close(NORMAL if code is None else code, "")
                 self.phase = Phase.OVER
-            elif self.phase is Phase.OPEN:
+            elif self.phase is _OPEN:
                 if opcode < CLOSE:
                     return message
                 if opcode == PING:
