@@ -24,6 +24,8 @@ RETRY_SECONDS: Final = 5
 """When to come back, for a client that found all connections taken."""
 REFUSALS_MAX: Final = 256
 """Refused connections that are answered at a time; beyond, they are closed without a word."""
+UNSENT_BYTES_MAX: Final = 64 << 10
+"""What the kernel keeps unsent for a client; without it, megabytes for each who does not read."""
 
 _logger = logging.getLogger(__name__)
 
@@ -135,6 +137,7 @@ class RealtimePort:
         connection = self.connection_class(self._context, connected, peer)
         try:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
             await (connection.refuse(retry_seconds) if retry_seconds else connection.run())
         except (OSError, trio.ClosedResourceError) as error:
             _logger.debug("a realtime connection was lost: %r", error)

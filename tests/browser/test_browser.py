@@ -12,7 +12,7 @@ from server_kit import Api, ServerProcess
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-pytestmark = [needs_browser, pytest.mark.slow]
+pytestmark = [needs_browser, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
