@@ -32,6 +32,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     restart.SCENARIO,
     relay.SCENARIO,
     idle.SCENARIO,
+    printed.scenario(
+        "state-sync", "rooms of 8 at 20 Hz, in one process", "state_sync.py", is_default=True
+    ),
     printed.scenario("moderation", "recall, precision, time", "moderation.py", is_default=True),
     printed.scenario("leaderboard", "1,000,000 players", "leaderboard.py", is_default=False),
 )

@@ -9,6 +9,7 @@ his callers answered, and nobody else notices.
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Generic, TypeVar
@@ -26,7 +27,7 @@ from greenroom.actors.kernel.errors import (
     StorageUnavailable,
 )
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.kernel.timers import ActorTimers, TimerQueue
+from greenroom.actors.kernel.timers import PASS_SECONDS, ActorTimers, TimerQueue
 from greenroom.supervisors.policy import RestartBudget
 from greenroom.supervisors.tree import ACTORS, TreeNode
 
@@ -130,11 +131,13 @@ class DynamicSupervisor(Generic[Role]):
         return [TreeNode(ACTORS, state, self.restarts, waiting, troubled)]
 
     async def _drain_forever(self) -> None:
-        """Give actors with waiting commands their turns."""
+        """Give actors with waiting commands their turns, and everybody else his every so often."""
         while True:
             self._wake = trio.Event()
             while self._ready:
-                self._ready.popleft().drain(self.bounds.turns_per_drain)
+                until = time.perf_counter() + PASS_SECONDS
+                while self._ready and time.perf_counter() < until:
+                    self._ready.popleft().drain(self.bounds.turns_per_drain)
                 await trio.lowlevel.checkpoint()
             await self._wake.wait()
 

@@ -265,7 +265,7 @@ async def test_timers_go_before_what_users_sent(
 
     ref = counters.adopt(1, Logger(0))
     ref.tell(Add(1))
-    counters.cell(1).tell_first(Add(2), "a")
+    counters.cell(1).wake(Add(2), "a")
     await ref.ask(Read())
     assert log == [2, 1]
 

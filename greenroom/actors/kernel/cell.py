@@ -232,10 +232,13 @@ class Cell(Generic[Role]):
         else:
             self.turn(command)
 
-    def tell_first(self, command: Command[Role, Any], timer: str) -> None:
-        """Queue the command of a timer that is due, before everything that users sent."""
-        if self.given_up is None:
-            self._box().put_system(Envelope(command, timer=timer))
+    def wake(self, command: Command[Role, Any], timer: str) -> None:
+        """Run the command of a timer that is due: at once, or before everything that users sent."""
+        envelope = Envelope(command, timer=timer)
+        if self.actor is not None and not self._mailbox:
+            self._serve(envelope)
+        elif self.given_up is None:
+            self._box().put_system(envelope)
             self._schedule()
 
     async def _ask_queued(self, command: Command[Role, Reply], seconds_max: float | None) -> Reply:
