@@ -100,6 +100,7 @@ class Link:
     kind = ClientKind.JSON
     connection_id = ""
     lane = None
+    told = 0
 
     def __init__(self) -> None:
         """Begin at nothing."""
@@ -109,7 +110,7 @@ class Link:
         """Count a frame."""
         self.bytes += len(frame)
 
-    offer = put
+    offer = tell = put
 
     def close(self, code: int, reason: str) -> None:
         """Do nothing."""
