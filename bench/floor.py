@@ -73,7 +73,7 @@ async def main(port: int) -> None:
     with socket.create_server(("127.0.0.1", port), backlog=1024) as listener:
         listener.setblocking(False)
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        print(json.dumps({"http": address}), flush=True)
+        print(json.dumps({"url": address}), flush=True)
         async with trio.open_nursery() as nursery:
             while True:
                 await trio.lowlevel.wait_readable(listener)

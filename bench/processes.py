@@ -133,7 +133,7 @@ def peer(*command: str) -> Iterator[Target]:
             raise SystemExit(f"this peer did not start: {command!r}")
         ready = json.loads(line)
         yield Target(
-            ready.get("http", ""),
+            ready.get("url", ""),
             process.pid,
             None,
             "none",
@@ -141,9 +141,9 @@ def peer(*command: str) -> Iterator[Target]:
         )
 
 
-def floor() -> AbstractContextManager[Target]:
-    """Run the bare trio and httptools loop."""
-    return peer(sys.executable, str(ROOT / "bench" / "floor.py"), "0")
+def floor(script: str = "floor.py") -> AbstractContextManager[Target]:
+    """Run a floor: the bare trio and httptools loop, or another of this folder."""
+    return peer(sys.executable, str(ROOT / "bench" / script), "0")
 
 
 @contextmanager

@@ -22,6 +22,7 @@ import restart
 import results
 import room_list
 import rooms_memory
+import udp_relay
 from scenario import Run, Scenario
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -31,6 +32,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     rooms_memory.SCENARIO,
     restart.SCENARIO,
     relay.SCENARIO,
+    udp_relay.SCENARIO,
     idle.SCENARIO,
     printed.scenario(
         "state-sync", "rooms of 8 at 20 Hz, in one process", "state_sync.py", is_default=True

@@ -49,7 +49,7 @@ async def main(port: int) -> None:
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
             bound.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
         bound.bind(("127.0.0.1", port))
-        print(json.dumps({"udp_port": bound.getsockname()[1]}), flush=True)
+        print(json.dumps({"url": f"udp://127.0.0.1:{bound.getsockname()[1]}"}), flush=True)
         while True:
             await trio.lowlevel.wait_readable(bound)
             relay(bound, rooms)

@@ -251,9 +251,8 @@ func (u *udpLoad) run(rate float64, warm, dur time.Duration, procs []Proc) map[s
 
 func cmdUDP(args []string) {
 	fs := flag.NewFlagSet("udp", flag.ExitOnError)
-	url := fs.String("url", "", "address of the server")
+	url := fs.String("url", "", "address of the server; of bench/udp_floor.py, udp://127.0.0.1:PORT")
 	key := fs.String("key", "", "project key")
-	floor := fs.Int("floor", 0, "UDP port of bench/udp_floor.py, in place of a server")
 	steps := fs.String("rooms", "10", "numbers of rooms, rising, measured one after the other")
 	size := fs.Int("players", 8, "players in a room")
 	rate := fs.Float64("rate", 10, "messages a second from each player to the others")
@@ -279,12 +278,13 @@ func cmdUDP(args []string) {
 		if err != nil || want < have {
 			die("bad -rooms %q", *steps)
 		}
-		if *floor != 0 {
+		t := parseTarget(*url)
+		if strings.HasPrefix(*url, "udp:") {
 			for i := have * *size; i < want**size; i++ {
-				u.add(bare(*floor, i / *size, i%*size, *bytes))
+				u.add(bare(t.port, i / *size, i%*size, *bytes))
 			}
 		} else {
-			passes := realtimeRooms(parseTarget(*url), *key, want-have, *size, "Player "+step)
+			passes := realtimeRooms(t, *key, want-have, *size, "Player "+step)
 			for i, p := range passes {
 				u.add(connect(p, *suite))
 				if i%64 == 63 {
