@@ -26,6 +26,8 @@ class Crowd:
         self.checked = 0
         self.refused = 0
         self.is_over = False
+        self.clock_jumps = 0
+        """How often the server's wall clock has been set: what lasts an hour may be over."""
         self.up = trio.Event()
 
     @asynccontextmanager

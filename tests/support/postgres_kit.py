@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,17 @@ SPACE_BYTES_MIN = 1 << 30
 class PostgresProcess:
     """A Postgres of its own in a temporary directory: unix socket and TCP on loopback."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        options: Sequence[str] = ("fsync=off",),
+        environment: Mapping[str, str] = {},
+    ) -> None:
+        """Make it; `options` are settings, `environment` is added to the server's."""
         self.directory = directory
+        self._options = options
+        self._environment = environment
         self._account = choose_account(None)
         self._binaries = find_binaries(self._account)
         self._data = directory / "data"
@@ -56,11 +65,12 @@ class PostgresProcess:
 
     def start(self) -> None:
         command = [self._binaries.program("postgres"), "-D", str(self._data)]
-        options = ["listen_addresses=", f"unix_socket_directories={self.directory}", "fsync=off"]
+        options = ["listen_addresses=", f"unix_socket_directories={self.directory}"]
+        options += self._options
         command += [word for option in options for word in ("-c", option)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, **self._account.popen_options()
+                command, stdout=log, stderr=log, **self._popen_options()
             )
         for _ in range(600):
             try:
@@ -71,6 +81,11 @@ class PostgresProcess:
             else:
                 return
         raise AssertionError(self._log.read_text())
+
+    def _popen_options(self) -> dict[str, Any]:
+        options = dict(self._account.popen_options())
+        options["env"] = {**options.get("env", os.environ), **self._environment}
+        return options
 
     def kill(self) -> None:
         """SIGKILL to the postmaster and all its children: what a power cut looks like."""

@@ -1,0 +1,72 @@
+"""Torture a server: a crowd plays while all sorts of things are done to it and to its Postgres.
+
+Every crowd keeps an independent record of what was acknowledged, and compares. Ends with status 0
+when nothing was lost, doubled, skipped or stuck; else with 1, and says what.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from pathlib import Path
+
+import trio
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+
+from torture_faults import FAULTS  # noqa: E402 (found by the line above)
+from torture_run import torture  # noqa: E402
+from torture_server import MUTATIONS  # noqa: E402
+from torture_stage import say  # noqa: E402
+
+PROOFS = {
+    "drop-commits": ("killed_server",),
+    "apply-twice": ("crashed_actor",),
+    "commit-asynchronously": ("killed_postgres",),
+    "forget-revocations": ("killed_server",),
+}
+"""By mutation, the faults that bring it to light."""
+PROOF_SECONDS = 60.0
+
+
+def main() -> int:
+    """Run what the command line asks for; return the exit status."""
+    parser = argparse.ArgumentParser(prog="scripts/torture", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0, help="how long (default: 1)")
+    parser.add_argument("--seed", type=int, help="repeat a run; drawn and printed by default")
+    parser.add_argument("--faults", nargs="+", choices=FAULTS, default=[], help="only these")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the report there, too")
+    parser.add_argument("--mutation", choices=MUTATIONS, help="plant a bug that must be found")
+    parser.add_argument("--prove", action="store_true", help="have each mutation found, and end")
+    given = parser.parse_args()
+    seed = random.SystemRandom().randrange(10**6) if given.seed is None else given.seed
+    say(f"seed {seed}")
+    if given.prove:
+        return max(prove(mutation, seed) for mutation in PROOFS)
+    run = lambda: torture(  # noqa: E731 - what trio.run takes has no keywords
+        given.minutes * 60, seed, mutation=given.mutation, faults=given.faults
+    )
+    outcome = trio.run(run)
+    print(outcome.report())
+    if given.report is not None:
+        given.report.write_text(outcome.report())
+    return 1 if outcome.violations else 0
+
+
+def prove(mutation: str, seed: int) -> int:
+    """Return 0 if a planted bug was found, else 1."""
+    run = lambda: torture(  # noqa: E731 - as above
+        PROOF_SECONDS, seed, mutation=mutation, faults=PROOFS[mutation]
+    )
+    outcome = trio.run(run)
+    if outcome.violations:
+        print(f"{mutation}: found: {outcome.violations[0]}", flush=True)
+        return 0
+    print(f"{mutation}: NOT FOUND", flush=True)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

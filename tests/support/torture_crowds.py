@@ -1,0 +1,285 @@
+"""Crowds in rooms: numbered updates, actions, tokens, of which each member keeps his books."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from typing import Any, NamedTuple
+
+import trio
+import trio_websocket
+from crowd_kit import BREATH_SECONDS, Counters, Crowd
+from duo_kit import Duos
+from realtime_kit import dial
+from server_kit import ConnectionLost, TrioClient
+
+ROOMS = "/api/game_room.php"
+REGISTER = "/api/game_players.php/register"
+TOKEN = "/api/realtime.php/token"
+
+
+ACTIONS_MAX = 90
+"""Of a room: as many as its members are shown at once."""
+
+
+class Member:
+    """A player who says numbers to others, and hears theirs."""
+
+    def __init__(self, crowd: Crowd, name: str) -> None:
+        self._crowd = crowd
+        self._client = TrioClient(crowd.server, crowd.game.key)
+        self._name = name
+        self.token: str | None = None
+        self.player_id = 0
+        self.sent = 0
+        self.kept: set[int] = set()
+        """Numbers of his whose sending was acknowledged."""
+        self.cursor: str | None = None
+        self.heard: dict[int, list[int]] = {}
+        """By sender, what he has heard of him, in order."""
+        self.seen_ids: set[str] = set()
+
+    async def call(self, method: str, path: str, body: object = None) -> Any | None:
+        """Call an endpoint; None when the server could not do it just now.
+
+        Raises:
+            ConnectionLost: there was no answer.
+        """
+        sent = b"" if body is None else json.dumps(body).encode()
+        status, answer = await self._client.call(method, path, sent, self.token)
+        if status == 200:
+            return answer
+        assert status in {429, 500}, (path, body, status, answer)
+        self._crowd.refused += 1
+        await trio.sleep(BREATH_SECONDS)
+        return None
+
+    async def insist(self, method: str, path: str, body: object = None) -> Any:
+        """Call until the server can do it; for calls that may be done twice."""
+        while True:
+            await self._crowd.up.wait()
+            try:
+                answer = await self.call(method, path, body)
+            except ConnectionLost:
+                await trio.sleep(BREATH_SECONDS)
+                continue
+            if answer is not None:
+                return answer
+
+    async def register(self) -> None:
+        answer = await self.insist("POST", REGISTER, {"player_name": self._name})
+        self.player_id, self.token = int(answer["player_id"]), str(answer["private_key"])
+
+    async def settle_in(self, path: str, body: object = None) -> str:
+        """Create or join a room, whichever answer gets lost; return its id."""
+        while True:
+            await self._crowd.up.wait()
+            with contextlib.suppress(ConnectionLost):
+                here = await self.call("GET", f"{ROOMS}/current")
+                if here is not None and here["in_room"]:
+                    return str(here["room"]["room_id"])
+                if here is not None:
+                    await self.call("POST", path, body)
+            await trio.sleep(BREATH_SECONDS)
+
+    async def say(self, target: str) -> None:
+        """Send the next number; whether it was kept may stay unknown."""
+        self.sent += 1
+        body = {"target_players": target, "type": "n", "data": {"n": self.sent}}
+        if await self.call("POST", f"{ROOMS}/updates", body) is not None:
+            self.kept.add(self.sent)
+            self._crowd.acknowledged += 1
+
+    async def hear(self) -> bool:
+        """Take a page of what others said; return whether there was something."""
+        body = {"from_players": "all", "last_update": self.cursor}
+        page = await self.call("POST", f"{ROOMS}/updates/poll", body)
+        if page is None:
+            return True
+        assert page["missed"] == 0, page
+        for update in page["updates"]:
+            assert update["update_id"] not in self.seen_ids, "an update was told twice"
+            self.seen_ids.add(update["update_id"])
+            numbers = self.heard.setdefault(int(update["from_player_id"]), [])
+            number = int(update["data"]["n"])
+            assert not numbers or number > numbers[-1], (numbers[-5:], number)
+            numbers.append(number)
+        self.cursor = page["last_update"]
+        return bool(page["updates"])
+
+    def check(self, sender: Member) -> None:
+        """All that was acknowledged to a sender has been heard, and nothing he never said."""
+        heard = set(self.heard.get(sender.player_id, ()))
+        missing = sender.kept - heard
+        assert not missing, f"updates lost: {sorted(missing)[:10]}"
+        assert heard <= set(range(1, sender.sent + 1)), "an update that was never sent"
+        self._crowd.checked += 1
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+class Asked(NamedTuple):
+    """An action that was acknowledged: whether it is known to be done, and when it was asked."""
+
+    is_done: bool
+    clock_jumps: int
+
+
+class Exchanges(Crowd):
+    """Rooms of three: the host tells everybody, members tell him and ask him to do things."""
+
+    tasks = 8
+
+    async def work(self, number: int) -> None:
+        dice = random.Random(number)
+        host, *others = members = [Member(self, f"Room {number} {n}") for n in range(3)]
+        for member in members:
+            await member.register()
+        room_id = await host.settle_in(f"{ROOMS}/create", {"host_switch": False})
+        for other in others:
+            await other.settle_in(f"{ROOMS}/{room_id}/join")
+        asked: dict[str, Asked] = {}
+        while not self.is_over:
+            await self.up.wait()
+            with contextlib.suppress(ConnectionLost):
+                await self._act(dice, host, others, asked)
+        for member in members:
+            await self._hear_all(member)
+        for other in others:
+            other.check(host)
+            host.check(other)
+        await self._check_actions(host, others, asked)
+        for member in members:
+            await member.close()
+
+    async def _act(
+        self, dice: random.Random, host: Member, others: list[Member], asked: dict[str, Asked]
+    ) -> None:
+        match dice.randrange(6):
+            case 0:
+                await host.say("others")
+            case 1:
+                await dice.choice(others).say("host")
+            case 2 | 3:
+                await dice.choice([host, *others]).hear()
+            case 4 if len(asked) < ACTIONS_MAX:
+                body = {"action_type": "do", "target_players": "host", "request_data": {}}
+                answer = await others[0].call("POST", f"{ROOMS}/actions", body)
+                if answer is not None:
+                    asked[answer["action_ids"][0]] = Asked(False, self.clock_jumps)
+                    self.acknowledged += 1
+            case _:
+                await self._complete(dice, host, asked)
+
+    async def _complete(self, dice: random.Random, host: Member, asked: dict[str, Asked]) -> None:
+        """Do what the host was asked; what was acknowledged as asked must be there to do."""
+        pending = await host.call("GET", f"{ROOMS}/actions/pending")
+        if pending is None or not pending["actions"]:
+            return
+        action_id = dice.choice(pending["actions"])["action_id"]
+        known = asked.get(action_id, Asked(False, self.clock_jumps))
+        assert not known.is_done, "an action that is done is pending again"
+        body = {"status": "completed", "response_data": {"for": action_id}}
+        if await host.call("POST", f"{ROOMS}/actions/{action_id}/complete", body) is not None:
+            asked[action_id] = known._replace(is_done=True)
+            self.acknowledged += 1
+
+    async def _hear_all(self, member: Member) -> None:
+        while True:
+            await self.up.wait()
+            with contextlib.suppress(ConnectionLost):
+                if not await member.hear():
+                    return
+
+    async def _check_actions(
+        self, host: Member, others: list[Member], asked: dict[str, Asked]
+    ) -> None:
+        """Each action that was acknowledged is either pending or done, as was said."""
+        pending = await host.insist("GET", f"{ROOMS}/actions/pending")
+        waiting = {action["action_id"] for action in pending["actions"]}
+        polled = await others[0].insist("GET", f"{ROOMS}/actions/poll")
+        done = {entry["action_id"] for entry in polled["actions"] if entry["status"] == "completed"}
+        assert not waiting & done
+        for action_id, known in asked.items():
+            if known.is_done:
+                assert action_id not in waiting, "a completed action waits again"
+            elif known.clock_jumps == self.clock_jumps:
+                assert action_id in waiting | done, "an action was lost"
+        self.checked += 1
+
+
+class Connected(Crowd):
+    """Pairs on the control channel: tokens are good as long as they should be, and no longer."""
+
+    tasks = 6
+
+    async def work(self, number: int) -> None:
+        dice = random.Random(number)
+        host, guest = Member(self, f"Pair {number} host"), Member(self, f"Pair {number} guest")
+        for member in (host, guest):
+            await member.register()
+        room = {"realtime": True, "host_switch": False}
+        room_id = await host.settle_in(f"{ROOMS}/create", room)
+        while not self.is_over:
+            await guest.settle_in(f"{ROOMS}/{room_id}/join")
+            jumps = self.clock_jumps
+            token = str((await guest.insist("POST", TOKEN))["token"])
+            for _ in range(dice.randrange(1, 4)):
+                is_good = await self._admitted(token)
+                assert is_good or jumps != self.clock_jumps, "a good token was refused"
+                await trio.sleep(dice.uniform(0, 0.3))
+            await self._leave(guest)
+            assert not await self._admitted(token), "the token of one who has left was good"
+            self.acknowledged += 1
+            self.checked += 1
+        for member in (host, guest):
+            await member.close()
+
+    async def _leave(self, guest: Member) -> None:
+        """Leave, and be sure of it."""
+        while True:
+            await self.up.wait()
+            with contextlib.suppress(ConnectionLost):
+                here = await guest.call("GET", f"{ROOMS}/current")
+                if here is not None and not here["in_room"]:
+                    return
+                if here is not None:
+                    await guest.call("POST", f"{ROOMS}/leave")
+            await trio.sleep(BREATH_SECONDS)
+
+    async def _admitted(self, token: str) -> bool:
+        """Return whether a token opens a connection, as soon as the server can tell."""
+        while True:
+            await self.up.wait()
+            url = self.server.ready["realtime"].rstrip("/") + "/"
+            try:
+                with trio.fail_after(15):
+                    async with dial(url, token) as client:
+                        try:
+                            return bool((await client.take())["type"] == "connected")
+                        except trio_websocket.ConnectionClosed:
+                            reason = client.connection.closed
+                            if reason is not None and reason.code == 1008:
+                                return False
+            except (OSError, trio.TooSlowError, trio_websocket.HandshakeError):
+                pass
+            except trio_websocket.ConnectionClosed:
+                pass
+            await trio.sleep(BREATH_SECONDS)
+
+
+class FewCounters(Counters):
+    """Some players who count."""
+
+    tasks = 40
+
+
+class FewDuos(Duos):
+    """Some duos."""
+
+    tasks = 16
+
+
+CROWDS: tuple[type[Crowd], ...] = (FewCounters, FewDuos, Exchanges, Connected)

@@ -1,0 +1,198 @@
+"""The faults: what happens to the stage, for how long, and how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import random
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import trio
+from crowd_kit import Crowd
+from torture_stage import Stage
+
+Fault = Callable[[Stage, random.Random], AbstractAsyncContextManager[None]]
+FAULTS: dict[str, tuple[Fault, float]] = {}
+"""By name: the fault, and for how many seconds it holds at most."""
+
+CLOCK_SECONDS = (-86_400, -3_600, -61, -1, 1, 61, 3_600, 86_400)
+START_SECONDS_MAX = 60.0
+_handlers = itertools.count(1)
+
+
+def fault(seconds_max: float) -> Callable[[Fault], Fault]:
+    """Note a fault under its function's name."""
+
+    def note(function: Fault) -> Fault:
+        FAULTS[function.__name__] = (function, seconds_max)
+        return function
+
+    return note
+
+
+@fault(0.0)
+@asynccontextmanager
+async def killed_server(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+    """Kill -9, and start it again."""
+    stage.server.kill()
+    yield
+    await started(stage)
+
+
+@fault(0.0)
+@asynccontextmanager
+async def stopped_server(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+    """SIGTERM in the middle of everything, and start it again."""
+    status = await trio.to_thread.run_sync(stage.server.stop)
+    assert status == 0, f"the server stopped with status {status}"
+    yield
+    await started(stage)
+
+
+@fault(3.0)
+@asynccontextmanager
+async def frozen_server(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+    """SIGSTOP: the machine thinks of something else."""
+    os.kill(stage.server.pid, signal.SIGSTOP)
+    yield
+    os.kill(stage.server.pid, signal.SIGCONT)
+
+
+@fault(1.0)
+@asynccontextmanager
+async def killed_postgres(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+    """Kill -9 to all its processes: what a power cut looks like."""
+    await trio.to_thread.run_sync(stage.postgres.kill)
+    yield
+    await trio.to_thread.run_sync(stage.postgres.start)
+
+
+@fault(2.0)
+@asynccontextmanager
+async def restarted_postgres(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+    """Stopped as an operator stops it."""
+    await trio.to_thread.run_sync(stage.postgres.stop)
+    yield
+    await trio.to_thread.run_sync(stage.postgres.start)
+
+
+@fault(8.0)
+@asynccontextmanager
+async def frozen_postgres(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+    """SIGSTOP to all its processes."""
+    stage.postgres.signal_backends(signal.SIGSTOP)
+    yield
+    stage.postgres.signal_backends(signal.SIGCONT)
+
+
+@fault(2.0)
+@asynccontextmanager
+async def cut_wire(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+    """Connections to Postgres break, and for a while there are no new ones."""
+    stage.wire.refuses = True
+    stage.wire.cut()
+    yield
+    stage.wire.speak()
+
+
+@fault(8.0)
+@asynccontextmanager
+async def silent_wire(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+    """Nothing arrives any more, either way; then connections break, or everything does arrive."""
+    stage.wire.silence()
+    yield
+    if dice.random() < 0.5:
+        stage.wire.cut()
+    stage.wire.speak()
+
+
+@fault(6.0)
+@asynccontextmanager
+async def slow_wire(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+    """Every packet takes its time."""
+    stage.wire.delay_seconds = dice.uniform(0.01, 0.3)
+    yield
+    stage.wire.speak()
+
+
+@fault(6.0)
+@asynccontextmanager
+async def slow_fsync(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+    """The disk takes its time."""
+    stage.fsync_file.write_text(str(dice.randrange(20, 800)))
+    yield
+    stage.fsync_file.write_text("0")
+
+
+@fault(4.0)
+@asynccontextmanager
+async def full_disk(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+    """Somebody else has written Postgres' disk full; Postgres may die of it."""
+    filler = stage.disk / "filler"
+
+    def fill() -> None:
+        with contextlib.suppress(OSError), filler.open("wb") as file:
+            while True:  # until there is no space left
+                disk = os.statvfs(stage.disk)
+                free_bytes = max(disk.f_bavail * disk.f_bsize, disk.f_bsize)
+                os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), free_bytes)
+
+    await trio.to_thread.run_sync(fill)
+    yield
+    filler.unlink()
+    await trio.to_thread.run_sync(stage.postgres.recover)
+
+
+@fault(4.0)
+@asynccontextmanager
+async def jumped_clock(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+    """The wall clock is somewhere else, and then back."""
+    stage.order(clock_seconds=dice.choice(CLOCK_SECONDS))
+    stage.tell()
+    yield
+    stage.order()
+    stage.tell()
+
+
+@fault(0.5)
+@asynccontextmanager
+async def crashed_actor(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+    """The next handler crashes, the next time the second, and so on; also half-way."""
+    count = next(_handlers)
+    stage.order(crash_in=(count + 1) // 2, half_way=count % 2 == 0)
+    stage.tell()
+    yield
+    stage.order()
+
+
+async def started(stage: Stage) -> None:
+    """Start the server, and wait until it serves."""
+    stage.server.begin()
+    with trio.fail_after(START_SECONDS_MAX):
+        while not stage.server.is_ready():  # noqa: ASYNC110 - of another process
+            await trio.sleep(0.02)
+
+
+async def strike(stage: Stage, crowds: list[Crowd], name: str, dice: random.Random) -> str:
+    """Do one fault, sometimes with the server killed in the midst of it; return what it was."""
+    make, seconds_max = FAULTS[name]
+    with_kill = seconds_max > 0 and name != "frozen_server" and dice.random() < 0.2
+    downs = name in {"killed_server", "stopped_server"} or with_kill
+    if downs:
+        for crowd in crowds:
+            crowd.up = trio.Event()
+    for crowd in crowds:
+        crowd.clock_jumps += name == "jumped_clock"
+    async with make(stage, dice):
+        await trio.sleep(dice.uniform(0.0, seconds_max))
+        if with_kill:
+            stage.server.kill()
+    if with_kill:
+        await started(stage)
+    for crowd in crowds:
+        crowd.clock_jumps += name == "jumped_clock"
+        crowd.up.set()
+    return f"{name} and killed_server" if with_kill else name

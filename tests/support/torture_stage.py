@@ -1,0 +1,168 @@
+"""Where the torture takes place: a Postgres on a small disk, a wire, and a server with faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+from postgres_kit import PostgresProcess
+from server_kit import ServerProcess
+from torture_wire import Wire
+
+DISK_MEGABYTES = 1_536
+SLOW_FSYNC = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void wait_a_little(void) {
+    const char *path = getenv("TORTURE_FSYNC_FILE");
+    FILE *file = path ? fopen(path, "r") : NULL;
+    int milliseconds = 0;
+    if (file) {
+        if (fscanf(file, "%d", &milliseconds) != 1) milliseconds = 0;
+        fclose(file);
+    }
+    if (milliseconds > 0) usleep(1000 * milliseconds);
+}
+
+int fdatasync(int fd) {
+    wait_a_little();
+    return ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(fd);
+}
+
+int fsync(int fd) {
+    wait_a_little();
+    return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd);
+}
+"""
+
+
+class Stage:
+    """All that faults can be done to. What this machine does not allow is in `skipped`."""
+
+    def __init__(self, directory: Path, mutation: str | None = None) -> None:
+        self.skipped: dict[str, str] = {}
+        self.disk = directory / "disk"
+        self.fsync_file = directory / "fsync"
+        self._orders = directory / "orders.json"
+        self._data_dir = directory / "data"
+        for place in (self.disk, self._data_dir):
+            place.mkdir()
+            place.chmod(0o755)
+        self._is_mounted = self._mount()
+        preload = self._compile(directory)
+        self.postgres = PostgresProcess(
+            self.disk, options=("fsync=on", "max_wal_size=128MB"), environment=preload
+        )
+        self.wire = Wire(self.disk / ".s.PGSQL.5432")
+        self.order()
+        self._environment = {"TORTURE_ORDERS": str(self._orders)}
+        if mutation is not None:
+            self._environment["TORTURE_MUTATION"] = mutation
+        self.server: ServerProcess
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Stage]:
+        """Have all of it run for the length of a `with` block."""
+        self.postgres.start()
+        self.postgres.create_database("torture")
+        async with trio.open_nursery() as nursery:
+            await nursery.start(lambda task_status: self.wire.run(task_status=task_status))
+            url = f"postgresql://greenroom@127.0.0.1:{self.wire.port}/torture"
+            self.server = ServerProcess(
+                self._data_dir,
+                *("--database-url", url),
+                GREENROOM_RATE_LIMIT_FACTOR="1000",
+                GREENROOM_COMMIT_SECONDS_MAX="5",
+                **self._environment,
+                main=Path(__file__).with_name("torture_server.py"),
+            )
+            await trio.to_thread.run_sync(self.server.start)
+            try:
+                yield self
+            finally:
+                self._end()
+                nursery.cancel_scope.cancel()
+
+    def order(
+        self, *, clock_seconds: float = 0.0, crash_in: int = 0, half_way: bool = False
+    ) -> None:
+        """Write orders for the server; `tell` has it read them."""
+        orders = {"clock_seconds": clock_seconds, "crash_in": crash_in, "half_way": half_way}
+        self._orders.write_text(json.dumps(orders))
+
+    def tell(self) -> None:
+        """Have the server read its orders."""
+        os.kill(self.server.pid, signal.SIGUSR1)
+
+    def remove(self) -> None:
+        """Leave nothing behind."""
+        if self._is_mounted:
+            subprocess.run(["umount", "-l", str(self.disk)], check=False)
+
+    def _end(self) -> None:
+        self.wire.speak()
+        for pid in (self.server.pid,):
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:
+                continue
+        self.server.kill()
+        self.postgres.recover()
+        self.postgres.stop()
+
+    def _mount(self) -> bool:
+        """Put a small disk where Postgres will be."""
+        size = f"size={DISK_MEGABYTES}m,mode=0755"
+        command = ["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(self.disk)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            self.skipped["full_disk"] = "there is no mount"
+            return False
+        if done.returncode != 0:
+            self.skipped["full_disk"] = "a tmpfs may not be mounted here"
+        return done.returncode == 0
+
+    def _compile(self, directory: Path) -> dict[str, str]:
+        """Build what makes Postgres' fsync slow; return what its environment needs for it."""
+        if shutil.which("gcc") is None:
+            self.skipped["slow_fsync"] = "there is no gcc"
+            return {}
+        source, library = directory / "slow_fsync.c", directory / "slow_fsync.so"
+        source.write_text(SLOW_FSYNC)
+        command = ["gcc", "-shared", "-fPIC", "-O", "-o", str(library), str(source), "-ldl"]
+        subprocess.run(command, check=True)
+        self.fsync_file.write_text("0")
+        return {"LD_PRELOAD": str(library), "TORTURE_FSYNC_FILE": str(self.fsync_file)}
+
+
+@asynccontextmanager
+async def open_stage(mutation: str | None = None) -> AsyncIterator[Stage]:
+    """A stage in a temporary directory, removed afterwards."""
+    directory = Path(tempfile.mkdtemp(prefix="greenroom-torture-"))
+    directory.chmod(0o755)
+    stage = Stage(directory, mutation)
+    try:
+        async with stage.opened():
+            yield stage
+    finally:
+        stage.remove()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def say(line: str) -> None:
+    """Print a line on standard error."""
+    print(line, file=sys.stderr, flush=True)  # noqa: T201 - a program's progress
