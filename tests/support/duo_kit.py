@@ -85,10 +85,10 @@ class Someone:
         assert status in {200, 429, 500}, (path, body, status, answer)
         return None if await self._crowd.is_refused(status) else answer
 
-    async def see(self, path: str) -> Any:
+    async def see(self, path: str, body: object = None) -> Any:
         """Read what can be read, until the server can answer."""
         while True:
-            answer = await self.call("GET", path)
+            answer = await self.call("GET" if body is None else "POST", path, body)
             if answer is not None:
                 return answer
 
@@ -246,10 +246,11 @@ class Duo:
 
     async def _seen_with_guest(self) -> State:
         """Return what there is, as both see it alike."""
-        invites = (await self.guest.see(f"{FRIENDS}/invites"))["invites"]
         friends = await self._friendship()
         host_in, requests = await self._host_place()
         guest_in = await self._guest_place()
+        # behind the place's own word: lists tell what is in memory, durable or not
+        invites = (await self.guest.see(f"{FRIENDS}/invites"))["invites"]
         both = {self.host.player_id} | ({self.guest.player_id} if guest_in else set())
         assert await self._members(host_in) == (both if host_in else set())
         if invites:
@@ -258,7 +259,12 @@ class Duo:
         return State(friends, host_in, guest_in, bool(requests), bool(invites))
 
     async def _friendship(self) -> Literal["none", "asked", "friend"]:
-        """Return what the guest is to the host; the other side must see the other side of it."""
+        """Return what the guest is to the host; the other side must see the other side of it.
+
+        The lists show what is durable. Whoever asks what the other is to him is answered once
+        that, too, is durable: a change without an answer cannot happen after it.
+        """
+        await self.guest.see(f"{FRIENDS}/lookup", {"player_id": self.host.player_id})
         mine = await self.host.see(f"{FRIENDS}/list")
         his = await self.guest.see(f"{FRIENDS}/list")
         here = {kind: [f["player_id"] for f in mine[kind]] for kind in ("friends", "outgoing")}
@@ -276,8 +282,9 @@ class Duo:
 
     async def _host_place(self) -> tuple[Place, list[Any]]:
         """Return where the host is, and the guest's requests that wait for his answer."""
-        room = await self.host.see(f"{ROOMS}/current")
+        # the lobby first: once it has answered, a start without an answer is over either way
         lobby = await self.host.see(f"{LOBBIES}/current")
+        room = await self.host.see(f"{ROOMS}/current")
         waiting = lobby["pending_requests"]
         requests = [r for r in waiting if r["player_id"] == self.guest.player_id]
         if requests:

@@ -231,6 +231,8 @@ class Connected(Crowd):
                 assert is_good or jumps != self.clock_jumps, "a good token was refused"
                 await trio.sleep(dice.uniform(0, 0.3))
             await self._leave(guest)
+            if dice.random() < 0.5:  # a seat of his own again makes no old token good
+                await guest.settle_in(f"{ROOMS}/{room_id}/join")
             assert not await self._admitted(token), "the token of one who has left was good"
             self.acknowledged += 1
             self.checked += 1

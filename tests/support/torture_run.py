@@ -103,7 +103,7 @@ async def torture(
             counts = (crowd.acknowledged, crowd.checked, crowd.refused)
             outcome.crowds[type(crowd).__name__] = counts
         outcome.errors = _errors(stage.server.log.read_text(errors="replace"))
-        if outcome.violations:
+        if outcome.violations and mutation is None:
             say(stage.server.log.read_text(errors="replace")[-4000:])
     return outcome
 

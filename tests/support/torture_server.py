@@ -25,7 +25,7 @@ from greenroom.persistence import lease
 from greenroom.persistence.committer import Committer
 
 CRASH_TEXT = "a crash ordered by the torture"
-NTH = 25
+NTH = 5
 """A mutation does harm every so many times."""
 
 
@@ -83,7 +83,7 @@ def plant_crashes() -> None:
             raise RuntimeError(CRASH_TEXT)
         real_carry_out(cell, actor, change)
 
-    Cell._carry_out = carry_out  # type: ignore[method-assign]
+    Cell._carry_out = carry_out  # type: ignore[method-assign, assignment]
 
 
 def drop_commits() -> None:
@@ -96,7 +96,7 @@ def drop_commits() -> None:
         count += 1
         await real(committer, held, part[1:] if count % NTH == 0 else part)
 
-    Committer._commit = commit  # type: ignore[method-assign]
+    Committer._commit = commit  # type: ignore[method-assign, assignment]
 
 
 def apply_twice() -> None:
@@ -113,7 +113,7 @@ def apply_twice() -> None:
                 if count % NTH == 0:
                     actor.apply(event)
 
-    Cell._carry_out = carry_out  # type: ignore[method-assign]
+    Cell._carry_out = carry_out  # type: ignore[method-assign, assignment]
 
 
 def commit_asynchronously() -> None:
