@@ -44,18 +44,17 @@ class Game(NamedTuple):
 class ServerProcess:
     """`greenroom serve` on a data directory; it can be killed and started again."""
 
-    def __init__(
-        self, data_dir: Path, *arguments: str, main: Path | None = None, **environment: str
-    ) -> None:
-        """Prepare; `main` is run in the place of the command, with its arguments."""
+    program: tuple[str, ...] = ("-m", "greenroom")
+    """What Python runs, before the arguments."""
+
+    def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
         self.data_dir = data_dir
         self.ready: dict[str, Any] = {}
         self.log = data_dir / "test.log"
         self._ready_file = data_dir / "ready.json"
         ports = ["--port", "0", "--realtime-port", "0", "--udp-port", "0"]
         self._command = [
-            *(sys.executable, *(("-m", "greenroom") if main is None else (str(main),))),
-            *("serve", "--data-dir", str(data_dir)),
+            *(sys.executable, *self.program, "serve", "--data-dir", str(data_dir)),
             *(*ports, "--ready-file", str(self._ready_file), *arguments),
         ]
         root = str(Path(__file__).resolve().parents[2])

@@ -49,6 +49,12 @@ int fsync(int fd) {
 """
 
 
+class TorturedServer(ServerProcess):
+    """A server with faults inside."""
+
+    program = (str(Path(__file__).with_name("torture_server.py")),)
+
+
 class Stage:
     """All that faults can be done to. What this machine does not allow is in `skipped`."""
 
@@ -81,13 +87,12 @@ class Stage:
         async with trio.open_nursery() as nursery:
             await nursery.start(lambda task_status: self.wire.run(task_status=task_status))
             url = f"postgresql://greenroom@127.0.0.1:{self.wire.port}/torture"
-            self.server = ServerProcess(
+            self.server = TorturedServer(
                 self._data_dir,
                 *("--database-url", url),
                 GREENROOM_RATE_LIMIT_FACTOR="1000",
                 GREENROOM_COMMIT_SECONDS_MAX="5",
                 **self._environment,
-                main=Path(__file__).with_name("torture_server.py"),
             )
             await trio.to_thread.run_sync(self.server.start)
             try:
