@@ -15,6 +15,7 @@ import pytest
 import trio
 from machine_calls import Calls
 from machine_checks import WorldChecks
+from machine_ledger import Key
 from machine_store import Store
 from machine_theatre import Call, Theatre
 
@@ -38,7 +39,7 @@ from greenroom.actors.room.events import (
 )
 from greenroom.actors.room.invite_index import InviteIndex
 from greenroom.actors.room.messages import PollUpdates
-from greenroom.actors.room.seating import SeatTable
+from greenroom.actors.room.seating import SeatIndex, SeatTable
 from greenroom.actors.social.actor import FriendshipActor
 from greenroom.actors.social.messages import FriendshipAccepted
 
@@ -101,9 +102,30 @@ class Story:
         self.checks.rest()
         self.done(calls.leave_room(THIRD))
         self.done(calls.send_updates(MATE, "host"))
+        self.races(key)
         self.theatre.moment(SILENT_SECONDS)
         self.done(calls.poll(MATE))
         self.done(calls.leave_room(HOST))
+
+    def races(self, key: Key) -> None:
+        """Take two seats at once; take another while the leaving of the first is refused."""
+        calls, theatre = self.calls, self.theatre
+        theatre.mine("room", 0, 1, is_half_way=False)
+        calls.leave_room(HOST)  # which crashes
+        first = calls.join(FRIEND, key)
+        second = calls.create_room(FRIEND, 3, host_switch=True, is_locked=False)
+        self.refused(second)
+        self.done(first)
+        theatre.hold()
+        calls.leave_room(FRIEND)
+        theatre.moment()
+        calls.create_room(FRIEND, 3, host_switch=True, is_locked=False)
+        theatre.moment()
+        theatre.refuse()
+        theatre.release()
+        self.checks.rest()
+        self.done(calls.leave_room(FRIEND))
+        self.checks.rest()
 
     def lobby(self) -> None:
         calls, ledger = self.calls, self.theatre.ledger
@@ -163,6 +185,24 @@ def nobody_minds_a_second_seat(patch: Patch) -> None:
 
     patch.setattr(Seats, "require_none", lambda *_: None)
     patch.setattr(SeatTable, "take", take)
+
+
+def a_seat_is_not_claimed(patch: Patch) -> None:
+    @contextmanager
+    def claim(self: Seats, *args: Any) -> Iterator[None]:
+        self.require_none(*args)
+        yield
+
+    patch.setattr(Seats, "claim", claim)
+
+
+def nobody_is_put_out_of_a_second_seat(patch: Patch) -> None:
+    def note(*args: Any, **fields: Any) -> list[int]:
+        sound(*args, **fields)
+        return []
+
+    sound = SeatIndex.note
+    patch.setattr(SeatIndex, "note", note)
 
 
 def a_room_is_never_full(patch: Patch) -> None:
@@ -378,8 +418,10 @@ DEFECTS: dict[Callable[[Patch], None], str] = {
     a_claim_is_kept: "claims were left behind",
     a_tally_is_kept: "tallies were left behind",
     nobody_minds_a_second_seat: "two seats in what is durable",
+    a_seat_is_not_claimed: "two seats in what is durable",
+    nobody_is_put_out_of_a_second_seat: "two seats in what is durable",
     a_room_is_never_full: "holds more than it may",
-    the_host_leaves_and_nobody_follows: "host already",
+    the_host_leaves_and_nobody_follows: "and should be",
     the_roster_keeps_who_has_left: "and should be",
     a_seat_is_not_freed: "is not in",
     a_seat_is_not_taken: "the index says",

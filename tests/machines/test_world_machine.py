@@ -57,6 +57,7 @@ NUMBER = st.integers(0, 5)
 SIZE = st.integers(2, 4)
 STEPS = st.integers(1, 8)
 WORD = st.sampled_from(["all", "all", "host", "others", "specific"])
+WAY = st.sampled_from(["create room", "create lobby", "room", "lobby"])
 KIND = st.sampled_from(["room", "room", "lobby", "friendship", "player"])
 SECONDS = st.sampled_from([1, 1, 12, 12, 12, 130, 310])
 IS = st.booleans()
@@ -168,6 +169,17 @@ class WorldMachine(RuleBasedStateMachine):
     def join_room_again(self, who: int, number: int) -> None:
         """Join more often than leave."""
         self.calls.join(self.standing(who), self.key("room", number))
+
+    @rule(who=WHO, number=NUMBER, ways=st.lists(WAY, min_size=2, max_size=4))
+    def take_seats(self, who: int, number: int, ways: list[str]) -> None:
+        """Try several at once."""
+        for way in ways:
+            if way == "create room":
+                self.create_room(who, 3, host_switch=True, is_locked=False)
+            elif way == "create lobby":
+                self.create_lobby(who, 3, host_switch=True, by_requests=False, can_leave=True)
+            else:
+                self.calls.join(self.standing(who), self.key(way, number))
 
     @in_some_room
     @rule(who=WHO)

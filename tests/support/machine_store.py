@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import trio
-from world_kit import Memory
+from world_kit import Memory, MemoryJournals
 
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import CommitUnsettled
 from greenroom.actors.kernel.message import Event
 
 COMMIT_SECONDS = 0.002
+READ_SECONDS = 0.03
+"""Longer than a step: so there are calls while an actor is being loaded."""
+
+
+class SlowJournals(MemoryJournals):
+    """Journals whose reading and writing takes a moment."""
+
+    async def _reach(self) -> None:
+        await super()._reach()
+        await trio.sleep(READ_SECONDS)
 
 
 class Store(Memory):
@@ -21,7 +31,8 @@ class Store(Memory):
         super().__init__()
         self.automatic = False
         self.is_held = False
-        self.read_seconds = 0.001
+        self.read_seconds = READ_SECONDS
+        self.journals = SlowJournals()
         self._woken = trio.Event()
 
     def submit(self, writer: Writer, events: Sequence[Event]) -> Batch:
