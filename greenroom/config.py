@@ -1,8 +1,9 @@
 """Settings: one flat struct, and where its values come from. Knows no server.
 
 Defaults give way to the TOML file, the file to the environment, the environment to flags. The file
-is the one named by `--config` or `GREENROOM_CONFIG`, else `<data dir>/greenroom.toml` where that
-is there. Every setting `x` is the variable `GREENROOM_X`; secrets may stand in a file named by
+is the one named by `--config` or `GREENROOM_CONFIG`, else `greenroom.toml` in the data directory
+that a flag or variable names, else in the current directory, else in the default data directory.
+Every setting `x` is the variable `GREENROOM_X`; secrets may stand in a file named by
 `GREENROOM_X_FILE`; `DATABASE_URL`, which many platforms set, is read where `GREENROOM_DATABASE_URL`
 is not given. An empty variable counts as not set. Names that no setting has are refused, and so is
 every value of the wrong kind, with the place it came from.
@@ -283,7 +284,7 @@ def load(
     Args:
         flags: setting name → text as given on the command line; `None` means not given.
         config: the TOML file to read, which must exist; by default `GREENROOM_CONFIG`, else
-            `greenroom.toml` in the data directory if there is one.
+            `greenroom.toml` where it is found, if anywhere: see above.
         environ: the environment; the process's own by default.
 
     Raises:
@@ -298,12 +299,13 @@ def load(
     }
     values = _environment_values(environ, here) | given
     explicit = config or environ.get(CONFIG_VARIABLE) or None
-    file = _absolute(explicit, here) if explicit else _found_file(values)
+    own = None if explicit or "data_dir" in values else _own_file(here)
+    file = own or (_absolute(explicit, here) if explicit else _found_file(values))
     if file is not None:
         values = _file_values(file) | values
     decoded = {name: _decode(name, value) for name, value in values.items()}
     settings = Settings(**decoded)
-    if file is not None and not explicit and settings.data_dir != file.parent:
+    if file is not None and not explicit and own is None and settings.data_dir != file.parent:
         raise ConfigError(
             f"{file} is read because it lies in the data directory, yet it names another one, "
             f"{settings.data_dir}: give --data-dir or --config instead"
@@ -369,6 +371,24 @@ def _read_secret(variable: str, path: str) -> str:
     if not text:
         raise ConfigError(f"{variable}: {path} is empty")
     return text
+
+
+def _own_file(here: Path) -> Path | None:
+    """Return the settings file of the project that the current directory is, if it is one.
+
+    Raises:
+        ConfigError: it is somebody else's; it could make us run his code.
+    """
+    file = here / CONFIG_FILE_NAME
+    try:
+        owner = file.stat().st_uid
+    except OSError:
+        return None
+    if owner not in {os.geteuid(), 0}:
+        raise ConfigError(
+            f"{file} belongs to another user: if you trust it, name it with --config {file.name}"
+        )
+    return file
 
 
 def _found_file(values: Mapping[str, _Value]) -> Path | None:

@@ -31,7 +31,7 @@ _OPTIONS = (
     click.option(
         "--config",
         metavar="FILE",
-        help="The settings file; by default greenroom.toml in the data directory.",
+        help="The settings file; by default greenroom.toml in the current or the data directory.",
     ),
     click.option(
         "--database-url",

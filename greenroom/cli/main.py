@@ -19,6 +19,7 @@ from greenroom.cli.databases import db
 from greenroom.cli.games import game
 from greenroom.cli.lobbies import lobby
 from greenroom.cli.look import config, doctor, tree
+from greenroom.cli.new import new
 from greenroom.cli.output import say_json
 from greenroom.cli.owners import owner
 from greenroom.cli.players import player
@@ -36,12 +37,14 @@ EXIT_INTERRUPTED = 130
 def cli() -> None:
     """Greenroom, a multiplayer game backend.
 
-    Start with `greenroom serve`. Every other command works beside a running server and without
-    one. Settings come from flags, GREENROOM_* variables, and a TOML file, in this order.
+    Start with `greenroom serve`, or `greenroom new` for a game of your own. Every other command
+    works beside a running server and without one. Settings come from flags, GREENROOM_* variables,
+    and a TOML file, in this order.
     """
 
 
 for _command in (
+    new,
     serve,
     game,
     owner,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -224,3 +225,35 @@ def test_the_page_about_settings_names_each_of_them() -> None:
     page = Path(__file__).parents[2] / "docs" / "settings.md"
     documented = set(re.findall(r"`([a-z_]+)`", page.read_text(encoding="utf-8")))
     assert set(FIELDS) <= documented
+
+
+def test_the_file_of_the_current_directory_is_read_where_no_data_directory_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, data = tmp_path / "project", tmp_path / "data"
+    project.mkdir()
+    data.mkdir()
+    monkeypatch.setattr("greenroom.config.default_data_dir", lambda: data)
+    monkeypatch.chdir(project)
+    write(data / "greenroom.toml", 'port = 1\ndata_dir = "."')
+    assert load(environ={}).settings.port == 1
+    file = write(project / "greenroom.toml", 'port = 2\ndata_dir = "data"')
+    loaded = load(environ={})
+    assert (loaded.settings.port, loaded.settings.data_dir) == (2, project / "data")
+    assert loaded.file == file
+    assert load(environ={"GREENROOM_DATA_DIR": str(data)}).settings.port == 1
+    assert load(environ={"GREENROOM_CONFIG": str(data / "greenroom.toml")}).settings.port == 1
+
+
+def test_a_file_of_somebody_else_is_not_read_by_chance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = write(tmp_path / "greenroom.toml", "port = 2")
+    monkeypatch.setattr("os.geteuid", lambda: 4242)
+    if file.stat().st_uid == 0:
+        assert load(environ={}).settings.port == 2, "root's is"
+        os.chown(file, 4243, -1)
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        load(environ={})
+    assert load(config=file, environ={}).settings.port == 2

@@ -1,0 +1,29 @@
+"""The game played without a server: `pytest` runs this."""
+
+from __future__ import annotations
+
+import pytest
+from game import Game
+
+from greenroom.behaviour import Refused
+from greenroom.testing import Heard, RoomHarness
+
+
+def test_guesses_are_answered_and_a_hit_wins() -> None:
+    room = RoomHarness(Game, seed=1)
+    ann = room.join("Ann")
+    alone = room.act(ann, "guess", {"number": 50})
+    assert alone.response_data == {"error": "Wait for somebody to play with"}
+    bob = room.join("Bob")
+    number = room.state.number
+    assert room.act(ann, "guess", {"number": number - 1}).response_data == {"it_is": "higher"}
+    assert room.act(bob, "guess", {"number": number}).response_data == {"it_is": "right"}
+    assert room.heard(ann)[-1] == Heard("won", {"by": bob, "number": number})
+    assert room.documents == {bob: {"guessing_wins": 1}}
+
+
+def test_what_is_no_guess_is_refused() -> None:
+    room = RoomHarness(Game)
+    ann = room.join("Ann")
+    with pytest.raises(Refused, match="Invalid data for guess"):
+        room.act(ann, "guess", {"number": 101})
