@@ -103,6 +103,7 @@ class Connection(Outbox):
         "_heard_at",
         "_host",
         "_is_drained",
+        "_is_local",
         "_is_over",
         "_is_pinged",
         "_member",
@@ -144,6 +145,7 @@ class Connection(Outbox):
         self._is_pinged = False
         self._alive_until = 0.0
         self._host = ""
+        self._is_local = False
         self.kind = ClientKind.JSON
         self.connection_id = ""
         self.lane: Lane | None = None
@@ -318,6 +320,7 @@ class Connection(Outbox):
         self._put(opening.answer)
         self._session.begin()
         self.kind, self._host = opening.kind, opening.host
+        self._is_local = opening.forwarded_for is None and is_loopback(self._address)
         return opening, rest
 
     def _judge_address(self, opening: Opening) -> int:
@@ -499,12 +502,8 @@ class Connection(Outbox):
 
     def _may_have_keys(self) -> bool:
         """Return whether nobody on the way reads along, or the operator does not mind."""
-        if self._tls is not None or self._context.options.udp_keys_over_plain_ws:
-            return True
-        try:
-            return is_loopback(self._socket.getpeername()[0])
-        except OSError:
-            return False
+        may_always = self._context.options.udp_keys_over_plain_ws
+        return self._tls is not None or self._is_local or may_always
 
     def _close_lane(self) -> None:
         lane, self.lane = self.lane, None

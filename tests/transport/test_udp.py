@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio_websocket
 import trustme
 from realtime_kit import Client, Stage, dial, open_stage
 from udp_kit import SILENCE_SECONDS, FastClient, fast, open_keys, stats, udp_socket
@@ -121,6 +122,20 @@ async def test_other_machines_get_keys_over_tls_alone_or_where_a_setting_allows_
         async with dial(url, await stage.token(0), ssl_context=trusting) as host:
             await host.expect("connected")
             await open_keys(host)
+
+
+async def test_a_proxy_on_this_machine_does_not_make_its_clients_local():
+    async with open_stage() as stage:
+        headers = [
+            (b"X-Realtime-Token", (await stage.token(0)).encode()),
+            (b"X-Forwarded-For", b"203.0.113.7"),
+        ]
+        url = f"ws://127.0.0.1:{stage.port.port}/"
+        async with trio_websocket.open_websocket_url(url, extra_headers=headers) as connection:
+            host = Client(connection)
+            await host.expect("connected")
+            await host.send({"type": "udp_open"})
+            assert "over wss alone" in (await host.expect("error"))["data"]["message"]
 
 
 async def test_opening_again_makes_the_keys_before_void():
