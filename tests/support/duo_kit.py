@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import trio
-from crowd_kit import CLIENTS, Crowd
+from crowd_kit import BREATH_SECONDS, CLIENTS, HEAL_SECONDS_MAX, Crowd
 from server_kit import ConnectionLost, TrioClient
 
 from greenroom.control.client import call
@@ -236,13 +236,21 @@ class Duo:
             self.guest.forget()
             seen = None
         if seen is None:
-            listed = await self.host.see(f"{FRIENDS}/list")
-            assert [listed[kind] for kind in ("friends", "incoming", "outgoing")] == [[], [], []]
+            await self._wait_friendless()
             seen = State("none", (await self._host_place())[0])
             assert await self._members(seen.host_in) <= {self.host.player_id}
         assert seen in self.possible, f"found {seen}, expected one of {self.possible}"
         self._crowd.checked += 1
         self.state, self.possible = seen, {seen}
+
+    async def _wait_friendless(self) -> None:
+        """Wait until a guest is gone from his host's lists: his deletion may be on its way."""
+        with trio.fail_after(HEAL_SECONDS_MAX):
+            while True:
+                listed = await self.host.see(f"{FRIENDS}/list")
+                if not any(listed[kind] for kind in ("friends", "incoming", "outgoing")):
+                    return
+                await trio.sleep(BREATH_SECONDS)
 
     async def _seen_with_guest(self) -> State:
         """Return what there is, as both see it alike."""
@@ -325,6 +333,13 @@ class Duos(Crowd):
     async def work(self, number: int) -> None:
         """Let one duo live."""
         duo = Duo(self, number)
+        try:
+            await self._live(duo)
+        finally:
+            for each in (duo.host, duo.guest):
+                await each.close()
+
+    async def _live(self, duo: Duo) -> None:
         lost = False
         while not self.is_over or lost:
             await self.up.wait()
@@ -336,7 +351,5 @@ class Duos(Crowd):
                     await duo.act()
             except ConnectionLost:
                 lost = True
-                await trio.sleep(0.05)
+                await trio.sleep(BREATH_SECONDS)
         await duo.check()
-        for each in (duo.host, duo.guest):
-            await each.close()
