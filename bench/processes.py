@@ -72,9 +72,9 @@ def pin(core: int) -> Callable[[], None]:
 
 
 @contextmanager
-def greenroom(server: str) -> Iterator[Target]:
+def greenroom(server: str, *arguments: str) -> Iterator[Target]:
     """Run a Greenroom on a fresh data directory, its Postgres moved to the other core."""
-    with fresh_folder() as folder, serve(folder, server) as target:
+    with fresh_folder() as folder, serve(folder, server, *arguments) as target:
         yield target
 
 
@@ -87,13 +87,13 @@ def fresh_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def serve(folder: Path, server: str = "greenroom") -> Iterator[Target]:
+def serve(folder: Path, server: str = "greenroom", *arguments: str) -> Iterator[Target]:
     """Run a Greenroom on what is in a folder, its Postgres moved to the other core."""
     data, ready_file = folder / "data", folder / "ready.json"
     command = [
         *(sys.executable, "-m", "greenroom", "serve", "--data-dir", str(data)),
         *("--port", "0", "--realtime-port", "0", "--udp-port", "0"),
-        *("--server", server, "--ready-file", str(ready_file)),
+        *("--server", server, "--ready-file", str(ready_file), *arguments),
     ]
     own = {f"GREENROOM_{name.upper()}": value for name, value in SETTINGS.items()}
     ready_file.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import arenas
 import endpoints
 import idle
 import machine
@@ -34,6 +35,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     relay.SCENARIO,
     udp_relay.SCENARIO,
     idle.SCENARIO,
+    arenas.SCENARIO,
     printed.scenario(
         "state-sync", "rooms of 8 at 20 Hz, in one process", "state_sync.py", is_default=True
     ),

@@ -12,7 +12,7 @@ import trio
 from http_kit import until
 from server_kit import ServerProcess
 
-from greenroom.client import Game, Player, Receive, Room
+from greenroom.client import Game, Player, Receive, Room, Sent
 from greenroom.client.channel import Channel
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -45,6 +45,7 @@ class Racer:
 
     async def run(self) -> None:
         async for message in self.channel:
+            assert not isinstance(message, Sent), "what may be lost is not acknowledged"
             state = self.channel.state
             if not (isinstance(message, Receive) and message.command == "places") or not state:
                 continue

@@ -400,6 +400,7 @@ class DirectedRoomActor(RoomActor):
         if director is None:
             return super().send_message(command)
         room = self._member(command.player_id, PlayerNotInAnyRoom)
+        is_typed = judging.is_typed(director, "message", command.name)
         self._begin(director, remember=False)
         verdict = judging.judge(
             director,
@@ -407,13 +408,14 @@ class DirectedRoomActor(RoomActor):
             command.name,
             command.data,
             sender_id=command.player_id,
-            target_ids=tuple(find_receivers(room, command)),
+            target_ids=() if is_typed else tuple(find_receivers(room, command)),
         )
         data = judging.passed(director, "message", verdict, command.data)
         self._finish_softly(director, is_shown=self._pace is None)
         if data is None:
-            accepted = Accepted(command.name, 0)
-            self._connections.answer(room.room_id, command.player_id, accepted)
+            if command.stream is None:
+                accepted = Accepted(command.name, 0)
+                self._connections.answer(room.room_id, command.player_id, accepted)
             return None
         return super().send_message(msgspec.structs.replace(command, data=data))
 
