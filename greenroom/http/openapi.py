@@ -23,6 +23,7 @@ from greenroom.http.errors import (
     status_of,
 )
 from greenroom.http.fields import Body
+from greenroom.http.glossary import DESCRIPTIONS
 from greenroom.http.request import Answer, Request
 from greenroom.http.schemas import (
     EXAMPLES,
@@ -31,6 +32,7 @@ from greenroom.http.schemas import (
     body_schema,
     document_schema,
     example_of,
+    field_description,
     field_example,
     field_schema,
     integer_schema,
@@ -85,7 +87,12 @@ _TOO_MANY: Schema = {"success": False, "error": TOO_MANY_REQUESTS, "retry_after"
 _AREA_DESCRIPTIONS = {
     "game_players": "Accounts, sessions, tokens, bans",
     "game_data": "The game's document and each player's, stored verbatim",
+    "game_room": "Rooms: seats, actions that are answered, updates that are told",
+    "matchmaking": "Lobbies, which become rooms",
+    "realtime": "Tokens for the realtime ports: WebSocket and UDP",
     "friends": "Friends, friend requests, invites to a room or lobby",
+    "censor": "Moderation of texts",
+    "leaderboard": "Rankings by numbers in players' documents",
     "time": "Authoritative time",
 }
 
@@ -171,16 +178,23 @@ def _operation(endpoint: Endpoint, replies: ReplySchemas) -> Schema:
 
 def _parameters(endpoint: Endpoint) -> list[Schema]:
     parameters: list[Schema] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": DESCRIPTIONS.get(name, ""),
+            "schema": {"type": "string"},
+        }
         for name in endpoint.path_names
     ]
     for field in body_fields(endpoint.query) if endpoint.query is not None else ():
         schema = field_schema(field)
         schema.pop("nullable", None)
+        schema.pop("description", None)
         if field.type is int:  # digits are what a query has anyway; empty is absent
             schema = {"anyOf": [integer_schema(field), {"type": "string", "enum": [""]}]}
         parameter: Schema = {"name": field.name, "in": "query", "schema": schema}
-        parameter["description"] = schema.pop("description", f"Optional `{field.name}`")
+        parameter["description"] = field_description(field)
         example = field_example(field)
         if example is not None:
             parameter["example"] = example

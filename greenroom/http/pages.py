@@ -10,7 +10,10 @@ from greenroom.actors.kernel.errors import Refused
 
 LIMIT_MAX: Final = 100
 
-Limit = Annotated[int | None, msgspec.Meta(ge=1, le=LIMIT_MAX, examples=[10])]
+_LIMIT_FIELD = msgspec.Meta(
+    description="How many are wanted; 20 without it", ge=1, le=LIMIT_MAX, examples=[10]
+)
+Limit = Annotated[int | None, _LIMIT_FIELD]
 """The field's type, for bodies; what is absent is each list's own default."""
 
 

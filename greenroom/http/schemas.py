@@ -13,6 +13,7 @@ import msgspec
 from greenroom.http.bodies import INTEGER_DIGITS_MAX, INTEGER_MAX, Field, body_fields
 from greenroom.http.engine import DOUBLED, REPLACED, converter
 from greenroom.http.fields import Body, Document
+from greenroom.http.glossary import DESCRIPTIONS
 
 Schema = dict[str, Any]
 
@@ -112,8 +113,11 @@ _NO_NUL = r"^[^\u0000]*$"
 def field_schema(field: Field, *, is_required: bool = False) -> Schema:
     """Return the schema of a field in a body: what is taken for it, nothing less."""
     schema = _KIND_SCHEMAS[field.type](field)
+    described = field_description(field)
     if field.is_document:
-        schema["description"] = f"A JSON object; or send `{field.name}_json`, a string of it"
+        described += f": a JSON object; or send `{field.name}_json`, a string of it"
+    if described:
+        schema["description"] = described
     example = field_example(field)
     if example is not None and field.type is not Document:
         schema["example"] = example
@@ -128,6 +132,12 @@ def field_example(field: Field) -> Any:
     """Return the example that the field itself gives, or else that of its name; None for none."""
     own = (meta.examples[0] for meta in field.metas if meta.examples)
     return next(own, EXAMPLES.get(field.name))
+
+
+def field_description(field: Field) -> str:
+    """Return what the field itself says it is, or else its name does; empty if neither does."""
+    own = [meta.description for meta in field.metas if meta.description]
+    return own[-1] if own else DESCRIPTIONS.get(field.name, "")
 
 
 def body_schema(body: type[Body]) -> Schema:
@@ -206,7 +216,6 @@ def _limits(field: Field) -> Schema:
         "pattern": "pattern",
         "min_length": "minItems" if get_origin(field.type) is list else "minLength",
         "max_length": "maxItems" if get_origin(field.type) is list else "maxLength",
-        "description": "description",
     }
     schema: Schema = {}
     for meta in field.metas:
@@ -268,6 +277,8 @@ class ReplySchemas:
         is_document = Document in (hint, *get_args(hint))
         if not (is_engine and is_document and name in REPLACED):
             schema = self._value(hint, name, is_engine=is_engine)
+            if name in DESCRIPTIONS and "$ref" not in schema:  # beside a reference none is read
+                schema.setdefault("description", DESCRIPTIONS[name])
             if isinstance(info.default, str):
                 schema.setdefault("example", info.default)
             yield name, schema

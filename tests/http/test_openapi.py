@@ -26,6 +26,7 @@ from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS
 from greenroom.http.errors import status_of
 from greenroom.http.fields import NAME_PATTERN, Body, Document, KeepEmpty, Missing, Reply
+from greenroom.http.glossary import DESCRIPTIONS
 from greenroom.http.limits import CallLimits
 from greenroom.http.metrics import Metrics
 from greenroom.http.openapi import OpenApi, build
@@ -56,6 +57,26 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for path, methods in DOCUMENT["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
+
+
+def test_every_area_parameter_and_field_of_a_body_says_what_it_is() -> None:
+    assert all(tag["description"] for tag in DOCUMENT["tags"])
+    for method, path, operation in operations():
+        described = {given["name"]: given["description"] for given in operation["parameters"]}
+        if "requestBody" in operation:
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            for name, member in schema.get("properties", {}).items():
+                described[name] = member.get("description", "")
+        assert all(described.values()), f"{method} {path}: {described}"
+
+
+def test_the_glossary_describes_nothing_that_is_gone() -> None:
+    names = {given["name"] for _, _, operation in operations() for given in operation["parameters"]}
+    for body in filter(None, (endpoint.input for endpoint in ENDPOINTS)):
+        names |= {field.name for field in msgspec.structs.fields(body)}
+    for component in DOCUMENT["components"]["schemas"].values():
+        names |= set(component["properties"])
+    assert set(DESCRIPTIONS) <= names
 
 
 def test_it_is_valid_openapi() -> None:

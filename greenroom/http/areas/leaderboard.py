@@ -63,7 +63,7 @@ class LeaderboardBody(Body, kw_only=True):
             },
         ),
     ]
-    limit: Limit = None
+    limit: Annotated[Limit, msgspec.Meta(description="How many are wanted; 10 without it")] = None
 
 
 class LeaderboardEntry(msgspec.Struct, kw_only=True):

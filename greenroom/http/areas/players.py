@@ -78,12 +78,12 @@ _NameField = msgspec.Meta(
 
 
 _TicketField = msgspec.Meta(
-    description="a platform's ticket in hexadecimal digits; good for one time",
+    description="A platform's ticket in hexadecimal digits; good for one time",
     pattern="^([0-9A-Fa-f]{2})*$",
     max_length=2 * TICKET_BYTES_MAX,
 )
 _IdentityField = msgspec.Meta(
-    description="what the client asked the platform for the ticket with; leave out if nothing",
+    description="What the client asked the platform for the ticket with; leave out if nothing",
     max_length=IDENTITY_CHARACTERS_MAX,
 )
 
@@ -275,8 +275,12 @@ async def rotate(caller: PlayerCaller) -> RotateReply:
 class ListQuery(Body, kw_only=True):
     """Where to begin, and how many to list; all by default."""
 
-    limit: Annotated[int | None, msgspec.Meta(ge=1)] = None
-    after_id: int | None = None
+    limit: Annotated[
+        int | None, msgspec.Meta(ge=1, description="How many are wanted; all without it")
+    ] = None
+    after_id: Annotated[
+        int | None, msgspec.Meta(description="The last id of the page before: the next ids follow")
+    ] = None
 
 
 class ListedPlayer(msgspec.Struct, kw_only=True):

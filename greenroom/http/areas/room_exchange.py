@@ -104,7 +104,9 @@ class PendingReply(Reply, kw_only=True):
 class CompleteBody(Body, kw_only=True):
     """What came of it."""
 
-    status: Annotated[str, Missing("Status is required")]
+    status: Annotated[
+        str, Missing("Status is required"), msgspec.Meta(description="`completed` or `failed`")
+    ]
     response_data: Document | None = None
 
 
@@ -183,9 +185,13 @@ class UpdatesBody(Body, kw_only=True):
     """Who is told what."""
 
     target_players: _TargetWord
-    type: Annotated[str, Missing("Missing required field: type")]
+    type: Annotated[
+        str,
+        Missing("Missing required field: type"),
+        msgspec.Meta(description="What it is about, in a word of the game's own"),
+    ]
     target_players_ids: list[int] | None = None
-    data: Document | None = None
+    data: Annotated[Document | None, msgspec.Meta(description="What is told")] = None
 
 
 class UpdatesReply(Reply, kw_only=True):
@@ -201,7 +207,9 @@ class PollBody(Body, kw_only=True):
 
     from_players: str | None = None
     from_players_ids: list[int] | None = None
-    last_update: str | None = None
+    last_update: Annotated[
+        str | None, msgspec.Meta(description="What the last answer said; nothing at first")
+    ] = None
 
 
 class PollReply(Reply, kw_only=True):

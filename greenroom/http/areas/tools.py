@@ -16,11 +16,7 @@ from greenroom.http.table import Auth, Endpoint, TokenTexts
 class TagBody(Body, kw_only=True):
     """Whose tag."""
 
-    player_tag: Annotated[
-        str,
-        Missing("player_tag is required"),
-        msgspec.Meta(description="Eight characters, with or without `#`, in any case"),
-    ]
+    player_tag: Annotated[str, Missing("player_tag is required")]
 
 
 class PublicPlayer(msgspec.Struct, kw_only=True):
