@@ -10,7 +10,7 @@ from behaviour_kit import COUNTING
 from http_kit import until
 from realtime_kit import Stage, open_stage
 
-from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.kernel.errors import ActorUnavailable, StorageUnavailable
 from greenroom.actors.room.messages import Group, SendActions
 
 
@@ -24,6 +24,11 @@ async def count(stage: Stage, number: int = 0) -> None:
             seed=bytes(16),
         )
     )
+
+
+async def count_in_vain(stage: Stage) -> None:
+    with pytest.raises(ActorUnavailable):
+        await count(stage)
 
 
 def event(name: str, **data: Any) -> dict[str, Any]:
@@ -112,4 +117,21 @@ async def test_a_change_is_shown_when_it_is_durable():
             memory.automatic = True
             memory.commit()
         assert (await host.take())["data"]["shared"] == {"s": {"total": 1}}
+        assert (await host.take())["data"]["shared"] == {"s": {"total": 2}}
+
+
+async def test_what_was_shown_stands_when_a_change_behind_it_is_refused():
+    async with open_stage(behaviour=COUNTING) as stage, stage.connected(0) as host:
+        await host.take()
+        await count(stage)
+        await host.take()
+        memory = stage.arena.memory
+        memory.automatic = False
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count_in_vain, stage)
+            await until(lambda: bool(memory.pending))
+            memory.automatic = True
+            memory.refuse_first()
+        assert await host.take() == event("state", version=1, shared={"total": 1}, private=1)
+        await count(stage)
         assert (await host.take())["data"]["shared"] == {"s": {"total": 2}}
