@@ -18,7 +18,7 @@ import machine
 import mixed
 import printed
 import processes
-import relay
+import relay_rooms
 import restart
 import results
 import room_list
@@ -32,7 +32,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     room_list.SCENARIO,
     rooms_memory.SCENARIO,
     restart.SCENARIO,
-    relay.SCENARIO,
+    relay_rooms.SCENARIO,
     udp_relay.SCENARIO,
     idle.SCENARIO,
     arenas.SCENARIO,

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from realtime_kit import dial
+import trio
+from realtime_kit import SECONDS_MAX, dial
 from server_kit import Api, ServerProcess
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -112,6 +113,53 @@ def test_a_game_goes_on_after_the_server_was_killed(studio: ServerProcess):
     assert table.place(table.first, 1) == ("failed", {"error": "It is not your turn"})
     assert table.place(table.second, 0) == ("failed", {"error": "That cell is taken"})
     assert table.place(table.second, 8)[0] == "completed"
+
+
+async def test_who_was_connected_goes_on_with_his_token_and_what_was_acknowledged_is_there(
+    studio: ServerProcess,
+):
+    game = studio.new_game()
+    table = Table(Api(studio.address, game))
+    first, second = table.first, table.second
+    tokens = {player_id: table.mint(player_id) for player_id in table.tokens}
+    async with (
+        dial(studio.ready["realtime"], tokens[first]) as one,
+        dial(studio.ready["realtime"], tokens[second]) as two,
+    ):
+        await one.expect("connected")
+        await two.expect("connected")
+        for mover, cell in ((first, 0), (second, 3), (first, 1), (second, 4)):
+            assert table.place(mover, cell)[0] == "completed"
+        assert (await two.expect("receive"))["data"]["cell"] == 0
+        assert table.place(first, 2) == ("completed", {"won": True, "is_over": True})
+        studio.kill()
+    studio.start()
+    table.api = Api(studio.address, game)
+    async with (
+        dial(studio.ready["realtime"], tokens[first]) as one,
+        dial(studio.ready["realtime"], tokens[second]) as two,
+    ):
+        for client in (one, two):
+            assert (await client.expect("connected"))["data"]["room_id"] == table.room_id
+        attempts = {player_id: table.place(player_id, 8)[0] for player_id in (first, second)}
+        assert "completed" in attempts.values(), "the next game had begun, and goes on"
+        for client in (one, two):
+            placed = await client.expect("receive")
+            assert (placed["command"], placed["data"]["cell"]) == ("placed", 8)
+            assert attempts[placed["data"]["by"]] == "completed"
+        document = await result_of(table, first)
+        assert document == {"tictactoe_wins": 1}, "the result was written, and once"
+
+
+async def result_of(table: Table, player_id: int) -> Any:
+    """Return a player's document once something is in it."""
+    path = "/api/game_data.php/player/get"
+    with trio.fail_after(SECONDS_MAX):
+        while True:
+            reply = table.api.call("GET", path, player=table.tokens[player_id]).json
+            if reply["data"]:
+                return reply["data"]
+            await trio.sleep(0.01)
 
 
 def test_a_behaviour_that_cannot_be_loaded_is_said_at_the_start(data_dir: Path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,14 @@ SECONDS_MAX = 60.0
 
 @pytest.fixture
 def studio(data_dir: Path) -> Iterator[ServerProcess]:
-    entries = "*/arena=arena:Arena,*/cards=cards:Cards"
+    kinds = {
+        "arena": "Arena",
+        "cards": "Cards",
+        "race": "Racing",
+        "relay": "Relay",
+        "tictactoe": "TicTacToe",
+    }
+    entries = ",".join(f"*/{kind}={kind}:{name}" for kind, name in kinds.items())
     arguments = ("--behaviours-dir", str(EXAMPLES), "--behaviours", entries)
     server = ServerProcess(data_dir, *arguments, GREENROOM_RATE_LIMIT_FACTOR="1000").start()
     yield server
@@ -33,6 +40,90 @@ async def open_room(game: Game, kind: str) -> tuple[Player, Room, Player, Room]:
     ann, bob = await game.register("Ann"), await game.register("Bob")
     room = await ann.create_room(realtime=True, rules={"type": kind})
     return ann, room, bob, await bob.join_room(room.room_id)
+
+
+async def act(room: Room, kind: str, data: dict[str, Any] | None = None) -> Any:
+    """Do something; return what came of it."""
+    sent = await room.ask(kind, data)
+    (result,) = [r for r in await room.results() if r.action_id == sent.action_ids[0]]
+    assert result.status == "completed", result
+    return result.response_data
+
+
+async def hear(channel: Channel, command: str) -> Any:
+    """Return the data of the next message of this command that comes over a connection."""
+    async for message in channel:
+        if isinstance(message, Receive) and message.command == command:
+            return message.data
+    raise AssertionError(f"the channel ended before {command} came")
+
+
+async def read(updates: AsyncIterator[Any], command: str) -> Any:
+    """Return the data of the next update of this type that is polled."""
+    async for update in updates:
+        if update.type == command:
+            return update.data
+    raise AssertionError(f"the updates ended before {command} came")
+
+
+async def test_a_relay_passes_on_between_one_who_polls_and_one_who_is_connected(
+    studio: ServerProcess,
+):
+    with trio.fail_after(SECONDS_MAX):
+        async with Game.connect(studio.ready["http"], studio.new_game().key) as game:
+            ann, room, _bob, seat = await open_room(game, "relay")
+            async with ann.realtime(room) as channel:
+                sent = await seat.ask("open", {"door": 3})
+                (asked,) = await room.pending()
+                assert (asked.action_id, asked.request_data) == (sent.action_ids[0], {"door": 3})
+                await room.complete(asked.action_id, {"open": True})
+                (result,) = await seat.results()
+                assert result.response_data == {"open": True}
+                await channel.send("wave", [1, 2], target="others")
+                assert await read(seat.updates(), "wave") == [1, 2]
+                await seat.tell("thanks", {"to": "Ann"})
+                assert await hear(channel, "thanks") == {"to": "Ann"}
+
+
+async def test_a_race_is_won_by_one_who_polls_before_the_eyes_of_one_who_is_connected(
+    studio: ServerProcess,
+):
+    with trio.fail_after(SECONDS_MAX):
+        async with Game.connect(studio.ready["http"], studio.new_game().key) as game:
+            ann, room, bob, seat = await open_room(game, "race")
+            async with ann.realtime(room) as channel:
+                cheat = await seat.ask("lap", {"number": 10})
+                (failed,) = await seat.results()
+                assert failed.action_id == cheat.action_ids[0]
+                assert failed.response_data == {"error": "No short cuts"}
+                for number in range(1, 11):
+                    await act(seat, "lap", {"number": number})
+                    heard = await hear(channel, "lap")
+                    assert heard == {"by": bob.player_id, "number": number}
+            await wait_for_result(bob)
+            board = await game.leaderboard(["races_won"])
+            assert [row.player_id for row in board.leaderboard][:1] == [bob.player_id]
+
+
+async def test_tic_tac_toe_between_one_who_polls_and_one_who_is_connected(studio: ServerProcess):
+    with trio.fail_after(SECONDS_MAX):
+        async with Game.connect(studio.ready["http"], studio.new_game().key) as game:
+            ann, room, bob, seat = await open_room(game, "tictactoe")
+            updates = seat.updates()
+            turn = (await read(updates, "start"))["turn"]
+            async with ann.realtime(room) as channel:
+                seats = {ann.player_id: room, bob.player_id: seat}
+                first, second = turn, next(i for i in seats if i != turn)
+                for mover, cell in ((first, 0), (second, 3), (first, 1), (second, 4), (first, 2)):
+                    await act(seats[mover], "place", {"cell": cell})
+                    placed = await hear(channel, "placed")
+                    assert (placed["by"], placed["cell"]) == (mover, cell)
+                    assert await read(updates, "placed") == placed
+                assert await hear(channel, "over") == {"winner": first}
+                assert await read(updates, "over") == {"winner": first}
+            winner = ann if first == ann.player_id else bob
+            await wait_for_result(winner)
+            assert (await winner.document()).data == {"tictactoe_wins": 1}
 
 
 class Racer:
@@ -89,14 +180,6 @@ class Seat:
             return self._channel.state, self._channel.private_state
         seen = await act(self.room, "look")
         return seen["table"], seen["hand"]
-
-
-async def act(room: Room, kind: str, data: dict[str, Any] | None = None) -> Any:
-    """Do something; return what came of it."""
-    sent = await room.ask(kind, data)
-    (result,) = [r for r in await room.results() if r.action_id == sent.action_ids[0]]
-    assert result.status == "completed", result
-    return result.response_data
 
 
 async def move(room: Room, table: Any, hand: list[str]) -> None:
