@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import processes
-import relay
+import relay_rooms
 import relays
 from scenario import Run, Scenario, spread
 
@@ -59,7 +59,7 @@ def measure(run: Run) -> str:
     )
 
 
-def climb(run: Run) -> relay.Climb:
+def climb(run: Run) -> relay_rooms.Climb:
     """Return a row for each number of rooms, up to the first that is too many."""
     most = int(ROOMS.rpartition(",")[2])
     with tempfile.TemporaryDirectory() as folder, SERVER.start() as target:
@@ -69,7 +69,7 @@ def climb(run: Run) -> relay.Climb:
             *("-d", f"{run.seconds}s", "-warmup", "2s", "-send", SERVER.message, *entrance),
             *("-rooms", ROOMS, "-stop-p99", str(P99_MS_MAX)),
         ]
-        return relay.load(run, target, arguments)
+        return relay_rooms.load(run, target, arguments)
 
 
 def is_held(row: dict[str, Any]) -> bool:
