@@ -27,6 +27,8 @@ PROTOCOL: Final = "greenroom.v1"
 TOKEN_PREFIX: Final = "token."  # noqa: S105 - what a subprotocol begins with that holds a token
 
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_COUNT_DIGITS_MAX: Final = 20
+"""Of what a client says that it has received; int() would not bear any number of them."""
 _ANSWER: Final = (
     b"HTTP/1.1 %b\r\nContent-Type: %b; charset=utf-8\r\nContent-Length: %d\r\n"
     b"Access-Control-Allow-Origin: *\r\nConnection: close\r\n%b\r\n%b"
@@ -167,7 +169,8 @@ def _read_resume(text: str | None) -> tuple[str, int] | None:
     if not text:
         return None
     connection_id, _, count = text.partition(".")
-    return (connection_id, int(count)) if count.isascii() and count.isdigit() else ("", 0)
+    is_count = count.isascii() and count.isdigit() and len(count) <= _COUNT_DIGITS_MAX
+    return (connection_id, int(count)) if is_count else ("", 0)
 
 
 def _holds(header: str | None, word: str) -> bool:

@@ -145,6 +145,7 @@ def test_the_servers_choice_of_subprotocols_never_holds_the_token():
         ("?resume=ab.7&client=unity", ClientKind.ENGINE, ("ab", 7)),
         ("?resume=ab", ClientKind.JSON, ("", 0)),
         ("?resume=ab.%C2%B2", ClientKind.JSON, ("", 0)),
+        ("?resume=ab." + "9" * 5_000, ClientKind.JSON, ("", 0)),
     ],
 )
 def test_the_query_says_what_the_client_is(
