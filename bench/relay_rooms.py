@@ -20,6 +20,8 @@ MEMBERS = 8
 RATE = 10
 BYTES = 100
 P99_MS_MAX = 50.0
+SLOW_STEPS = 2
+"""So many in a row end the climb: one may be somebody else's fault."""
 GROWTH = 1.12
 """From one step to the next."""
 STEPS_MAX = 20
@@ -57,7 +59,8 @@ def climb(run: Run, relay: Relay) -> Climb:
             *("-d", f"{run.seconds}s", "-warmup", "2s", "-send", relay.message, *entrance),
         ]
         rising = ",".join(map(str, steps(relay.rooms_first)))
-        rows = load(run, target, [*arguments, "-rooms", rising, "-stop-p99", str(P99_MS_MAX)])
+        limits = ["-stop-p99", str(P99_MS_MAX), "-stop-steps", str(SLOW_STEPS)]
+        rows = load(run, target, [*arguments, "-rooms", rising, *limits])
         borne = max((row["rooms"] for row in rows if is_held(row)), default=relay.rooms_first)
         overload = min(ROOMS_MAX, round(borne * OVERLOAD))
         return rows + load(run, target, [*arguments, "-rooms", str(overload)])
@@ -79,13 +82,8 @@ def is_held(row: Row) -> bool:
 
 
 def best(rows: Climb) -> Row | None:
-    """Return the last step that was held before one was not."""
-    found = None
-    for row in rows:
-        if not is_held(row):
-            break
-        found = row
-    return found
+    """Return the highest step that was held, if any."""
+    return max(filter(is_held, rows), key=delivered, default=None)
 
 
 def delivered(row: Row | None) -> float:
