@@ -131,7 +131,7 @@ class Reader:
             now = trio.current_time()
             for _ in range(min(ROOMS_A_PASS_MAX, len(self._queue))):
                 self._serve(self._queue.popleft(), now)
-            self._sender.flush()
+                self._sender.flush()
 
     def _look(self, epoll: select.epoll) -> None:
         """Take note of whoever has something that was not there before."""
