@@ -91,7 +91,7 @@ def held(rows: list[Row]) -> float:
 
 def message_us(row: Row) -> float:
     """Return the server's CPU of a message delivered, in microseconds."""
-    return float(row["cpu_pct"]["server"]) * 1e4 / float(row["delivered_per_s"])
+    return float(row["cpu_pct"]["server"]) * 1e4 / max(float(row["delivered_per_s"]), 1.0)
 
 
 def report(climbs: dict[str, list[list[Row]]]) -> list[str]:
