@@ -529,7 +529,7 @@ class Connection(Outbox):
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)
             left = LINGER_BYTES_MAX
-            while left > 0:
+            while left > 0 and not self._is_over:  # the watch may have been the first
                 await trio.lowlevel.wait_readable(self._socket)
                 with contextlib.suppress(BlockingIOError, InterruptedError):
                     data = self._socket.recv(RECEIVE_BYTES)

@@ -177,5 +177,6 @@ def _errors(log: str) -> Counter[str]:
         except ValueError:
             continue
         if entry.get("level") == "error" and CRASH_TEXT not in line:
+            say(line)
             found["".join("#" if c.isdigit() else c for c in entry["message"])] += 1
     return found

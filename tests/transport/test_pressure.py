@@ -10,6 +10,8 @@ import pytest
 import trio
 from realtime_kit import Client, Stage, open_stage
 
+from greenroom.transport.connection import Connection
+
 FRAMES = 150
 SIZE = 50_000
 PING = b"\x89\xfd" + bytes(4 + 125)
@@ -131,3 +133,23 @@ async def test_a_stopped_server_asks_its_clients_to_come_back():
         told = await client.take()
         assert told == {"type": "event", "event": "server_stopping", "data": {}}
         assert await client.closed() == (1001, "Server is stopping")
+
+
+class GivenUp(Connection):
+    """A connection whose time is up in the moment in which its client says good-bye."""
+
+    async def _linger(self) -> None:
+        self._abort()
+        await super()._linger()
+
+
+async def test_a_connection_given_up_before_its_task_runs_again_is_just_over(
+    caplog: pytest.LogCaptureFixture,
+):
+    async with open_stage() as stage:
+        stage.port.connection_class = GivenUp
+        async with stage.connected(0):
+            pass
+        while stage.port.connections:  # noqa: ASYNC110 - of the server
+            await trio.sleep(0.01)
+    assert "crashed" not in caplog.text
