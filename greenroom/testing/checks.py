@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from greenroom.behaviour import RoomBehaviour
 from greenroom.behaviour.kept import keep, state_of, unkeep
 from greenroom.behaviour.runner import Runner
 from greenroom.behaviour.view import View
@@ -24,12 +25,44 @@ def check_snapshot(runner: Runner[Any]) -> None:
     """
     behaviour, room = runner.behaviour, runner.room
     once = runner.remember()
-    again = keep(behaviour, state_of(behaviour, unkeep(once)), room.random.position, runner.timers)
+    read = state_of(behaviour, unkeep(once))
+    again = keep(behaviour, read, room.random.position, runner.timers)
+    name = type(behaviour).__name__
+    if room.state != read and read == state_of(behaviour, unkeep(once)):
+        raise CheckFailed(
+            f"the state of {name} is another after a snapshot: it was\n  {room.state}\nand is\n"
+            f"  {read}\nkeep what its type says, and say in the type what you keep"
+        )
     if once != again:
-        name = type(behaviour).__name__
         raise CheckFailed(
             f"the state of {name} comes back different from a snapshot:\n  {once!r}\n  {again!r}\n"
             "sets have no order, and floats must stay floats: keep lists, dicts and plain values"
+        )
+
+
+def attributes(behaviour: RoomBehaviour[Any]) -> dict[str, str]:
+    """Return what is kept in a behaviour itself, or in its class: what no refusal can undo."""
+    own = {f"self.{name}": repr(value) for name, value in vars(behaviour).items()}
+    known = vars(RoomBehaviour)
+    for parent in type(behaviour).__mro__:
+        for name, value in vars(parent).items():
+            if isinstance(value, dict | list | set) and name not in known and name[:2] != "__":
+                own[f"{parent.__name__}.{name}"] = repr(value)
+    return own
+
+
+def check_attributes(before: dict[str, str], behaviour: RoomBehaviour[Any], hook: str) -> None:
+    """Check that a hook which has refused has changed nothing outside of the room's state.
+
+    Raises:
+        CheckFailed: it has.
+    """
+    now = attributes(behaviour)
+    changed = [name for name in now if now[name] != before.get(name)]
+    if changed:
+        raise CheckFailed(
+            f"{hook} refused, and has changed {', '.join(changed)}: keep it in room.state, where "
+            "it is undone"
         )
 
 

@@ -135,6 +135,11 @@ class RoomHarness(Generic[State]):
         return self._director is not None
 
     @property
+    def has_been_open(self) -> bool:
+        """Return whether somebody has joined, ever."""
+        return self._actor.is_created
+
+    @property
     def host_id(self) -> int:
         """Return who the host is."""
         return self._state.host_id
@@ -278,7 +283,13 @@ class RoomHarness(Generic[State]):
         to: GroupWord = "all",
         to_ids: Iterable[int] = (),
     ) -> None:
-        """Send a realtime message. Raises Refused, as an `error` frame says it."""
+        """Send a realtime message.
+
+        Raises:
+            Refused: as an `error` frame says it; or he has no connection to send it over.
+        """
+        if player_id not in self._connections.members:
+            raise Refused("he is not connected")
         targets = read_targets(to, list(to_ids) or None)
         self._ask(SendMessage(player_id, command, msgspec.json.encode(data), targets))
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Generator, Iterable
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from greenroom.actors.room.ports import Accepted, Happened, Message, Receive
-from greenroom.behaviour import RoomBehaviour
+from greenroom.behaviour import Refused, RoomBehaviour
 from greenroom.behaviour.effects import Run, UpdatePlayer
 from greenroom.behaviour.registry import instance_of
-from greenroom.behaviour.runner import Watch, unwatched
+from greenroom.behaviour.runner import Watch
 from greenroom.behaviour.view import View
+from greenroom.testing.checks import CheckFailed, attributes, check_attributes
 
 BEHAVIOUR = "harness:Behaviour"
 
@@ -106,9 +108,10 @@ class HarnessStudio:
 
     def __init__(self, behaviour: type[RoomBehaviour[Any]], seed: int) -> None:
         """Serve this behaviour, with this seed."""
-        self.watch: Watch = unwatched
+        self.watch: Watch = self._look_on
         self.behaviour = behaviour
         self._seed = seed
+        self._made: RoomBehaviour[Any] | None = None
         self.errors: list[Exception] = []
         self.jobs: list[Run] = []
         self.results: list[tuple[int, UpdatePlayer]] = []
@@ -123,7 +126,26 @@ class HarnessStudio:
 
     def make(self, name: str) -> RoomBehaviour[Any]:
         """Return a new instance; raises BehaviourBug where it fails."""
-        return instance_of(self.behaviour, name, self.watch)
+        made = self._made = instance_of(self.behaviour, name, self.watch)
+        return made
+
+    @contextmanager
+    def _look_on(self, hook: str) -> Generator[None]:
+        """Note a hook that refuses and has changed what cannot be undone."""
+        behaviour = self._made
+        before = {} if behaviour is None else attributes(behaviour)
+        try:
+            yield
+        except Refused:
+            if behaviour is not None:
+                self._check(before, behaviour, hook)
+            raise
+
+    def _check(self, before: dict[str, str], behaviour: RoomBehaviour[Any], hook: str) -> None:
+        try:
+            check_attributes(before, behaviour, hook)
+        except CheckFailed as error:
+            self.errors.append(error)
 
     def report(self, room_id: str, error: Exception, payload: object) -> None:  # noqa: ARG002
         """Keep an error for the test to raise."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
-from game import Game
+from game import Game, Round
 
 from greenroom.behaviour import Refused
-from greenroom.testing import Heard, RoomHarness
+from greenroom.testing import Heard, RoomHarness, SimulatedCrowd
 
 
 def test_guesses_are_answered_and_a_hit_wins() -> None:
@@ -27,3 +29,11 @@ def test_what_is_no_guess_is_refused() -> None:
     ann = room.join("Ann")
     with pytest.raises(Refused, match="Invalid data for guess"):
         room.act(ann, "guess", {"number": 101})
+
+
+def guess(room: RoomHarness[Round], player_id: int, chance: Random) -> None:
+    room.act(player_id, "guess", {"number": chance.randint(1, 100)})
+
+
+def test_a_crowd_that_comes_and_goes_breaks_nothing() -> None:
+    SimulatedCrowd(Game, {"guess": guess}).run(200)

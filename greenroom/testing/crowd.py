@@ -1,0 +1,162 @@
+"""A crowd at a room: seeded players who do what a studio lets them, with faults thrown in.
+
+    def place(room: RoomHarness[Board], player_id: int, chance: Random) -> None:
+        room.act(player_id, "place", {"cell": chance.randrange(9)})
+
+    def test_a_crowd() -> None:
+        SimulatedCrowd(TicTacToe, {"place": place}).run(1_000)
+
+Everything goes through `RoomHarness`, which checks after each step that what was refused has
+changed nothing, and that the state comes back the same from a snapshot.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any, Final, Generic, TypeVar
+
+from greenroom.behaviour import JobFailed, Member, Refused, RoomBehaviour
+from greenroom.testing.harness import RoomHarness
+
+State = TypeVar("State")
+
+Move = Callable[[RoomHarness[State], int, Random], object]
+"""Given the room, who is to do something, and chance: what he does. It may be refused."""
+
+SHOWN_STEPS: Final = 20
+"""So many of the last steps are told where a run fails."""
+
+
+class SimulatedCrowd(Generic[State]):
+    """Players who come, play at random, are cut off, return and go; rooms that crash and end.
+
+    The same seed, behaviour and moves make the same run.
+
+    Attributes:
+        seed: repeats the run.
+        room: the room they are in; a new one follows on one that has ended.
+        rooms: how many there were.
+        steps: what was done, one after the other.
+        refused: how many steps were refused.
+    """
+
+    def __init__(
+        self,
+        behaviour: type[RoomBehaviour[State]],
+        moves: Mapping[str, Move[State]],
+        *,
+        seed: int | None = None,
+        players_max: int = 4,
+        rules: Mapping[str, Any] | None = None,
+        fault_chance: float = 0.2,
+        seconds_max: float = 1.0,
+        check: Callable[[RoomHarness[State]], object] | None = None,
+    ) -> None:
+        """Prepare a crowd.
+
+        Args:
+            behaviour: the class to be tested.
+            moves: what players do, by name; each as likely as any other.
+            seed: of all chance; None for another one each time. It is printed.
+            players_max: so many are in the room at most; 2 to 16.
+            rules: what the room's creator gives.
+            fault_chance: how likely a step is a fault and no move: a connection that is lost or
+                comes back, a player who falls silent or is heard of again, one who leaves, a
+                crash of the server, a job of `room.run` that fails.
+            seconds_max: so much time passes before a step, at most.
+            check: is called with the room after each step; raises what is wrong with it.
+        """
+        self.seed = int.from_bytes(os.urandom(6), "big") if seed is None else seed
+        self.rooms = 0
+        self.steps: list[str] = []
+        self.refused = 0
+        self._chance = Random(self.seed)
+        self._behaviour = behaviour
+        self._moves = dict(moves)
+        self._options: dict[str, Any] = {"max_players": players_max, "rules": rules}
+        self._fault_chance = fault_chance
+        self._seconds_max = seconds_max
+        self._check = check
+        self.room = self._new_room()
+
+    def run(self, steps: int) -> None:
+        """Do so many steps.
+
+        Args:
+            steps: how many.
+
+        Raises:
+            Exception: whatever a hook, a check or a move raised, but no refusal. A note tells the
+                seed and the last steps.
+        """
+        sys.stdout.write(f"SimulatedCrowd(seed={self.seed})\n")
+        try:
+            for _ in range(steps):
+                self._step()
+        except Exception as error:
+            shown = self.steps[-SHOWN_STEPS:]
+            first = len(self.steps) - len(shown) + 1
+            lines = [f"  {number}. {step}" for number, step in enumerate(shown, first)]
+            told = f"SimulatedCrowd(seed={self.seed}) does it again; the last steps:"
+            error.add_note("\n".join([told, *lines]))
+            raise
+
+    def _new_room(self) -> RoomHarness[State]:
+        self.rooms += 1
+        seed = self._chance.getrandbits(32)
+        return RoomHarness(self._behaviour, seed=seed, **self._options)
+
+    def _step(self) -> None:
+        """Let some time pass, then one thing happen."""
+        self.steps.append("time")
+        self.room.advance(round(self._chance.uniform(0, self._seconds_max), 3))
+        if not self.room.is_open and self.room.has_been_open:
+            self.room = self._new_room()
+        name, act = self._choose()
+        self.steps[-1] = name
+        try:
+            act()
+        except Refused as refused:
+            self.refused += 1
+            self.steps[-1] += f": {refused}"
+        if self._check is not None and self.room.is_open:
+            self._check(self.room)
+
+    def _choose(self) -> tuple[str, Callable[[], object]]:
+        """Return what happens next, and its name."""
+        chance, room = self._chance, self.room
+        members = list(room.room.members.values()) if room.is_open else []
+        online = [member for member in members if member.is_online]
+        seats = self._options["max_players"]
+        if not members or (len(members) < seats and chance.random() < 0.5 / (1 + len(members))):
+            connected = chance.random() < 0.7
+            return f"join, connected={connected}", lambda: room.join(connected=connected)
+        if not online or chance.random() < self._fault_chance:
+            return self._choose_fault(members)
+        player_id = chance.choice(online).player_id
+        name = chance.choice(list(self._moves))
+        return f"{name} by {player_id}", lambda: self._moves[name](room, player_id, chance)
+
+    def _choose_fault(self, members: list[Member]) -> tuple[str, Callable[[], object]]:
+        room, chance = self.room, self._chance
+        if room.jobs and chance.random() < 0.5:
+            return "a job fails", lambda: room.finish_job(JobFailed("the crowd says so"))
+        if chance.random() < 0.2:
+            return "the server crashes", room.restart
+        member = chance.choice(members)
+        player_id = member.player_id
+        if not member.is_online:
+            return f"{player_id} is heard of again", lambda: room.come_back(player_id)
+        faults: dict[str, Callable[[int], None]] = {
+            "falls silent": room.go_offline,
+            "leaves": room.leave,
+        }
+        if member.is_connected:
+            faults["loses his connection"] = room.drop
+        else:
+            faults["connects"] = room.reconnect
+        name = chance.choice(list(faults))
+        return f"{player_id} {name}", lambda: faults[name](player_id)
