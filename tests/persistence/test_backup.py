@@ -195,7 +195,6 @@ def drop(path: Path) -> None:
         (with_manifest(sequences={"x": 1}), "no table x"),
         (with_manifest(tables=7), "no backup made by"),
     ],
-    ids=str,
 )
 async def test_a_damaged_or_foreign_file_changes_nothing(
     backup: Path, other_database: str, harm: Callable[[Path], None], text: str
