@@ -1,10 +1,11 @@
 """The race of the README: it is what the README shows, and it works."""
 
 from pathlib import Path
+from random import Random
 
-from race import Racing
+from race import Race, Racing
 
-from greenroom.testing import Heard, RoomHarness
+from greenroom.testing import Heard, RoomHarness, SimulatedCrowd
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,8 +21,18 @@ def test_ten_laps_win_and_short_cuts_fail() -> None:
     assert room.documents == {bob: {"races_won": 1}}
 
 
+def lap(room: RoomHarness[Race], player_id: int, chance: Random) -> None:
+    room.act(player_id, "lap", {"number": chance.randint(1, 10)})
+
+
+def test_a_crowd() -> None:
+    SimulatedCrowd(Racing, {"lap": lap}).run(1_000)
+
+
 def test_the_documents_show_this_very_room() -> None:
     shown = (ROOT / "examples/race.py").read_text()
     for page in ("README.md", "docs/behaviours.md"):
         text = (ROOT / page).read_text()
         assert shown.partition("\n\n")[2].strip() in text, page
+    tests, page = Path(__file__).read_text(), (ROOT / "docs/behaviours.md").read_text()
+    assert tests[tests.index("def lap") : tests.index("\n\n\ndef test_the_doc")] in page

@@ -216,7 +216,8 @@ class Room(Generic[State]):
         """Do something slow outside the turn: `await job()`, then `on_done(room, result)`.
 
         Args:
-            job: an async function on trio; it must not touch the room.
+            job: an async function on trio; it must not touch the room. What computes for long
+                belongs in `trio.to_thread.run_sync`: the server waits for it otherwise.
             on_done: called as a hook; a method of the behaviour, usually. It gets a `JobFailed`
                 where the job raised or took longer than `job_seconds_max`.
 

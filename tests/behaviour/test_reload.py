@@ -48,6 +48,13 @@ class Faster(Counting):
     by = 10
 
 
+class Showing(Counting):
+    """The same, and members see it."""
+
+    def shared(self, room: Room[Score]) -> object:
+        return {"points": room.state.points}
+
+
 class Total(msgspec.Struct):
     total: float
 
@@ -96,6 +103,17 @@ def test_a_state_of_an_older_version_is_migrated_and_written_down():
     assert room.state == Total(0.5)
     room.advance(1.01)
     assert room.state.total == 10.5
+
+
+def test_members_see_the_state_as_the_new_code_shows_it():
+    room, ann = opened()
+    room.reload(Showing)
+    assert room.view(ann).shared == {"points": 1}
+    room.act(ann, "add")
+    assert room.view(ann).shared == {"points": 2}
+    room.reload(Counting)
+    room.reload(Showing)
+    assert room.view(ann).shared == {"points": 2}
 
 
 def test_code_that_cannot_read_the_state_is_not_taken_in():

@@ -137,7 +137,7 @@ class DirectedRoomActor(RoomActor):
     def _new_sync(self, runner: Runner[Any]) -> StateSync | None:
         """Return what shows members the state, if there is anything to see."""
         sync = self._sync
-        if not is_wanted(runner.behaviour):
+        if sync is None and not is_wanted(runner.behaviour):
             return None
         self.timers.start(_SHOW, 0.0, ShowState(None))
         if sync is None:
