@@ -167,3 +167,57 @@ def test_a_behaviour_that_cannot_be_loaded_is_said_at_the_start(data_dir: Path):
     server.begin()
     assert server.wait() == 1
     assert "behaviours: nowhere cannot be imported" in server.log.read_text()
+
+
+FAULTY = """
+from greenroom.behaviour import Member, Room, RoomBehaviour, action
+
+class Faulty(RoomBehaviour[dict[str, int]]):
+    @action("good")
+    def good(self, room: Room[dict[str, int]], by: Member) -> int:
+        room.state["n"] = room.state.get("n", 0) + 1
+        return room.state["n"]
+
+    @action("loop")
+    def loop(self, room: Room[dict[str, int]], by: Member) -> None:
+        room.state["n"] = 1_000
+        while True:
+            pass
+
+    @action("crash")
+    def crash(self, room: Room[dict[str, int]], by: Member) -> None:
+        room.state["n"] = 1_000
+        raise SystemExit("no server ends by this")
+"""
+
+
+def test_a_hook_that_loops_or_crashes_harms_its_own_room_alone(data_dir: Path):
+    (data_dir / "faulty.py").write_text(FAULTY)
+    given = ("--behaviours-dir", str(data_dir), "--behaviours", "faulty:Faulty")
+    server = ServerProcess(data_dir, *given, GREENROOM_HOOK_SECONDS_MAX="0.1").start()
+    try:
+        api = Api(server.address, server.new_game())
+        tokens = [api.register(name)[1] for name in ("Ann", "Bob")]
+        for token in tokens:
+            api.call("POST", "/api/game_room.php/create", {}, player=token)
+        ann, bob = tokens
+
+        def act(token: str, kind: str) -> int:
+            body = {"target_players": "host", "action_type": kind, "request_data": {}}
+            return api.call("POST", "/api/game_room.php/actions", body, player=token).status
+
+        assert [act(ann, "good"), act(ann, "crash"), act(ann, "good")] == [200, 500, 200]
+        polled = api.call("GET", "/api/game_room.php/actions/poll", player=ann).json["actions"]
+        assert sorted(result["response_data"] for result in polled) == [1, 2]
+        assert act(ann, "loop") == 500
+        logged = server.log.read_text()
+        assert "SystemExit: no server ends by this" in logged
+        assert "loop was interrupted after" in logged
+        assert "faulty.py" in logged.split("loop was interrupted after", 1)[1]
+        assert [act(ann, "good"), act(ann, "loop"), act(bob, "good")] == [500, 500, 200]
+        assert server.log.read_text().count("was interrupted after") == logged.count(
+            "was interrupted after"
+        ), "who loops holds the others up once"
+        assert api.call("POST", "/api/game_room.php/leave", player=ann).status == 200
+    finally:
+        assert server.stop() == 0

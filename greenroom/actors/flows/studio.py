@@ -120,7 +120,8 @@ class StudioService:
         """Log what went wrong in a hook, with its stack and what it was called with."""
         now = trio.current_time()
         reported_at, untold = self._reported.pop(room_id, (-REPORT_SECONDS, 0))
-        if now - reported_at < REPORT_SECONDS:
+        is_last = isinstance(error, HookTooSlow)
+        if now - reported_at < REPORT_SECONDS and not is_last:
             self._reported[room_id] = (reported_at, untold + 1)
             return
         self._reported[room_id] = (now, 0)
@@ -131,7 +132,7 @@ class StudioService:
             said = said[:PAYLOAD_CHARACTERS_MAX] + "…"
         more = f"; {untold} failures before it were not told" if untold else ""
         given_up = "; the room does without until it is reloaded"
-        more += given_up if isinstance(error, HookTooSlow) else ""
+        more += given_up if is_last else ""
         what = (room_id, error, said, more)
         _logger.error("behaviour of room %s: %s; with %s%s", *what, exc_info=error)
 
