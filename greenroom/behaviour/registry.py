@@ -14,9 +14,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -142,8 +143,27 @@ def load(name: str) -> type[RoomBehaviour[Any]]:
     except BehaviourBug:
         raise
     except (Exception, SystemExit) as error:
-        raise BadBehaviour(f"{module_name} cannot be imported: {error!r}") from error
+        text = _import_failure(error, module_name)
+        raise BadBehaviour(f"{module_name} cannot be imported: {text}") from error
     found = getattr(module, class_name, None)
-    if not inspect.isclass(found) or not issubclass(found, RoomBehaviour):
-        raise BadBehaviour(f"{module_name} has no RoomBehaviour of the name {class_name}")
+    if not _is_behaviour(found):
+        others = [key for key, value in vars(module).items() if _is_behaviour(value)]
+        has = f"; it has {', '.join(others)}" if others else ""
+        raise BadBehaviour(f"{module_name} has no RoomBehaviour of the name {class_name}{has}")
     return found
+
+
+def _is_behaviour(value: object) -> TypeGuard[type[RoomBehaviour[Any]]]:
+    return (
+        inspect.isclass(value) and issubclass(value, RoomBehaviour) and value is not RoomBehaviour
+    )
+
+
+def _import_failure(error: BaseException, module_name: str) -> str:
+    """Return what is wrong, and in which line of the studio's files."""
+    if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
+        return f"there is no module {error.name}; behaviours_dir is where it is looked for first"
+    text = f"{type(error).__name__}: {error}"
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is this module's
+    files = [frame for frame in frames if "importlib" not in frame.filename]
+    return f"{text} ({files[-1].filename}, line {files[-1].lineno})" if files else text

@@ -12,6 +12,7 @@ import click
 from greenroom.cli.output import say, say_json
 
 STARTER: Final = Path(__file__).parent / "starter"
+CHECKOUT: Final = Path(__file__).parents[2]
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 FILES: Final = {
     "README.md": "README.md",
@@ -57,6 +58,8 @@ def new(name: str, *, as_json: bool) -> None:
     say(f"{project} has a game to begin with:\n")
     say(f"  cd {name}\n  pytest                      # its tests (pip install pytest)")
     say("  greenroom serve --reload    # its server; README.md says more")
+    if shutil.which("greenroom") is None:  # scripts/greenroom was called
+        say(f"\nBoth need Greenroom in your environment: pip install '{CHECKOUT}[client]'")
 
 
 def _fill(project: Path) -> None:

@@ -16,7 +16,7 @@ from greenroom.cli.output import say, say_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from greenroom.config import Settings
+    from greenroom.config import Loaded
     from greenroom.control.ready import FirstGame, Ready
 
 DESCRIPTORS_BESIDE_CONNECTIONS = 256
@@ -59,23 +59,26 @@ def serve(invocation: Invocation, /, **flags: str | None) -> None:
     """
     from greenroom.logs import configure
 
-    settings = invocation.load(**flags).settings
+    loaded = invocation.load(**flags)
+    settings = loaded.settings
     configure(settings.log_format, settings.log_level)
     _raise_descriptor_limit(settings.connections_max + DESCRIPTORS_BESIDE_CONNECTIONS)
-    _run(settings, as_json=invocation.as_json)
+    _run(loaded, as_json=invocation.as_json)
 
 
-def _run(settings: Settings, *, as_json: bool) -> None:
+def _run(loaded: Loaded, *, as_json: bool) -> None:
     import trio
 
     from greenroom import app
     from greenroom.control.ready import write_ready_file
 
+    settings = loaded.settings
+
     def announce(ready: Ready) -> None:
         if settings.ready_file is not None:
             write_ready_file(settings.ready_file, ready)
         with contextlib.suppress(OSError):  # nobody reads it: no reason to stop serving
-            _tell(ready, as_json=as_json)
+            _tell(ready, loaded, as_json=as_json)
 
     async def serve_until_stopped() -> None:
         await app.serve(settings, announce=announce)
@@ -83,12 +86,16 @@ def _run(settings: Settings, *, as_json: bool) -> None:
     trio.run(serve_until_stopped)
 
 
-def _tell(ready: Ready, *, as_json: bool) -> None:
+def _tell(ready: Ready, loaded: Loaded, *, as_json: bool) -> None:
     """Say on standard output, never in the log, where the server is and how to begin."""
     if as_json:
         say_json(msgspec.json.decode(ready.line()) | {"first_game": ready.first_game})
         return
     say(f"Greenroom serves {ready.http} (realtime {ready.realtime}, UDP port {ready.udp_port}).")
+    if loaded.file is not None:
+        say(f"Its settings are those of {loaded.file}.")
+    if loaded.settings.behaviours:
+        say(f"Its rooms do what these say: {', '.join(loaded.settings.behaviours)}.")
     if ready.first_game is not None:
         _tell_first_game(ready.http, ready.first_game, ready.first_game_file)
     elif ready.first_game_file is not None:

@@ -113,3 +113,38 @@ def test_a_broken_file_leaves_everything_as_it_was(studio: Studio, name: str, te
     studio.write("other.py", OTHER)
     studio.registry.reload()
     assert studio.points == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def on_tick(:", "SyntaxError: invalid syntax (game.py, line 1)"),
+        (
+            "x = 1\nx.y",
+            "AttributeError: 'int' object has no attribute 'y' (FOLDER/game.py, line 2)",
+        ),
+        ("import nowhere.at_all", "ModuleNotFoundError: No module named 'nowhere' (FOLDER/game.py"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_with_its_line(
+    studio: Studio, text: str, said: str
+) -> None:
+    studio.write("game.py", text)
+    with pytest.raises(BadBehaviour) as caught:
+        studio.registry.reload()
+    assert said.replace("FOLDER", str(studio.folder)) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("nowhere:Game", "there is no module nowhere; behaviours_dir is where it is looked for"),
+        ("parts.nowhere:Game", "there is no module parts.nowhere"),
+        ("other:Gaem", "other has no RoomBehaviour of the name Gaem; it has Other"),
+        ("parts.points:POINTS", "parts.points has no RoomBehaviour of the name POINTS"),
+    ],
+)
+def test_a_name_that_leads_nowhere_says_why(studio: Studio, entry: str, said: str) -> None:
+    with pytest.raises(BadBehaviour) as caught:
+        Registry([entry], studio.folder)
+    assert said in str(caught.value)

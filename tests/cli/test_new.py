@@ -58,6 +58,9 @@ def test_the_project_is_tested_and_served(
     monkeypatch.chdir(project)
     server = ServerOfProject(project).start()
     try:
+        told = server.log.read_text()
+        assert f"Its settings are those of {project / 'greenroom.toml'}." in told
+        assert "Its rooms do what these say: game:Game." in told
         made = json.loads((project / "data" / "first-game.json").read_text())
         play(Api(server.address, Game(1, made["api_token"], made["api_private_token"])))
         listed = run(project, "greenroom", "room", "list", "--json")
@@ -118,6 +121,15 @@ def test_what_is_no_name_makes_nothing(
     assert main(["new", name]) == 2
     assert "is no name for a project" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_has_no_command_yet_is_told_how_to_come_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["new", "game"]) == 0
+    assert f"pip install '{ROOT}[client]'" in capsys.readouterr().out
 
 
 def test_what_was_made_is_told_as_json(

@@ -61,8 +61,9 @@ class Reloader:
     async def _reload(self) -> None:
         try:
             self._studio.reload()
-        except BehaviourBug:
-            _logger.exception("behaviours stay as they were")
+        except BehaviourBug as error:
+            why = str(error)  # the line itself says it, not only the end of a long stack
+            _logger.exception("behaviours stay as they were: %s", why)
             return
         room_ids = list(self._studio.world.rooms.directory.keys())
         replies = [await self._hand_over(room_id) for room_id in room_ids]
