@@ -15,6 +15,7 @@ from typing import Any
 import processes
 import relay_rooms
 import relays
+from charts import Lines
 from scenario import Run, Scenario, spread
 
 MEMBERS = 8
@@ -53,6 +54,18 @@ def measure(run: Run) -> str:
         f"| {spread((row['recv_mb_per_s'] for row in rows), '.1f')} |"
         for rows in zip(*rounds, strict=False)
     ]
+    run.draw(
+        Lines(
+            f"arenas of {MEMBERS} at 20 Hz, one core",
+            "arenas",
+            "ms",
+            {
+                p.lower(): [(row["rooms"], row["lat_ms"][p]) for rows in rounds for row in rows]
+                for p in ("P50", "P99")
+            },
+            P99_MS_MAX,
+        )
+    )
     held = [max((row["rooms"] for row in rows if is_held(row)), default=0) for rows in rounds]
     return "\n".join(
         [*lines, "", f"Held at p99 < {P99_MS_MAX:.0f} ms: {spread(held)} rooms of {MEMBERS}."]

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import processes
+from charts import Bars
 from scenario import Run, Scenario
 
 CONNECTIONS = 64
@@ -36,6 +37,7 @@ def measure(run: Run) -> str:
                 for scenario, rps, cpu in measure_server(run.program, name, target, run.seconds):
                     figures.setdefault((name, scenario), []).append(rps)
                     figures.setdefault((name, scenario + CPU), []).append(cpu)
+    run.draw(chart(figures))
     return report(figures, run.rounds)
 
 
@@ -95,11 +97,24 @@ def report(figures: Figures, rounds: int) -> str:
         lines.append(f"| {scenario} | {' | '.join(cells)} | {ratios(figures, scenario)} |")
     lines += [
         "",
-        "In brackets the share of its core that the server used. The floor is `bench/floor.py`:",
+        "In brackets the share of its core that the server used, and its CPU of a request (its",
+        "helper threads may run on the other core, too). The floor is `bench/floor.py`:",
         "trio, httptools and a fixed answer, one task a connection; no actors, no database.",
         "",
     ]
     return "\n".join(lines)
+
+
+def chart(figures: Figures) -> Bars:
+    """Return the requests a second of all servers."""
+    return Bars(
+        "requests a second, one core",
+        "requests/s",
+        {
+            scenario: {name: figures.get((name, scenario), []) for name in SERVERS}
+            for scenario in (GET, UPDATE, REGISTER)
+        },
+    )
 
 
 def cell(figures: Figures, name: str, scenario: str) -> str:
@@ -109,7 +124,8 @@ def cell(figures: Figures, name: str, scenario: str) -> str:
         return "-"
     cpu = statistics.median(figures[name, scenario + CPU])
     middle = statistics.median(runs)
-    return f"{middle:,.0f} ({min(runs):,.0f} to {max(runs):,.0f}; {cpu:.0f} %)"
+    micros = cpu * 1e4 / middle
+    return f"{middle:,.0f} ({min(runs):,.0f} to {max(runs):,.0f}; {cpu:.0f} %, {micros:.0f} µs)"
 
 
 def ratios(figures: Figures, scenario: str) -> str:

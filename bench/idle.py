@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import processes
+from charts import Bars
 from relays import Relay, enter, relays
 from scenario import Run, Scenario, spread
 
@@ -32,14 +33,32 @@ def measure(run: Run) -> str:
         "| server | KiB a connection | connections a second | CPU of all, idle |",
         "|---|---|---|---|",
     ]
+    run.draw(
+        *(
+            Bars(title, unit, {"": {name: list(map(figure, rows)) for name, rows in found.items()}})
+            for title, unit, figure in (
+                ("memory of an idle connection", "KiB", kibibytes),
+                (f"CPU of {ROOMS:,} idle rooms", "% of a core", idle_percent),
+            )
+        )
+    )
     for name, rows in found.items():
-        memory = [row["per_conn"]["server"]["rss_kib_per_conn"] for row in rows]
         lines.append(
-            f"| {name} | {spread(memory, '.1f')} "
+            f"| {name} | {spread(map(kibibytes, rows), '.1f')} "
             f"| {spread(row['connects_per_s'] for row in rows)} "
-            f"| {spread((row['cpu_idle']['server'] for row in rows), '.1f')} % of a core |"
+            f"| {spread(map(idle_percent, rows), '.1f')} % of a core |"
         )
     return "\n".join(lines)
+
+
+def kibibytes(row: Row) -> float:
+    """Return the memory of a connection, in KiB."""
+    return float(row["per_conn"]["server"]["rss_kib_per_conn"])
+
+
+def idle_percent(row: Row) -> float:
+    """Return the CPU of all idle rooms, in per cent of a core."""
+    return float(row["cpu_idle"]["server"])
 
 
 def connect(run: Run, relay: Relay) -> Row:

@@ -11,9 +11,11 @@ import statistics
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import processes
+from charts import Lines
 from scenario import Run, Scenario, spread
 
 PLAYERS = 1_000
@@ -36,6 +38,21 @@ def measure(run: Run) -> str:
         run.say(f"round {number} of {run.rounds}: floor")
         with processes.floor() as target:
             floors += climb(run, target, (RATE,), with_lobbies=True)
+    run.draw(
+        Lines(
+            f"{PLAYERS:,} players, one core",
+            "calls offered a second",
+            "ms",
+            {
+                f"{percentile.lower()} of {name}": [
+                    (row["offered_per_s"], row["lat_ms"][percentile]) for row in rows
+                ]
+                for percentile in ("P50", "P99")
+                for name, rows in (("greenroom", [*chain(*climbs)]), ("floor", floors))
+            },
+            P99_MS_MAX,
+        )
+    )
     return "\n".join(report(climbs, floors))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import processes
+from charts import Bars, Lines
 from relays import Relay, enter, node_version, relays
 from scenario import Run, Scenario, spread
 
@@ -41,7 +42,26 @@ def measure(run: Run) -> str:
         for relay in relays(run):
             run.say(f"round {number} of {run.rounds}: {relay.name}")
             climbs.setdefault(relay.name, []).append(climb(run, relay))
+    run.draw(*charts(climbs))
     return "\n".join(report(climbs))
+
+
+def charts(climbs: dict[str, list[Climb]]) -> list[Bars | Lines]:
+    """Return what is held, and the latency over the load."""
+    held = {name: [delivered(best(rows)) for rows in rounds] for name, rounds in climbs.items()}
+    return [
+        Bars(f"delivered a second at p99 < {P99_MS_MAX:.0f} ms", "messages/s", {"relay": held}),
+        Lines(
+            f"rooms of {MEMBERS}, one core",
+            "messages offered a second",
+            "p99 ms",
+            {
+                name: [(r["offered_per_s"], r["lat_ms"]["P99"]) for rows in rounds for r in rows]
+                for name, rounds in climbs.items()
+            },
+            P99_MS_MAX,
+        ),
+    ]
 
 
 def steps(first: int) -> list[int]:

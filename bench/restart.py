@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import processes
 import seed
+from charts import Bars
 from scenario import Run, Scenario, spread
 
 PLAYERS = 100_000
@@ -35,6 +36,16 @@ def measure(run: Run) -> str:
                         seed.add_players(processes.database_url(folder), PLAYERS)
                     elif name == PEOPLED:
                         seed.add_rooms(processes.database_url(folder), ROOMS, UPDATES_EACH)
+    names = ("first", "empty", "players", "players, rooms")
+    run.draw(
+        *(
+            Bars(title, unit, {n: {"": runs} for n, runs in zip(names, of.values(), strict=True)})
+            for title, unit, of in (
+                ("time to ready", "s", seconds),
+                ("resident memory then", "MiB", mebibytes),
+            )
+        )
+    )
     rows = [
         f"| {name} | {spread(runs, '.2f')} | {spread(mebibytes[name])} |"
         for name, runs in seconds.items()

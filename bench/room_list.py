@@ -6,6 +6,7 @@ import json
 
 import processes
 import seed
+from charts import Bars
 from scenario import Run, Scenario, spread
 
 ROOMS = 10_000
@@ -42,6 +43,7 @@ def measure(run: Run) -> str:
                     rates[name].append(row["rps"])
                     p99[name].append(row["lat_ms"]["P99"])
                     cpu[name].append(row["cpu_pct"]["server"] * 1e4 / row["rps"])
+    run.draw(Bars("listed a second, one core", "requests/s", {n: {"": rates[n]} for n in BODIES}))
     rows = [
         f"| {name} | {spread(rates[name])} | {spread(cpu[name])} | {spread(p99[name], '.1f')} |"
         for name in BODIES

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import arenas
+import charts
 import endpoints
 import idle
 import machine
@@ -69,10 +70,17 @@ def main() -> None:
         load = machine.load()
         began = time.monotonic()
         body = scenario.measure(run)
-        text = section(scenario, body, options, load, time.monotonic() - began)
+        took_seconds = time.monotonic() - began
+        picture = Path("plots") / f"{scenario.name}.png"
+        if run.charts:
+            body = f"{body.strip()}\n\n![{scenario.name}]({picture})"
+        text = section(scenario, body, options, load, took_seconds)
         print(text, flush=True)
-        if not options.dry:
-            results.write(Path(__file__).with_name("RESULTS.md"), scenario.name, text)
+        if options.dry:
+            continue
+        if run.charts:
+            charts.save(run.charts, options.into / picture)
+        results.write(options.into / "RESULTS.md", scenario.name, text)
 
 
 def parse() -> argparse.Namespace:
@@ -86,6 +94,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="of each measurement (default 3)")
     parser.add_argument("--seconds", type=int, default=6, help="of each measurement (default 6)")
     parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md as it is")
+    parser.add_argument(
+        "--into",
+        metavar="FOLDER",
+        type=Path,
+        default=Path(__file__).parent,
+        help="where RESULTS.md and its plots are (default: bench)",
+    )
     options = parser.parse_args()
     if options.rounds < 1 or options.seconds < 1:
         parser.error("--rounds and --seconds must be at least 1")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from charts import Chart
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,12 @@ class Run:
     """Of each measurement."""
     title: str
     """Begins each line of progress."""
+    charts: list[Chart] = field(default_factory=list)
+    """What `draw` was given."""
+
+    def draw(self, *charts: Chart) -> None:
+        """Have charts drawn beside the text."""
+        self.charts.extend(charts)
 
     def say(self, text: str) -> None:
         """Tell whoever waits how far it is."""

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import processes
+from charts import Lines
 from scenario import Run, Scenario, spread
 
 MEMBERS = 8
@@ -53,8 +54,23 @@ def measure(run: Run) -> str:
                 run.say(f"{title}, round {number} of {run.rounds}: {name}")
                 with start() as target:
                     climbs[name].append(climb(run, target, calls))
+        run.draw(chart(title, climbs))
         lines += [f"### {title[0].upper()}{title[1:]}", "", *report(climbs), ""]
     return "\n".join(lines)
+
+
+def chart(title: str, climbs: dict[str, list[list[Row]]]) -> Lines:
+    """Return the latency over the load."""
+    return Lines(
+        title,
+        "messages offered a second",
+        "p99 ms",
+        {
+            name: [(r["offered_per_s"], r["lat_ms"]["P99"]) for rows in rounds for r in rows]
+            for name, rounds in climbs.items()
+        },
+        P99_MS_MAX,
+    )
 
 
 def climb(run: Run, target: processes.Target, calls: Iterable[list[str]]) -> list[Row]:
