@@ -11,6 +11,7 @@ import trio
 from realtime_kit import Client, Stage, open_stage
 
 from greenroom.transport.connection import Connection
+from greenroom.transport.websocket import RealtimePort
 
 FRAMES = 150
 SIZE = 50_000
@@ -144,10 +145,10 @@ class GivenUp(Connection):
 
 
 async def test_a_connection_given_up_before_its_task_runs_again_is_just_over(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(RealtimePort, "connection_class", GivenUp)
     async with open_stage() as stage:
-        stage.port.connection_class = GivenUp
         async with stage.connected(0):
             pass
         while stage.port.connections:  # noqa: ASYNC110 - of the server
