@@ -112,6 +112,7 @@ def _tell_first_game(http: str, game: FirstGame, file: Path | None) -> None:
         f" -H 'X-Api-Token: {game.api_token}' -H 'Content-Type: application/json'"
         """ -d '{"player_name":"Ada"}'\n"""
     )
+    say(f"Every other call is described at {http}/docs.\n")
 
 
 def _raise_descriptor_limit(wanted: int) -> None:

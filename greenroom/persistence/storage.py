@@ -122,6 +122,7 @@ async def _patiently(attempt: Callable[[], Awaitable[T]], seconds_max: float) ->
         StorageError: it cannot, or the time is up.
     """
     deadline = trio.current_time() + seconds_max
+    is_told = False
     while True:
         try:
             return await attempt()
@@ -135,6 +136,9 @@ async def _patiently(attempt: Callable[[], Awaitable[T]], seconds_max: float) ->
                 raise StorageError(_refused_text(error)) from error
             if trio.current_time() >= deadline:
                 raise StorageError(_away_text(error)) from error
+            if not is_told:
+                logger.info("the database does not answer; trying for %.0f s", seconds_max)
+                is_told = True
         await trio.sleep(_RETRY_SECONDS)
 
 

@@ -144,6 +144,17 @@ async def test_a_database_that_cannot_be_used_is_said_in_one_sentence(
     assert "\n" not in str(caught.value)
 
 
+async def test_that_a_database_is_waited_for_is_said_at_once_and_once(
+    settings: StorageSettings, caplog: pytest.LogCaptureFixture
+):
+    patient = msgspec.structs.replace(settings, start_seconds_max=0.6)
+
+    with caplog.at_level("INFO"), pytest.raises(StorageError, match="cannot be reached"):
+        await Storage("postgresql://127.0.0.1:1/x", patient).run()
+
+    assert caplog.messages == ["the database does not answer; trying for 1 s"]
+
+
 async def test_a_user_who_may_make_no_tables_is_told_what_he_needs(
     empty_database: str, settings: StorageSettings
 ):
