@@ -127,9 +127,7 @@ class StudioService:
         self._reported[room_id] = (now, 0)
         if len(self._reported) > REPORTED_ROOMS_MAX:
             del self._reported[next(iter(self._reported))]
-        said = repr(payload)
-        if len(said) > PAYLOAD_CHARACTERS_MAX:
-            said = said[:PAYLOAD_CHARACTERS_MAX] + "…"
+        said = _shown(payload)
         more = f"; {untold} failures before it were not told" if untold else ""
         given_up = "; the room does without until it is reloaded"
         more += given_up if is_last else ""
@@ -214,3 +212,12 @@ class StudioService:
             self.world.rooms.directory.ref(room_id).tell(command)
         except ActorUnavailable as error:
             _logger.warning("room %s did not get the result of a job: %s", room_id, error)
+
+
+def _shown(payload: object) -> str:
+    """Return the beginning of what a hook was called with; it came from a client."""
+    try:
+        said = repr(payload)
+    except (RecursionError, ValueError):  # nested as deep as the stack, or an endless number
+        return "what cannot be shown"
+    return said if len(said) <= PAYLOAD_CHARACTERS_MAX else said[:PAYLOAD_CHARACTERS_MAX] + "…"

@@ -37,6 +37,7 @@ from greenroom.behaviour import BehaviourBug, Joining, Member, Refused, RoomBeha
 from greenroom.behaviour.effects import Deliver, Effect, Order, Push, RoomOrder, Run
 from greenroom.behaviour.errors import HookTooSlow, TooMuch
 from greenroom.behaviour.handlers import TypedHandler
+from greenroom.behaviour.plain import plain
 from greenroom.behaviour.room import RoomFacts
 from greenroom.behaviour.runner import Runner
 
@@ -122,9 +123,7 @@ class Director:
     def _new_runner(self, kept: bytes | None) -> Runner[Any]:
         room, studio = self.room, self._studio
         assert room.behaviour is not None
-        facts = RoomFacts(
-            room_id=room.room_id, game_id=room.game_id, rules=msgspec.json.decode(room.rules)
-        )
+        facts = RoomFacts(room_id=room.room_id, game_id=room.game_id, rules=plain(room.rules))
         behaviour = studio.make(room.behaviour)
         if kept is None:
             return Runner.create(behaviour, facts, studio.seed(), studio.watch)
@@ -385,7 +384,7 @@ class Director:
 
     def _join(self, event: MemberJoined) -> None:
         """Ask whether somebody may join, and have it noted."""
-        data = msgspec.json.decode(event.player_data)
+        data = plain(event.player_data)
         joining = Joining(
             player_id=event.player_id, player_name=event.player_name, player_data=data
         )
@@ -448,9 +447,7 @@ class Director:
         return Member(
             player_id=player_id,
             player_name=seat.player_name,
-            player_data=msgspec.json.decode(seat.player_data)
-            if known is None
-            else known.player_data,
+            player_data=plain(seat.player_data) if known is None else known.player_data,
             is_host=player_id == self.room.host_id,
             is_online=seat.is_online,
             is_connected=player_id in self._connected,

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-
 from greenroom.actors.room.actions import action_id
-from greenroom.actors.room.director import Director, RefusedByHandler
+from greenroom.actors.room.director import Director, RefusedByBehaviour, RefusedByHandler
 from greenroom.actors.room.events import (
     ActionProcessed,
     ActionsSent,
@@ -31,6 +29,7 @@ from greenroom.behaviour import (
 )
 from greenroom.behaviour.behaviour import is_overridden
 from greenroom.behaviour.handlers import Kind
+from greenroom.behaviour.plain import plain
 
 _HOOKS: Final[dict[Kind, str]] = {
     "action": "on_action",
@@ -39,7 +38,7 @@ _HOOKS: Final[dict[Kind, str]] = {
 }
 _SENT: Final = {"action": Action, "update": Update, "message": Message}
 
-_decode: Final = msgspec.json.Decoder().decode
+TOO_DEEP: Final = "The data nests too deep"
 
 
 def judges(director: Director, kind: Kind, name: str) -> bool:
@@ -79,13 +78,21 @@ def judge(
     by = director.runner.room.members[sender_id]
     handler = director.runner.behaviour.handlers.get((kind, name))
     if handler is None:
-        sent = _SENT[kind](name, _decode(data), target_ids)
+        sent = _SENT[kind](name, _read(data), target_ids)
         return director.ask(_HOOKS[kind], by, sent, payload=sent)
     arguments = director.read(handler, data)
     verdict = director.ask(
         handler.method, by, *arguments, payload=arguments, refusal=RefusedByHandler
     )
     return Drop() if verdict is None and kind != "action" else verdict
+
+
+def _read(data: bytes) -> Any:
+    """Return what was sent as plain values; raises RefusedByBehaviour where that cannot be."""
+    try:
+        return plain(data)
+    except RecursionError:
+        raise RefusedByBehaviour(TOO_DEEP) from None
 
 
 def settle(

@@ -18,7 +18,7 @@ import msgspec
 from greenroom.actors.room.ports import Connections, Happened
 from greenroom.behaviour import BehaviourBug, Refused, RoomBehaviour
 from greenroom.behaviour.behaviour import is_overridden
-from greenroom.behaviour.delta import Json, diff
+from greenroom.behaviour.delta import Delta, Json, diff
 from greenroom.behaviour.errors import TooMuch
 from greenroom.behaviour.runner import Runner
 from greenroom.behaviour.view import DELTA, WHOLE
@@ -71,7 +71,7 @@ class Views:
                 forgotten.
 
         Raises:
-            TooMuch: it is too large; `forget_all` must follow.
+            TooMuch: it is too large or nests too deep; `forget_all` must follow.
         """
         seen = self._seen
         for player_id in [i for i in seen if i not in privates]:
@@ -85,14 +85,14 @@ class Views:
 
     def _changes(self, shared: Json, privates: Mapping[int, Json]) -> tuple[list[Step], bool]:
         """Return what has changed for those who have been told, and whether anything has."""
-        delta = diff(self._shared, shared)
+        delta = _difference(self._shared, shared)
         change = {} if delta is None else {"shared": _said(delta)}
         version = self._version + 1
         steps: list[Step] = []
         others: dict[int, list[int]] = {}
         for player_id, seen in self._seen.items():
             private = privates[player_id]
-            own = None if private is seen.private else diff(seen.private, private)
+            own = None if private is seen.private else _difference(seen.private, private)
             if own is not None:
                 data = {"from": seen.version, "to": version, **change, "private": _said(own)}
                 steps.append(Step((player_id,), Happened(DELTA, data)))
@@ -122,6 +122,18 @@ class Views:
         if same:
             steps.append(Step(tuple(same), Happened(WHOLE, {**change, "private": None})))
         return steps
+
+
+def _difference(old: Json, new: Json) -> Delta | None:
+    """Return what `diff` finds.
+
+    Raises:
+        TooMuch: they nest too deep, as what a client has sent may.
+    """
+    try:
+        return diff(old, new)
+    except RecursionError:
+        raise TooMuch("what members see nests too deep") from None
 
 
 def _said(value: Json) -> msgspec.Raw:

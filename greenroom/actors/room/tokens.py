@@ -8,6 +8,7 @@ a newer player token    invalidates them too: each is bound to the one it was as
 
 from __future__ import annotations
 
+from hmac import compare_digest
 from typing import Final
 
 from greenroom.actors.room.channel import Admitted, IssueToken
@@ -42,7 +43,8 @@ def admit(room: Room, token_hash: bytes, now: int) -> Admitted:
         TokenUnknown: nobody's, or expired.
         TokenInvalidated: he is no member any more, or the room is over.
     """
-    token = next((token for token in room.tokens if token.token_hash == token_hash), None)
+    tokens = (token for token in room.tokens if compare_digest(token.token_hash, token_hash))
+    token = next(tokens, None)
     if token is None or token.expires_at <= now:
         raise TokenUnknown
     if token.is_revoked or not room.is_active:
