@@ -76,8 +76,6 @@ class TypedHandler:
             return (self._decode(data),)
         except msgspec.ValidationError as error:
             raise Refused(f"Invalid data for {self.name}: {error}") from None
-        except RecursionError:
-            raise Refused(f"Invalid data for {self.name}: it nests too deep") from None
 
 
 def typed_handlers(behaviour: type) -> dict[tuple[Kind, str], TypedHandler]:
