@@ -121,6 +121,13 @@ def test_no_extension_is_agreed_to():
         ("/", {"Sec_WebSocket_Protocol": "greenroom.v1, token.abc"}, "abc"),
         ("/", {"Sec_WebSocket_Protocol": "greenroom.v1,token."}, None),
         ("/", {"X_Realtime_Token": "x", "Sec_WebSocket_Protocol": "token.abc"}, "x"),
+        ("/", {"Sec_WebSocket_Protocol": "token.abc, token.def"}, "abc"),
+        ("/", {"Sec_WebSocket_Protocol": "abc, Token.abc, greenroom.v1token.abc"}, None),
+        ("/", {"Cookie": "token=abc; X-Realtime-Token=abc"}, None),
+        ("/", {"Authorization": "Bearer abc"}, None),
+        ("/", {"X_Game_Player_Token": "abc"}, None),
+        ("/?X-Realtime-Token=abc&protocol=token.abc", {}, None),
+        ("/#token.abc", {}, None),
     ],
 )
 def test_tokens_come_by_header_or_subprotocol(
@@ -133,6 +140,41 @@ def test_the_servers_choice_of_subprotocols_never_holds_the_token():
     answer = opening(Sec_WebSocket_Protocol="token.abc, greenroom.v1").answer
     assert b"Sec-WebSocket-Protocol: greenroom.v1\r\n" in answer
     assert b"abc" not in answer
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", ""])
+def test_a_page_of_any_origin_is_as_good_as_its_token_and_no_better(origin: str):
+    assert opening(Origin=origin).token is None  # nothing that a browser adds by itself counts
+    assert opening(Origin=origin, X_Realtime_Token="abc").answer == opening().answer
+
+
+def test_many_subprotocols_are_read_and_answered_with_none_of_the_clients():
+    offered = ", ".join([*(f"p{n}" for n in range(1_000)), "greenroom.v1", "token.abc"])
+    found = opening(Sec_WebSocket_Protocol=offered)
+    assert found.token == "abc"
+    assert found.answer.count(b"Sec-WebSocket-Protocol") == 1
+    hostile = opening(Sec_WebSocket_Protocol="greenroom.v1\tX: y, greenroom.v2, token.a b")
+    assert b"Sec-WebSocket-Protocol" not in hostile.answer
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        b"Content-Length: 1\r\nContent-Length: 2\r\n",
+        b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n",
+        b"X : y\r\n",
+        b"X: y\r\n z\r\n",
+        b"X: y\nZ: z\r\n",
+        b"X: \0\r\n",
+        b"X-Realtime-Token: a\rb\r\n",
+    ],
+)
+def test_an_opening_of_two_meanings_is_refused(more: bytes):
+    head = request().removesuffix(b"\r\n") + more + b"\r\n"
+    with pytest.raises(NotAnOpening) as other:
+        read_opening(head)
+    [reply] = replies(other.value.answer)
+    assert (reply.status, reply.json["error"]) == (400, "Invalid HTTP request")
 
 
 @pytest.mark.parametrize(
