@@ -32,7 +32,7 @@ SERVER = relays.Relay(
         "greenroom", "--behaviours-dir", str(FOLDER), "--behaviours", "sea:Sea"
     ),
     '{"type":"send","command":"steer","target":"all","data":{"note":"{{payload}}"}}',
-    needs_seats=True,
+    relays.enter_greenroom,
 )
 
 
@@ -76,7 +76,7 @@ def climb(run: Run) -> relay_rooms.Climb:
     """Return a row for each number of rooms, up to the first that is too many."""
     most = int(ROOMS.rpartition(",")[2])
     with tempfile.TemporaryDirectory() as folder, SERVER.start() as target:
-        entrance = relays.enter(SERVER, run, target, Path(folder), rooms=most, members=MEMBERS)
+        entrance = SERVER.enter(run, target, Path(folder), most, MEMBERS)
         arguments = [
             *("-players", str(MEMBERS), "-rate", str(RATE), "-size", str(BYTES), "-own"),
             *("-d", f"{run.seconds}s", "-warmup", "2s", "-send", SERVER.message, *entrance),

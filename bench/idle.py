@@ -6,9 +6,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import node
 import processes
 from charts import Bars
-from relays import Relay, enter, relays
+from relays import Relay, relays
 from scenario import Run, Scenario, spread
 
 ROOMS, MEMBERS = 2_000, 2
@@ -48,7 +49,7 @@ def measure(run: Run) -> str:
             f"| {spread(row['connects_per_s'] for row in rows)} "
             f"| {spread(map(idle_percent, rows), '.1f')} % of a core |"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, "", f"{node.versions()}."])
 
 
 def kibibytes(row: Row) -> float:
@@ -64,7 +65,7 @@ def idle_percent(row: Row) -> float:
 def connect(run: Run, relay: Relay) -> Row:
     """Connect everybody and wait; return the row of that."""
     with tempfile.TemporaryDirectory() as folder, relay.start() as target:
-        entrance = enter(relay, run, target, Path(folder), rooms=ROOMS, members=MEMBERS)
+        entrance = relay.enter(run, target, Path(folder), ROOMS, MEMBERS)
         (result,) = processes.load(
             run.program,
             target,

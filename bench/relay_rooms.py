@@ -12,9 +12,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import node
 import processes
 from charts import Bars, Lines
-from relays import Relay, enter, node_version, relays
+from relays import Relay, relays
 from scenario import Run, Scenario, spread
 
 MEMBERS = 8
@@ -73,17 +74,19 @@ def steps(first: int) -> list[int]:
 def climb(run: Run, relay: Relay) -> Climb:
     """Return a row for each step, the last of them overloaded."""
     with tempfile.TemporaryDirectory() as folder, relay.start() as target:
-        entrance = enter(relay, run, target, Path(folder), rooms=ROOMS_MAX, members=MEMBERS)
+        entrance = relay.enter(run, target, Path(folder), ROOMS_MAX, MEMBERS)
         arguments = [
             *("-players", str(MEMBERS), "-rate", str(RATE), "-size", str(BYTES)),
-            *("-d", f"{run.seconds}s", "-warmup", "2s", "-send", relay.message, *entrance),
+            *("-d", f"{run.seconds}s", "-warmup", "2s", "-send", relay.message),
         ]
         rising = ",".join(map(str, steps(relay.rooms_first)))
         limits = ["-stop-p99", str(P99_MS_MAX), "-stop-steps", str(SLOW_STEPS)]
-        rows = load(run, target, [*arguments, "-rooms", rising, *limits])
+        rows = load(run, target, [*arguments, *entrance, "-rooms", rising, *limits])
         borne = max((row["rooms"] for row in rows if is_held(row)), default=relay.rooms_first)
         overload = min(ROOMS_MAX, round(borne * OVERLOAD))
-        return rows + load(run, target, [*arguments, "-rooms", str(overload)])
+        # Not everywhere a seat can be taken twice.
+        entrance = relay.enter(run, target, Path(folder), overload, MEMBERS)
+        return rows + load(run, target, [*arguments, *entrance, "-rooms", str(overload)])
 
 
 def load(run: Run, target: processes.Target, arguments: list[str]) -> Climb:
@@ -142,9 +145,10 @@ def report(climbs: dict[str, list[Climb]]) -> list[str]:
         "",
         f"At p99 < {P99_MS_MAX:.0f} ms greenroom delivers {' and '.join(ratios) or '-'}.",
         f"The generator was at most {lag:.0f} ms late (p99); other work took at most {other:.0f} %",
-        f"of a core. {node_version() or 'There was no Node'}.",
-        "The peers pass bytes on; greenroom reads JSON, runs a turn of the room, names the sender",
-        "and tells him how many he has reached, which is one more message for each seven.",
+        f"of a core. {node.versions()}.",
+        "The bare relays pass bytes on, Colyseus unpacks and packs them; greenroom reads JSON,",
+        "runs a turn of the room, names the sender, and tells him how many he has reached, which",
+        "is one more message for each seven.",
     ]
 
 

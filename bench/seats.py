@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import processes
@@ -22,49 +23,95 @@ def take(run: Run, target: processes.Target, folder: Path, rooms: int, members: 
         rooms: how many.
         members: of each room, at most 16.
     """
-    office = _Office(run, target, folder)
-    count = rooms * members
-    register = '{"player_name":"player {{seq}}"}'
-    players = office.call("game_players.php/register", register, "private_key", [], count)
-    create = f'{{"realtime":true,"max_players":{members}}}'
-    hosts = [f"-\t{token}" for token in players[:rooms]]
-    ids = office.call("game_room.php/create", create, "room_id", hosts)
-    others = [f"{ids[n % rooms]}\t{token}" for n, token in enumerate(players[rooms:])]
-    if others:
-        office.call("game_room.php/{{cred1}}/join", "{}", "room_id", others)
-    everybody = [f"-\t{token}" for token in players]
-    tokens = sorted(office.call("realtime.php/token", "{}", "token", everybody))
-    for first in range(0, count, members):
+    everybody = [f"-\t{token}" for token in fill(run, target, folder, rooms, members)]
+    tokens = sorted(
+        call(
+            run,
+            target,
+            folder,
+            path="api/realtime.php/token",
+            body="{}",
+            wanted=field("token"),
+            callers=everybody,
+        )
+    )
+    for first in range(0, len(tokens), members):
         assert len({token[:ROOM_ID_DIGITS] for token in tokens[first : first + members]}) == 1
     file = folder / "realtime-tokens"
     file.write_text("\n".join(tokens) + "\n")
     return file
 
 
-class _Office:
-    """Makes calls, many at a time, and takes one field of each answer."""
+def fill(run: Run, target: processes.Target, folder: Path, rooms: int, members: int) -> list[str]:
+    """Fill rooms with new players; return their tokens, in any order."""
 
-    def __init__(self, run: Run, target: processes.Target, folder: Path) -> None:
-        self._run, self._target, self._folder = run, target, folder
+    def ask(path: str, body: str, name: str, callers: Sequence[str] = ()) -> list[str]:
+        return call(
+            run,
+            target,
+            folder,
+            path=f"api/{path}",
+            body=body,
+            wanted=field(name),
+            callers=callers,
+            count=rooms * members,
+        )
 
-    def call(
-        self, path: str, body: str, field: str, callers: list[str], count: int | None = None
-    ) -> list[str]:
-        """Call once for each caller, `{{cred2}}` being his token; order is not kept."""
-        wanted = len(callers) if count is None else count
-        saved, credentials = self._folder / "saved", self._folder / "callers"
-        arguments = [
-            *("-url", f"{self._target.url}/api/{path}", "-method", "POST", "-body", body),
-            *("-H", f"X-Api-Token: {self._target.api_token}"),
-            *("-H", "Content-Type: application/json"),
-            *("-c", str(min(CONNECTIONS, wanted)), "-n", str(wanted)),
-            *("-save", f'"{field}":"([^"]+)"', "-save-out", str(saved)),
-        ]
-        if callers:
-            credentials.write_text("\n".join(callers) + "\n")
-            arguments += ["-creds", str(credentials), "-cred-per-request"]
-            arguments += ["-H", "X-Game-Player-Token: {{cred2}}"]
-        processes.request(self._run.program, self._target, *arguments)
-        found = saved.read_text().split()
-        assert len(found) == wanted, f"{path}: {len(found)} of {wanted}"
-        return found
+    register = '{"player_name":"player {{seq}}"}'
+    players = ask("game_players.php/register", register, "private_key")
+    create = f'{{"realtime":true,"max_players":{members}}}'
+    hosts = [f"-\t{token}" for token in players[:rooms]]
+    ids = ask("game_room.php/create", create, "room_id", hosts)
+    others = [f"{ids[n % rooms]}\t{token}" for n, token in enumerate(players[rooms:])]
+    if others:
+        ask("game_room.php/{{cred1}}/join", "{}", "room_id", others)
+    return players
+
+
+def field(name: str) -> str:
+    """Return what a text in an answer is found by."""
+    return f'"{name}":"([^"]+)"'
+
+
+def call(
+    run: Run,
+    target: processes.Target,
+    folder: Path,
+    *,
+    path: str,
+    body: str,
+    wanted: str,
+    callers: Sequence[str] = (),
+    count: int = 0,
+) -> list[str]:
+    """Make calls, many at a time, and take something of each answer.
+
+    Args:
+        run: with the generator.
+        target: a server.
+        folder: for files.
+        path: what is called, a template.
+        body: likewise.
+        wanted: what of the answer, a regular expression with groups.
+        callers: each calls once, `{{cred2}}` being his token.
+        count: how many calls, where nobody calls by name.
+
+    Returns:
+        What was found, tabs between groups; in any order.
+    """
+    total = len(callers) or count
+    saved, credentials = folder / "saved", folder / "callers"
+    arguments = [
+        *("-url", f"{target.url}/{path}", "-method", "POST", "-body", body),
+        *("-H", f"X-Api-Token: {target.api_token}", "-H", "Content-Type: application/json"),
+        *("-c", str(min(CONNECTIONS, total)), "-n", str(total)),
+        *("-save", wanted, "-save-out", str(saved)),
+    ]
+    if callers:
+        credentials.write_text("\n".join(callers) + "\n")
+        arguments += ["-creds", str(credentials), "-cred-per-request"]
+        arguments += ["-H", "X-Game-Player-Token: {{cred2}}"]
+    processes.request(run.program, target, *arguments)
+    found = saved.read_text().splitlines()
+    assert len(found) == total, f"{path}: {len(found)} of {total}"
+    return found
