@@ -1,4 +1,4 @@
-"""The matchmaking area, second half: what only a lobby's host may do."""
+"""The matchmaking area, what only a lobby's host may do."""
 
 from __future__ import annotations
 
