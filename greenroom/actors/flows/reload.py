@@ -8,7 +8,7 @@ import trio
 
 from greenroom.actors.flows.studio import StudioService
 from greenroom.actors.kernel.errors import ActorUnavailable
-from greenroom.actors.room.direction import ReloadBehaviour
+from greenroom.actors.room.direction import ReloadBehaviour, Reloaded
 from greenroom.behaviour import BehaviourBug
 
 LOOK_SECONDS = 1.0
@@ -67,12 +67,12 @@ class Reloader:
             return
         room_ids = list(self._studio.world.rooms.directory.keys())
         replies = [await self._hand_over(room_id) for room_id in room_ids]
-        new, old = replies.count(True), replies.count(False)
+        new, old = replies.count("new code"), replies.count("old code")
         stuck = f", with the old code: {old}" if old else ""
         _logger.info("behaviours reloaded; rooms that go on with them: %d%s", new, stuck)
 
-    async def _hand_over(self, room_id: str) -> bool | None:
-        """Have a room go on with other code; return what `ReloadBehaviour` says."""
+    async def _hand_over(self, room_id: str) -> Reloaded | None:
+        """Have a room go on with other code; return what it says, None if it says nothing."""
         room = self._studio.world.rooms.directory.ref(room_id)
         try:
             return await room.ask(ReloadBehaviour())

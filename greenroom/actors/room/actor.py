@@ -29,7 +29,7 @@ from greenroom.actors.room.channel import (
     SendMessage,
     TokenHolder,
 )
-from greenroom.actors.room.direction import NoteConnection, ReloadBehaviour, ShowState
+from greenroom.actors.room.direction import NoteConnection, ReloadBehaviour, Reloaded, ShowState
 from greenroom.actors.room.events import (
     ActionProcessed,
     ActionsSent,
@@ -394,12 +394,14 @@ class RoomActor(Actor[RoomRole]):
         return self._changed(None, (event,))
 
     @handles(NoteConnection)
-    def note_connection(self, command: NoteConnection) -> Changed[None] | None:
+    def note_connection(self, command: NoteConnection) -> Changed[None]:
         """Make nothing of it: who is connected is the connections' business here."""
+        return Changed(None)
 
     @handles(ReloadBehaviour)
-    def reload_behaviour(self, command: ReloadBehaviour) -> bool | Changed[bool | None] | None:
+    def reload_behaviour(self, command: ReloadBehaviour) -> Changed[Reloaded]:
         """Have none."""
+        return Changed("no behaviour")
 
     @handles(ShowState)
     def show_state(self, command: ShowState) -> None:

@@ -8,6 +8,7 @@ realtime messages are not; what they order is, in a turn of its own right behind
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -26,13 +27,13 @@ from greenroom.actors.room.direction import (
     NoteConnection,
     NoteDelivered,
     ReloadBehaviour,
+    Reloaded,
     ShowState,
     TakeResult,
     Tick,
 )
 from greenroom.actors.room.director import BehaviourFailed, Director
 from greenroom.actors.room.events import (
-    BehaviourChanged,
     MemberJoined,
     OrderDone,
     RoomEnded,
@@ -48,13 +49,13 @@ from greenroom.actors.room.messages import (
     Sent,
 )
 from greenroom.actors.room.pace import Pace
-from greenroom.actors.room.ports import Accepted, Connections, Receive
+from greenroom.actors.room.ports import Accepted, Connections
 from greenroom.actors.room.refusals import PlayerNotInAnyRoom
 from greenroom.actors.room.relay import find_receivers
 from greenroom.actors.room.state import Room, RoomLimits
 from greenroom.actors.room.studio import Studio
 from greenroom.actors.room.sync import StateSync, is_wanted
-from greenroom.behaviour.effects import Push, UpdatePlayer
+from greenroom.behaviour.effects import UpdatePlayer
 from greenroom.behaviour.errors import BehaviourBug, HookTooSlow
 from greenroom.behaviour.handlers import Kind
 from greenroom.behaviour.runner import Runner
@@ -230,7 +231,7 @@ class DirectedRoomActor(RoomActor):
         kept = happened if change is None else (*happened, change)
         changed = super()._changed(reply, kept)
         shown = None if self._sync is None else self._sync.hold()
-        told, after = changed.once_durable, self._afterwards(director, change)
+        told, after = changed.once_durable, self._afterwards(director)
         if any(isinstance(event, RoomEnded) for event in happened):
             steps = (shown, after, told)  # the last word, while somebody hears it
         else:
@@ -238,48 +239,14 @@ class DirectedRoomActor(RoomActor):
         changed.once_durable = _in_order(steps)
         return changed
 
-    def _afterwards(
-        self, director: Director, change: BehaviourChanged | None = None
-    ) -> Callable[[], None] | None:
-        """Return what carries out what hooks asked for and others do; None for nothing.
-
-        Args:
-            director: whose turn has ended.
-            change: what it has written down; the room has not taken it yet.
-        """
-        aftermath, room = director.aftermath, director.room
+    def _afterwards(self, director: Director) -> Callable[[], None] | None:
+        """Return what carries out what the turn's hooks asked for; None for nothing."""
+        aftermath = director.aftermath
         if aftermath.timers_changed:
             self._set_timers()
-        new = () if change is None else change.orders
-        results = [
-            (number, order)
-            for number, order in enumerate(new, room.last_order + 1)
-            if isinstance(order, UpdatePlayer)
-        ]
-        if not aftermath.pushes and not aftermath.work and not results:
+        if aftermath.is_empty:
             return None
-
-        def carry_out() -> None:
-            for push in aftermath.pushes:
-                self._push(room, push)
-            for work in aftermath.work:
-                self._studio.run(room.room_id, work)
-            for number, result in results:
-                self._studio.deliver(room.room_id, number, result)
-
-        return carry_out
-
-    def _push(self, room: Room, push: Push) -> None:
-        """Tell connected members something, as from the host, in whose place the room decides."""
-        host = room.members.get(room.host_id)
-        name = "" if host is None else host.player_name
-        message = Receive(push.command, push.data, room.host_id, name, is_host=True)
-        if not push.is_reliable:
-            self._connections.push_unreliable(room.room_id, push.player_ids, message, push.stream)
-        elif push.player_ids is None:
-            self._connections.push_all(room.room_id, message)
-        else:
-            self._connections.push(room.room_id, push.player_ids, message)
+        return partial(aftermath.carry_out, director.room, self._connections, self._studio)
 
     def _finish_softly(self, director: Director, *, is_shown: bool) -> None:
         """End a turn that is not written down.
@@ -303,7 +270,7 @@ class DirectedRoomActor(RoomActor):
         if self._state is not None:
             raise RuntimeError(f"room {command.room_id} exists already")
         event = rules.decide_create(command, self._clock.now())
-        director = self._new_director(rules.created(event))
+        director = Director.create(rules.created(event), self._studio)
         director.begin(self._clock.time(), ())
         director.open()
         change = director.finish(self._clock.now())
@@ -312,11 +279,7 @@ class DirectedRoomActor(RoomActor):
             entries.append(codec.entry(event.room_id, 2, change))
         self._direct(director)
         reply = RoomOpened(event.room_id, event.room_name, event.join_token)
-        return Changed(reply, *entries, once_durable=self._afterwards(director, change))
-
-    def _new_director(self, room: Room) -> Director:
-        """Return a director with a behaviour that begins anew; see `Director.create`."""
-        return Director.create(room, self._studio)
+        return Changed(reply, *entries, once_durable=self._afterwards(director))
 
     @handles(KeepStudio)
     def keep_studio(self, command: KeepStudio) -> Changed[None]:
@@ -327,29 +290,29 @@ class DirectedRoomActor(RoomActor):
             return self._finish(director, None, ())
         if not self._room.is_active or self._room.kept is not None:
             return Changed(None)
-        director = self._new_director(self._room)
+        director = Director.create(self._room, self._studio)
         self._begin(director)
         director.open()
         self._direct(director)
         return self._finish(director, None, ())
 
     @handles(ReloadBehaviour)
-    def reload_behaviour(self, command: ReloadBehaviour) -> bool | Changed[bool | None] | None:
+    def reload_behaviour(self, command: ReloadBehaviour) -> Changed[Reloaded]:
         """Go on with other code and the same state; with the old code if it cannot be."""
         room, director = self._room, self.director
         if room.kept is None or not room.is_active:
-            return None
+            return Changed("no behaviour")
         if director is None:
             self._come_back(room)
-            return self.director is not None
+            return Changed("old code" if self.director is None else "new code")
         try:
             self._begin(director)
             director.reload()
         except BehaviourBug as bug:
             self._studio.report(room.room_id, bug, None)
-            return False
+            return Changed("old code")
         self._direct(director)
-        return self._finish(director, True, ())
+        return self._finish(director, "new code", ())
 
     # What members send.
 
@@ -489,7 +452,7 @@ class DirectedRoomActor(RoomActor):
             self.timers.start(_TIMERS, max(0.0, due - self._clock.time()), FireTimers())
 
     @handles(NoteConnection)
-    def note_connection(self, command: NoteConnection) -> Changed[None] | None:
+    def note_connection(self, command: NoteConnection) -> Changed[None]:
         """Tell the behaviour who came and went."""
         director = self.director
         if director is None or command.player_id not in self._room.members:
@@ -525,7 +488,7 @@ class DirectedRoomActor(RoomActor):
 
     def _set_orders(self, room: Room) -> None:
         """Carry out what is ordered, one a turn."""
-        if any(not isinstance(order, UpdatePlayer) for order in room.orders.values()):
+        if orders.next_here(room) is not None:
             self.timers.start(_ORDERS, 0.0, CarryOut())
 
     @handles(CarryOut)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.room.messages import RoomRole
+
+Reloaded = Literal["new code", "old code", "no behaviour"]
+"""What a room goes on with; a plain one, or one that has ended, with no behaviour."""
 
 
 class Tick(Command[RoomRole, None], frozen=True):
@@ -31,11 +34,8 @@ class NoteDelivered(Command[RoomRole, None], frozen=True):
     number: int
 
 
-class ReloadBehaviour(Command[RoomRole, bool | None], frozen=True):
-    """Go on with the behaviour's code as it is now.
-
-    The reply says whether the room does; None for one that no behaviour is at work in.
-    """
+class ReloadBehaviour(Command[RoomRole, Reloaded], frozen=True):
+    """Go on with the behaviour's code as it is now; the reply says what the room goes on with."""
 
 
 class NoteConnection(Command[RoomRole, None], frozen=True):

@@ -20,6 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from greenroom.actors.kernel.errors import Refused as KernelRefused
+from greenroom.actors.room.aftermath import Aftermath
 from greenroom.actors.room.events import (
     BehaviourChanged,
     HostChanged,
@@ -34,7 +35,7 @@ from greenroom.actors.room.events import (
 from greenroom.actors.room.state import Room
 from greenroom.actors.room.studio import Studio
 from greenroom.behaviour import BehaviourBug, Joining, Member, Refused, RoomBehaviour
-from greenroom.behaviour.effects import Deliver, Effect, Order, Push, RoomOrder, Run
+from greenroom.behaviour.effects import Deliver, Effect, Order, Push, RoomOrder, Run, UpdatePlayer
 from greenroom.behaviour.errors import HookTooSlow, TooMuch
 from greenroom.behaviour.handlers import TypedHandler
 from greenroom.behaviour.plain import plain
@@ -58,14 +59,6 @@ class BehaviourFailed(KernelRefused):
 
     It has no text for players: the studio is told by the log.
     """
-
-
-class Aftermath(msgspec.Struct):
-    """What hooks have asked for that is not written down with the room."""
-
-    pushes: list[Push] = []
-    work: list[Run] = []
-    timers_changed: bool = False
 
 
 class Director:
@@ -300,6 +293,11 @@ class Director:
             self.failed(bug, None)
             raise BehaviourFailed from bug
         self._unsettled, self._held = self._held, []
+        self.aftermath.results = [
+            (number, order)
+            for number, order in enumerate(orders, self.room.last_order + 1)
+            if isinstance(order, UpdatePlayer)
+        ]
         return BehaviourChanged(kept, orders, now) if kept is not None or orders else None
 
     def settle(self) -> None:
