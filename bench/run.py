@@ -15,6 +15,8 @@ import arenas
 import charts
 import endpoints
 import idle
+import join_rate
+import lobby_start
 import machine
 import mixed
 import printed
@@ -36,6 +38,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     relay_rooms.SCENARIO,
     udp_relay.SCENARIO,
     idle.SCENARIO,
+    join_rate.SCENARIO,
+    lobby_start.SCENARIO,
     arenas.SCENARIO,
     printed.scenario(
         "state-sync", "rooms of 8 at 20 Hz, in one process", "state_sync.py", is_default=True

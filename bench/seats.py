@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import processes
 from scenario import Run
+
+
+@dataclass(frozen=True)
+class Place:
+    """What players have seats in."""
+
+    path: str
+    id_field: str
+    create: str
+    """The body that makes one."""
+
+
+ROOM = Place("game_room.php", "room_id", '{"realtime":true,"max_players":MEMBERS}')
+LOBBY = Place("matchmaking.php", "matchmaking_id", '{"strict_full":true,"max_players":MEMBERS}')
 
 CONNECTIONS = 64
 ROOM_ID_DIGITS = 32
@@ -42,8 +57,16 @@ def take(run: Run, target: processes.Target, folder: Path, rooms: int, members: 
     return file
 
 
-def fill(run: Run, target: processes.Target, folder: Path, rooms: int, members: int) -> list[str]:
-    """Fill rooms with new players; return their tokens, in any order."""
+def fill(
+    run: Run,
+    target: processes.Target,
+    folder: Path,
+    count: int,
+    members: int,
+    *,
+    place: Place = ROOM,
+) -> list[str]:
+    """Fill so many rooms or lobbies with new players; return their tokens, hosts first."""
 
     def ask(path: str, body: str, name: str, callers: Sequence[str] = ()) -> list[str]:
         return call(
@@ -54,17 +77,17 @@ def fill(run: Run, target: processes.Target, folder: Path, rooms: int, members: 
             body=body,
             wanted=field(name),
             callers=callers,
-            count=rooms * members,
+            count=count * members,
         )
 
     register = '{"player_name":"player {{seq}}"}'
     players = ask("game_players.php/register", register, "private_key")
-    create = f'{{"realtime":true,"max_players":{members}}}'
-    hosts = [f"-\t{token}" for token in players[:rooms]]
-    ids = ask("game_room.php/create", create, "room_id", hosts)
-    others = [f"{ids[n % rooms]}\t{token}" for n, token in enumerate(players[rooms:])]
+    hosts = [f"-\t{token}" for token in players[:count]]
+    create = place.create.replace("MEMBERS", str(members))
+    ids = ask(f"{place.path}/create", create, place.id_field, hosts)
+    others = [f"{ids[n % count]}\t{token}" for n, token in enumerate(players[count:])]
     if others:
-        ask("game_room.php/{{cred1}}/join", "{}", "room_id", others)
+        ask(f"{place.path}/{{{{cred1}}}}/join", "{}", place.id_field, others)
     return players
 
 
