@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 import msgspec
 
 from greenroom.behaviour.errors import BadBehaviour, Refused
+from greenroom.behaviour.plain import has_large_integer
 
 Kind = Literal["action", "update", "message"]
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -72,6 +73,8 @@ class TypedHandler:
         """
         if self._decode is None:
             return ()
+        if has_large_integer(data):  # no state could keep it, which would count as a mistake there
+            raise Refused(f"Invalid data for {self.name}: an integer is beyond 64 bits")
         try:
             return (self._decode(data),)
         except msgspec.ValidationError as error:

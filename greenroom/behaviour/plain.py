@@ -12,11 +12,12 @@ from typing import Any, Final
 
 import msgspec
 
-_INTEGER_MIN: Final = -(1 << 63)
-_INTEGER_MAX: Final = (1 << 63) - 1
+INTEGER_MIN: Final = -(1 << 63)
+INTEGER_MAX: Final = (1 << 64) - 1
 """What a state can keep."""
-_DIGITS_MAX: Final = 19
-_MANY_DIGITS: Final = b"0" * _DIGITS_MAX
+_CHARACTERS_MAX: Final = 20
+"""Of such an integer, its sign too."""
+_MANY_DIGITS: Final = b"0" * 19
 _DIGITS_ALIKE: Final = bytes.maketrans(b"123456789", b"000000000")
 """To find many of them quickly: every message comes by here."""
 
@@ -32,16 +33,33 @@ def plain(data: bytes) -> Any:
     Raises:
         RecursionError: it nests deeper than the stack goes.
     """
-    if _MANY_DIGITS not in bytes(data).translate(_DIGITS_ALIKE):
+    if not _has_many_digits(data):
         try:
             return _decode(data)
         except msgspec.ValidationError:
             pass  # a number is out of range
-    return json.loads(data, parse_int=_integer)
+    return json.loads(data, parse_int=_number)
 
 
-def _integer(text: str) -> int | float:
-    if len(text) > _DIGITS_MAX + 1:
+def has_large_integer(data: bytes) -> bool:
+    """Return whether JSON holds an integer that a state cannot keep; arguments as above."""
+    if not _has_many_digits(data):
+        return False
+    numbers: list[int | float] = []
+
+    def note(text: str) -> None:
+        numbers.append(_number(text))
+
+    json.loads(data, parse_int=note)
+    return any(type(number) is float for number in numbers)
+
+
+def _has_many_digits(data: bytes) -> bool:
+    return _MANY_DIGITS in bytes(data).translate(_DIGITS_ALIKE)
+
+
+def _number(text: str) -> int | float:
+    if len(text) > _CHARACTERS_MAX:
         return float(text)
     number = int(text)
-    return number if _INTEGER_MIN <= number <= _INTEGER_MAX else float(text)
+    return number if INTEGER_MIN <= number <= INTEGER_MAX else float(text)

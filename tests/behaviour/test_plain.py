@@ -1,0 +1,81 @@
+"""What clients send, as plain values: all JSON can be read, kept and said again."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, message
+from greenroom.behaviour.plain import INTEGER_MAX, INTEGER_MIN, has_large_integer, plain
+from greenroom.testing import RoomHarness
+
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.text()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e999", math.inf),
+        ("-1e999", -math.inf),
+        ("9" * 5_000, math.inf),
+        ("-" + "9" * 5_000, -math.inf),
+        ("1" + "0" * 40, 1e40),
+        (str(INTEGER_MAX), INTEGER_MAX),
+        (str(INTEGER_MAX + 1), float(INTEGER_MAX)),
+        (str(INTEGER_MIN), INTEGER_MIN),
+        (str(INTEGER_MIN - 1), float(INTEGER_MIN)),
+        ("0.12345678901234567890123", 0.12345678901234567890123),
+        ('"12345678901234567890123"', "12345678901234567890123"),
+        ("-0", 0),
+    ],
+)
+def test_every_number_has_a_value_that_can_be_kept(text: str, value: Any):
+    read = plain(f'{{"x":[{text}]}}'.encode())["x"][0]
+    assert (type(read), read) == (type(value), value)
+    msgspec.msgpack.encode(read)
+
+
+@given(VALUES)
+def test_what_is_read_is_what_was_sent(value: Any):
+    data = json.dumps(value).encode()
+    read = plain(data)
+    msgspec.msgpack.encode(read)
+    assert has_large_integer(data) or read == value
+
+
+class Seen(msgspec.Struct):
+    number: int = 0
+
+
+class Remembering(RoomBehaviour[Seen]):
+    """Keeps what it is sent."""
+
+    tick_hz = 10
+
+    @message("see")
+    def see(self, room: Room[Seen], by: Member, seen: Seen) -> None:
+        room.state.number = seen.number
+
+
+def test_an_integer_that_no_state_can_keep_reaches_no_typed_handler():
+    room = RoomHarness(Remembering)
+    ada = room.join("Ada")
+    for number in (INTEGER_MAX + 1, INTEGER_MIN - 1, 10**400):
+        with pytest.raises(Refused, match="Invalid data for see: an integer is beyond 64 bits"):
+            room.say(ada, "see", {"number": msgspec.Raw(str(number).encode())})
+    room.say(ada, "see", {"number": INTEGER_MAX})
+    room.advance(2)
+    assert room.state.number == INTEGER_MAX
