@@ -53,14 +53,18 @@ def _marked(kind: Kind, name: str) -> Callable[[Handler], Handler]:
 class TypedHandler:
     """One marked method, with the decoder of its payload."""
 
-    __slots__ = ("_decode", "kind", "method", "name", "payload")
+    __slots__ = ("_decode", "_name", "method")
 
-    def __init__(self, kind: Kind, name: str, method: str, payload: type | None) -> None:
-        """Hold what a signature says; `payload` None for a handler that takes none."""
-        self.kind = kind
-        self.name = name
+    def __init__(self, name: str, method: str, payload: type | None) -> None:
+        """Hold what a signature says.
+
+        Args:
+            name: what is handled.
+            method: the attribute that handles it.
+            payload: the type of its data; None where it takes none.
+        """
+        self._name = name
         self.method = method
-        self.payload = payload
         self._decode: Callable[[bytes], Any] | None = (
             None if payload is None else msgspec.json.Decoder(payload).decode
         )
@@ -74,11 +78,11 @@ class TypedHandler:
         if self._decode is None:
             return ()
         if has_large_integer(data):  # no state could keep it, which would count as a mistake there
-            raise Refused(f"Invalid data for {self.name}: an integer is beyond 64 bits")
+            raise Refused(f"Invalid data for {self._name}: an integer is beyond 64 bits")
         try:
             return (self._decode(data),)
         except msgspec.ValidationError as error:
-            raise Refused(f"Invalid data for {self.name}: {error}") from None
+            raise Refused(f"Invalid data for {self._name}: {error}") from None
 
 
 def typed_handlers(behaviour: type) -> dict[tuple[Kind, str], TypedHandler]:
@@ -99,7 +103,7 @@ def typed_handlers(behaviour: type) -> dict[tuple[Kind, str], TypedHandler]:
                 f' both handle the {mark[0]} "{mark[1]}"'
             )
         payload = _payload(behaviour, attribute, method)
-        found[mark] = TypedHandler(*mark, attribute, payload)
+        found[mark] = TypedHandler(mark[1], attribute, payload)
     return found
 
 

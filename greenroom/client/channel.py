@@ -431,8 +431,7 @@ class Channel:
         is_state = self._view.take(event.event, event.data)
         self._is_asking = self._is_asking and self._view.is_lost
         if self._view.changes != before:
-            self._state_changed.set()
-            self._state_changed = trio.Event()
+            self._notify_state()
         return is_state
 
     async def _beat(self, connection: Connection) -> None:
@@ -453,10 +452,8 @@ class Channel:
                 return
 
     async def _ask_lane(self, connection: Connection) -> None:
-        try:
+        with contextlib.suppress(ChannelLost):
             await connection.put(UDP_OPEN)
-        except ChannelLost:
-            return
 
     def _open_lane(self, keys: UdpKeys, nursery: trio.Nursery) -> None:
         """Replace the fast lane by one with these keys."""
@@ -491,13 +488,16 @@ class Channel:
         self._changed.set()
         self._changed = trio.Event()
 
+    def _notify_state(self) -> None:
+        self._state_changed.set()
+        self._state_changed = trio.Event()
+
     def finish(self, error: GreenroomError | None) -> None:
         """Let whoever iterates come to the end of what came, then raise the error, or stop."""
         self._error = error or self._error
         self._put_in.close()
         self._notify()
-        self._state_changed.set()
-        self._state_changed = trio.Event()
+        self._notify_state()
 
     async def close(self) -> None:
         """Say goodbye to the server. Shielded, for two seconds at most."""

@@ -112,9 +112,9 @@ def encode(frame: Frame) -> bytes:
         case Pong():
             return _STAMP.pack(PONG, frame.stamp)
         case Challenge():
-            return b"\x03" + frame.token
+            return bytes((CHALLENGE,)) + frame.token
         case Response():
-            return b"\x04" + frame.token
+            return bytes((RESPONSE,)) + frame.token
         case Sent():
             return _encode_sent(frame)
         case Received():

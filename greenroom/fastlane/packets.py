@@ -22,6 +22,7 @@ HEADER_BYTES: Final = 17
 BODY_BYTES_MAX: Final = PACKET_BYTES_MAX - HEADER_BYTES - TAG_BYTES
 SESSION_BYTES: Final = 8
 
+_VERSION: Final = bytes((VERSION,))
 _NUMBER: Final = struct.Struct(">Q")
 
 
@@ -48,7 +49,7 @@ def seal(session: bytes, number: int, body: bytes, suite: Suite) -> bytes:
         suite: of this direction.
     """
     packed = _NUMBER.pack(number)
-    header = b"G" + session + packed
+    header = _VERSION + session + packed
     return header + suite.seal(packed, header, body)
 
 

@@ -147,37 +147,29 @@ class Archive:
         """Close the file."""
         self._zip.close()
 
-    def chunks(self, table: Table) -> Iterator[bytes]:
+    def chunks(self, table: Table, progress: Progress) -> Iterator[bytes]:
         """Give a table's rows in pieces, as COPY takes them, and check them on the way.
+
+        Args:
+            table: one of the manifest's.
+            progress: told of each piece once the next is asked for.
 
         Raises:
             StorageError: they are damaged. What was given before is not to be kept.
         """
-        digest = hashlib.sha256()
+        digest, rows, size = hashlib.sha256(), 0, 0
         try:
             with self._zip.open(table.member) as member:
                 while chunk := member.read(_CHUNK_BYTES):
                     digest.update(chunk)
+                    rows += chunk.count(b"\n")
+                    size += len(chunk)
                     yield chunk
+                    progress(table.name, rows, size)
         except _DAMAGE as error:
             raise self._damaged(table.name) from error
-        if digest.hexdigest() != table.sha256:
+        if (rows, digest.hexdigest()) != (table.rows, table.sha256):
             raise self._damaged(table.name)
-
-    def check(self, progress: Progress) -> None:
-        """Read everything once.
-
-        Raises:
-            StorageError: something is damaged.
-        """
-        for table in self.manifest.tables:
-            rows, size = 0, 0
-            for chunk in self.chunks(table):
-                rows += chunk.count(b"\n")
-                size += len(chunk)
-                progress(table.name, rows, size)
-            if rows != table.rows:
-                raise self._damaged(table.name)
 
     def _read_manifest(self) -> Manifest:
         foreign = StorageError(f"{self._path} is no backup made by Greenroom")

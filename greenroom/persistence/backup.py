@@ -139,7 +139,9 @@ def restore(
     with closing(Archive(path)) as archive:
         manifest = archive.manifest
         _check_tables(manifest)
-        archive.check(progress)
+        for table in manifest.tables:  # all of it, before anything is changed
+            for _ in archive.chunks(table, progress):
+                check_cancelled()
         try:
             with _connect(conninfo) as connection:
                 _take_lock(connection)
@@ -148,7 +150,7 @@ def restore(
                 epoch = _epoch(connection)
                 _make_tables(connection, manifest.schema)
                 for table in manifest.tables:
-                    _fill(connection, table, archive.chunks(table), progress, check_cancelled)
+                    _fill(connection, table, archive.chunks(table, progress), check_cancelled)
                 _check_migrations(connection)
                 _finish(connection, manifest, epoch)
         except psycopg.Error as error:
@@ -282,19 +284,14 @@ def _fill(
     connection: Connection,
     table: Table,
     chunks: Iterable[bytes],
-    progress: Progress,
     check_cancelled: Callable[[], None],
 ) -> None:
     statement = _copy(table.name, table.columns, sql.SQL("FROM STDIN"))
-    rows, size = 0, 0
     with connection.cursor() as cursor:
         with cursor.copy(statement) as copy:
             for chunk in chunks:
                 check_cancelled()
                 copy.write(chunk)
-                rows += chunk.count(b"\n")
-                size += len(chunk)
-                progress(table.name, rows, size)
         if cursor.rowcount != table.rows:
             raise StorageError(
                 f"The database took {cursor.rowcount} rows of {table.name} instead of {table.rows}"

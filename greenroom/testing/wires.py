@@ -39,7 +39,6 @@ class HarnessConnections:
         """Begin with nobody connected."""
         self.members: set[int] = set()
         self.heard: dict[int, list[Heard]] = {}
-        self.answers: list[Accepted] = []
         self.views: dict[int, View] = {}
 
     def cut(self, player_id: int) -> None:
@@ -90,9 +89,8 @@ class HarnessConnections:
                 view.take(message.event, msgspec.json.decode(data))
                 assert not view.is_lost, (player_id, message)
 
-    def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:  # noqa: ARG002
-        """Take a sender's answer."""
-        self.answers.append(answer)
+    def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
+        """Keep a sender's answer from him: what he hears is what others say."""
 
     def part(self, room_id: str, player_id: int) -> None:  # noqa: ARG002
         """Cut somebody off who has left."""

@@ -193,8 +193,7 @@ class Calls:
             )
 
         def proof(call: Call) -> bool:
-            known = self.ledger.actions_sent
-            return set(call.reply.ids) <= known
+            return set(call.reply.ids) <= self.ledger.actions_sent
 
         return self.theatre.call(number, act, proof, name="send actions", mark=mark)
 

@@ -40,7 +40,7 @@ class StudioService:
     def __init__(
         self, registry: Registry, watch: Watch = unwatched, job_seconds_max: float = 30.0
     ) -> None:
-        """Prepare; jobs and results wait until `run`.
+        """Prepare; jobs and results wait until `run_service`.
 
         Args:
             registry: the behaviours.
@@ -48,11 +48,13 @@ class StudioService:
             job_seconds_max: how long a job may take.
         """
         self.world: World
+        """Given by whoever builds the world, which needs this first."""
         self.watch = watch
         self._registry = registry
         self._job_seconds_max = job_seconds_max
         self._nursery: trio.Nursery | None = None
-        self._waiting: list[Callable[[trio.Nursery], None]] = []
+        self._waiting: list[tuple[str, Run]] = []
+        """Jobs from before `run_service`."""
         self._jobs = 0
         self._limiter = trio.CapacityLimiter(JOBS_AT_ONCE)
         self._reported: dict[str, tuple[float, int]] = {}
@@ -66,20 +68,14 @@ class StudioService:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 waiting, self._waiting = self._waiting, []
-                for start in waiting:
-                    start(nursery)
+                for job in waiting:
+                    nursery.start_soon(self._run, *job)
                 for room_id in self._results:
                     nursery.start_soon(self._deliver_of, room_id)
                 task_status.started()
                 await trio.sleep_forever()
         finally:
             self._nursery = None
-
-    def _start(self, start: Callable[[trio.Nursery], None]) -> None:
-        if self._nursery is None:
-            self._waiting.append(start)
-        else:
-            start(self._nursery)
 
     # For whoever reloads behaviours.
 
@@ -129,10 +125,11 @@ class StudioService:
             del self._reported[next(iter(self._reported))]
         said = _shown(payload)
         more = f"; {untold} failures before it were not told" if untold else ""
-        given_up = "; the room does without until it is reloaded"
-        more += given_up if is_last else ""
-        what = (room_id, error, said, more)
-        _logger.error("behaviour of room %s: %s; with %s%s", *what, exc_info=error)
+        if is_last:
+            more += "; the room does without until it is reloaded"
+        _logger.error(
+            "behaviour of room %s: %s; with %s%s", room_id, error, said, more, exc_info=error
+        )
 
     def run(self, room_id: str, work: Run) -> None:
         """Do what a room wants done outside its turn, and tell it what came of it."""
@@ -140,7 +137,10 @@ class StudioService:
             self._tell(room_id, TakeResult(work.on_done, JobFailed("too many jobs")))
             return
         self._jobs += 1
-        self._start(lambda nursery: nursery.start_soon(self._run, room_id, work))
+        if self._nursery is None:
+            self._waiting.append((room_id, work))
+        else:
+            self._nursery.start_soon(self._run, room_id, work)
 
     def deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:
         """Write a result to a player's document, and tell the room when it is durable.
