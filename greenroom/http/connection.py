@@ -24,6 +24,7 @@ from greenroom.http.errors import (
     internal_server_error,
     too_many_requests,
 )
+from greenroom.http.heads import KnownHeads
 from greenroom.http.options import HttpOptions
 from greenroom.http.parser import (
     FOREIGN,
@@ -68,7 +69,10 @@ class Answerer(Protocol):
 class ConnectionContext:
     """What all connections of a server share."""
 
-    __slots__ = ("answerer", "budgets", "options", "proxies", "reaper", "stopping", "writer")
+    __slots__ = (
+        *("answerer", "budgets", "heads", "options", "proxies", "reaper", "stopping"),
+        "writer",
+    )
 
     def __init__(
         self,
@@ -80,6 +84,7 @@ class ConnectionContext:
     ) -> None:
         """Share these."""
         self.budgets = budgets
+        self.heads = KnownHeads()
         self.options = options
         self.answerer = answerer
         self.writer = writer
@@ -124,7 +129,10 @@ class Connection:
         self._peer = peer
         self._trusted = context.proxies.trusts(peer)
         self._parser = RequestParser(
-            options.header_bytes_max, options.body_bytes_max, options.drain_bytes_max
+            options.header_bytes_max,
+            options.body_bytes_max,
+            options.drain_bytes_max,
+            context.heads,
         )
         self._body = context.budgets.requests.lease()
         self._held = context.budgets.answers.lease()

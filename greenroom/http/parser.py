@@ -9,8 +9,8 @@ The parser is fed one *piece* at a time, a piece ending at a blank line or at th
 body. A message can end nowhere else, so that no piece ever holds parts of two messages, and the
 bytes of a request that goes to another server can be handed on exactly as they came.
 
-Clients that keep a connection send the same head over and over, byte for byte: a poll, a heartbeat.
-What the last head meant is remembered, and one that is its equal is not parsed again.
+A head that has come before, byte for byte, is not parsed again: what the last of the connection
+meant is remembered here, and what came over others is in `heads.py`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from httptools import (
     HttpParserUpgrade,
     HttpRequestParser,
 )
+
+from greenroom.http.heads import Head, KnownHeads
 
 
 class BadRequest(Exception):
@@ -128,8 +130,9 @@ class RequestParser:
         "_head_done",
         "_header_bytes_max",
         "_is_repeated",
+        "_known",
+        "_last",
         "_last_head",
-        "_last_remaining",
         "_parser",
         "_parts",
         "_position",
@@ -163,13 +166,20 @@ class RequestParser:
     in_message: bool
     """A request has begun and is not complete."""
 
-    def __init__(self, header_bytes_max: int, body_bytes_max: int, drain_bytes_max: int) -> None:
+    def __init__(
+        self,
+        header_bytes_max: int,
+        body_bytes_max: int,
+        drain_bytes_max: int,
+        known: KnownHeads,
+    ) -> None:
         """Start at the beginning of a connection.
 
         Args:
             header_bytes_max: bound of request line and headers together.
             body_bytes_max: a longer body makes the request `TOO_LARGE`.
             drain_bytes_max: how much of such a body is thrown away before it is `BadRequest`.
+            known: heads that other parsers, of the same bounds, have judged.
         """
         self._header_bytes_max = header_bytes_max
         self._body_bytes_max = body_bytes_max
@@ -182,8 +192,9 @@ class RequestParser:
         self.keep_alive = True
         self.http_1_0 = False
         self.headers = {}
+        self._known = known
         self._last_head = b""
-        self._last_remaining = -1
+        self._last: Head | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -272,9 +283,14 @@ class RequestParser:
         piece = self._take_to_blank_line()
         if self._head:
             head = self._head = self._head + piece
-        elif piece == self._last_head:
-            return self._repeat()
         else:
+            last = self._last
+            if last is not None and piece == self._last_head:
+                return self._repeat(last)
+            known = self._known.find(piece)
+            if known is not None:
+                self._take_over(piece, known)
+                return self._repeat(known)
             head = self._head = piece
             self.headers = {}
         if len(head) > self._header_bytes_max:
@@ -292,11 +308,18 @@ class RequestParser:
         self._tail = b""
         return self._judge_head()
 
-    def _repeat(self) -> Event:
-        """Take what is known of a head that came before; httptools need not see it again."""
+    def _take_over(self, data: bytes, head: Head) -> None:
+        """Let the fields say what a head meant that came over another connection."""
+        self._last_head, self._last = data, head
+        self.method, self.path, self.query = head.method, head.path, head.query
+        self.headers = head.headers
+        self.keep_alive, self.http_1_0 = head.keep_alive, head.http_1_0
+
+    def _repeat(self, head: Head) -> Event:
+        """Go on behind a head that came before; httptools need not see it again."""
         self._is_repeated = self._head_done = True
         self._tail = b""
-        self._remaining = self._last_remaining
+        self._remaining = head.body_bytes
         self._complete = self._remaining <= 0
         return REQUEST if self._complete else NEED_DATA
 
@@ -359,11 +382,26 @@ class RequestParser:
         event = REQUEST if self._complete else NEED_DATA
         if "content-length" in headers or "transfer-encoding" in headers:
             event = self._judge_framing()
+        self._last = None
         is_repeatable = self._complete or (self._remaining > 0 and not self.expects_continue)
-        self._last_head = self._head if is_repeatable and event is not TOO_LARGE else b""
-        self._last_remaining = self._remaining
+        if is_repeatable and event is not TOO_LARGE:
+            self._remember()
         self._head = b""
         return event
+
+    def _remember(self) -> None:
+        """Keep what the head meant, for those that are its equals."""
+        self._last_head = self._head
+        self._last = Head(
+            self.method,
+            self.path,
+            self.query,
+            self.headers,
+            self.keep_alive,
+            self.http_1_0,
+            self._remaining,
+        )
+        self._known.remember(self._head, self._last)
 
     def _judge_framing(self) -> Event:
         """Find out how the body ends, and whether it is too large before it has come."""

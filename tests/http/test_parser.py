@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from greenroom.http.heads import HEAD_BYTES_MAX, HEADS_KNOWN_MAX, Head, KnownHeads
 from greenroom.http.parser import (
     FOREIGN,
     HEAD_TOO_LARGE,
@@ -25,14 +27,14 @@ H = b"Host: a\r\n"
 CHUNKED = b"POST /api/x HTTP/1.1\r\n" + H + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
-def parser(**bounds: int) -> RequestParser:
+def parser(known: KnownHeads | None = None, **bounds: int) -> RequestParser:
     defaults = {"header_bytes_max": 2_000, "body_bytes_max": 1_000, "drain_bytes_max": 4_000}
-    return RequestParser(**(defaults | bounds))
+    return RequestParser(**(defaults | bounds), known=known or KnownHeads())
 
 
-def parse(pieces: list[bytes], **bounds: int) -> list[Any]:
+def parse(pieces: list[bytes], known: KnownHeads | None = None, **bounds: int) -> list[Any]:
     """Feed pieces; return the requests found, and at the end how it ended."""
-    reader = parser(**bounds)
+    reader = parser(known, **bounds)
     found: list[Any] = []
     for index, piece in enumerate(pieces):
         reader.receive(piece)
@@ -393,6 +395,36 @@ def test_a_head_that_comes_again_is_not_parsed_again_and_means_the_same():
     assert reader.headers is first
 
 
+def test_a_head_that_came_over_another_connection_is_not_parsed_again_and_means_the_same():
+    get, length = b"GET /api/x HTTP/1.1\r\n" + H, b"Content-Length: 3\r\n\r\n"
+    last = get + b"Connection: close\r\n\r\n"
+    known = KnownHeads()
+    expected = [request_of("GET", "/api/x", b"abc", headers={"content-length": "3"})] * 2
+    assert parse([get + length + b"abc" + get + length + b"abc"], known)[:-1] == expected
+    for pieces in splits(get + length + b"abc" + get + length + b"abc"):
+        assert parse(pieces, known)[:-1] == expected
+    assert parse([last], known) == parse([last], known)
+
+    first, second = parser(known), parser(known)
+    for reader in (first, second):
+        reader.receive(get + length + b"abc")
+        assert reader.next() is REQUEST
+    assert second.headers is first.headers
+
+
+def test_heads_remembered_are_bounded_and_a_long_one_is_not_or_one_with_a_query():
+    known = KnownHeads()
+    head = Head("GET", "/api/x", "", {}, keep_alive=True, http_1_0=False, body_bytes=-1)
+    for number in range(HEADS_KNOWN_MAX + 1):
+        known.remember(b"%d" % number, head)
+    assert known.find(b"0") is None
+    assert known.find(b"1") is head
+    long = b"x" * (HEAD_BYTES_MAX + 1)
+    known.remember(long, head)
+    known.remember(b"q", msgspec.structs.replace(head, query="since=1"))
+    assert known.find(long) is known.find(b"q") is None
+
+
 @pytest.mark.parametrize("between", ["chunks", "a body that is too large, then a request"])
 def test_a_head_that_comes_again_after_another_is_understood(between: str):
     data, requests = GOOD[between]
@@ -414,7 +446,9 @@ def test_any_split_of_any_mixture_gives_the_same_requests(data: st.DataObject):
     edges = [0, *cuts, len(whole)]
     pieces = [whole[a:b] for a, b in itertools.pairwise(edges)]
     expected = [request for name in names for request in GOOD[name][1]]
-    assert parse(pieces) == [*expected, "DONE"]
+    known = KnownHeads()
+    assert parse(pieces, known) == [*expected, "DONE"]
+    assert parse([whole], known) == [*expected, "DONE"]
 
 
 @given(st.lists(st.binary(max_size=200), max_size=6), st.booleans())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -109,8 +110,9 @@ class Stage:
         self._orders.write_text(json.dumps(orders))
 
     def tell(self) -> None:
-        """Have the server read its orders."""
-        os.kill(self.server.pid, signal.SIGUSR1)
+        """Have the server read its orders; one that starts reads them anyway."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.server.pid, signal.SIGUSR1)
 
     def remove(self) -> None:
         """Leave nothing behind."""
