@@ -137,12 +137,12 @@ class RoomBehaviour(Generic[State]):
     def choose_host(self, room: Room[State], candidates: tuple[Member, ...]) -> Member:
         """Return who is to be host when the host has gone and the room may go on.
 
+        Somebody becomes it in any case: where this raises, or returns nobody who is here, the
+        first of the candidates.
+
         Args:
             room: the room; the old host is not in it any more.
             candidates: the members online, in the order of joining; one at least.
-
-        Raises:
-            Refused: nobody; the room then ends as if it had no host switch.
         """
         return candidates[0]
 
