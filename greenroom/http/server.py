@@ -6,12 +6,10 @@ import logging
 import socket
 import ssl
 import time
-from collections import Counter
 
 import trio
 
 from greenroom import sockets
-from greenroom.addresses import address_key
 from greenroom.http.budget import Budgets
 from greenroom.http.connection import Answerer, Connection, ConnectionContext
 from greenroom.http.errors import too_many_requests
@@ -30,6 +28,7 @@ from greenroom.http.wire import (
     abort_stream,
 )
 from greenroom.http.writer import AnswerWriter
+from greenroom.occupancy import Occupancy
 from greenroom.sender import Sender
 
 _logger = logging.getLogger(__name__)
@@ -76,12 +75,17 @@ class HttpServer:
         self._nursery: trio.Nursery | None = None
         self._own: set[Connection] = set()
         self._handed: set[trio.abc.Stream] = set()
-        self._by_address: Counter[str] = Counter()
+        self._occupancy = Occupancy(
+            options.connections_max, options.connections_per_address_max, self._context.proxies
+        )
         self._refusals = 0
         self.port = options.port
         """The bound port once it runs; kept for the next run, so that a restart changes nothing."""
-        self.connections = 0
-        """Connections being served."""
+
+    @property
+    def connections(self) -> int:
+        """Return how many connections are being served."""
+        return self._occupancy.connections
 
     @property
     def scheme(self) -> str:
@@ -153,21 +157,16 @@ class HttpServer:
         if retry_seconds:
             self._refuse(connected, retry_seconds)
             return
-        self.connections += 1
-        self._by_address[address_key(peer)] += 1
+        self._occupancy.enter(peer)
         assert self._nursery is not None
         self._nursery.start_soon(self._serve_fenced, connected, peer)
 
     def _admit(self, peer: str) -> int:
         """Return 0, or after how many seconds this peer may try to connect again."""
-        options = self._options
-        if self.connections >= options.connections_max:
+        if not self._occupancy.has_room(peer):
             return RETRY_AFTER_SECONDS
         if self._context.proxies.trusts(peer):
             return 0
-        per_address = options.connections_per_address_max or -(-options.connections_max // 2)
-        if self._by_address.get(address_key(peer), 0) >= per_address:
-            return RETRY_AFTER_SECONDS
         return self._limits.admit_connection(peer, time.monotonic())
 
     def _refuse(self, connected: socket.socket, retry_seconds: int) -> None:
@@ -206,11 +205,7 @@ class HttpServer:
             _logger.exception("a connection crashed")
         finally:
             connected.close()
-            self.connections -= 1
-            key = address_key(peer)
-            self._by_address[key] -= 1
-            if not self._by_address[key]:
-                del self._by_address[key]
+            self._occupancy.leave(peer)
 
     async def _serve(self, connected: socket.socket, peer: str) -> None:
         """Find out which server the connection is for, and let it serve."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from collections import Counter
 from typing import ClassVar, Final
 
 import trio
 
 from greenroom import sockets
 from greenroom.actors.flows.world import World
-from greenroom.addresses import address_key
+from greenroom.occupancy import Occupancy
 from greenroom.transport.connection import Connection
 from greenroom.transport.context import ConnectionContext
 from greenroom.transport.hub import Hub
@@ -58,11 +57,16 @@ class RealtimePort:
         self._context = ConnectionContext(options, world, hub, udp, self._limits)
         self._refusals = 0
         self._nursery: trio.Nursery | None = None
-        self._by_address: Counter[str] = Counter()
-        self.connections = 0
-        """Connections being served."""
+        self._occupancy = Occupancy(
+            options.connections_max, options.connections_per_address_max, self._context.proxies
+        )
         self.port = options.port
         """The bound port once it runs, the same when it is run again."""
+
+    @property
+    def connections(self) -> int:
+        """Return how many connections are being served."""
+        return self._occupancy.connections
 
     async def run(self, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled; started with the bound port.
@@ -93,8 +97,7 @@ class RealtimePort:
         assert self._nursery is not None
         retry_seconds = self._admit(peer)
         if not retry_seconds:
-            self.connections += 1
-            self._by_address[address_key(peer)] += 1
+            self._occupancy.enter(peer)
             self._nursery.start_soon(self._serve, connected, peer)
         elif self._options.tls is None and self._refusals < REFUSALS_MAX:
             self._refusals += 1
@@ -104,14 +107,10 @@ class RealtimePort:
 
     def _admit(self, peer: str) -> int:
         """Return 0, or after how many seconds this peer may try to connect again."""
-        options = self._options
-        if self.connections >= options.connections_max:
+        if not self._occupancy.has_room(peer):
             return RETRY_SECONDS
         if self._context.proxies.trusts(peer):
             return 0
-        per_address = options.connections_per_address_max or -(-options.connections_max // 2)
-        if self._by_address.get(address_key(peer), 0) >= per_address:
-            return RETRY_SECONDS
         return self._limits.admit_realtime(peer, time.monotonic())
 
     async def _serve(self, connected: socket.socket, peer: str) -> None:
@@ -119,11 +118,7 @@ class RealtimePort:
         try:
             await self._run_fenced(connected, peer, 0)
         finally:
-            self.connections -= 1
-            key = address_key(peer)
-            self._by_address[key] -= 1
-            if not self._by_address[key]:
-                del self._by_address[key]
+            self._occupancy.leave(peer)
 
     async def _refuse(self, connected: socket.socket, peer: str, retry_seconds: int) -> None:
         """Tell a client when to come back, and close once he can have read it."""

@@ -1,0 +1,56 @@
+"""Who is connected to a port: so many in all, and so many of one address."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from greenroom.addresses import address_key
+from greenroom.proxies import TrustedProxies
+
+
+class Occupancy:
+    """The connections of one port. A trusted proxy's are many clients': only the sum bounds them.
+
+    Attributes:
+        connections: how many there are.
+    """
+
+    def __init__(
+        self, connections_max: int, per_address_max: int | None, proxies: TrustedProxies
+    ) -> None:
+        """Begin with none.
+
+        Args:
+            connections_max: in all.
+            per_address_max: of one address, or IPv6 network (/64); None for half of all.
+            proxies: whom to trust.
+        """
+        self.connections = 0
+        self._connections_max = connections_max
+        self._per_address_max = per_address_max or -(-connections_max // 2)
+        self._proxies = proxies
+        self._by_address: Counter[str] = Counter()
+
+    def has_room(self, peer: str) -> bool:
+        """Return whether one more may connect.
+
+        Args:
+            peer: the address at the other end.
+        """
+        if self.connections >= self._connections_max:
+            return False
+        taken = self._by_address.get(address_key(peer), 0)
+        return taken < self._per_address_max or self._proxies.trusts(peer)
+
+    def enter(self, peer: str) -> None:
+        """Count a connection; `leave` must follow once it is over."""
+        self.connections += 1
+        self._by_address[address_key(peer)] += 1
+
+    def leave(self, peer: str) -> None:
+        """Count one of the connections no more."""
+        self.connections -= 1
+        key = address_key(peer)
+        self._by_address[key] -= 1
+        if not self._by_address[key]:
+            del self._by_address[key]

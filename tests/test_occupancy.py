@@ -1,0 +1,43 @@
+"""How many may connect to a port, in all and from one address."""
+
+from __future__ import annotations
+
+from greenroom.occupancy import Occupancy
+from greenroom.proxies import TrustedProxies
+
+
+def occupancy(connections_max: int, per_address_max: int | None = None) -> Occupancy:
+    return Occupancy(connections_max, per_address_max, TrustedProxies(["10.0.0.0/8"]))
+
+
+def test_one_address_has_half_of_all_unless_told_otherwise():
+    port = occupancy(5)
+    for _ in range(3):
+        assert port.has_room("203.0.113.1")
+        port.enter("203.0.113.1")
+    assert not port.has_room("203.0.113.1")
+    assert port.has_room("203.0.113.2")
+
+
+def test_an_ipv6_home_counts_as_one_address():
+    port = occupancy(10, 1)
+    port.enter("2001:db8::1")
+    assert not port.has_room("2001:db8::2")
+    assert port.has_room("2001:db8:0:1::1")
+
+
+def test_a_proxy_has_all_places_but_no_more():
+    port = occupancy(2, 1)
+    port.enter("10.0.0.1")
+    assert port.has_room("10.0.0.1")
+    port.enter("10.0.0.1")
+    assert not port.has_room("10.0.0.1")
+
+
+def test_whoever_leaves_makes_room():
+    port = occupancy(1)
+    port.enter("203.0.113.1")
+    assert not port.has_room("203.0.113.2")
+    port.leave("203.0.113.1")
+    assert port.has_room("203.0.113.2")
+    assert port.connections == 0
