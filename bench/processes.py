@@ -19,6 +19,9 @@ SERVER_CORE, OTHER_CORE = 0, 1
 START_SECONDS_MAX = 300.0
 POLL_SECONDS = 0.005
 
+Row = dict[str, Any]
+"""What the generator prints."""
+
 SETTINGS = {"rate_limit_factor": "100000"}
 """What differs from the defaults; the report says so. Ports are free ones besides."""
 
@@ -64,6 +67,12 @@ class Target:
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf(
             "SC_PAGESIZE"
         )
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Return the processor time that the process itself has taken."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def pin(core: int) -> Callable[[], None]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import arenas
 import charts
 import endpoints
+import growth
 import idle
 import join_rate
 import lobby_start
@@ -40,6 +41,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     idle.SCENARIO,
     join_rate.SCENARIO,
     lobby_start.SCENARIO,
+    growth.SCENARIO,
     arenas.SCENARIO,
     printed.scenario(
         "state-sync", "rooms of 8 at 20 Hz, in one process", "state_sync.py", is_default=True

@@ -5,13 +5,15 @@ The server must not be asked for them before it has been started again.
 
 from __future__ import annotations
 
+import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import psycopg
 
 from greenroom.actors.kernel.journal import JournalEntry, Snapshot
+from greenroom.actors.player import tokens
 from greenroom.actors.room import codec, rules, updates
 from greenroom.actors.room.events import NewMember, RoomCreated
 from greenroom.actors.room.messages import Group, SendUpdates
@@ -66,6 +68,38 @@ def add_rooms(url: str, count: int, updates_each: int) -> None:
         connection.execute("ANALYZE journal, snapshots")
 
 
+def host_id(number: int) -> int:
+    """Return who is the host of a room, counted from 0."""
+    return FIRST_PLAYER_ID + number * ROOM_MEMBERS
+
+
+def give_tokens(url: str, player_ids: Sequence[int]) -> list[str]:
+    """Let players be called for; return a token for each."""
+    made = [
+        tokens.make_token(tokens.PLAYER_TOKEN, secrets.token_bytes(tokens.TOKEN_RANDOM_BYTES))
+        for _ in player_ids
+    ]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            """
+            UPDATE players SET token_hash = given.hash
+            FROM unnest(%s::bigint[], %s::bytea[]) AS given (id, hash) WHERE player_id = given.id
+            """,
+            (list(player_ids), [tokens.hash_token(token) for token in made]),
+        )
+    return made
+
+
+def snapshots_since(url: str, unix_seconds: float) -> int:
+    """Return how many snapshots were written from then on."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM snapshots WHERE updated_at >= to_timestamp(%s)", (unix_seconds,)
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def _copy(
     connection: psycopg.Connection[object],
     table: str,
@@ -93,7 +127,7 @@ def remove_rooms(url: str) -> None:
 
 def _room(game_id: int, number: int, updates_each: int) -> tuple[Snapshot, list[JournalEntry]]:
     """Play a room as its actor would."""
-    first = FIRST_PLAYER_ID + number * ROOM_MEMBERS
+    first = host_id(number)
     now = int(time.time())
     seats = range(first, first + ROOM_MEMBERS)
     created = RoomCreated(
