@@ -74,6 +74,15 @@ class Target:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    @property
+    def descriptors(self) -> int:
+        """Return how many descriptors the process itself has open."""
+        return sum(1 for _ in Path(f"/proc/{self.pid}/fd").iterdir())
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send the process a signal."""
+        os.kill(self.pid, number)
+
 
 def pin(core: int) -> Callable[[], None]:
     """Return what a child process runs to stay on one core."""
@@ -96,11 +105,16 @@ def fresh_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def serve(folder: Path, server: str = "greenroom", *arguments: str) -> Iterator[Target]:
+def serve(
+    folder: Path,
+    server: str = "greenroom",
+    *arguments: str,
+    program: tuple[str, ...] = ("-m", "greenroom"),
+) -> Iterator[Target]:
     """Run a Greenroom on what is in a folder, its Postgres moved to the other core."""
     data, ready_file = folder / "data", folder / "ready.json"
     command = [
-        *(sys.executable, "-m", "greenroom", "serve", "--data-dir", str(data)),
+        *(sys.executable, *program, "serve", "--data-dir", str(data)),
         *("--port", "0", "--realtime-port", "0", "--udp-port", "0"),
         *("--server", server, "--ready-file", str(ready_file), *arguments),
     ]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import arenas
 import charts
+import churn
 import endpoints
 import growth
 import idle
@@ -20,6 +21,7 @@ import join_rate
 import lobby_start
 import machine
 import mixed
+import overload
 import printed
 import processes
 import relay_rooms
@@ -43,6 +45,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     lobby_start.SCENARIO,
     growth.SCENARIO,
     arenas.SCENARIO,
+    churn.SCENARIO,
+    overload.SCENARIO,
     printed.scenario(
         "state-sync", "rooms of 8 at 20 Hz, in one process", "state_sync.py", is_default=True
     ),
@@ -72,6 +76,7 @@ def main() -> None:
             rounds=options.rounds,
             seconds=options.seconds,
             title=f"{number}/{len(chosen)} {scenario.name}",
+            is_quick=options.quick,
         )
         load = machine.load()
         began = time.monotonic()
@@ -99,6 +104,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="name them, measure nothing")
     parser.add_argument("--rounds", type=int, default=3, help="of each measurement (default 3)")
     parser.add_argument("--seconds", type=int, default=6, help="of each measurement (default 6)")
+    parser.add_argument("--quick", action="store_true", help="a small share of long scenarios")
     parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md as it is")
     parser.add_argument(
         "--into",
@@ -119,12 +125,13 @@ def section(
     scenario: Scenario, body: str, options: argparse.Namespace, load: str, took_seconds: float
 ) -> str:
     """Return a scenario's results with how they were come by."""
+    quick = " --quick" if options.quick else ""
     return f"""## {scenario.name}: {scenario.summary}
 
 {body.strip()}
 
 Measured on {time.strftime("%Y-%m-%d")} in {took_seconds:.0f} s with `scripts/bench {scenario.name}
---rounds {options.rounds} --seconds {options.seconds}`; {machine.describe()}.
+--rounds {options.rounds} --seconds {options.seconds}{quick}`; {machine.describe()}.
 Load of the machine before: {load}. Settings other than the defaults: {processes.settings()}.
 """
 

@@ -22,6 +22,8 @@ class Run:
     """Of each measurement."""
     title: str
     """Begins each line of progress."""
+    is_quick: bool = False
+    """Long scenarios do a small share of what they do: enough to see that they work."""
     charts: list[Chart] = field(default_factory=list)
     """What `draw` was given."""
 

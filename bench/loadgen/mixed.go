@@ -45,6 +45,7 @@ type mixed struct {
 	acted   int64
 	solved  int64
 	all     Hist
+	shed    Hist // of answers 429
 	lag     Hist // how late this process itself sent
 	pad     string
 }
@@ -62,6 +63,9 @@ func (m *mixed) answered(k *kind, cl *client, then func(body []byte)) func(int, 
 			return
 		}
 		if status != 200 {
+			if status == 429 {
+				m.shed.Add((now() - cl.due) / 1000)
+			}
 			m.bad++
 			m.fail(status, body)
 			return
@@ -338,7 +342,7 @@ type dueCall struct {
 // load runs one rate: open loop, each call at its due time or, when its whole group is busy, later.
 func (m *mixed) load(rate float64, warm, dur time.Duration, procs []Proc) map[string]any {
 	m.ledger, m.errors = newLedger(), map[string]int64{}
-	m.ok, m.bad, m.acted, m.solved, m.all, m.lag = 0, 0, 0, 0, Hist{}, Hist{}
+	m.ok, m.bad, m.acted, m.solved, m.all, m.shed, m.lag = 0, 0, 0, 0, Hist{}, Hist{}, Hist{}
 	for _, k := range m.kinds {
 		k.lat.Reset()
 	}
@@ -390,7 +394,7 @@ func (m *mixed) load(rate float64, warm, dur time.Duration, procs []Proc) map[st
 	m.drain()
 	res := map[string]any{"players": len(m.gamers), "offered_per_s": rate, "rps": r3(float64(m.ok) / dur.Seconds()),
 		"ok": m.ok, "bad": m.bad, "unsent": unsent, "under_way_at_end": under, "errors": m.errors,
-		"lat_ms": m.all.Lat(), "send_lag_ms": m.lag.Lat(), "kinds": m.byKind(), "updates": m.ledger.judge(),
+		"lat_ms": m.all.Lat(), "refused_ms": m.shed.Lat(), "send_lag_ms": m.lag.Lat(), "kinds": m.byKind(), "updates": m.ledger.judge(),
 		"actions": map[string]int64{"sent": m.acted, "completed": m.solved}, "cpu_pct": cpu, "reconnects": m.reconn}
 	mem := map[string]Mem{}
 	for _, p := range procs {
@@ -428,8 +432,11 @@ func (m *mixed) drain() {
 		var again []*client
 		m.each(unread, func(cl *client) {
 			g := m.gamers[cl.index]
-			m.must(cl, "POST", pollPath, g.pollBody(), func(b []byte) {
-				if m.take(g, b) > 0 {
+			m.call(cl, "POST", pollPath, g.pollBody(), now(), func(status int, b []byte) {
+				if status != 200 && status != 429 {
+					die("the last polls: %s answered %d %s", pollPath, status, b)
+				}
+				if status == 429 || m.take(g, b) > 0 {
 					again = append(again, cl)
 				}
 			})

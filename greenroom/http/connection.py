@@ -26,6 +26,7 @@ from greenroom.http.errors import (
 )
 from greenroom.http.heads import KnownHeads
 from greenroom.http.options import HttpOptions
+from greenroom.http.pace import Pace
 from greenroom.http.parser import (
     FOREIGN,
     INCOMPLETE,
@@ -70,7 +71,8 @@ class ConnectionContext:
     """What all connections of a server share."""
 
     __slots__ = (
-        *("answerer", "budgets", "heads", "options", "proxies", "reaper", "stopping"),
+        *("answerer", "budgets", "heads", "options", "overloaded", "pace", "proxies", "reaper"),
+        "stopping",
         "writer",
     )
 
@@ -81,10 +83,14 @@ class ConnectionContext:
         writer: AnswerWriter,
         reaper: Reaper,
         budgets: Budgets,
+        *,
+        pace: Pace,
     ) -> None:
         """Share these."""
         self.budgets = budgets
         self.heads = KnownHeads()
+        self.overloaded = too_many_requests(OVERLOAD_RETRY_SECONDS)
+        self.pace = pace
         self.options = options
         self.answerer = answerer
         self.writer = writer
@@ -189,7 +195,10 @@ class Connection:
         while True:
             event = parser.next()
             if event is REQUEST:
-                await self._answer()
+                if self._context.pace.must_refuse():
+                    await self._refuse()
+                else:
+                    await self._answer()
                 answered += 1
                 if parser.has_rest and not answered % PIPELINED_A_TURN_MAX:
                     await trio.lowlevel.checkpoint()
@@ -282,6 +291,13 @@ class Connection:
             await self._flush()
         self._body.release()
         self._held.release()
+
+    async def _refuse(self) -> None:
+        """Answer that there is too much to do, which must cost as little as can be."""
+        self._write(self._encode(self._context.overloaded))
+        if self._out_bytes > OUT_BYTES_MAX:
+            await self._flush()
+        self._body.release()
 
     def _encode(self, answer: Answer) -> bytes:
         """Return the bytes of an answer to the parser's request."""

@@ -135,6 +135,7 @@ class Dispatcher:
         if route is None:
             return self._answer_unknown(request)
         if self._in_flight >= self._requests_in_flight_max:
+            self._limits.refused["requests in flight"] += 1
             answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
         else:
             self._in_flight += 1

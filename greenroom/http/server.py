@@ -16,6 +16,7 @@ from greenroom.http.errors import too_many_requests
 from greenroom.http.hypercorn_server import HypercornServer
 from greenroom.http.limits import CallLimits
 from greenroom.http.options import HttpOptions
+from greenroom.http.pace import Pace
 from greenroom.http.quart_app import Routes, build_app
 from greenroom.http.reaper import Reaper
 from greenroom.http.tls import server_context
@@ -67,8 +68,9 @@ class HttpServer:
         self._sender = Sender()
         self._budgets = Budgets(options)
         self._limits = limits or CallLimits()
+        self._pace = Pace(self._limits.refused)
         self._context = ConnectionContext(
-            options, answerer, self._writer, self._reaper, self._budgets
+            options, answerer, self._writer, self._reaper, self._budgets, pace=self._pace
         )
         self._app = build_app(answerer, discovery, options)
         self._hypercorn = HypercornServer(self._app, options, self._budgets)
@@ -111,12 +113,14 @@ class HttpServer:
         stop = trio.Event()
         async with trio.open_nursery() as nursery:
             self._nursery = await nursery.start(self._hold_connections, stop)
+            trio.lowlevel.add_instrument(self._pace)
             try:
                 async with trio.open_nursery() as acceptors:
                     for listener in listeners:
                         acceptors.start_soon(sockets.accept_forever, listener, self._take)
                     task_status.started(self.port)
             finally:
+                trio.lowlevel.remove_instrument(self._pace)
                 for listener in listeners:
                     listener.close()
                 stop.set()

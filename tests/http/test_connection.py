@@ -15,6 +15,7 @@ from http_kit import Echo, read_all, replies
 from greenroom.http.budget import Budgets
 from greenroom.http.connection import Connection, ConnectionContext
 from greenroom.http.options import HttpOptions
+from greenroom.http.pace import Pace
 from greenroom.http.parser import RequestParser
 from greenroom.http.reaper import Reaper
 from greenroom.http.request import Answer, Request
@@ -41,7 +42,10 @@ class Served:
         self.reaper = Reaper(settings, writer)
         self.reaper.tick()
         self.budgets = Budgets(settings)
-        self.context = ConnectionContext(settings, echo, writer, self.reaper, self.budgets)
+        self.pace = Pace()
+        self.context = ConnectionContext(
+            settings, echo, writer, self.reaper, self.budgets, pace=self.pace
+        )
         self.client: Client
         self.server: Client
         self.client, self.server = _pair(lockstep=lockstep)
@@ -212,6 +216,27 @@ async def test_a_crash_of_the_dispatcher_is_a_500_and_the_next_request_is_answer
         assert (first.status, first.json["error"]) == (500, "Internal server error")
         assert second.status == 200
     assert "a bug" in caplog.text
+
+
+async def test_what_is_too_much_is_429_at_once_and_the_connection_stays(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    async with served() as one:
+        monkeypatch.setattr(Pace, "must_refuse", lambda _: True)
+        await one.client.send_all(GET * 1_000)
+        refused = b""
+        while refused.count(b"retry_after") < 1_000:
+            refused += await one.client.receive_some()
+        for reply in replies(refused):
+            assert reply.status == 429
+            assert reply.headers["retry-after"] == "1"
+            error = "Too many requests"
+            assert reply.json == {"success": False, "error": error, "retry_after": 1}
+        assert one.echo.requests == []
+        monkeypatch.undo()
+        await one.client.send_all(GET)
+        [reply] = replies(bytes(await one.client.receive_some()))
+        assert reply.status == 200
 
 
 async def test_pipelined_answers_leave_together_and_in_order():

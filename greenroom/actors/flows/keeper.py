@@ -9,12 +9,12 @@ history is no longer kept.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from typing import Any, Final
 
 import trio
 
 from greenroom.actors.flows.journalled import Journalled
+from greenroom.actors.flows.past import Past
 from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.journal import Snapshot, TakeSnapshot
@@ -36,7 +36,7 @@ class Keeper:
     def __init__(self, world: World) -> None:
         """Prepare; nothing is read before `run`."""
         self._world = world
-        self._past: deque[tuple[int, str, str]] = deque()
+        self._past = Past()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Bring rooms and lobbies back, report started, and keep them until cancelled.
@@ -70,12 +70,14 @@ class Keeper:
         """
         self._past.clear()
         restored = 0
+        past: list[tuple[int, str, str]] = []
         for place in self._places:
-            restored += await self._restore(place)
-        self._past = deque(sorted(self._past))
+            restored += await self._restore(place, past)
+        for at, kind, key in sorted(past):
+            self._past.add(at, kind, key)
         return restored
 
-    async def _restore(self, place: Journalled[Any, Any]) -> int:
+    async def _restore(self, place: Journalled[Any, Any], past: list[tuple[int, str, str]]) -> int:
         loaded = await place.journals.load(place.kind)
         restored, now = 0, self._world.clock.now()
         for count, (key, recovered) in enumerate(loaded.items(), 1):
@@ -90,7 +92,7 @@ class Keeper:
                 place.directory.adopt(key, place.actor(state))
                 restored += state.is_active
             else:
-                self._past.append((state.ended_at, place.kind, key))
+                past.append((state.ended_at, place.kind, key))
             if count % SLICE == 0:
                 await trio.lowlevel.checkpoint()
         return restored
@@ -134,11 +136,11 @@ class Keeper:
             for key in place.seats.ended(now - place.linger_seconds):
                 if place.directory.passivate(key):
                     place.seats.forget(key)
-                    self._past.append((now, place.kind, key))
-        retention_seconds = world.settings.journal_retention_seconds
-        while self._past and now - self._past[0][0] >= retention_seconds:
+                    self._past.add(now, place.kind, key)
+        until = now - world.settings.journal_retention_seconds
+        while (oldest := self._past.first(until)) is not None:
             try:
-                await world.rooms.journals.forget(*self._past[0][1:])
+                await world.rooms.journals.forget(*oldest)
             except ActorUnavailable:
                 return
-            self._past.popleft()
+            self._past.drop_first()

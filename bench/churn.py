@@ -1,0 +1,157 @@
+"""A million joins and leaves and 200,000 connections: what the server holds before and after.
+
+Squads of four fill a realtime room and leave it, the host first or last, with every way to end an
+HTTP connection or a WebSocket on the way: politely, rudely, by leaving the room. After a tenth of
+that, everything is counted for the first time. Whatever a coming and going leaves behind would be
+there a hundred thousand times at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import processes
+from scenario import Run, Scenario
+
+JOINS, CONNECTIONS = 500_000, 200_000
+"""As many leaves, so that joins and leaves are a million."""
+QUICK = 0.04
+"""The share of all that with `--quick`."""
+WARM_UP, QUICK_WARM_UP = 0.1, 1.0
+"""Of what follows. A small share must be warmed up for longer: buffers grow to their peaks."""
+SQUADS = 32
+LINGER_SECONDS = 30
+"""How long rooms that have ended stay in memory, in place of 300: the hour is compressed, too."""
+SETTLE_SECONDS = 110.0
+"""Longer than anything is remembered after it is gone."""
+COUNT_SECONDS_MAX = 60.0
+GROWTH_MAX = 0.05
+KINDS_TOLD = 5
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What a server holds."""
+
+    resident_bytes: int
+    descriptors: int
+    blocks: int
+    """Of memory that Python has given out."""
+    objects: int
+    kinds: Counter[str]
+    """Those objects that are not there since the start, by type."""
+    lines: list[str]
+    """Where memory was taken, if that is traced."""
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """Return what must not grow, by name."""
+        return {
+            "resident memory, KiB": self.resident_bytes >> 10,
+            "memory blocks of Python": self.blocks,
+            "objects": self.objects,
+            "descriptors": self.descriptors,
+        }
+
+
+def measure(run: Run) -> str:
+    """Measure and tell."""
+    share = QUICK if run.is_quick else 1.0
+    with processes.fresh_folder() as folder:
+        counts = folder / "counts.json"
+        program = (str(processes.ROOT / "bench" / "watched.py"), str(counts), str(LINGER_SECONDS))
+        with processes.serve(folder, program=program) as target:
+            rows = []
+            holdings = []
+            for part in (QUICK_WARM_UP if run.is_quick else WARM_UP, 1.0):
+                run.say(f"{part * share * JOINS * 2:,.0f} joins and leaves")
+                rows.append(churn(run, target, folder, share * part))
+                time.sleep(SETTLE_SECONDS)
+                holdings.append(hold(target, counts))
+    before, after = holdings
+    for line in after.lines:
+        run.say(line)
+    return "\n".join(report(rows, before, after))
+
+
+def churn(run: Run, target: processes.Target, folder: Path, share: float) -> Row:
+    """Let everybody come and go; return the generator's row."""
+    (row,) = processes.load(
+        run.program,
+        target,
+        "churn",
+        *("-url", target.url, "-ws", target.realtime_url, "-key", target.api_token),
+        *("-squads", str(SQUADS), "-tokens", str(folder / "tokens")),
+        *("-joins", str(round(JOINS * share)), "-connections", str(round(CONNECTIONS * share))),
+    )
+    return row
+
+
+def hold(target: processes.Target, counts: Path) -> Holding:
+    """Have the server count what it holds."""
+    resident, descriptors = target.resident_bytes, target.descriptors
+    counts.unlink(missing_ok=True)
+    target.send_signal(signal.SIGUSR1)
+    deadline = time.monotonic() + COUNT_SECONDS_MAX
+    while not counts.exists():
+        if time.monotonic() > deadline:
+            raise SystemExit("the server has not counted what it holds")
+        time.sleep(processes.POLL_SECONDS)
+    found = json.loads(counts.read_text())
+    kinds = Counter(found["kinds"])
+    return Holding(resident, descriptors, found["blocks"], found["objects"], kinds, found["lines"])
+
+
+def report(rows: list[Row], before: Holding, after: Holding) -> Iterator[str]:
+    """Return the results, line by line."""
+    warm, full = rows
+    calls = full["joins"] + full["leaves"]
+    yield (
+        f"After a warm-up of {warm['joins'] + warm['leaves']:,}: {full['joins']:,} joins and "
+        f"{full['leaves']:,} leaves,\n{full['http_connections']:,} HTTP connections and "
+        f"{full['websockets']:,} WebSockets in {full['seconds']:.0f} s\n"
+        f"({calls / full['seconds']:,.0f} joins and leaves a second), in {full['rooms']:,} rooms. "
+        f"Rooms that have ended leave\nmemory after {LINGER_SECONDS} s in place of 300: an hour is "
+        "compressed, and so is that."
+    )
+    yield from ("", "| held | after the warm-up | at the end | growth |", "|---|---|---|---|")
+    held = True
+    for name, first in before.figures.items():
+        last = after.figures[name]
+        growth = last / first - 1
+        held = held and growth <= GROWTH_MAX
+        yield f"| {name} | {first:,} | {last:,} | {growth:+.1%} |"
+    grown = (after.kinds - before.kinds).most_common(KINDS_TOLD)
+    told = ", ".join(f"{name} {count:+,}" for name, count in grown)
+    failed = sum(warm["errors"].values()) + sum(full["errors"].values())
+    yield from (
+        "",
+        f"- Grown by at most {GROWTH_MAX:.0%}: {'yes' if held else '**no**'}.",
+        (
+            f"- Calls that failed: {failed or 'none'}{told_errors(warm, full)}; connections lost: "
+            f"{warm['broken'] + full['broken']}."
+        ),
+        f"- Types that grew most: {told or 'none'}.",
+    )
+
+
+def told_errors(*rows: Row) -> str:
+    """Return what failed, in words."""
+    errors: Counter[str] = Counter()
+    for row in rows:
+        errors.update(row["errors"])
+    return "".join(f" ({count} times {text})" for text, count in errors.most_common(5))
+
+
+SCENARIO = Scenario(
+    "churn", "1,000,000 joins and leaves, 200,000 connections", measure, is_default=False
+)

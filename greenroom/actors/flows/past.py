@@ -1,0 +1,53 @@
+"""What has ended and is still kept in the database, oldest first: some bytes for each.
+
+Whatever ends stays here for as long as its history is kept, a day and more: it is the one thing
+that grows with all that ever was, so keys are packed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+_KEY_BYTES = 16
+
+
+class Past:
+    """Kinds and keys by the time at which they became history; keys are 32 hexadecimal digits."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._batches: deque[tuple[int, str, bytearray]] = deque()
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return sum(len(keys) for _, _, keys in self._batches) // _KEY_BYTES
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._batches.clear()
+
+    def add(self, at: int, kind: str, key: str) -> None:
+        """Put one behind the others.
+
+        Args:
+            at: Unix seconds; not before those of the others.
+            kind: room or lobby.
+            key: its id.
+        """
+        if not self._batches or self._batches[-1][:2] != (at, kind):
+            self._batches.append((at, kind, bytearray()))
+        self._batches[-1][2].extend(bytes.fromhex(key))
+
+    def first(self, until: int) -> tuple[str, str] | None:
+        """Return kind and key of one of the oldest, None if none is from `until` or before."""
+        if not self._batches or self._batches[0][0] > until:
+            return None
+        _, kind, keys = self._batches[0]
+        return kind, keys[-_KEY_BYTES:].hex()
+
+    def drop_first(self) -> None:
+        """Forget the one that `first` returns."""
+        keys = self._batches[0][2]
+        del keys[-_KEY_BYTES:]
+        if not keys:
+            self._batches.popleft()
