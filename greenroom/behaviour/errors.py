@@ -27,7 +27,7 @@ class Refused(BehaviourError):
 
     def __init__(self, text: str) -> None:
         """Refuse with a text for the player; it is cut at `REFUSAL_CHARACTERS_MAX`."""
-        super().__init__(text[:REFUSAL_CHARACTERS_MAX])
+        super().__init__(text[:REFUSAL_CHARACTERS_MAX].encode(errors="replace").decode())
 
 
 class BehaviourBug(BehaviourError):

@@ -47,7 +47,7 @@ class View:
                 self._replace(data)
             elif self.version and not self.is_lost:
                 self._advance(data)
-        except (KeyError, IndexError, ValueError, TypeError, AttributeError):
+        except (KeyError, IndexError, ValueError, TypeError, AttributeError, RecursionError):
             self.is_lost = True
         return True
 

@@ -27,7 +27,7 @@ from greenroom.behaviour.effects import (
     StopTimer,
     UpdatePlayer,
 )
-from greenroom.behaviour.errors import BadBehaviour, HookCrashed, TooMuch
+from greenroom.behaviour.errors import REFUSAL_CHARACTERS_MAX, BadBehaviour, HookCrashed, TooMuch
 from greenroom.behaviour.room import RoomFacts
 from greenroom.behaviour.runner import Runner
 
@@ -341,3 +341,8 @@ def test_classes_that_cannot_work_say_why_when_they_are_defined():
 
         class Strange(RoomBehaviour[dict[bytes | str, int | bytes] | list[int] | set[int]]):
             pass
+
+
+def test_the_text_of_a_refusal_is_cut_and_can_be_said():
+    assert str(Refused("no" * REFUSAL_CHARACTERS_MAX)) == "no" * (REFUSAL_CHARACTERS_MAX // 2)
+    assert str(Refused("no \ud800")) == "no ?"

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from greenroom.actors.room.ports import Happened
 from greenroom.actors.room.sync import VIEW_BYTES_MAX, StateSync, Step, Views
 from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action, message
-from greenroom.behaviour.errors import BehaviourBug, HookCrashed, TooMuch
+from greenroom.behaviour.errors import BadBehaviour, BehaviourBug, HookCrashed, TooMuch
 from greenroom.behaviour.room import RoomFacts
 from greenroom.behaviour.runner import Runner
 from greenroom.behaviour.view import View
@@ -237,6 +237,26 @@ def test_what_is_too_large_is_an_error():
         Views().advance("x" * VIEW_BYTES_MAX, {1: None})
 
 
+def nested(levels: int, inmost: Any) -> Any:
+    for _ in range(levels):
+        inmost = [inmost]
+    return inmost
+
+
+def test_what_is_nested_too_deep_to_be_compared_is_told_whole():
+    views, client = Views(), View()
+    for number in (1, 2):
+        tell({1: client}, views.advance(nested(490, number), {1: nested(490, number)}))
+        assert said(client.shared, client.private) == said(nested(490, number), nested(490, number))
+
+
+@pytest.mark.parametrize("shown", ["\ud800", nested(5_000, 0)], ids=["half a character", "deep"])
+def test_what_json_cannot_say_is_an_error(shown: Any):
+    for shared, private in ((shown, None), (None, shown)):
+        with pytest.raises(BadBehaviour, match="cannot be said"):
+            Views().advance(shared, {1: private})
+
+
 class TestView:
     def test_a_gap_is_noticed_and_mended_by_the_whole(self):
         view = View()
@@ -256,6 +276,15 @@ class TestView:
         view = View()
         view.take("state", {"version": 1, "shared": {}, "private": None})
         view.take("delta", data)
+        assert view.is_lost
+
+    def test_a_change_too_deep_to_be_made_is_a_gap(self):
+        view = View()
+        change: dict[str, Any] = {"a": [1]}
+        for _ in range(600):
+            change = {"c": {"0": change}}
+        view.take("state", {"version": 1, "shared": nested(601, 1), "private": None})
+        view.take("delta", {"from": 1, "to": 2, "shared": change})
         assert view.is_lost
 
     def test_other_events_are_none_of_its_business(self):

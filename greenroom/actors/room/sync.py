@@ -19,7 +19,7 @@ from greenroom.actors.room.ports import Connections, Happened
 from greenroom.behaviour import BehaviourBug, Refused, RoomBehaviour
 from greenroom.behaviour.behaviour import is_overridden
 from greenroom.behaviour.delta import Delta, Json, diff
-from greenroom.behaviour.errors import TooMuch
+from greenroom.behaviour.errors import BadBehaviour, TooMuch
 from greenroom.behaviour.runner import Runner
 from greenroom.behaviour.view import DELTA, WHOLE
 
@@ -71,7 +71,7 @@ class Views:
                 forgotten.
 
         Raises:
-            TooMuch: it is too large or nests too deep; `forget_all` must follow.
+            TooMuch, BadBehaviour: it is too large, or no JSON; `forget_all` must follow.
         """
         seen = self._seen
         for player_id in [i for i in seen if i not in privates]:
@@ -125,15 +125,11 @@ class Views:
 
 
 def _difference(old: Json, new: Json) -> Delta | None:
-    """Return what `diff` finds.
-
-    Raises:
-        TooMuch: they nest too deep, as what a client has sent may.
-    """
+    """Return what has changed: all of it, where it is nested too deep to be compared."""
     try:
         return diff(old, new)
-    except RecursionError:
-        raise TooMuch("what members see nests too deep") from None
+    except RecursionError:  # players may nest what a behaviour shows
+        return {"v": new}
 
 
 def _said(value: Json) -> msgspec.Raw:
@@ -141,8 +137,12 @@ def _said(value: Json) -> msgspec.Raw:
 
     Raises:
         TooMuch: it is too large.
+        BadBehaviour: half a character is in it, or it is nested too deep.
     """
-    encoded = _encode(value)
+    try:
+        encoded = _encode(value)
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise BadBehaviour(f"what members see cannot be said in JSON: {error}") from error
     if len(encoded) > VIEW_BYTES_MAX:
         raise TooMuch(
             f"what members see may have {VIEW_BYTES_MAX} bytes, this has {len(encoded)}: "
