@@ -12,32 +12,28 @@ import sys
 from pathlib import Path
 
 import pytest
-import trio
-from torture_run import torture
 
 SEED = int(os.environ.get("TORTURE_SEED", str(random.SystemRandom().randrange(10**6))))
-SECONDS = 30.0
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "torture.py"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
+def torture(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the script: what it leaves open when it is cut off is closed with it."""
+    command = [sys.executable, str(SCRIPT), "--seed", str(SEED), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 def test_nothing_is_lost_doubled_or_stuck_under_torture() -> None:
-    print(f"TORTURE_SEED={SEED}")  # noqa: T201 - to run it again
-    outcome = trio.run(torture, SECONDS, SEED)
-    assert not outcome.violations, outcome.report()
-    assert not outcome.errors, outcome.report()
-    assert outcome.faults.total() >= 3
-    assert all(checked for _, checked, _ in outcome.crowds.values()), outcome.report()
+    done = torture("--minutes", "0.5")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Violations: **0**" in done.stdout
+    assert "level error" not in done.stdout, done.stdout + done.stderr
 
 
 def test_a_commit_that_is_dropped_is_found() -> None:
-    script = Path(__file__).resolve().parents[2] / "scripts" / "torture.py"
-    given = ["--minutes", "1", "--mutation", "drop-commits", "--faults", "killed_server"]
-    done = subprocess.run(
-        [sys.executable, str(script), "--seed", str(SEED), *given],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    planted = ("--mutation", "drop-commits", "--faults", "killed_server")
+    done = torture("--minutes", "1", *planted)
     assert done.returncode == 1, done.stderr
     assert "Violations: **0**" not in done.stdout
