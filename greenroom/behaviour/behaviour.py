@@ -98,7 +98,9 @@ class RoomBehaviour(Generic[State]):
             old: the old state in plain dicts, lists and values.
             version: the `state_version` that wrote it.
 
-        The default cannot; then the room does not come back, and an error is logged.
+        Raises:
+            BadBehaviour: the default, which cannot. Whatever it raises, the room does not come
+                back, and an error is logged.
         """
         raise BadBehaviour(
             f"{type(self).__name__} cannot read a state of version {version}: override migrate()"

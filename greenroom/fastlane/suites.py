@@ -95,6 +95,9 @@ def suite(name: SuiteName, key: bytes) -> Suite:
     Args:
         name: which.
         key: `KEY_BYTES` bytes.
+
+    Raises:
+        ValueError: the key has another length.
     """
     if len(key) != KEY_BYTES:
         raise ValueError(f"a key has {KEY_BYTES} bytes, not {len(key)}")

@@ -54,6 +54,7 @@ from greenroom.testing.clock import HandClock, HandTimers
 from greenroom.testing.wires import BEHAVIOUR, HarnessConnections, HarnessStudio, Heard
 
 State = TypeVar("State")
+Reply = TypeVar("Reply")
 
 TURNS_MAX = 10_000
 """So many turns may one call set off; more is a room that never comes to rest."""
@@ -404,12 +405,12 @@ class RoomHarness(Generic[State]):
         )
         self._ask(command)
 
-    def _ask(self, command: Command[RoomRole, Any]) -> Any:
+    def _ask(self, command: Command[RoomRole, Reply]) -> Reply:
         """Give the room a turn, and all turns that follow at once; return the reply."""
         director = self._director
         before = None if director is None else director.runner.remember()
         try:
-            reply = self._turn(command)
+            reply: Reply = self._turn(command)
         except KernelRefused as refused:
             if before is not None and self._director is not None:
                 check_unchanged(before, self._runner, f"a refused {type(command).__name__}")

@@ -222,4 +222,6 @@ def test_what_fits_into_no_packet_goes_over_the_control_channel(command: str, da
 
 
 def test_to_a_room_without_members_nothing_is_said():
-    Hub().push_unreliable("nobody's", None, said(), 0)
+    hub = Hub()
+    hub.push_unreliable("nobody's", None, said(), 0)
+    assert hub.sent == 0

@@ -55,4 +55,4 @@ class TakeResult(Command[RoomRole, None], frozen=True):
     """Call `on_done` with what came of a job."""
 
     on_done: Callable[[Any, Any], None]
-    result: Any
+    result: object
