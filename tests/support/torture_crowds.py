@@ -256,7 +256,10 @@ class Connected(Crowd):
         while True:
             await self.up.wait()
             url = self.server.ready["realtime"].rstrip("/") + "/"
-            try:
+            with contextlib.suppress(
+                *(OSError, trio.TooSlowError),
+                *(trio_websocket.HandshakeError, trio_websocket.ConnectionClosed),
+            ):
                 with trio.fail_after(15):
                     async with dial(url, token) as client:
                         try:
@@ -265,10 +268,6 @@ class Connected(Crowd):
                             reason = client.connection.closed
                             if reason is not None and reason.code == 1008:
                                 return False
-            except (OSError, trio.TooSlowError, trio_websocket.HandshakeError):
-                pass
-            except trio_websocket.ConnectionClosed:
-                pass
             await trio.sleep(BREATH_SECONDS)
 
 

@@ -121,11 +121,8 @@ class Stage:
 
     def _end(self) -> None:
         self.wire.speak()
-        for pid in (self.server.pid,):
-            try:
-                os.kill(pid, signal.SIGCONT)
-            except ProcessLookupError:
-                continue
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.server.pid, signal.SIGCONT)
         self.server.kill()
         self.postgres.recover()
         self.postgres.stop()
