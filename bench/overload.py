@@ -210,4 +210,6 @@ def cells(rounds: list[Outcome]) -> Iterator[str]:
         yield spread((row["lat_ms"]["P99"] for row in rows), ",.1f")
 
 
-SCENARIO = Scenario("overload", "three times what it can answer", measure, is_default=False)
+SCENARIO = Scenario(
+    "overload", "three times what it can answer", measure, is_default=False, minutes=10
+)

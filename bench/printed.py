@@ -9,7 +9,9 @@ from pathlib import Path
 from scenario import Run, Scenario
 
 
-def scenario(name: str, summary: str, script: str, *, is_default: bool) -> Scenario:
+def scenario(
+    name: str, summary: str, script: str, *, is_default: bool, minutes: int = 1
+) -> Scenario:
     """Return the scenario that a script beside this file measures."""
 
     def measure(run: Run) -> str:
@@ -18,4 +20,4 @@ def scenario(name: str, summary: str, script: str, *, is_default: bool) -> Scena
         finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         return f"```\n{finished.stdout.strip()}\n```"
 
-    return Scenario(name, summary, measure, is_default=is_default)
+    return Scenario(name, summary, measure, is_default=is_default, minutes=minutes)

@@ -157,4 +157,6 @@ def cpu_us(row: Row) -> float:
     return float(row["cpu_pct"]["server"]) * 1e4 / delivered(row)
 
 
-SCENARIO = Scenario("relay", "messages passed on in rooms of 8", measure, is_default=False)
+SCENARIO = Scenario(
+    "relay", "messages passed on in rooms of 8", measure, is_default=False, minutes=35
+)

@@ -61,4 +61,4 @@ def measure(run: Run) -> str:
     return "\n".join(lines)
 
 
-SCENARIO = Scenario("restart", "seconds to ready, empty and full", measure, is_default=False)
+SCENARIO = Scenario("restart", "seconds to ready, empty and full", measure)

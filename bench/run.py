@@ -51,7 +51,9 @@ SCENARIOS: tuple[Scenario, ...] = (
         "state-sync", "rooms of 8 at 20 Hz, in one process", "state_sync.py", is_default=True
     ),
     printed.scenario("moderation", "recall, precision, time", "moderation.py", is_default=True),
-    printed.scenario("leaderboard", "1,000,000 players", "leaderboard.py", is_default=False),
+    printed.scenario(
+        "leaderboard", "1,000,000 players", "leaderboard.py", is_default=False, minutes=5
+    ),
 )
 
 
@@ -60,7 +62,10 @@ def main() -> None:
     options = parse()
     if options.list:
         for scenario in SCENARIOS:
-            print(f"{scenario.name:16} {scenario.summary}")
+            mark = "*" if scenario.is_default else " "
+            print(f"{mark} {scenario.name:16} {scenario.minutes:3} min  {scenario.summary}")
+        total = sum(scenario.minutes for scenario in SCENARIOS if scenario.is_default)
+        print(f"* runs when none is named, all of them some {total} min")
         return
     known = {scenario.name: scenario for scenario in SCENARIOS}
     unknown = [name for name in options.scenarios if name not in known]
@@ -78,6 +83,7 @@ def main() -> None:
             title=f"{number}/{len(chosen)} {scenario.name}",
             is_quick=options.quick,
         )
+        run.say(f"some {sum(each.minutes for each in chosen[number - 1 :])} minutes to go")
         load = machine.load()
         began = time.monotonic()
         body = scenario.measure(run)
@@ -126,13 +132,14 @@ def section(
 ) -> str:
     """Return a scenario's results with how they were come by."""
     quick = " --quick" if options.quick else ""
+    settings = ", ".join(filter(None, (processes.settings(), scenario.settings)))
     return f"""## {scenario.name}: {scenario.summary}
 
 {body.strip()}
 
 Measured on {time.strftime("%Y-%m-%d")} in {took_seconds:.0f} s with `scripts/bench {scenario.name}
 --rounds {options.rounds} --seconds {options.seconds}{quick}`; {machine.describe()}.
-Load of the machine before: {load}. Settings other than the defaults: {processes.settings()}.
+Load of the machine before: {load}. Settings other than the defaults: {settings}.
 """
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import statistics
 import sys
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from charts import Chart
+
+_began = time.monotonic()
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Run:
 
     def say(self, text: str) -> None:
         """Tell whoever waits how far it is."""
-        print(f"{self.title}: {text}", file=sys.stderr, flush=True)
+        minutes, seconds = divmod(int(time.monotonic() - _began), 60)
+        print(f"{minutes}:{seconds:02} {self.title}: {text}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,11 @@ class Scenario:
     measure: Callable[[Run], str]
     """Returns its results as Markdown, without a heading."""
     is_default: bool = True
-    """Whether it runs when no scenario is named."""
+    """Whether it runs when no scenario is named: all those take 30 minutes at most."""
+    minutes: int = 1
+    """About so long it takes with the rounds and seconds that are the defaults."""
+    settings: str = ""
+    """What of its server differs from the defaults, besides what does everywhere."""
 
 
 def spread(values: Iterable[float], form: str = ",.0f") -> str:
