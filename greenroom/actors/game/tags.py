@@ -11,10 +11,13 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
+from greenroom.actors.text.numerals import Numerals
+
 TAG_ALPHABET: Final = "23456789BCDFGHJKLMNPQRSTVWXYZ"
 TAG_LENGTH: Final = 8
 TAG_KEY_BYTES: Final = 16
 
+_NUMERALS: Final = Numerals(TAG_ALPHABET)
 _BASE: Final = len(TAG_ALPHABET)
 _HALF: Final[int] = _BASE ** (TAG_LENGTH // 2)
 _ROUNDS: Final = 4  # enough to look random (Luby and Rackoff); each costs about a microsecond
@@ -33,7 +36,7 @@ def make_tag(tag_key: bytes, player_id: int) -> str:
     left, right = divmod(player_id, _HALF)
     for round_number in range(_ROUNDS):
         left, right = right, (left + _mix(tag_key, round_number, right)) % _HALF
-    return _spell(left * _HALF + right)
+    return _NUMERALS.spell(left * _HALF + right, TAG_LENGTH)
 
 
 def read_tag(tag_key: bytes, tag: str) -> int | None:
@@ -55,13 +58,5 @@ def read_tag(tag_key: bytes, tag: str) -> int | None:
 
 def _mix(tag_key: bytes, round_number: int, half: int) -> int:
     """Return the keyed pseudo-random number of a round."""
-    block = bytes((round_number,)) + half.to_bytes(3, "big")
+    block = (round_number << 24 | half).to_bytes(4, "big")
     return int.from_bytes(hashlib.blake2b(block, digest_size=8, key=tag_key).digest(), "big")
-
-
-def _spell(number: int) -> str:
-    digits = []
-    for _ in range(TAG_LENGTH):
-        number, digit = divmod(number, _BASE)
-        digits.append(TAG_ALPHABET[digit])
-    return "".join(reversed(digits))

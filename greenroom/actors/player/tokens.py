@@ -13,13 +13,15 @@ import string
 import zlib
 from typing import Final
 
+from greenroom.actors.text.numerals import Numerals
+
 PROJECT_KEY: Final = "gr_api_"
 ADMIN_KEY: Final = "gr_adm_"
 PLAYER_TOKEN: Final = "gr_plr_"  # noqa: S105 - what every player token begins with
 
 TOKEN_RANDOM_BYTES: Final = 24
 
-_BASE62: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
+_BASE62: Final = Numerals(string.digits + string.ascii_uppercase + string.ascii_lowercase)
 _SECRET_DIGITS: Final = 33  # the first power of 62 above 2**192
 _CHECKSUM_DIGITS: Final = 6  # likewise above 2**32
 
@@ -36,7 +38,7 @@ def make_token(prefix: str, random_bytes: bytes) -> str:
     """
     if len(random_bytes) != TOKEN_RANDOM_BYTES:
         raise ValueError(f"a token takes {TOKEN_RANDOM_BYTES} random bytes")
-    body = prefix + _base62(int.from_bytes(random_bytes, "big"), _SECRET_DIGITS)
+    body = prefix + _BASE62.spell(int.from_bytes(random_bytes, "big"), _SECRET_DIGITS)
     return body + _checksum(body)
 
 
@@ -53,13 +55,4 @@ def hash_token(token: str) -> bytes:
 
 
 def _checksum(body: str) -> str:
-    return _base62(zlib.crc32(body.encode("ascii")), _CHECKSUM_DIGITS)
-
-
-def _base62(number: int, digits: int) -> str:
-    """Return a number in base 62, padded to `digits`."""
-    out = []
-    for _ in range(digits):
-        number, digit = divmod(number, 62)
-        out.append(_BASE62[digit])
-    return "".join(reversed(out))
+    return _BASE62.spell(zlib.crc32(body.encode("ascii")), _CHECKSUM_DIGITS)

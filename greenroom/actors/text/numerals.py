@@ -1,0 +1,24 @@
+"""Numbers spelled with the digits of an alphabet."""
+
+from __future__ import annotations
+
+
+class Numerals:
+    """The numerals of one alphabet, in as large a base as it has digits."""
+
+    __slots__ = ("_pairs",)
+
+    def __init__(self, alphabet: str) -> None:
+        """Take the digits, from zero on."""
+        self._pairs = [high + low for high in alphabet for low in alphabet]  # half the divisions
+
+    def spell(self, number: int, digits: int) -> str:
+        """Return a number, padded to `digits` or cut to its last ones."""
+        pairs = self._pairs
+        base = len(pairs)
+        spelled: list[str] = []
+        for _ in range((digits + 1) // 2):
+            number, pair = divmod(number, base)
+            spelled.append(pairs[pair])
+        spelled.reverse()
+        return "".join(spelled)[-digits:]
