@@ -29,6 +29,7 @@ import restart
 import results
 import room_list
 import rooms_memory
+import top_ten
 import udp_relay
 from scenario import Run, Scenario
 
@@ -36,6 +37,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     endpoints.SCENARIO,
     mixed.SCENARIO,
     room_list.SCENARIO,
+    top_ten.SCENARIO,
     rooms_memory.SCENARIO,
     restart.SCENARIO,
     relay_rooms.SCENARIO,

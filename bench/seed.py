@@ -28,8 +28,8 @@ _DATA = b'{"x":"%b"}' % (b"x" * (UPDATE_BYTES - 8))
 _LIMITS = RoomLimits()
 
 
-def add_players(url: str, count: int) -> None:
-    """Insert players of the first game, all online."""
+def add_players(url: str, count: int, *, are_online: bool = True) -> None:
+    """Insert players of the first game."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             """
@@ -37,11 +37,12 @@ def add_players(url: str, count: int) -> None:
                 (player_id, game_id, player_name, player_tag, token_hash, player_data, is_online,
                 last_login, last_heartbeat, last_logout, created_at, updated_at)
             SELECT n, (SELECT min(game_id) FROM games), 'Player ' || n, to_char(n, 'FM00000000'),
-                sha256(n::text::bytea), json_build_object('level', n %% 100, 'name', md5(n::text)),
-                true, now(), now(), NULL, now(), now()
+                sha256(n::text::bytea), json_build_object('level', n %% 100, 'name', md5(n::text),
+                    'score', n::bigint * 7919 %% 1000003),
+                %s, now(), now(), NULL, now(), now()
             FROM generate_series(%s, %s) AS n
             """,
-            (FIRST_PLAYER_ID, FIRST_PLAYER_ID + count - 1),
+            (are_online, FIRST_PLAYER_ID, FIRST_PLAYER_ID + count - 1),
         )
         connection.execute("ANALYZE players")
 
