@@ -124,6 +124,8 @@ class RoomBehaviour(Generic[State]):
     def on_leave(self, room: Room[State], member: Member, reason: str) -> None:
         """Take note of one who has gone; he is not in `room.members` any more.
 
+        `room.update_player` still writes his result, so that nobody escapes it by leaving.
+
         Args:
             room: the room.
             member: as he was.

@@ -20,25 +20,30 @@ class Desk:
     Attributes:
         members: by id, the host first, then in the order of joining.
         host_id: who the host is; None while nobody has joined yet.
+        leaving_id: who has just gone, while hooks take note of it; results may be his, too.
         timers: those that run, by name.
     """
 
-    __slots__ = ("_count", "_effects", "_size", "host_id", "members", "timers")
+    __slots__ = ("_count", "_effects", "_size", "host_id", "leaving_id", "members", "timers")
 
     def __init__(self, timers: dict[str, StartTimer]) -> None:
         """Begin without members."""
         self.members: dict[int, Member] = {}
         self.host_id: int | None = None
+        self.leaving_id: int | None = None
         self.timers = timers
         self._effects: list[Effect] = []
         self._count = 0
         self._size = 0
 
-    def seat(self, members: Iterable[Member], host_id: int | None) -> None:
+    def seat(
+        self, members: Iterable[Member], host_id: int | None, leaving_id: int | None = None
+    ) -> None:
         """Replace the roster."""
         self.members.clear()
         self.members.update((member.player_id, member) for member in members)
         self.host_id = host_id
+        self.leaving_id = leaving_id
 
     def next_hook(self) -> None:
         """Let the next hook have as many effects as any."""

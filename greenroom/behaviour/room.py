@@ -197,16 +197,17 @@ class Room(Generic[State]):
         """Set top-level fields of a member's player document, durably; others stay as they are.
 
         Results for a leaderboard are best written so: in a game whose clients may not write
-        player data, nobody can forge them.
+        player data, nobody can forge them. `on_leave` may write the result of who has gone.
 
         Raises:
             TooMuch: more data than a hook may write.
             TypeError: a value cannot be said in JSON.
         """
-        if player_id in self.members and fields:
+        desk = self._desk
+        if fields and (player_id in self.members or player_id == desk.leaving_id):
             encoded = {name: _encode(value) for name, value in fields.items()}
             size = sum(len(name) + len(value) for name, value in encoded.items())
-            self._desk.record(UpdatePlayer(player_id, encoded), size)
+            desk.record(UpdatePlayer(player_id, encoded), size)
 
     def run(
         self,

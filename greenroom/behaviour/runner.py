@@ -118,14 +118,17 @@ class Runner(Generic[State]):
         """Return the timers that run."""
         return self._desk.timers
 
-    def seat(self, members: Iterable[Member], host_id: int | None) -> None:
+    def seat(
+        self, members: Iterable[Member], host_id: int | None, leaving_id: int | None = None
+    ) -> None:
         """Show the hooks another roster.
 
         Args:
             members: the host first, then in the order of joining.
             host_id: who the host is.
+            leaving_id: who has just gone.
         """
-        self._desk.seat(members, host_id)
+        self._desk.seat(members, host_id, leaving_id)
 
     # Turns.
 

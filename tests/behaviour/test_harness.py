@@ -358,3 +358,25 @@ def test_a_state_that_comes_back_different_is_found():
     room = RoomHarness(Lossy)
     with pytest.raises(CheckFailed, match="is another after a snapshot"):
         room.join()
+
+
+class Deserting(RoomBehaviour[dict[str, int]]):
+    """Counts who leaves."""
+
+    def on_leave(self, room: Room[dict[str, int]], member: Member, reason: str) -> None:
+        room.update_player(member.player_id, {"deserted": reason})
+        room.update_player(99, {"deserted": reason})
+        room.after(1.0, str(member.player_id))
+
+    def on_timer(self, room: Room[dict[str, int]], name: str) -> None:
+        room.update_player(int(name), {"deserted": "late"})
+
+
+def test_who_leaves_does_not_escape_his_result_and_is_a_stranger_afterwards():
+    room = RoomHarness(Deserting)
+    _, bob, cid = room.join(), room.join(), room.join()
+    room.leave(bob)
+    room.kick(cid)
+    room.restart()
+    room.advance(2.0)
+    assert room.documents == {bob: {"deserted": "left"}, cid: {"deserted": "kicked"}}

@@ -403,8 +403,9 @@ class Director:
                 return self._change_host(event)
             case MemberLeft():
                 member = self._members.pop(event.player_id)
-                self._seat(self._host_id)
+                self._seat(self._host_id, leaving_id=event.player_id)
                 hook("on_leave", member, event.reason)
+                self._seat(self._host_id)
             case RoomEnded():
                 hook("on_stop", event.reason)
             case MemberWentOffline():
@@ -458,14 +459,14 @@ class Director:
     def _change(self, player_id: int, **changes: Any) -> None:
         self._put(msgspec.structs.replace(self._members[player_id], **changes))
 
-    def _seat(self, host_id: int | None) -> None:
-        """Show the hooks the members, the host first."""
+    def _seat(self, host_id: int | None, leaving_id: int | None = None) -> None:
+        """Show the hooks the members, the host first, and who has just gone."""
         for member in list(self._members.values()):
             if member.is_host is not (member.player_id == host_id):
                 is_host = member.player_id == host_id
                 self._members[member.player_id] = msgspec.structs.replace(member, is_host=is_host)
         roster = sorted(self._members.values(), key=lambda member: not member.is_host)
-        self.runner.seat(roster, host_id)
+        self.runner.seat(roster, host_id, leaving_id)
 
     # Effects.
 
