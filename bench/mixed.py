@@ -143,4 +143,4 @@ def report(climbs: list[list[Row]], floors: list[Row]) -> list[str]:
     return lines
 
 
-SCENARIO = Scenario("mixed", "1,000 players in menu, lobbies and rooms", measure, minutes=4)
+SCENARIO = Scenario("mixed", "1,000 players in menu, lobbies and rooms", measure, minutes=3)

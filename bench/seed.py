@@ -91,6 +91,17 @@ def give_tokens(url: str, player_ids: Sequence[int]) -> list[str]:
     return made
 
 
+def best_players(url: str, count: int) -> list[int]:
+    """Return who has the highest scores."""
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            "SELECT player_id FROM players ORDER BY (player_data->>'score')::int DESC NULLS LAST"
+            " LIMIT %s",
+            (count,),
+        )
+        return [row[0] for row in found]
+
+
 def snapshots_since(url: str, unix_seconds: float) -> int:
     """Return how many snapshots were written from then on."""
     with psycopg.connect(url) as connection:
