@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
+from greenroom.actors.room.events import BehaviourChanged
 from greenroom.behaviour import (
     Action,
     Complete,
@@ -380,3 +381,17 @@ def test_who_leaves_does_not_escape_his_result_and_is_a_stranger_afterwards():
     room.restart()
     room.advance(2.0)
     assert room.documents == {bob: {"deserted": "left"}, cid: {"deserted": "kicked"}}
+
+
+class Stateless(RoomBehaviour[None]):
+    """Keeps nothing."""
+
+
+def test_that_a_room_has_begun_is_written_down_though_its_state_has_not_changed():
+    room: RoomHarness[None] = RoomHarness(Stateless)
+    room.join()
+    assert [event.kept for event in room.events if isinstance(event, BehaviourChanged)] == [
+        room._runner.kept
+    ]
+    room.join()
+    assert sum(isinstance(event, BehaviourChanged) for event in room.events) == 1

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from greenroom.behaviour import JobFailed, Member, Room, RoomBehaviour, action
+from greenroom.behaviour import Drop, JobFailed, Member, Room, RoomBehaviour, action, message
 from greenroom.behaviour.errors import BadBehaviour
 from greenroom.testing import RoomHarness
 
@@ -53,6 +53,17 @@ class Showing(Counting):
 
     def shared(self, room: Room[Score]) -> object:
         return {"points": room.state.points}
+
+
+class Ticking(Showing):
+    """The same, and what messages change is shown by the next tick."""
+
+    tick_hz = 1
+
+    @message("bump")
+    def bump(self, room: Room[Score], by: Member) -> Drop:
+        room.state.points += self.by
+        return Drop()
 
 
 class Total(msgspec.Struct):
@@ -123,6 +134,23 @@ def test_code_that_cannot_read_the_state_is_not_taken_in():
     assert room.act(ann, "add").response_data == 2
     room.reload(Faster)
     assert room.act(ann, "add").response_data == 12
+
+
+def test_code_that_is_not_taken_in_hides_nothing_that_was_not_shown_yet():
+    room: RoomHarness[Any] = RoomHarness(Ticking)
+    ann = room.join()
+    room.say(ann, "bump")
+    with pytest.raises(BadBehaviour):
+        room.reload(Unreadable)
+    assert not room.pending(ann)
+    assert room.view(ann).shared == {"points": 1}
+
+
+def test_a_room_that_nothing_has_happened_in_yet_is_handed_over():
+    room: RoomHarness[Any] = RoomHarness(Counting)
+    ann = room.join()
+    room.reload(Faster)
+    assert room.act(ann, "add").response_data == 10
 
 
 def test_what_only_ticks_have_changed_is_handed_over():

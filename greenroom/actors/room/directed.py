@@ -310,7 +310,7 @@ class DirectedRoomActor(RoomActor):
             director.reload()
         except BehaviourBug as bug:
             self._studio.report(room.room_id, bug, None)
-            return Changed("old code")
+            return self._finish(director, "old code", ())
         self._direct(director)
         return self._finish(director, "new code", ())
 

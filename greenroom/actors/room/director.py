@@ -289,6 +289,8 @@ class Director:
         try:
             self._check_orders(orders)
             kept = self.runner.finish()
+            if kept is None and self.room.kept is None:  # it has begun: that is not to be repeated
+                kept = self.runner.kept
         except BehaviourBug as bug:
             self.failed(bug, None)
             raise BehaviourFailed from bug
