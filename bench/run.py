@@ -22,6 +22,7 @@ import lobby_start
 import machine
 import mixed
 import overload
+import press
 import printed
 import processes
 import relay_rooms
@@ -49,6 +50,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     arenas.SCENARIO,
     churn.SCENARIO,
     overload.SCENARIO,
+    press.SCENARIO,
     printed.scenario(
         "state-sync", "rooms of 8 at 20 Hz, in one process", "state_sync.py", is_default=True
     ),

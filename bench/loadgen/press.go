@@ -1,0 +1,129 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// presser is one address that presses upon a server with connections.
+type presser struct {
+	address               string
+	dialer                net.Dialer
+	request               []byte
+	until                 time.Time
+	opened, failed, ended atomic.Int64 // ended: by the server
+}
+
+func (p *presser) dial() net.Conn {
+	conn, err := p.dialer.Dial("tcp", p.address)
+	if err != nil {
+		p.failed.Add(1)
+		return nil
+	}
+	conn.SetDeadline(p.until)
+	p.opened.Add(1)
+	return conn
+}
+
+// held waits for the server to end a connection, or for the end of all.
+func (p *presser) held(conn net.Conn) {
+	io.Copy(io.Discard, conn)
+	if time.Now().Before(p.until) {
+		p.ended.Add(1)
+	}
+}
+
+const deafRequests = 5000
+
+var pressModes = map[string]func(p *presser, conn net.Conn){
+	// says nothing
+	"idle": func(p *presser, conn net.Conn) { p.held(conn) },
+	// a byte of a request's head every second
+	"drip": func(p *presser, conn net.Conn) {
+		go func() {
+			head := append([]byte("GET /api/time.php HTTP/1.1\r\nX: "), make([]byte, 1<<10)...)
+			for i := range head {
+				if head[i] == 0 {
+					head[i] = 'x'
+				}
+				if _, err := conn.Write(head[i : i+1]); err != nil {
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		}()
+		p.held(conn)
+	},
+	// asks for much, and never reads
+	"deaf": func(p *presser, conn net.Conn) {
+		conn.(*net.TCPConn).SetReadBuffer(4096)
+		for i := 0; i < deafRequests; i++ {
+			if _, err := conn.Write(p.request); err != nil {
+				break
+			}
+		}
+		for time.Now().Before(p.until) {
+			time.Sleep(time.Second)
+		}
+	},
+	// connects and resets, again and again
+	"knock": func(p *presser, conn net.Conn) {
+		for conn != nil {
+			drop(conn, true)
+			if !time.Now().Before(p.until) {
+				return
+			}
+			conn = p.dial()
+		}
+	},
+}
+
+func cmdPress(args []string) {
+	fs := flag.NewFlagSet("press", flag.ExitOnError)
+	u := fs.String("url", "", "address of the server")
+	key := fs.String("key", "", "project key")
+	from := fs.String("from", "127.0.0.2", "own address, on loopback")
+	mode := fs.String("mode", "idle", "idle, drip, deaf or knock")
+	count := fs.Int("c", 100, "connections at a time")
+	dur := fs.Duration("d", 10*time.Second, "for so long")
+	procs := fs.String("procs", "", "name=pid,...: process trees whose CPU is reported")
+	label := fs.String("label", "", "")
+	out := fs.String("out", "", "append the result as one JSON line to this file")
+	fs.Parse(args)
+	t := parseTarget(*u)
+	if ip := net.ParseIP(t.host); ip == nil || !ip.IsLoopback() {
+		die("loadgen only talks to loopback, not %s", t.host)
+	}
+	press, known := pressModes[*mode]
+	if !known {
+		die("unknown mode %q", *mode)
+	}
+	p := &presser{address: net.JoinHostPort(t.host, strconv.Itoa(t.port)), until: time.Now().Add(*dur)}
+	p.dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(*from)}
+	p.request = fmt.Appendf(nil, "POST /api/game_room.php/list HTTP/1.1\r\nHost: x\r\nX-Api-Token: %s\r\nContent-Length: 0\r\n\r\n", *key)
+	watched := parseProcs(*procs)
+	before := sampleCPU(watched)
+	var wg sync.WaitGroup
+	for i := 0; i < *count && time.Now().Before(p.until); i++ {
+		conn := p.dial()
+		if conn == nil {
+			continue
+		}
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			press(p, conn)
+			conn.Close()
+		}()
+	}
+	wg.Wait()
+	time.Sleep(time.Until(p.until))
+	emit(map[string]any{"mode": *mode, "opened": p.opened.Load(), "failed": p.failed.Load(), "ended_by_server": p.ended.Load(),
+		"opened_per_s": r3(float64(p.opened.Load()) / dur.Seconds()), "cpu_pct": cpuPct(before, sampleCPU(watched), dur.Seconds())}, "press", *label, *out)
+}
