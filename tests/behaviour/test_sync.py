@@ -237,6 +237,22 @@ def test_what_is_too_large_is_an_error():
         Views().advance("x" * VIEW_BYTES_MAX, {1: None})
 
 
+def test_what_grows_too_large_little_by_little_is_an_error_before_another_comes():
+    for shown in (lambda part: (part, {1: None}), lambda part: (None, {1: part})):
+        views, grown = Views(), list[str]()
+        while len(grown) < VIEW_BYTES_MAX // 1_003:
+            grown = [*grown, "x" * 1_000]
+            views.advance(*shown(grown))
+        with pytest.raises(TooMuch, match="have shared"):
+            views.advance(*shown([*grown, "x" * 1_000]))
+
+
+def test_what_changes_again_and_again_without_growing_is_no_error():
+    views = Views()
+    for number in range(200):
+        views.advance([number] * 1_000, {1: [-number] * 1_000})
+
+
 def nested(levels: int, inmost: Any) -> Any:
     for _ in range(levels):
         inmost = [inmost]

@@ -41,17 +41,21 @@ class _Seen(msgspec.Struct):
 
     version: int
     private: Json
+    size: int
+    """As `Views._size`."""
 
 
 class Views:
     """What each member has been told; all that have been told have the same shared part."""
 
-    __slots__ = ("_seen", "_shared", "_version")
+    __slots__ = ("_seen", "_shared", "_size", "_version")
 
     def __init__(self) -> None:
         """Begin with nobody told of anything."""
         self._version = 0
         self._shared: Json = None
+        self._size = 0
+        """Of the shared part, as JSON: about, and seldom less."""
         self._seen: dict[int, _Seen] = {}
 
     def forget(self, player_id: int) -> None:
@@ -87,6 +91,8 @@ class Views:
         """Return what has changed for those who have been told, and whether anything has."""
         delta = _difference(self._shared, shared)
         change = {} if delta is None else {"shared": _said(delta)}
+        if change:
+            self._size = _grown(self._size, change["shared"], shared)
         version = self._version + 1
         steps: list[Step] = []
         others: dict[int, list[int]] = {}
@@ -94,7 +100,9 @@ class Views:
             private = privates[player_id]
             own = None if private is seen.private else _difference(seen.private, private)
             if own is not None:
-                data = {"from": seen.version, "to": version, **change, "private": _said(own)}
+                said = _said(own)
+                data = {"from": seen.version, "to": version, **change, "private": said}
+                seen.size = _grown(seen.size, said, private)
                 steps.append(Step((player_id,), Happened(DELTA, data)))
                 seen.private = private
             elif change:
@@ -109,15 +117,19 @@ class Views:
 
     def _wholes(self, shared: Json, privates: Mapping[int, Json]) -> list[Step]:
         """Return everything, for those who have been told nothing."""
-        change = {"version": self._version, "shared": _said(shared)}
+        whole = _said(shared)
+        self._size = len(memoryview(whole))
+        change = {"version": self._version, "shared": whole}
         steps: list[Step] = []
         same: list[int] = []
         for player_id, private in privates.items():
-            self._seen[player_id] = _Seen(self._version, private)
+            seen = self._seen[player_id] = _Seen(self._version, private, 0)
             if private is None:
                 same.append(player_id)
             else:
-                data = {**change, "private": _said(private)}
+                own = _said(private)
+                seen.size = len(memoryview(own))
+                data = {**change, "private": own}
                 steps.append(Step((player_id,), Happened(WHOLE, data)))
         if same:
             steps.append(Step(tuple(same), Happened(WHOLE, {**change, "private": None})))
@@ -130,6 +142,18 @@ def _difference(old: Json, new: Json) -> Delta | None:
         return diff(old, new)
     except RecursionError:  # players may nest what a behaviour shows
         return {"v": new}
+
+
+def _grown(size: int, change: msgspec.Raw, value: Json) -> int:
+    """Return about how large a part is after a change; it is measured when it may be too large.
+
+    So what grows little by little is found when it does, not when the next member comes.
+
+    Raises:
+        TooMuch: it is.
+    """
+    size += len(memoryview(change))
+    return size if size <= VIEW_BYTES_MAX else len(memoryview(_said(value)))
 
 
 def _said(value: Json) -> msgspec.Raw:
