@@ -7,7 +7,7 @@ import socket
 import trio
 
 from greenroom.sender import Sender
-from greenroom.transport.tls import TlsCodec
+from greenroom.transport.tls import TlsBroken, TlsCodec
 
 
 class Outbox:
@@ -81,12 +81,18 @@ class Outbox:
                 self._needs_task = True
 
     def _take_out(self) -> bytes:
-        """Return what waits, in one piece, as it goes over the wire."""
+        """Return what waits, in one piece, as it goes over the wire; nothing where TLS is broken.
+
+        Others send to this peer, too: what he has done to his connection must not reach them.
+        """
         out = self._out
         data = out[0] if len(out) == 1 else b"".join(out)
         out.clear()
         self._out_bytes = 0
-        return data if self._tls is None else self._tls.encrypt(data)
+        try:
+            return data if self._tls is None else self._tls.encrypt(data)
+        except TlsBroken:  # the connection's own task finds out by itself
+            return b""
 
     def _send(self, data: bytes) -> bytes:
         """Send what the kernel takes now; return the rest. A broken connection takes everything."""

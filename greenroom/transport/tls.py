@@ -63,6 +63,13 @@ class TlsCodec:
         return b"".join(parts)
 
     def encrypt(self, data: bytes) -> bytes:
-        """Return records that hold the data, and whatever else is to be sent."""
-        self._tls.write(data)
+        """Return records that hold the data, and whatever else is to be sent.
+
+        Raises:
+            TlsBroken: what the peer has sent leaves no way on.
+        """
+        try:
+            self._tls.write(data)
+        except ssl.SSLError as error:
+            raise TlsBroken(str(error)) from None
         return self._out.read()

@@ -312,12 +312,18 @@ async def test_tokens_that_were_good_and_none_at_all_are_not_held_against_anybod
                 assert (await client.closed())[1] == "Token invalidated"
 
 
-async def test_the_channel_speaks_tls():
+def tls_contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's, and one of clients that trust it."""
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost").configure_cert(context)
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
+    return context, trusting
+
+
+async def test_the_channel_speaks_tls():
+    context, trusting = tls_contexts()
     async with open_stage(tls=context) as stage:
         url = f"wss://localhost:{stage.port.port}/"
         clients = []
@@ -340,3 +346,43 @@ async def test_the_channel_speaks_tls():
             for client in clients:
                 await client.connection.aclose()
             nursery.cancel_scope.cancel()
+
+
+CLOSE_NOTIFY = b""
+"""The peer says goodbye in TLS alone."""
+
+
+@pytest.mark.parametrize(
+    "last_words",
+    [
+        CLOSE_NOTIFY,
+        b"\x17\x03\x03\x00\x20" + bytes(32),
+        b"\x16\x03\x03\x00\x04" + bytes(4),
+        b"GET / HTTP/1.1\r\n\r\n",
+    ],
+    ids=["close_notify", "forged record", "handshake again", "no record"],
+)
+async def test_who_breaks_tls_ends_his_own_connection_alone(last_words: bytes):
+    context, trusting = tls_contexts()
+    async with open_stage(tls=context) as stage:
+        url = f"wss://localhost:{stage.port.port}/"
+        token = (await stage.token(0)).encode()
+        async with trio_websocket.open_websocket_url(
+            url, trusting, extra_headers=[(b"X-Realtime-Token", token)]
+        ) as connection:
+            client = Client(connection)
+            await client.expect("connected")
+            plain = await trio.open_tcp_stream("localhost", stage.port.port)
+            broken = trio.SSLStream(plain, trusting, server_hostname="localhost")
+            await broken.send_all(request(f"X-Realtime-Token: {await stage.token(1)}"))
+            await broken.receive_some()
+            if last_words is CLOSE_NOTIFY:
+                with pytest.raises(ssl.SSLError):
+                    broken._ssl_object.unwrap()
+                last_words = broken._outgoing.read()
+            await plain.send_all(last_words)
+            await client.say("x")
+            await read_all(plain)
+            await trio.aclose_forcefully(plain)
+            await client.expect("sent")
+            await client.nothing_more()
