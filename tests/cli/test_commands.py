@@ -153,6 +153,7 @@ def test_the_first_start_prints_keys_and_a_line_that_registers_a_player(
 ) -> None:
     server = ServerProcess(data_dir, "--database-url", database_url).start()
     try:
+        server.wait_logged("Every other call is described")  # told behind the ready file
         told = server.log.read_text()
         (curl,) = [line for line in told.splitlines() if line.strip().startswith("curl ")]
         registered = subprocess.run(["/bin/sh", "-c", curl], capture_output=True, check=True)
