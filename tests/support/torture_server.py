@@ -19,7 +19,8 @@ from typing import Any
 import greenroom.app  # noqa: F401 - so that every actor's class is there
 from greenroom.actors.kernel.actor import Actor
 from greenroom.actors.kernel.cell import Cell
-from greenroom.actors.room import tokens
+from greenroom.actors.room import codec, tokens
+from greenroom.actors.room.events import UpdatesSent
 from greenroom.cli.main import main
 from greenroom.persistence import lease
 from greenroom.persistence.committer import Committer
@@ -108,7 +109,7 @@ def apply_twice() -> None:
         nonlocal count
         real(cell, actor, change)
         for event in change.events:
-            if type(event).__name__ == "UpdatesSent":
+            if cell.kind == "room" and isinstance(codec.event_of(event), UpdatesSent):
                 count += 1
                 if count % NTH == 0:
                     actor.apply(event)
