@@ -192,3 +192,22 @@ async def test_whoever_could_not_be_deleted_can_be_asked_again(arena: Arena):
 
     asked = await request_friendship(arena.world, arena.game.game, one, Addressee(None, other))
     assert asked == (other, "pending")
+
+
+async def test_whoever_may_still_have_his_seat_is_open_and_can_be_deleted_again(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+):
+    """His deletion has not begun: closed, he would be nobody to himself and a friend to others."""
+
+    async def put_out(*_: object) -> None:
+        raise CommitUnsettled("his room's change was not durable in time")
+
+    made = await register(arena)
+    with monkeypatch.context() as patch:
+        patch.setattr("greenroom.actors.flows.deletion.put_out", put_out)
+        with pytest.raises(CommitUnsettled):
+            await delete_player(arena.world, made.player_id)
+    assert (await identify(arena, made.token)).player_id == made.player_id
+    await delete_player(arena.world, made.player_id)
+    with pytest.raises(InvalidPlayerToken):
+        await identify(arena, made.token)

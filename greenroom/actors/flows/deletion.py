@@ -29,12 +29,14 @@ async def delete_player(world: World, player_id: int) -> None:
         await player.ask(ClosePlayer())
     except ActorStopped:
         raise PlayerNotFound from None
+    may_be_gone = False
     try:
         await put_out(world, player_id)
+        may_be_gone = True
         await player.ask(DeletePlayer())
         world.friendships.forget(player_id)
-    except CommitUnsettled:
-        raise  # he may be on his way out: let him stay closed
-    except BaseException:
-        world.players.discard(player_id)  # the next call finds him open
+    except BaseException as error:
+        # He may be on his way out: then let him stay closed. Else the next call finds him open.
+        if not (may_be_gone and isinstance(error, CommitUnsettled)):
+            world.players.discard(player_id)
         raise
