@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from greenroom.actors.kernel.errors import (
 )
 from greenroom.actors.plans.refusals import TooManyPlayersOnline
 from greenroom.actors.player.messages import Ban, PlayerIsBanned
-from greenroom.actors.room.director import BehaviourFailed
+from greenroom.actors.room.director import BehaviourFailed, BehaviourRests
 from greenroom.http.fields import timestamp
 from greenroom.http.request import Answer
 
@@ -130,6 +131,8 @@ def answer_of(error: Exception, where: str) -> Answer:
             return too_many_requests(error.retry_seconds, str(error))
         case TooManyPlayersOnline():
             return too_many_requests(PLAN_RETRY_SECONDS, str(error))
+        case BehaviourRests():
+            return too_many_requests(math.ceil(error.retry_seconds))
         case BehaviourFailed():
             return internal_server_error()
         case Refused():

@@ -443,7 +443,7 @@ class RoomHarness(Generic[State]):
             director.begin(self._clock.time(), self._connections.members)
             self._raise_errors()
             check_snapshot(director.runner)
-            if self._is_shown:
+            if self._is_shown and not self._actor.is_resting:
                 check_views(director.runner, self._connections.views)
         self._raise_errors()
 

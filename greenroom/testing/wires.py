@@ -145,7 +145,13 @@ class HarnessStudio:
         except CheckFailed as error:
             self.errors.append(error)
 
-    def report(self, room_id: str, error: Exception, payload: object) -> None:  # noqa: ARG002
+    def report(
+        self,
+        room_id: str,  # noqa: ARG002
+        error: Exception,
+        payload: object,  # noqa: ARG002
+        outcome: str = "",  # noqa: ARG002
+    ) -> None:
         """Keep an error for the test to raise."""
         self.errors.append(error)
 

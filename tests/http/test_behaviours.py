@@ -202,9 +202,12 @@ def test_a_hook_that_loops_or_crashes_harms_its_own_room_alone(data_dir: Path):
             api.call("POST", "/api/game_room.php/create", {}, player=token)
         ann, bob = tokens
 
-        def act(token: str, kind: str) -> int:
+        def send(token: str, kind: str) -> Any:
             body = {"target_players": "host", "action_type": kind, "request_data": {}}
-            return api.call("POST", "/api/game_room.php/actions", body, player=token).status
+            return api.call("POST", "/api/game_room.php/actions", body, player=token)
+
+        def act(token: str, kind: str) -> int:
+            return int(send(token, kind).status)
 
         assert [act(ann, "good"), act(ann, "crash"), act(ann, "good")] == [200, 500, 200]
         polled = api.call("GET", "/api/game_room.php/actions/poll", player=ann).json["actions"]
@@ -214,10 +217,14 @@ def test_a_hook_that_loops_or_crashes_harms_its_own_room_alone(data_dir: Path):
         assert "SystemExit: no server ends by this" in logged
         assert "loop was interrupted after" in logged
         assert "faulty.py" in logged.split("loop was interrupted after", 1)[1]
-        assert [act(ann, "good"), act(ann, "loop"), act(bob, "good")] == [500, 500, 200]
+        assert "the room does without for 1 s" in logged
+        assert [act(ann, "good"), act(ann, "loop"), act(bob, "good")] == [429, 429, 200]
         assert server.log.read_text().count("was interrupted after") == logged.count(
             "was interrupted after"
         ), "who loops holds the others up once"
+        reply = send(ann, "good")
+        assert (reply.json["error"], reply.json["retry_after"]) == ("Too many requests", 1)
+        assert reply.headers["retry-after"] == "1"
         assert api.call("POST", "/api/game_room.php/leave", player=ann).status == 200
     finally:
         assert server.stop() == 0

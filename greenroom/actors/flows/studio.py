@@ -15,7 +15,6 @@ from greenroom.actors.player.messages import WriteResult
 from greenroom.actors.room.direction import NoteDelivered, TakeResult
 from greenroom.behaviour import JobFailed, RoomBehaviour
 from greenroom.behaviour.effects import Run, UpdatePlayer
-from greenroom.behaviour.errors import HookTooSlow
 from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.sources import Sources
@@ -112,12 +111,11 @@ class StudioService:
         """
         return self._registry.make(name, self.watch)
 
-    def report(self, room_id: str, error: Exception, payload: object) -> None:
+    def report(self, room_id: str, error: Exception, payload: object, outcome: str = "") -> None:
         """Log what went wrong in a hook, with its stack and what it was called with."""
         now = trio.current_time()
         reported_at, untold = self._reported.pop(room_id, (-REPORT_SECONDS, 0))
-        is_last = isinstance(error, HookTooSlow)
-        if now - reported_at < REPORT_SECONDS and not is_last:
+        if now - reported_at < REPORT_SECONDS and not outcome:
             self._reported[room_id] = (reported_at, untold + 1)
             return
         self._reported[room_id] = (now, 0)
@@ -125,8 +123,8 @@ class StudioService:
             del self._reported[next(iter(self._reported))]
         said = _shown(payload)
         more = f"; {untold} failures before it were not told" if untold else ""
-        if is_last:
-            more += "; the room does without until it is reloaded"
+        if outcome:
+            more += f"; {outcome}"
         _logger.error(
             "behaviour of room %s: %s; with %s%s", room_id, error, said, more, exc_info=error
         )

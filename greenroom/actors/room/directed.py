@@ -7,6 +7,7 @@ realtime messages are not; what they order is, in a turn of its own right behind
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -15,7 +16,7 @@ import msgspec
 
 from greenroom.actors.kernel.actor import handles
 from greenroom.actors.kernel.clock import Clock
-from greenroom.actors.kernel.journal import Snapshot, TakeSnapshot
+from greenroom.actors.kernel.journal import JournalEntry, Snapshot, TakeSnapshot
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.room import actions, codec, judging, orders, rules, updates
 from greenroom.actors.room.actor import RoomActor
@@ -31,10 +32,13 @@ from greenroom.actors.room.direction import (
     ShowState,
     TakeResult,
     Tick,
+    WakeBehaviour,
 )
-from greenroom.actors.room.director import BehaviourFailed, Director
+from greenroom.actors.room.director import BehaviourFailed, BehaviourRests, Director
 from greenroom.actors.room.events import (
+    HostChanged,
     MemberJoined,
+    MemberLeft,
     OrderDone,
     RoomEnded,
     RoomEvent,
@@ -52,6 +56,7 @@ from greenroom.actors.room.pace import Pace
 from greenroom.actors.room.ports import Accepted, Connections
 from greenroom.actors.room.refusals import PlayerNotInAnyRoom
 from greenroom.actors.room.relay import find_receivers
+from greenroom.actors.room.rest import Rest
 from greenroom.actors.room.state import Room, RoomLimits
 from greenroom.actors.room.studio import Studio
 from greenroom.actors.room.sync import StateSync, is_wanted
@@ -67,6 +72,7 @@ _TIMERS: Final = "behaviour timers"
 _ORDERS: Final = "orders"
 _KEEP: Final = "keep studio"
 _SHOW: Final = "show state"
+_WAKE: Final = "wake behaviour"
 REMEMBER_SECONDS: Final = 1.0
 """How far a tick that fails may throw a room back."""
 
@@ -75,8 +81,8 @@ class DirectedRoomActor(RoomActor):
     """One room that a studio has written a behaviour for.
 
     Attributes:
-        director: the behaviour at work; None before it has begun, when it could not come back,
-            and after the end.
+        director: the behaviour, at work or at rest; None before it has begun, when it could not
+            come back, and after the end.
     """
 
     def __init__(  # noqa: PLR0917 - as `RoomActor`, and the studio
@@ -96,6 +102,18 @@ class DirectedRoomActor(RoomActor):
         self._pace: Pace | None = None
         self._is_ticking = False
         self._remembered_at = 0.0
+        self._rest = Rest()
+        self._late_results = 0
+
+    @property
+    def is_resting(self) -> bool:
+        """Return whether the behaviour rests, after a hook that had to be interrupted."""
+        return self._rest.is_on
+
+    @property
+    def _awake(self) -> Director | None:
+        """Return the behaviour, if it is at work."""
+        return None if self._rest.is_on else self.director
 
     # The behaviour comes, and is kept.
 
@@ -128,7 +146,7 @@ class DirectedRoomActor(RoomActor):
         """Let a behaviour take over."""
         self.director = director
         self._sync = self._new_sync(director.runner)
-        director.give_up = self._give_up
+        director.rest = self._begin_rest
         hz = director.runner.behaviour.tick_hz
         if hz is None or self._pace is None or self._pace.dt != 1.0 / hz:
             self._pace = None if hz is None else Pace(hz)
@@ -148,15 +166,37 @@ class DirectedRoomActor(RoomActor):
 
     def _report_view(self, room_id: str, bug: Exception, payload: object) -> None:
         """Report that nobody can be shown the state."""
-        self._studio.report(room_id, bug, payload)
-        if isinstance(bug, HookTooSlow) and self.director is not None:
-            self._give_up(self.director)
+        outcome = self._begin_rest() if isinstance(bug, HookTooSlow) else ""
+        self._studio.report(room_id, bug, payload, outcome)
 
-    def _give_up(self, director: Director) -> None:
-        """Let the room be without its behaviour, which holds everybody up, until it is reloaded."""
-        self._room.kept = director.runner.kept
-        self.director = self._pace = self._sync = None
+    def _begin_rest(self) -> str:
+        """Let the behaviour rest, which has held everybody up; return for how long, in words."""
+        seconds = self._rest.begin(self._clock.monotonic())
+        if self._sync is not None:
+            self._sync.close()
+        self._pace = self._sync = None
         self.timers.stop(_TIMERS)
+        if seconds == math.inf:
+            return "the room does without until it is reloaded"
+        self.timers.start(_WAKE, seconds, WakeBehaviour())
+        return f"the room does without for {seconds:g} s"
+
+    @handles(WakeBehaviour)
+    def wake_behaviour(self, command: WakeBehaviour) -> Changed[None]:
+        """Let the behaviour go on after a rest, with what it has missed."""
+        director = self.director
+        if director is None or not self._rest.is_on:
+            return Changed(None)
+        self._begin(director)
+        self._resume(director)
+        return self._finish(director, None, ())
+
+    def _resume(self, director: Director) -> None:
+        """Let a behaviour go on, in a turn that has begun; with what it has missed if it rested."""
+        was_resting, missed = self._rest.is_on, self._rest.end()
+        self._direct(director)
+        if was_resting:
+            director.catch_up(missed)
 
     def on_refused(self) -> None:
         """Undo what hooks did in a turn that cannot be written down now."""
@@ -176,7 +216,10 @@ class DirectedRoomActor(RoomActor):
         super().apply(event)
         director = self.director
         if director is not None:
-            director.forget_roster()
+            if self._rest.is_on:
+                self._note_missed(event)
+            else:
+                director.forget_roster()
             director.settle()
             if before is None:
                 director.room = self._room
@@ -184,6 +227,13 @@ class DirectedRoomActor(RoomActor):
                 self.director = self._pace = self._sync = None
         self._wake_ticks()
         self._set_orders(self._room)
+
+    def _note_missed(self, event: Event) -> None:
+        """Keep what a behaviour at rest is to be told of later; there are no more than members."""
+        assert isinstance(event, JournalEntry)
+        happened = codec.event_of(event)
+        if isinstance(happened, MemberLeft | HostChanged):
+            self._rest.missed.append(happened)
 
     @handles(TakeSnapshot)
     def take_snapshot(self, command: TakeSnapshot) -> Snapshot:
@@ -209,7 +259,7 @@ class DirectedRoomActor(RoomActor):
     ) -> Changed[Reply]:
         """Let the behaviour follow what was decided; return the reply with all that happens."""
         decided = tuple(events)
-        director = self.director
+        director = self._awake
         if director is None or not decided:
             if any(isinstance(event, MemberJoined) for event in decided):
                 self._require_behaviour()
@@ -311,7 +361,8 @@ class DirectedRoomActor(RoomActor):
         except BehaviourBug as bug:
             self._studio.report(room.room_id, bug, None)
             return self._finish(director, "old code", ())
-        self._direct(director)
+        self._resume(director)
+        self._rest.forget()
         return self._finish(director, "new code", ())
 
     # What members send.
@@ -384,7 +435,7 @@ class DirectedRoomActor(RoomActor):
 
     def _judging(self, kind: Kind, name: str) -> Director | None:
         """Return the director if the behaviour has a say in this."""
-        director = self.director
+        director = self._awake
         if director is None:
             self._require_behaviour()
         elif judging.judges(director, kind, name):
@@ -392,13 +443,15 @@ class DirectedRoomActor(RoomActor):
         return None
 
     def _require_behaviour(self) -> None:
-        """Refuse what a behaviour should see and cannot: it did not come back, or was given up.
+        """Refuse what a behaviour should see and cannot: it rests, or did not come back.
 
         Raises:
-            BehaviourFailed: it did not.
+            BehaviourRests: it will be back.
+            BehaviourFailed: it will not, unless it is reloaded.
         """
         if self._room.is_active and self._room.kept is not None:
-            raise BehaviourFailed
+            seconds = self._rest.seconds_left(self._clock.monotonic())
+            raise BehaviourRests(seconds) if 0.0 < seconds < math.inf else BehaviourFailed
 
     # Time.
 
@@ -429,7 +482,7 @@ class DirectedRoomActor(RoomActor):
     @handles(FireTimers)
     def fire_timers(self, command: FireTimers) -> Changed[None]:
         """Call the behaviour for its timers that are due."""
-        director = self.director
+        director = self._awake
         if director is None:
             return Changed(None)
         self._begin(director)
@@ -444,7 +497,7 @@ class DirectedRoomActor(RoomActor):
 
     def _set_timers(self) -> None:
         """Be woken for the behaviour's next timer."""
-        director = self.director
+        director = self._awake
         due = None if director is None else director.next_timer_due()
         if due is None:
             self.timers.stop(_TIMERS)
@@ -454,7 +507,7 @@ class DirectedRoomActor(RoomActor):
     @handles(NoteConnection)
     def note_connection(self, command: NoteConnection) -> Changed[None]:
         """Tell the behaviour who came and went."""
-        director = self.director
+        director = self._awake
         if director is None or command.player_id not in self._room.members:
             return Changed(None)
         director.forget_roster()
@@ -478,9 +531,13 @@ class DirectedRoomActor(RoomActor):
 
     @handles(TakeResult)
     def take_result(self, command: TakeResult) -> Changed[None]:
-        """Give a job's result to the behaviour."""
-        director = self.director
+        """Give a job's result to the behaviour, after its rest if it has one."""
+        director = self._awake
         if director is None:
+            seconds = self._rest.seconds_left(self._clock.monotonic())
+            if seconds < math.inf and self.director is not None:
+                self._late_results += 1
+                self.timers.start(f"result {self._late_results}", seconds, command)
             return Changed(None)
         self._begin(director)
         director.take_result(command.on_done, command.result)

@@ -24,6 +24,10 @@ class KeepStudio(Command[RoomRole, None], frozen=True):
     """Write down what ticks and messages have ordered; open the behaviour if it is not yet."""
 
 
+class WakeBehaviour(Command[RoomRole, None], frozen=True):
+    """Let the behaviour go on after a rest."""
+
+
 class CarryOut(Command[RoomRole, None], frozen=True):
     """Do what is ordered next."""
 

@@ -61,6 +61,19 @@ class BehaviourFailed(KernelRefused):
     """
 
 
+class BehaviourRests(BehaviourFailed):
+    """A hook had to be interrupted, and its behaviour rests.
+
+    Attributes:
+        retry_seconds: until it is back.
+    """
+
+    def __init__(self, retry_seconds: float) -> None:
+        """Say when to try again."""
+        super().__init__()
+        self.retry_seconds = retry_seconds
+
+
 class Director:
     """One room's behaviour.
 
@@ -68,7 +81,8 @@ class Director:
         room: the room; only looked at.
         runner: runs its hooks.
         aftermath: what the last turn's hooks asked for; whoever carries it out takes it.
-        give_up: called when a hook had to be interrupted, once all is undone.
+        rest: called when a hook had to be interrupted, once all is undone; returns what comes of
+            it, for the log.
     """
 
     def __init__(self, room: Room, studio: Studio) -> None:
@@ -86,7 +100,7 @@ class Director:
         self._studio = studio
         self.runner: Runner[Any] = self._new_runner(room.kept)
         self.aftermath = Aftermath()
-        self.give_up: Callable[[Director], None] = lambda _director: None
+        self.rest: Callable[[], str] = str
         self._members: dict[int, Member] = {}
         self._connected: Container[int] = ()
         self._is_roster_old = True
@@ -130,8 +144,9 @@ class Director:
         """
         runner = self._new_runner(self.runner.kept)
         runner.begin(self.runner.room.now)
+        host_id = self._host_id
         self.runner = runner
-        self._take_roster()
+        self._seat(host_id)
 
     # Turns.
 
@@ -235,12 +250,11 @@ class Director:
             self.failed(bug, arguments)
 
     def failed(self, bug: Exception, payload: object) -> None:
-        """Undo the turn, and report why. Who holds everybody up does so once."""
+        """Undo the turn, and report why. Who holds everybody up rests."""
         self.abandon()
         self._has_failed = True
-        self._studio.report(self.room.room_id, bug, payload)
-        if isinstance(bug, HookTooSlow):
-            self.give_up(self)
+        outcome = self.rest() if isinstance(bug, HookTooSlow) else ""
+        self._studio.report(self.room.room_id, bug, payload, outcome)
 
     def follow(
         self, events: tuple[RoomEvent, ...], *, host_is_chosen: bool = False
@@ -268,6 +282,22 @@ class Director:
         except (BehaviourBug, Refused) as bug:
             self.failed(bug, event)
             return event
+
+    def catch_up(self, missed: Iterable[MemberLeft | HostChanged]) -> None:
+        """Call the hooks for what happened while the behaviour rested, in a turn that has begun.
+
+        Args:
+            missed: who left, and who became host; the roster must still be as before all of it.
+        """
+        for event in missed:
+            if event.player_id in self._members:
+                self.follow((event,), host_is_chosen=True)
+        before = self._members
+        self._take_roster()
+        for player_id, member in list(self._members.items()):
+            was_connected = player_id in before and before[player_id].is_connected
+            if member.is_connected is not was_connected and not self._has_failed:
+                self.note_connection(player_id, is_connected=member.is_connected)
 
     def open(self) -> None:
         """Call the hooks of a new room.
@@ -362,14 +392,16 @@ class Director:
                 del self.runner.timers[timer.name]
 
     def note_connection(self, player_id: int, *, is_connected: bool) -> None:
-        """Tell the behaviour who came and went; the first connection is no return."""
+        """Tell the behaviour who came and went, once; the first connection is no return."""
+        if is_connected is (player_id not in self._dropped):
+            return
         member = self._members[player_id]
-        if not is_connected:
-            self._dropped.add(player_id)
-            self.note("on_drop", member)
-        elif player_id in self._dropped:
+        if is_connected:
             self._dropped.discard(player_id)
             self.note("on_reconnect", member)
+        else:
+            self._dropped.add(player_id)
+            self.note("on_drop", member)
 
     def take_result(self, on_done: Callable[..., Any], result: object) -> None:
         """Call `on_done` as a hook: of the present behaviour, where an earlier one gave it."""

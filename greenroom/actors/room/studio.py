@@ -31,8 +31,8 @@ class Studio(Protocol):
         """
         ...
 
-    def report(self, room_id: str, error: Exception, payload: object) -> None:
-        """Show the studio what went wrong in a hook, and with what."""
+    def report(self, room_id: str, error: Exception, payload: object, outcome: str = "") -> None:
+        """Show the studio what went wrong in a hook, with what, and what comes of it, if much."""
         ...
 
     def run(self, room_id: str, work: Run) -> None:

@@ -1,0 +1,200 @@
+"""A behaviour that had to be interrupted rests, comes back by itself, and misses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import msgspec
+import pytest
+
+from greenroom.actors.room.rest import INTERRUPTIONS_MAX, WINDOW_SECONDS, Rest
+from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action
+from greenroom.behaviour.errors import HookTooSlow
+from greenroom.testing import RoomHarness
+
+
+class Diary(msgspec.Struct):
+    ticks: int = 0
+    told: list[str] = []
+
+
+TheRoom = Room[Diary]
+
+
+class Slow(RoomBehaviour[Diary]):
+    """Writes down what it is told; the hooks named in `slow` are as if interrupted."""
+
+    tick_hz = 10
+    slow: ClassVar[set[str]] = set()
+
+    def tell(self, room: TheRoom, hook: str, *more: object) -> None:
+        room.state.told.append(" ".join(map(str, (hook, *more))))
+        if hook in self.slow:
+            raise HookTooSlow(f"{hook} was interrupted")
+
+    def on_tick(self, room: TheRoom, dt: float) -> None:
+        room.state.ticks += 1
+        if "on_tick" in self.slow:
+            raise HookTooSlow("on_tick was interrupted")
+
+    def on_leave(self, room: TheRoom, member: Member, reason: str) -> None:
+        self.tell(room, "on_leave", member.player_id, sorted(room.members))
+
+    def on_host_change(self, room: TheRoom, old: Member | None, new: Member) -> None:
+        self.tell(room, "on_host_change", old and old.player_id, new.player_id)
+
+    def on_drop(self, room: TheRoom, member: Member) -> None:
+        self.tell(room, "on_drop", member.player_id)
+
+    def on_reconnect(self, room: TheRoom, member: Member) -> None:
+        self.tell(room, "on_reconnect", member.player_id)
+
+    def on_timer(self, room: TheRoom, name: str) -> None:
+        self.tell(room, "on_timer", name)
+
+    def on_done(self, room: TheRoom, result: object) -> None:
+        self.tell(room, "on_done", result)
+
+    def shared(self, room: TheRoom) -> object:
+        if "shared" in self.slow:
+            raise HookTooSlow("shared was interrupted")
+        return room.state.told
+
+    async def job(self) -> None: ...
+
+    @action("plan")
+    def plan(self, room: TheRoom, by: Member) -> None:
+        room.run(self.job, self.on_done)
+        room.after(2, "bell")
+
+    @action("good")
+    def good(self, room: TheRoom, by: Member) -> int:
+        return room.state.ticks
+
+
+@pytest.fixture
+def room() -> RoomHarness[Diary]:
+    Slow.slow = set()
+    room = RoomHarness(Slow)
+    for _ in range(4):
+        room.join()
+    return room
+
+
+def interrupt(
+    room: RoomHarness[Diary],
+    hook: str = "on_tick",
+    act: Callable[[RoomHarness[Diary]], object] = lambda room: room.advance(0.1),
+) -> None:
+    """Have a hook of the room interrupted, once."""
+    Slow.slow = {hook}
+    with pytest.raises(HookTooSlow):
+        act(room)
+    Slow.slow = set()
+
+
+def test_each_rest_is_twice_as_long_and_the_last_one_has_no_end(room: RoomHarness[Diary]):
+    for seconds in (1, 2, 4, 8):
+        before = room.state.ticks
+        interrupt(room)
+        room.advance(seconds - 0.001)
+        with pytest.raises(Refused):
+            room.act(1, "good")
+        with pytest.raises(Refused):
+            room.join()
+        room.advance(0.002)
+        assert room.state.ticks == before == room.act(1, "good").response_data
+        room.advance(1)
+        assert room.state.ticks == before + 10
+    interrupt(room)
+    room.advance(100_000)
+    with pytest.raises(Refused):
+        room.act(1, "good")
+    room.reload(Slow)
+    assert room.act(1, "good").status == "completed"
+    interrupt(room)
+    room.advance(1)
+    assert room.act(1, "good").status == "completed", "the count began anew"
+
+
+def test_a_restart_ends_a_rest(room: RoomHarness[Diary]):
+    interrupt(room)
+    room.restart()
+    assert room.act(1, "good").status == "completed"
+
+
+def test_a_reload_ends_a_rest_and_nothing_is_missed(room: RoomHarness[Diary]):
+    interrupt(room)
+    room.leave(2)
+    room.reload(Slow)
+    assert room.state.told == ["on_leave 2 [1, 3, 4]"]
+    assert room.act(1, "good").status == "completed"
+
+
+def test_what_happens_during_a_rest_is_told_after_it(room: RoomHarness[Diary]):
+    room.act(1, "plan")
+    room.drop(4)
+    room.state.told.clear()
+    room.advance(0.5)
+    interrupt(room)
+    room.finish_job("found")
+    room.leave(2)
+    room.leave(1)
+    room.drop(3)
+    room.reconnect(4)
+    room.advance(0.9)
+    assert room.state.told == []
+    room.advance(0.2)
+    host = room.host_id
+    assert room.state.told == [
+        "on_leave 2 [1, 3, 4]",
+        f"on_host_change 1 {host}",
+        "on_leave 1 [3, 4]",
+        "on_drop 3",
+        "on_reconnect 4",
+        "on_done found",
+    ]
+    assert room.view(4).shared == room.state.told
+    room.advance(0.5)
+    assert room.state.told[-1] == "on_timer bell"
+    room.reconnect(3)
+    assert room.state.told[-1] == "on_reconnect 3"
+
+
+@pytest.mark.parametrize(
+    ("hook", "why"), [("on_leave", "it is told once more"), ("shared", "it was told already")]
+)
+def test_a_departure_is_told_once_whatever_is_interrupted(
+    room: RoomHarness[Diary], hook: str, why: str
+):
+    interrupt(room, hook, lambda room: room.leave(2))
+    for _ in range(2):
+        room.advance(1)
+        assert room.state.told == ["on_leave 2 [1, 3, 4]"], why
+
+
+def test_who_loops_when_told_what_it_missed_rests_again_and_is_not_told_again(
+    room: RoomHarness[Diary],
+):
+    interrupt(room, "on_leave", lambda room: room.leave(2))
+    interrupt(room, "on_leave", lambda room: room.advance(1.001))
+    room.advance(2)
+    assert room.state.told == []
+    assert room.act(1, "good").status == "completed"
+
+
+def test_a_room_ends_in_a_rest_as_ever(room: RoomHarness[Diary]):
+    interrupt(room)
+    room.stop()
+    room.advance(10)
+    assert not room.is_open
+
+
+def test_a_rest_forgets_what_is_long_ago():
+    rest, now = Rest(), 0.0
+    for _ in range(3 * INTERRUPTIONS_MAX):
+        assert rest.begin(now) == 1.0
+        assert rest.seconds_left(now + 0.25) == 0.75
+        assert rest.end() == []
+        now += WINDOW_SECONDS
