@@ -1,7 +1,7 @@
 """One connection's fast lane: messages in go to the room's turn, messages out leave in packets.
 
-Nothing here waits or is kept: what does not fit in is dropped and counted, for newer comes soon.
-What is put in one pass of the scheduler leaves together, in as few packets as hold it.
+Nothing here is kept for long: what does not fit in is dropped and counted, for newer comes soon.
+What is put before the lane's turn comes leaves together, in as few packets as hold it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from greenroom.actors.room.channel import SendMessage
 from greenroom.actors.room.messages import Group
 from greenroom.fastlane.frames import Sent
 from greenroom.fastlane.link import ServerEnd
-from greenroom.sender import Sender
+from greenroom.transport.departures import Departures
 from greenroom.transport.messages import GROUPS, Malformed, read_data
 from greenroom.transport.rates import Allowance
 from greenroom.transport.watch import Watch
 
-FRAMES_A_PASS_MAX: Final = 64
-"""What a member is sent in one pass; more is dropped."""
+FRAMES_A_TURN_MAX: Final = 64
+"""What a member is sent in one turn of his lane; more is dropped."""
 
 Address = tuple[socket.socket, Any]
 """A socket of ours, and the name of the peer on it."""
@@ -44,6 +44,8 @@ class LaneCounts(msgspec.Struct):
     """Dropped: no packet of this protocol."""
     unknown: int = 0
     """Dropped: of no session."""
+    late: int = 0
+    """Dropped unread: the server was too far behind."""
     malformed: int = 0
     """Messages dropped: their data is not JSON."""
     limited: int = 0
@@ -51,7 +53,7 @@ class LaneCounts(msgspec.Struct):
     refused: int = 0
     """Messages dropped: the room did not take them."""
     overflowed: int = 0
-    """Messages dropped: too many for one member in one pass."""
+    """Messages dropped: too many for one member in one turn."""
     unsent: int = 0
     """Packets dropped: the kernel's buffer was full, or there is no way to their address."""
 
@@ -68,12 +70,12 @@ class LaneOwner(msgspec.Struct, frozen=True):
 
 
 class Lane:
-    """The server's end of one session; a `FastLane` of the hub, and `Flushable`."""
+    """The server's end of one session; a `FastLane` of the hub."""
 
-    __slots__ = ("_counts", "_out", "_owner", "_sender", "_watch", "end")
+    __slots__ = ("_counts", "_departures", "_out", "_owner", "_watch", "end")
 
     def __init__(
-        self, end: ServerEnd[Address], owner: LaneOwner, counts: LaneCounts, sender: Sender
+        self, end: ServerEnd[Address], owner: LaneOwner, counts: LaneCounts, departures: Departures
     ) -> None:
         """Begin without an address.
 
@@ -81,13 +83,13 @@ class Lane:
             end: with the session's keys.
             owner: whose it is.
             counts: of the port.
-            sender: flushes it.
+            departures: gives it its turns to send.
         """
         self.end = end
         self._owner = owner
         self._watch = owner.watch
         self._counts = counts
-        self._sender = sender
+        self._departures = departures
         self._out: list[bytes] = []
 
     def describe(self) -> dict[str, Any]:
@@ -154,30 +156,26 @@ class Lane:
         return self.end.is_up(self._watch.now)
 
     def put(self, frame: bytes) -> bool:
-        """See `FastLane`; what is too much for one pass is dropped."""
+        """See `FastLane`; what is too much for one turn is dropped."""
         if not self.end.is_up(self._watch.now):
             return False
         out = self._out
         if not out:
-            self._sender.add(self)
-        elif len(out) >= FRAMES_A_PASS_MAX:
+            self._departures.add(self)
+        elif len(out) >= FRAMES_A_TURN_MAX:
             self._counts.overflowed += 1
             return True
         out.append(frame)
         return True
 
-    def flush(self) -> bool:
-        """See `Flushable`."""
+    def depart(self) -> None:
+        """Send what has been put, or lose it."""
         out, address = self._out, self.end.address
         self._out = []
         if address is not None:
             self._counts.messages_sent += len(out)
             for packet in self.end.pack(out):
                 self._send(packet, address)
-        return True
-
-    async def send_rest(self) -> None:
-        """See `Flushable`; nothing is ever left over."""
 
     def _send(self, packet: bytes, address: Address) -> None:
         """Send a packet, or lose it."""

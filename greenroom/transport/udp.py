@@ -1,8 +1,11 @@
-"""The UDP port: one task a socket takes packets in, each lane sends its own.
+"""The UDP port: one task a socket takes packets in, each lane sends its own in its turn.
 
 A packet names its session by 8 random bytes; whatever is not a genuine, fresh packet of an open
 session changes nothing but a counter, and nobody is answered. Sessions are opened over the control
 channel and end with its connection, so there are never more of them than connections.
+
+Overload: lanes wait longer for their turns, and their packets take more (`departures.py`). When
+even what comes in is too much, what has come is thrown away at once, so that the rest is in time.
 """
 
 from __future__ import annotations
@@ -22,11 +25,16 @@ from greenroom.fastlane import packets
 from greenroom.fastlane.frames import TOKEN_BYTES
 from greenroom.fastlane.link import PING_SECONDS, SILENT_SECONDS_MAX, LinkStatistics, ServerEnd
 from greenroom.fastlane.suites import KEY_BYTES, SuiteName, suite
-from greenroom.sender import Sender
+from greenroom.transport.departures import Departures
 from greenroom.transport.lane import Address, Lane, LaneCounts, LaneOwner
 
 PACKETS_A_TURN_MAX: Final = 64
 """Packets taken in before other tasks get their turn."""
+BEHIND_SECONDS_MAX: Final = 0.1
+"""A socket that was not found empty for so long is emptied: what is newer than that comes in time,
+where otherwise all that follows would wait as long as the kernel's buffer is deep."""
+LATE_PACKETS_A_TURN_MAX: Final = 1_024
+"""Packets thrown away before other tasks get their turn; each takes a microsecond."""
 BUFFER_BYTES: Final = 4 << 20
 """What the kernel is asked to keep for a socket in each direction; it may grant less."""
 RETRY_SECONDS: Final = 0.1
@@ -87,7 +95,7 @@ class UdpPort:
         self.port = port
         """The bound port once it runs, the same when it is run again."""
         self._lanes: dict[bytes, Lane] = {}
-        self._sender = Sender()
+        self._departures = Departures()
         self._counts = LaneCounts()
         self._closed = LinkStatistics()
         """The sums of sessions that are over."""
@@ -105,7 +113,7 @@ class UdpPort:
         self.port = bound[0].getsockname()[1]
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._sender.run)
+                nursery.start_soon(self._departures.run)
                 for each in bound:
                     _widen(each)
                     nursery.start_soon(self._serve, each)
@@ -139,7 +147,7 @@ class UdpPort:
             suite(name, client_key),
             lambda: os.urandom(TOKEN_BYTES),
         )
-        lane = self._lanes[session] = Lane(end, owner, self._counts, self._sender)
+        lane = self._lanes[session] = Lane(end, owner, self._counts, self._departures)
         keys = UdpKeys(
             host=host,
             port=port or self.port,
@@ -187,15 +195,21 @@ class UdpPort:
 
     async def _serve(self, bound: socket.socket) -> None:
         """Take packets in for ever; no packet, and no error of the network, ends it."""
+        behind_since: float | None = None
         while True:
             await trio.lowlevel.wait_readable(bound)
             now = trio.current_time()
+            if behind_since is None:
+                behind_since = now
+            take, count = self._take, PACKETS_A_TURN_MAX
+            if now - behind_since > BEHIND_SECONDS_MAX:
+                take, count = self._drop_late, LATE_PACKETS_A_TURN_MAX
             try:
-                for _ in range(PACKETS_A_TURN_MAX):
+                for _ in range(count):
                     packet, name = bound.recvfrom(packets.PACKET_BYTES_MAX + 1)
-                    self._take(packet, (bound, name), now)
+                    take(packet, (bound, name), now)
             except (BlockingIOError, InterruptedError):
-                continue
+                behind_since = None
             except OSError as error:
                 _logger.debug("the UDP port could not receive: %r", error)
                 await trio.sleep(RETRY_SECONDS)
@@ -219,6 +233,13 @@ class UdpPort:
             _logger.exception("a packet crashed its session, which is closed")
             self.close(lane)
 
+    def _drop_late(self, packet: bytes, _address: Address, _now: float) -> None:
+        """Count a packet that has waited too long; newer ones are about to come."""
+        counts = self._counts
+        counts.packets_received += 1
+        counts.bytes_received += len(packet)
+        counts.late += 1
+
 
 def _widen(bound: socket.socket) -> None:
     """Ask for room for bursts, of which the kernel gives what it may."""
@@ -238,6 +259,7 @@ def _dropped(counts: LaneCounts, links: LinkStatistics) -> Iterator[tuple[str, i
     """Return what was dropped, by reason."""
     yield "noise", counts.noise
     yield "unknown_session", counts.unknown
+    yield "late", counts.late
     yield "forged", links.packets_forged
     yield "repeated", links.packets_repeated
     yield "malformed", links.packets_malformed + counts.malformed

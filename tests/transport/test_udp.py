@@ -26,8 +26,9 @@ from greenroom.fastlane.link import RESPONSE_BYTES
 from greenroom.fastlane.suites import SUITES, SuiteName
 from greenroom.sockets import ListenError
 from greenroom.transport import connection
-from greenroom.transport.lane import FRAMES_A_PASS_MAX, Lane
-from greenroom.transport.udp import UdpPort
+from greenroom.transport import udp as udp_module
+from greenroom.transport.lane import FRAMES_A_TURN_MAX, Lane
+from greenroom.transport.udp import PACKETS_A_TURN_MAX, UdpPort
 
 HERE = Sent("here", b'{"x":1}', "others", stream=3, sequence=1)
 
@@ -253,15 +254,15 @@ async def test_the_room_itself_speaks_with_id_0_and_numbers_its_streams():
         assert [(h.sender_id, h.stream) for h in heard] == [(0, 1), (0, 2), (0, 1), (0, 0)]
 
 
-async def test_what_is_for_one_member_in_one_pass_leaves_in_few_packets():
+async def test_what_is_for_one_member_before_the_lanes_turn_leaves_in_few_packets():
     async with open_stage() as stage, stage.connected(0) as host, fast(host) as lane:
         before = lane.packets
         said = Receive("s", json.dumps("x" * 100).encode(), 0, "", is_host=False)
-        for _ in range(FRAMES_A_PASS_MAX + 9):
+        for _ in range(FRAMES_A_TURN_MAX + 9):
             stage.hub.push_unreliable(stage.room_id, None, said, None)
-        for _ in range(FRAMES_A_PASS_MAX):
+        for _ in range(FRAMES_A_TURN_MAX):
             await lane.hear()
-        assert lane.packets - before == -(-FRAMES_A_PASS_MAX // (1167 // (102 + 20)))
+        assert lane.packets - before == -(-FRAMES_A_TURN_MAX // (1167 // (102 + 20)))
         await lane.nothing_comes()
         assert dropped(stage) == {"overflow": 9}
 
@@ -277,6 +278,23 @@ async def test_data_that_is_no_json_reaches_nobody(data: bytes):
 
 
 # What is dropped.
+
+
+async def test_a_socket_that_is_not_found_empty_in_time_is_emptied(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(udp_module, "BEHIND_SECONDS_MAX", 0.0)
+    late = 36
+    async with open_stage() as stage:
+        with socket.socket(type=socket.SOCK_DGRAM) as crowd:
+            crowd.connect(("127.0.0.1", stage.udp.port))
+            for _ in range(PACKETS_A_TURN_MAX + late):  # all before the port's turn
+                crowd.send(b"noise")
+            await until_received(stage, PACKETS_A_TURN_MAX + late)
+            assert dropped(stage) == {"noise": PACKETS_A_TURN_MAX, "late": late}
+            crowd.send(b"noise")
+            await until_received(stage, PACKETS_A_TURN_MAX + late + 1)
+            assert dropped(stage) == {"noise": PACKETS_A_TURN_MAX + 1, "late": late}
 
 
 async def test_noise_of_every_kind_is_counted_and_not_answered():
