@@ -14,7 +14,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -196,6 +196,7 @@ class UdpPort:
     async def _serve(self, bound: socket.socket) -> None:
         """Take packets in for ever; no packet, and no error of the network, ends it."""
         behind_since: float | None = None
+        take: Callable[[bytes, Address, float], None]
         while True:
             await trio.lowlevel.wait_readable(bound)
             now = trio.current_time()

@@ -19,10 +19,10 @@ class Board(trio.abc.Instrument):
         self.sent_a_step_max = 0
         self._before = 0
 
-    def before_task_step(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
         self._before = len(self.sent)
 
-    def after_task_step(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
         self.sent_a_step_max = max(self.sent_a_step_max, len(self.sent) - self._before)
 
 
