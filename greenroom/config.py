@@ -199,7 +199,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     hook_seconds_max: Seconds = 0.5
     """A hook of a behaviour that runs longer is interrupted."""
     job_seconds_max: Seconds = 30.0
-    """How long a behaviour's job outside its room's turn may take."""
+    """How long a behaviour's job outside its room's turn may take, waiting included."""
 
     stale_seconds: Seconds = 120.0
     """A player who gave no sign of life for so long is offline."""

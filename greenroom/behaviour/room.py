@@ -218,9 +218,11 @@ class Room(Generic[State]):
 
         Args:
             job: an async function on trio; it must not touch the room. What computes for long
-                belongs in `trio.to_thread.run_sync`: the server waits for it otherwise.
+                belongs in `trio.to_thread.run_sync`: the server waits for it otherwise, and
+                interrupts it after `hook_seconds_max`.
             on_done: called as a hook; a method of the behaviour, usually. It gets a `JobFailed`
-                where the job raised or took longer than `job_seconds_max`.
+                where the job raised, was one too many, was interrupted, or took longer than
+                `job_seconds_max`.
 
         After a restart of the server nobody does it, and `on_done` is not called.
         """

@@ -21,7 +21,7 @@ LATE_FACTOR = 1.5
 """If a look comes so many times later than meant, it was the machine that slept, not the hook."""
 
 
-class _Interrupted(BaseException):
+class Interrupted(BaseException):
     """Raised inside a hook; no `except Exception` of a studio's catches it."""
 
 
@@ -83,7 +83,7 @@ class Watchdog:
     def _on_signal(self, _number: int, frame: FrameType | None) -> None:
         at_the_end = frame is not None and frame.f_code is _Watched.__exit__.__code__
         if self.running is not None and not at_the_end:
-            raise _Interrupted
+            raise Interrupted
 
 
 class _Watched(AbstractContextManager[None]):
@@ -102,7 +102,7 @@ class _Watched(AbstractContextManager[None]):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._watchdog.running = None
-        if isinstance(error, _Interrupted):
+        if isinstance(error, Interrupted):
             seconds = time.monotonic() - self._started
             message = f"{self._hook} was interrupted after {seconds:.2f} s"
             raise HookTooSlow(message).with_traceback(error.__traceback__) from None

@@ -9,19 +9,17 @@ from typing import Any
 
 import trio
 
+from greenroom.actors.flows.jobs import Jobs
 from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
 from greenroom.actors.player.messages import WriteResult
 from greenroom.actors.room.direction import NoteDelivered, TakeResult
-from greenroom.behaviour import JobFailed, RoomBehaviour
+from greenroom.behaviour import RoomBehaviour
 from greenroom.behaviour.effects import Run, UpdatePlayer
 from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.sources import Sources
 
-JOBS_MAX = 1_000
-"""So many jobs of all rooms may run or wait; a further one fails at once."""
-JOBS_AT_ONCE = 100
 RETRY_SECONDS = 2.0
 """When a result is tried again that could not be written."""
 PAYLOAD_CHARACTERS_MAX = 500
@@ -50,12 +48,8 @@ class StudioService:
         """Given by whoever builds the world, which needs this first."""
         self.watch = watch
         self._registry = registry
-        self._job_seconds_max = job_seconds_max
         self._nursery: trio.Nursery | None = None
-        self._waiting: list[tuple[str, Run]] = []
-        """Jobs from before `run_service`."""
-        self._jobs = 0
-        self._limiter = trio.CapacityLimiter(JOBS_AT_ONCE)
+        self._jobs = Jobs(watch, job_seconds_max, self._tell)
         self._reported: dict[str, tuple[float, int]] = {}
         self._results: dict[str, dict[int, UpdatePlayer]] = {}
 
@@ -66,15 +60,14 @@ class StudioService:
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
-                waiting, self._waiting = self._waiting, []
-                for job in waiting:
-                    nursery.start_soon(self._run, *job)
+                self._jobs.begin(nursery)
                 for room_id in self._results:
                     nursery.start_soon(self._deliver_of, room_id)
                 task_status.started()
                 await trio.sleep_forever()
         finally:
             self._nursery = None
+            self._jobs.end()
 
     # For whoever reloads behaviours.
 
@@ -131,14 +124,7 @@ class StudioService:
 
     def run(self, room_id: str, work: Run) -> None:
         """Do what a room wants done outside its turn, and tell it what came of it."""
-        if self._jobs >= JOBS_MAX:
-            self._tell(room_id, TakeResult(work.on_done, JobFailed("too many jobs")))
-            return
-        self._jobs += 1
-        if self._nursery is None:
-            self._waiting.append((room_id, work))
-        else:
-            self._nursery.start_soon(self._run, room_id, work)
+        self._jobs.start(room_id, work)
 
     def deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:
         """Write a result to a player's document, and tell the room when it is durable.
@@ -152,26 +138,7 @@ class StudioService:
         if self._nursery is not None:
             self._nursery.start_soon(self._deliver_of, room_id)
 
-    # Jobs and results.
-
-    async def _run(self, room_id: str, work: Run) -> None:
-        try:
-            async with self._limiter:
-                result = await self._result_of(work)
-        finally:
-            self._jobs -= 1
-        self._tell(room_id, TakeResult(work.on_done, result))
-
-    async def _result_of(self, work: Run) -> Any:
-        """Return what a job returns, or how it failed."""
-        try:
-            with trio.fail_after(self._job_seconds_max):
-                return await work.job()
-        except trio.TooSlowError:
-            return JobFailed(f"took longer than {self._job_seconds_max:g} s")
-        except (Exception, SystemExit) as error:
-            _logger.exception("a behaviour's job failed")
-            return JobFailed(repr(error))
+    # Results, and what came of jobs.
 
     async def _deliver_of(self, room_id: str) -> None:
         """Write a room's results until none waits."""
@@ -204,10 +171,10 @@ class StudioService:
             else:
                 return True
 
-    def _tell(self, room_id: str, command: TakeResult) -> None:
-        """Tell a room, if it is there and can be told."""
+    def _tell(self, room_id: str, work: Run, result: object) -> None:
+        """Tell a room what came of a job, if it is there and can be told."""
         try:
-            self.world.rooms.directory.ref(room_id).tell(command)
+            self.world.rooms.directory.ref(room_id).tell(TakeResult(work.on_done, result))
         except ActorUnavailable as error:
             _logger.warning("room %s did not get the result of a job: %s", room_id, error)
 

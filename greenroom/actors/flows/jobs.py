@@ -1,0 +1,147 @@
+"""What behaviours do outside their rooms' turns: each job is bounded, and its room always hears.
+
+Jobs are the studio's code, on the server's own loop. So each of their steps is watched over as a
+hook is: one that computes for long is interrupted. One that cannot be stopped, for it shields
+itself or waits for a thread, keeps its place; its room is told in time all the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import types
+from collections import Counter
+from collections.abc import Callable, Coroutine, Generator
+from functools import partial
+from typing import Any
+
+import trio
+
+from greenroom.behaviour import JobFailed
+from greenroom.behaviour.effects import Run
+from greenroom.behaviour.runner import Watch
+from greenroom.behaviour.watchdog import Interrupted
+
+JOBS_MAX = 1_000
+"""So many jobs of all rooms may run or wait; a further one fails at once."""
+ROOM_JOBS_MAX = 32
+"""So many of one room."""
+JOBS_AT_ONCE = 100
+STOP_SECONDS = 1.0
+"""How long a job that is too late may take to clean up before its room hears without it."""
+
+Tell = Callable[[str, Run, object], None]
+"""Tells a room what came of a job."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Jobs:
+    """The jobs of all rooms."""
+
+    def __init__(self, watch: Watch, seconds_max: float, tell: Tell) -> None:
+        """Prepare; jobs wait until `begin`.
+
+        Args:
+            watch: watches over each step of a job.
+            seconds_max: how long a job may take, the wait for its turn included.
+            tell: is told what came of each; must not raise.
+        """
+        self._watch = watch
+        self._seconds_max = seconds_max
+        self._tell = tell
+        self._nursery: trio.Nursery | None = None
+        self._waiting: list[tuple[str, Run]] = []
+        """Jobs from before `begin`."""
+        self._counts: Counter[str] = Counter()
+        self._limiter = trio.CapacityLimiter(JOBS_AT_ONCE)
+
+    def begin(self, nursery: trio.Nursery) -> None:
+        """Let jobs run in this nursery; whoever cancels it says `end`."""
+        self._nursery = nursery
+        waiting, self._waiting = self._waiting, []
+        for room_id, work in waiting:
+            nursery.start_soon(self._run, room_id, work)
+
+    def end(self) -> None:
+        """Let jobs wait from now on; those under way have been given up."""
+        self._nursery = None
+
+    def start(self, room_id: str, work: Run) -> None:
+        """Do a job of a room; one too many fails at once."""
+        if self._counts[room_id] >= ROOM_JOBS_MAX or self._counts.total() >= JOBS_MAX:
+            self._tell(room_id, work, JobFailed("too many jobs"))
+            return
+        self._counts[room_id] += 1
+        if self._nursery is None:
+            self._waiting.append((room_id, work))
+        else:
+            self._nursery.start_soon(self._run, room_id, work)
+
+    async def _run(self, room_id: str, work: Run) -> None:
+        """Do a job, and have its room told in time, whatever the job does."""
+        told = trio.Event()
+
+        def tell(result: object) -> None:
+            if not told.is_set():
+                told.set()
+                self._tell(room_id, work, result)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._do, room_id, work, tell)
+            with trio.move_on_after(self._seconds_max + STOP_SECONDS) as patience:
+                await told.wait()
+            if patience.cancelled_caught:
+                _logger.error("a job of room %s does not stop", room_id)
+                tell(self._too_late())
+
+    async def _do(self, room_id: str, work: Run, tell: Callable[[object], None]) -> None:
+        try:
+            result = await self._result_of(work)
+        finally:
+            self._counts[room_id] -= 1
+            if not self._counts[room_id]:
+                del self._counts[room_id]
+        tell(result)
+
+    async def _result_of(self, work: Run) -> object:
+        """Return what a job returns, or how it failed."""
+        try:
+            with trio.move_on_after(self._seconds_max):
+                async with self._limiter:
+                    return await _watched(_begun(work), self._watch)
+            return self._too_late()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is logged
+            return _failed(error)
+        except BaseExceptionGroup as group:  # of tasks that it started
+            mine, others = group.split((Exception, SystemExit, Interrupted))
+            if mine is None or others is not None:
+                raise
+            return _failed(mine)
+
+    def _too_late(self) -> JobFailed:
+        return JobFailed(f"took longer than {self._seconds_max:g} s")
+
+
+def _failed(error: BaseException) -> JobFailed:
+    _logger.error("a behaviour's job failed", exc_info=error)
+    return JobFailed(repr(error))
+
+
+async def _begun(work: Run) -> object:
+    return await work.job()
+
+
+@types.coroutine
+def _watched(job: Coroutine[Any, Any, object], watch: Watch) -> Generator[Any, Any, object]:
+    """Await a job with every step watched over; the tasks that it starts are not."""
+    step = partial(job.send, None)
+    while True:
+        try:
+            with watch("a job"):
+                wanted = step()
+        except StopIteration as end:
+            return end.value
+        try:
+            step = partial(job.send, (yield wanted))
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is the job's
+            step = partial(job.throw, error)
