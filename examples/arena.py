@@ -3,7 +3,8 @@
     greenroom serve --behaviours-dir examples --behaviours '*/arena=arena:Arena'
 
 Rooms whose rules say {"type": "arena"} play it. Clients send the message `steer` with
-{"x": -1 to 1, "y": -1 to 1} as often as they like, best over UDP; the last one counts.
+{"x": -1 to 1, "y": -1 to 1} as often as they like, best over UDP; the last one counts. Who polls
+sends the action `steer` instead, and is answered with what the others see.
 
 What must be right, the coin and the scores, is the state that members see. Where everybody is may
 be lost on the way, for the next tick says it anew: that is broadcast unreliably, as `places`.
@@ -16,7 +17,7 @@ from typing import Annotated
 
 import msgspec
 
-from greenroom.behaviour import Member, Room, RoomBehaviour, message
+from greenroom.behaviour import Member, Room, RoomBehaviour, action, message
 
 SIZE = 100.0
 """The arena is a square from 0 to this."""
@@ -82,6 +83,12 @@ class Arena(RoomBehaviour[Field]):
         runner = room.state.runners[by.player_id]
         runner.dx, runner.dy = steer.x / length, steer.y / length
 
+    @action("steer")
+    def steer_and_look(self, room: Room[Field], by: Member, steer: Steer) -> object:
+        """Let who has no connection steer, and look around."""
+        self.steer(room, by, steer)
+        return {"places": self._places(room), "field": self.shared(room)}
+
     def on_tick(self, room: Room[Field], dt: float) -> None:
         """Move everybody, and say where they are."""
         state = room.state
@@ -91,8 +98,7 @@ class Arena(RoomBehaviour[Field]):
             if math.hypot(runner.x - state.coin_x, runner.y - state.coin_y) <= REACH:
                 runner.coins += 1
                 state.coin_x, state.coin_y = self._somewhere(room)
-        places = {i: (round(r.x, 2), round(r.y, 2)) for i, r in state.runners.items()}
-        room.broadcast("places", places, reliable=False, stream="places")
+        room.broadcast("places", self._places(room), reliable=False, stream="places")
 
     def on_timer(self, room: Room[Field], name: str) -> None:
         """End the round; a draw has no winner."""
@@ -115,6 +121,10 @@ class Arena(RoomBehaviour[Field]):
             "coin": (state.coin_x, state.coin_y),
             "coins": {player_id: runner.coins for player_id, runner in state.runners.items()},
         }
+
+    @staticmethod
+    def _places(room: Room[Field]) -> dict[int, tuple[float, float]]:
+        return {i: (round(r.x, 2), round(r.y, 2)) for i, r in room.state.runners.items()}
 
     @staticmethod
     def _somewhere(room: Room[Field]) -> tuple[float, float]:

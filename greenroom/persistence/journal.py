@@ -52,7 +52,7 @@ _SAVE = Statement(
     ON CONFLICT (kind, key) DO UPDATE SET
         epoch = excluded.epoch, version = excluded.version, kept_from = excluded.kept_from,
         format = excluded.format, payload = excluded.payload, updated_at = excluded.updated_at
-    WHERE s.epoch < excluded.epoch OR (s.epoch = excluded.epoch AND s.version < excluded.version)
+    WHERE s.epoch < excluded.epoch OR (s.epoch = excluded.epoch AND s.version <= excluded.version)
     RETURNING kind, key
     """,
     *(column.array_oid for column in _SNAPSHOT_COLUMNS.values()),
@@ -166,6 +166,9 @@ class JournalStore:
 
     async def save(self, snapshots: Sequence[Snapshot]) -> set[tuple[str, str]]:
         """Write snapshots, at most one of each actor; return (kind, key) of those refused as old.
+
+        One of the same version as what is stored replaces it: what a behaviour's ticks change is
+        in no entry, and so in no version.
 
         Raises:
             StorageUnavailable: the database is away; some may have been written.

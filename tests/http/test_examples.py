@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +126,13 @@ async def test_tic_tac_toe_between_one_who_polls_and_one_who_is_connected(studio
             assert (await winner.document()).data == {"tictactoe_wins": 1}
 
 
+def towards(there: Sequence[float], here: Sequence[float]) -> dict[str, float]:
+    """Return how to steer."""
+    x, y = there[0] - here[0], there[1] - here[1]
+    length = max(1.0, math.hypot(x, y))
+    return {"x": x / length, "y": y / length}
+
+
 class Racer:
     """Runs for the coin until it is told that somebody has it."""
 
@@ -143,10 +150,7 @@ class Racer:
             self.was_fast |= message.is_fast and message.sender_id == 0
             if any(state["coins"].values()):
                 return
-            x, y = message.data[self.key]
-            x, y = state["coin"][0] - x, state["coin"][1] - y
-            length = max(1.0, math.hypot(x, y))
-            steer = {"x": x / length, "y": y / length}
+            steer = towards(state["coin"], message.data[self.key])
             await self.channel.send_fast("steer", steer, stream=1)
 
 
@@ -164,6 +168,21 @@ async def test_two_race_for_a_coin_over_udp_and_both_see_who_has_it(studio: Serv
                 assert all(racer.was_fast for racer in racers)
                 await until(lambda: first.state == second.state)
                 assert sum(first.state["coins"].values()) >= 1
+
+
+async def test_one_who_polls_takes_a_coin_before_the_eyes_of_one_who_is_connected(
+    studio: ServerProcess,
+):
+    with trio.fail_after(SECONDS_MAX):
+        async with Game.connect(studio.ready["http"], studio.new_game().key) as game:
+            ann, room, bob, seat = await open_room(game, "arena")
+            key, steer, coins = str(bob.player_id), {"x": 0.0, "y": 0.0}, 0
+            async with ann.realtime(room) as channel:
+                while not coins:
+                    seen = await act(seat, "steer", steer)
+                    steer = towards(seen["field"]["coin"], seen["places"][key])
+                    coins = seen["field"]["coins"][key]
+                await until(lambda: channel.state and channel.state["coins"][key] >= coins)
 
 
 class Seat:
