@@ -1,12 +1,11 @@
 """One connection's fast lane: messages in go to the room's turn, messages out leave in packets.
 
 Nothing here is kept for long: what does not fit in is dropped and counted, for newer comes soon.
-What is put before the lane's turn comes leaves together, in as few packets as hold it.
+What is put before the room's turn ends leaves together, in as few packets as hold it.
 """
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -18,16 +17,13 @@ from greenroom.actors.room.channel import SendMessage
 from greenroom.actors.room.messages import Group
 from greenroom.fastlane.frames import Sent
 from greenroom.fastlane.link import ServerEnd
-from greenroom.transport.departures import Departures
 from greenroom.transport.messages import GROUPS, Malformed, read_data
 from greenroom.transport.rates import Allowance
+from greenroom.transport.turns import Address, Room, Turns
 from greenroom.transport.watch import Watch
 
 FRAMES_A_TURN_MAX: Final = 64
-"""What a member is sent in one turn of his lane; more is dropped."""
-
-Address = tuple[socket.socket, Any]
-"""A socket of ours, and the name of the peer on it."""
+"""What a member is sent in one turn of his room; more is dropped."""
 
 
 class LaneCounts(msgspec.Struct):
@@ -45,7 +41,7 @@ class LaneCounts(msgspec.Struct):
     unknown: int = 0
     """Dropped: of no session."""
     late: int = 0
-    """Dropped unread: the server was too far behind."""
+    """Dropped unread: they have waited too long."""
     malformed: int = 0
     """Messages dropped: their data is not JSON."""
     limited: int = 0
@@ -72,10 +68,10 @@ class LaneOwner(msgspec.Struct, frozen=True):
 class Lane:
     """The server's end of one session; a `FastLane` of the hub."""
 
-    __slots__ = ("_counts", "_departures", "_out", "_owner", "_watch", "end")
+    __slots__ = ("_counts", "_out", "_owner", "_turns", "_watch", "end", "is_open", "room")
 
     def __init__(
-        self, end: ServerEnd[Address], owner: LaneOwner, counts: LaneCounts, departures: Departures
+        self, end: ServerEnd[Address], owner: LaneOwner, counts: LaneCounts, turns: Turns[Lane]
     ) -> None:
         """Begin without an address.
 
@@ -83,13 +79,15 @@ class Lane:
             end: with the session's keys.
             owner: whose it is.
             counts: of the port.
-            departures: gives it its turns to send.
+            turns: gives it its turns, with the others of its room.
         """
         self.end = end
         self._owner = owner
         self._watch = owner.watch
         self._counts = counts
-        self._departures = departures
+        self._turns = turns
+        self.room: Room[Lane] = turns.join(owner.member.room_id)
+        self.is_open = True
         self._out: list[bytes] = []
 
     def describe(self) -> dict[str, Any]:
@@ -105,6 +103,12 @@ class Lane:
             "messages_outdated": found.messages_outdated,
             "round_trip_ms": None if trip is None else round(trip * 1_000, 1),
         }
+
+    def close(self) -> None:
+        """Send and take in nothing any more."""
+        self.is_open = False
+        self.end.forget_address()
+        self._turns.leave(self._owner.member.room_id)
 
     # In.
 
@@ -161,7 +165,7 @@ class Lane:
             return False
         out = self._out
         if not out:
-            self._departures.add(self)
+            self._turns.go(self.room, self)
         elif len(out) >= FRAMES_A_TURN_MAX:
             self._counts.overflowed += 1
             return True

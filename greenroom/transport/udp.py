@@ -1,11 +1,11 @@
-"""The UDP port: one task a socket takes packets in, each lane sends its own in its turn.
+"""The UDP port: one task a socket reads packets, rooms take turns with what was read.
 
 A packet names its session by 8 random bytes; whatever is not a genuine, fresh packet of an open
 session changes nothing but a counter, and nobody is answered. Sessions are opened over the control
 channel and end with its connection, so there are never more of them than connections.
 
-Overload: lanes wait longer for their turns, and their packets take more (`departures.py`). When
-even what comes in is too much, what has come is thrown away at once, so that the rest is in time.
+Overload: rooms wait longer for their turns, do more in each, and each message takes less. What has
+waited too long is dropped in favour of what is newer (`turns.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -25,16 +25,11 @@ from greenroom.fastlane import packets
 from greenroom.fastlane.frames import TOKEN_BYTES
 from greenroom.fastlane.link import PING_SECONDS, SILENT_SECONDS_MAX, LinkStatistics, ServerEnd
 from greenroom.fastlane.suites import KEY_BYTES, SuiteName, suite
-from greenroom.transport.departures import Departures
-from greenroom.transport.lane import Address, Lane, LaneCounts, LaneOwner
+from greenroom.transport.lane import Lane, LaneCounts, LaneOwner
+from greenroom.transport.turns import Address, Turns
 
-PACKETS_A_TURN_MAX: Final = 64
-"""Packets taken in before other tasks get their turn."""
-BEHIND_SECONDS_MAX: Final = 0.1
-"""A socket that was not found empty for so long is emptied: what is newer than that comes in time,
-where otherwise all that follows would wait as long as the kernel's buffer is deep."""
-LATE_PACKETS_A_TURN_MAX: Final = 1_024
-"""Packets thrown away before other tasks get their turn; each takes a microsecond."""
+PACKETS_A_PASS_MAX: Final = 256
+"""Packets read before other tasks get their turn; each takes some microseconds."""
 BUFFER_BYTES: Final = 4 << 20
 """What the kernel is asked to keep for a socket in each direction; it may grant less."""
 RETRY_SECONDS: Final = 0.1
@@ -67,6 +62,8 @@ class UdpStatistics(msgspec.Struct, frozen=True):
     sessions: int
     sessions_up: int
     """Whose client has shown an address, and was heard of lately."""
+    rooms_waiting: int
+    """Whose turn is to come: they have sent something, or are to be sent something."""
     packets_received: int
     bytes_received: int
     packets_sent: int
@@ -95,7 +92,7 @@ class UdpPort:
         self.port = port
         """The bound port once it runs, the same when it is run again."""
         self._lanes: dict[bytes, Lane] = {}
-        self._departures = Departures()
+        self._turns = Turns(self._take, self._drop_late)
         self._counts = LaneCounts()
         self._closed = LinkStatistics()
         """The sums of sessions that are over."""
@@ -113,7 +110,7 @@ class UdpPort:
         self.port = bound[0].getsockname()[1]
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._departures.run)
+                nursery.start_soon(self._turns.run)
                 for each in bound:
                     _widen(each)
                     nursery.start_soon(self._serve, each)
@@ -147,7 +144,7 @@ class UdpPort:
             suite(name, client_key),
             lambda: os.urandom(TOKEN_BYTES),
         )
-        lane = self._lanes[session] = Lane(end, owner, self._counts, self._departures)
+        lane = self._lanes[session] = Lane(end, owner, self._counts, self._turns)
         keys = UdpKeys(
             host=host,
             port=port or self.port,
@@ -162,7 +159,7 @@ class UdpPort:
         """End a session: its packets are of nobody from now on."""
         if self._lanes.pop(lane.end.session, None) is not None:
             _add(self._closed, lane.end.statistics)
-            lane.end.forget_address()
+            lane.close()
 
     def statistics(self) -> UdpStatistics:
         """Return how it stands; takes a microsecond for each session."""
@@ -180,6 +177,7 @@ class UdpPort:
         return UdpStatistics(
             sessions=len(self._lanes),
             sessions_up=up,
+            rooms_waiting=self._turns.waiting,
             packets_received=counts.packets_received,
             bytes_received=counts.bytes_received,
             packets_sent=counts.packets_sent,
@@ -194,29 +192,22 @@ class UdpPort:
     # Packets.
 
     async def _serve(self, bound: socket.socket) -> None:
-        """Take packets in for ever; no packet, and no error of the network, ends it."""
-        behind_since: float | None = None
-        take: Callable[[bytes, Address, float], None]
+        """Read packets for ever; no packet, and no error of the network, ends it."""
         while True:
             await trio.lowlevel.wait_readable(bound)
             now = trio.current_time()
-            if behind_since is None:
-                behind_since = now
-            take, count = self._take, PACKETS_A_TURN_MAX
-            if now - behind_since > BEHIND_SECONDS_MAX:
-                take, count = self._drop_late, LATE_PACKETS_A_TURN_MAX
             try:
-                for _ in range(count):
+                for _ in range(PACKETS_A_PASS_MAX):
                     packet, name = bound.recvfrom(packets.PACKET_BYTES_MAX + 1)
-                    take(packet, (bound, name), now)
+                    self._sort(packet, (bound, name), now)
             except (BlockingIOError, InterruptedError):
-                behind_since = None
+                continue
             except OSError as error:
                 _logger.debug("the UDP port could not receive: %r", error)
                 await trio.sleep(RETRY_SECONDS)
 
-    def _take(self, packet: bytes, address: Address, now: float) -> None:
-        """Give a packet to its lane, behind a fence: no bug in one harms the others."""
+    def _sort(self, packet: bytes, address: Address, now: float) -> None:
+        """Let a packet wait for the turn of its session's room."""
         counts = self._counts
         counts.packets_received += 1
         counts.bytes_received += len(packet)
@@ -228,18 +219,21 @@ class UdpPort:
         if lane is None:
             counts.unknown += 1
             return
+        self._turns.come(lane.room, lane, packet, address, now)
+
+    def _take(self, lane: Lane, packet: bytes, address: Address, now: float) -> None:
+        """Give a packet to its lane, behind a fence: no bug in one harms the others."""
+        if not lane.is_open:
+            self._counts.unknown += 1
+            return
         try:
             lane.receive(packet, address, now)
         except Exception:
             _logger.exception("a packet crashed its session, which is closed")
             self.close(lane)
 
-    def _drop_late(self, packet: bytes, _address: Address, _now: float) -> None:
-        """Count a packet that has waited too long; newer ones are about to come."""
-        counts = self._counts
-        counts.packets_received += 1
-        counts.bytes_received += len(packet)
-        counts.late += 1
+    def _drop_late(self, count: int) -> None:
+        self._counts.late += count
 
 
 def _widen(bound: socket.socket) -> None:

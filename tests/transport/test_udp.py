@@ -25,10 +25,9 @@ from greenroom.fastlane.frames import Ping, Received, Sent
 from greenroom.fastlane.link import RESPONSE_BYTES
 from greenroom.fastlane.suites import SUITES, SuiteName
 from greenroom.sockets import ListenError
-from greenroom.transport import connection
-from greenroom.transport import udp as udp_module
+from greenroom.transport import connection, turns
 from greenroom.transport.lane import FRAMES_A_TURN_MAX, Lane
-from greenroom.transport.udp import PACKETS_A_TURN_MAX, UdpPort
+from greenroom.transport.udp import UdpPort
 
 HERE = Sent("here", b'{"x":1}', "others", stream=3, sequence=1)
 
@@ -46,8 +45,13 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 async def until_received(stage: Stage, packets: int) -> None:
-    """Wait until the port has taken so many packets in."""
-    await until(lambda: stage.udp.statistics().packets_received >= packets)
+    """Wait until the port has read so many packets, and done what they bring about."""
+
+    def is_done() -> bool:
+        found = stage.udp.statistics()
+        return found.packets_received >= packets and not found.rooms_waiting
+
+    await until(is_done)
 
 
 async def until_closed(stage: Stage) -> None:
@@ -254,7 +258,7 @@ async def test_the_room_itself_speaks_with_id_0_and_numbers_its_streams():
         assert [(h.sender_id, h.stream) for h in heard] == [(0, 1), (0, 2), (0, 1), (0, 0)]
 
 
-async def test_what_is_for_one_member_before_the_lanes_turn_leaves_in_few_packets():
+async def test_what_is_for_one_member_before_the_rooms_turn_ends_leaves_in_few_packets():
     async with open_stage() as stage, stage.connected(0) as host, fast(host) as lane:
         before = lane.packets
         said = Receive("s", json.dumps("x" * 100).encode(), 0, "", is_host=False)
@@ -280,21 +284,17 @@ async def test_data_that_is_no_json_reaches_nobody(data: bytes):
 # What is dropped.
 
 
-async def test_a_socket_that_is_not_found_empty_in_time_is_emptied(
+async def test_what_has_waited_too_long_is_dropped_and_what_follows_is_heard(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(udp_module, "BEHIND_SECONDS_MAX", 0.0)
-    late = 36
-    async with open_stage() as stage:
-        with socket.socket(type=socket.SOCK_DGRAM) as crowd:
-            crowd.connect(("127.0.0.1", stage.udp.port))
-            for _ in range(PACKETS_A_TURN_MAX + late):  # all before the port's turn
-                crowd.send(b"noise")
-            await until_received(stage, PACKETS_A_TURN_MAX + late)
-            assert dropped(stage) == {"noise": PACKETS_A_TURN_MAX, "late": late}
-            crowd.send(b"noise")
-            await until_received(stage, PACKETS_A_TURN_MAX + late + 1)
-            assert dropped(stage) == {"noise": PACKETS_A_TURN_MAX + 1, "late": late}
+    async with open_stage() as stage, stage.connected(0) as host, stage.connected(1) as guest:
+        async with fast(host) as sender, fast(guest) as receiver:
+            monkeypatch.setattr(turns, "LATE_SECONDS", -1.0)
+            await sender.say(Sent("late", b"1"))
+            await until(lambda: bool(dropped(stage).get("late")))
+            monkeypatch.undo()
+            await sender.say(HERE)
+            assert (await receiver.hear()).command == "here"
 
 
 async def test_noise_of_every_kind_is_counted_and_not_answered():
@@ -380,12 +380,16 @@ async def test_a_bug_in_one_session_ends_that_one_alone(
         async with fast(host) as one, fast(guest) as two:
             with monkeypatch.context() as patch:
                 patch.setattr(Lane, "_pass_on", lambda *_: 1 / 0)
-                await one.say(HERE)
+                lane = stage.udp._lanes[one.end.session]
+                assert lane.end.address is not None
+                for _ in range(2):  # in one turn: the second finds the session closed
+                    stage.udp._sort(one.pack(HERE), lane.end.address, trio.current_time())
                 await one.silence()
+                assert dropped(stage) == {"unknown_session": 1}
             assert "a packet crashed its session" in caplog.text
             await one.say(HERE)
             await two.nothing_comes()
-            assert dropped(stage) == {"unknown_session": 1}
+            assert dropped(stage) == {"unknown_session": 2}
 
 
 # Addresses.

@@ -108,9 +108,9 @@ class Attack:
 
 
 async def settle(stage: Stage, packets: int) -> None:
-    """Wait until the port has taken in so many packets more."""
+    """Wait until the port has taken in so many packets."""
     with trio.fail_after(5):
-        while stage.udp.statistics().packets_received < packets:
+        while (found := stage.udp.statistics()).packets_received < packets or found.rooms_waiting:
             await trio.lowlevel.checkpoint()
 
 

@@ -1,0 +1,149 @@
+"""Rooms take turns on the fast lane, first come, first served, a few in each pass of the scheduler.
+
+All that a room's members have sent is taken in, and what is for them is sent, before the next
+room's turn; packets are read in between.
+
+While there is time, a packet is served as soon as it has been read. While there is not, a room
+waits for as long as the queue is, and more is done in its turn: what it needs is in the caches, and
+messages for the same member share a packet, which is most of what they cost. So the more there is
+to do, the less each message takes. No timer, and no time to wait, has to be chosen.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import trio
+
+ROOMS_A_PASS_MAX: Final = 16
+"""Then other tasks have their turn, and what has come meanwhile is read."""
+PACKETS_A_TURN_MAX: Final = 64
+"""What the members of a room can send before its turn; of more, the oldest are dropped."""
+LATE_SECONDS: Final = 0.1
+"""A packet that has waited so long for its room's turn is dropped: newer ones have come."""
+
+Address = tuple[socket.socket, Any]
+"""A socket of ours, and the name of the peer on it."""
+
+
+class Departing(Protocol):
+    """A lane with something to send."""
+
+    def depart(self) -> None:
+        """Send it. Does not block or raise."""
+        ...
+
+
+Lane = TypeVar("Lane", bound=Departing)
+
+
+class Room(Generic[Lane]):
+    """Lanes that have their turn together."""
+
+    __slots__ = ("departing", "is_waiting", "packets", "size")
+
+    def __init__(self) -> None:
+        """Begin with no lane."""
+        self.packets: list[tuple[Lane, bytes, Address, float]] = []
+        """That have come: whose, what, from where and when."""
+        self.departing: list[Lane] = []
+        """Those that have something to send."""
+        self.is_waiting = False
+        self.size = 0
+
+
+class Turns(Generic[Lane]):
+    """Gives rooms their turns. Bounded by them: a room is in here once."""
+
+    def __init__(
+        self,
+        take: Callable[[Lane, bytes, Address, float], None],
+        drop: Callable[[int], None],
+    ) -> None:
+        """Begin with no room.
+
+        Args:
+            take: takes a packet in, at a time in seconds; must not block or raise.
+            drop: is told how many packets were dropped; likewise.
+        """
+        self._take = take
+        self._drop = drop
+        self._rooms: dict[str, Room[Lane]] = {}
+        self._queue: deque[Room[Lane]] = deque()
+        self._task: trio.lowlevel.Task | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Return how many rooms wait for their turn."""
+        return len(self._queue)
+
+    def join(self, room_id: str) -> Room[Lane]:
+        """Return a room, for one lane more; `leave` undoes it."""
+        room = self._rooms.setdefault(room_id, Room())
+        room.size += 1
+        return room
+
+    def leave(self, room_id: str) -> None:
+        """Forget a room if this was its last lane."""
+        room = self._rooms[room_id]
+        room.size -= 1
+        if not room.size:
+            del self._rooms[room_id]
+
+    def come(
+        self, room: Room[Lane], lane: Lane, packet: bytes, address: Address, now: float
+    ) -> None:
+        """Have a packet taken in when it is its room's turn, or drop it when it is too late."""
+        if len(room.packets) >= PACKETS_A_TURN_MAX:
+            del room.packets[0]
+            self._drop(1)
+        room.packets.append((lane, packet, address, now))
+        if not room.is_waiting:
+            self._enqueue(room)
+
+    def go(self, room: Room[Lane], lane: Lane) -> None:
+        """Have a lane send when it is its room's turn; add it once, while it has something."""
+        room.departing.append(lane)
+        if not room.is_waiting:
+            self._enqueue(room)
+
+    async def run(self) -> None:
+        """Give turns until cancelled; who has not had his then has it when this is run again."""
+        queue = self._queue
+        while True:
+            now = trio.current_time()
+            for _ in range(min(ROOMS_A_PASS_MAX, len(queue))):
+                self._serve(queue.popleft(), now)
+            if queue:
+                await trio.lowlevel.checkpoint()
+            else:
+                self._task = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._forget)
+
+    def _serve(self, room: Room[Lane], now: float) -> None:
+        packets, room.packets = room.packets, []
+        oldest, take = now - LATE_SECONDS, self._take
+        for lane, packet, address, came in packets:
+            if came < oldest:
+                self._drop(1)
+            else:
+                take(lane, packet, address, now)
+        departing, room.departing = room.departing, []
+        room.is_waiting = False
+        for lane in departing:
+            lane.depart()
+
+    def _enqueue(self, room: Room[Lane]) -> None:
+        room.is_waiting = True
+        self._queue.append(room)
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    def _forget(self, _: Any) -> trio.lowlevel.Abort:
+        """Be cancelled while nothing is to be done."""
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED
