@@ -45,7 +45,9 @@ async def rank(arena: Arena, *fields: str, limit: int = 10) -> Standings:
 
 
 def lines(standings: Standings) -> list[tuple[int, str, bytes]]:
-    return [(entry.rank, entry.player_name, entry.player_data) for entry in standings.entries]
+    return [
+        (entry.rank, entry.player_name, bytes(entry.player_data)) for entry in standings.entries
+    ]
 
 
 async def crowd(arena: Arena, count: int) -> list[NewPlayer]:
@@ -90,22 +92,19 @@ async def test_a_second_call_reads_nothing_and_sees_every_change(
         assert not arena.memory.reads
 
 
-async def test_the_passive_come_from_the_database_in_one_query(
+async def test_the_passive_come_from_the_database_in_one_query_and_once(
     autojump_clock: trio.testing.MockClock,
 ):
     async with open_arena() as arena:
         for player in await crowd(arena, 5):
             await leave_memory(arena, player.token)
-        await rank(arena)
+        await arena.world.leaderboards.index(arena.game.game_id, SCORE)
         arena.memory.reads.clear()
 
-        standings = await rank(arena, limit=3)
-
-        assert [entry.player_name for entry in standings.entries] == [
-            "Player 5",
-            "Player 4",
-            "Player 3",
-        ]
+        for _ in range(2):
+            standings = await rank(arena, limit=3)
+            names = [entry.player_name for entry in standings.entries]
+            assert names == ["Player 5", "Player 4", "Player 3"]
         assert arena.memory.reads == ["players_by_id"]
 
 
@@ -118,8 +117,9 @@ async def test_large_documents_are_shown_up_to_a_bound_and_the_first_always(
             await leave_memory(arena, player.token)
         for bytes_max, count in ((0, 1), (24, 2), (12 * 11, 11), (10_000, 25)):
             monkeypatch.setattr(ranking, "DOCUMENTS_BYTES_MAX", bytes_max)
+            arena.world.leaderboards.tops.clear()
             standings = await rank(arena, limit=100)
-            assert [entry.rank for entry in standings.entries] == list(range(1, count + 1))
+            assert len(standings.entries) == count
             assert standings.entries[0].player_name == "Player 25"
             assert standings.total == 25
 
@@ -376,6 +376,8 @@ async def test_a_crashed_player_is_shown_as_the_database_has_him(
     async with open_arena() as arena:
         await crowd(arena, 2)
         before = lines(await rank(arena))
+        arena.world.leaderboards.tops.clear()
+        arena.world.leaderboards.profiles.clear()
         handlers = dict[Any, Any](PlayerActor.handlers) | {ReadPlayerDocument: broken}
         monkeypatch.setattr(PlayerActor, "handlers", handlers)
 

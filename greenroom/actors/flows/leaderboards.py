@@ -19,7 +19,14 @@ from greenroom.actors.kernel.errors import ActorCrashed, StorageUnavailable
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.leaderboard.boards import Boards
 from greenroom.actors.leaderboard.index import Fields, Index, read_members
-from greenroom.actors.player.messages import PlayerDeleted, PlayerDocumentReplaced, PlayerRegistered
+from greenroom.actors.leaderboard.profiles import Profiles
+from greenroom.actors.leaderboard.tops import Tops
+from greenroom.actors.player.messages import (
+    PlayerDeleted,
+    PlayerDocumentReplaced,
+    PlayerRegistered,
+    PlayerRenamed,
+)
 
 BUILD_WAIT_SECONDS_MAX = 8.0
 """How long a caller waits for an index; it is built on, and is there when he asks again."""
@@ -55,6 +62,8 @@ class Leaderboards:
         """Prepare; nothing is built before `run`."""
         self._accounts = accounts
         self._boards = Boards()
+        self.profiles = Profiles()
+        self.tops = Tops()
         self._nursery: trio.Nursery | None = None
         self._builds: dict[Index, _Build] = {}
         self._pages = trio.CapacityLimiter(PAGES_AT_ONCE)
@@ -68,7 +77,7 @@ class Leaderboards:
                 await trio.sleep_forever()
         finally:
             self._nursery = None
-            self._boards.clear()
+            self._clear()
 
     def durable(self, events: Iterable[Event]) -> None:
         """Take note of events that have become durable, in their order; never fails.
@@ -76,21 +85,36 @@ class Leaderboards:
         Without indexes this costs nothing; with them, some microseconds for each change of a
         document in their games.
         """
-        if not self._boards:
+        if not self._boards and self.profiles.is_empty:
             return
         try:
             for event in events:
-                if isinstance(event, PlayerDocumentReplaced | PlayerRegistered):
-                    self._boards.put(event.game_id, event.player_id, event.player_data)
-                elif isinstance(event, PlayerDeleted):
-                    self._boards.remove(event.game_id, event.player_id)
+                self._note(event)
         except Exception:  # noqa: BLE001 - the committer must not suffer for it
             _log.exception("leaderboards are out of step, and will be built again")
-            self._boards.clear()
+            self._clear()
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, PlayerDocumentReplaced | PlayerRegistered):
+            self._boards.put(event.game_id, event.player_id, event.player_data)
+        elif isinstance(event, PlayerDeleted):
+            self._boards.remove(event.game_id, event.player_id)
+        elif isinstance(event, PlayerRenamed):
+            self.tops.note_rename()
+        else:
+            return
+        self.profiles.forget(event.player_id)
 
     def forget_game(self, game_id: int) -> None:
         """Forget all of a game that has been deleted from the database."""
         self._boards.forget_game(game_id)
+        self.profiles.clear()  # those of other games are read again
+        self.tops.clear()
+
+    def _clear(self) -> None:
+        self._boards.clear()
+        self.profiles.clear()
+        self.tops.clear()
 
     async def index(self, game_id: int, fields: Fields) -> Index:
         """Return a game's complete index over these fields, building it if there is none.

@@ -10,6 +10,8 @@ import msgspec
 from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorCrashed, ActorStopped, MailboxFull, Refused
 from greenroom.actors.leaderboard.index import Fields
+from greenroom.actors.leaderboard.profiles import Profile
+from greenroom.actors.leaderboard.tops import Entries, LeaderboardEntry
 from greenroom.actors.player.messages import ReadPlayerDocument
 
 DOCUMENTS_BYTES_MAX: Final = 10 << 20
@@ -18,19 +20,10 @@ SLICE: Final = 10
 """So many documents are gathered before it is seen how much they are."""
 
 
-class Standing(msgspec.Struct, frozen=True):
-    """One line of a leaderboard; `player_data` is a JSON object's bytes."""
-
-    rank: int
-    player_id: int
-    player_name: str
-    player_data: bytes
-
-
 class Standings(msgspec.Struct, frozen=True):
-    """The first lines, and how many players there are in all."""
+    """The first players, best first, and how many there are in all."""
 
-    entries: list[Standing]
+    entries: Entries
     total: int
 
 
@@ -49,35 +42,61 @@ async def rank_players(world: World, game_id: int, fields: Fields, limit: int) -
     Cancellation: nothing has changed; an index that was begun is built all the same.
     """
     index = await world.leaderboards.index(game_id, fields)
-    player_ids, total = index.top(limit), len(index)
-    entries: list[Standing] = []
-    size = 0
-    for start in range(0, len(player_ids), SLICE):
-        wanted = player_ids[start : start + SLICE]
-        shown = await _shown(world, wanted)
-        for player_id in filter(shown.__contains__, wanted):
-            player_name, player_data = shown[player_id]
-            size += len(player_data)
-            if entries and size > DOCUMENTS_BYTES_MAX:
-                return Standings(entries, total)
-            entries.append(Standing(len(entries) + 1, player_id, player_name, player_data))
+    total, tops = len(index), world.leaderboards.tops
+    key = tops.key(index, limit)
+    entries = tops.find(key)
+    if entries is None:
+        entries = await _entries(world, index.top(limit))
+        tops.keep(key, entries)
     return Standings(entries, total)
 
 
-async def _shown(world: World, player_ids: Sequence[int]) -> dict[int, tuple[str, bytes]]:
-    """Return names and documents: of the active from memory, of the others in a query."""
-    shown: dict[int, tuple[str, bytes]] = {}
-    for player_id in player_ids:
-        player = world.players.active(player_id)
-        if player is None:
-            continue
-        try:
-            document = await player.ask(ReadPlayerDocument())
-        except (ActorCrashed, ActorStopped, MailboxFull, Refused):
-            continue  # his record is in the database
-        shown[player_id] = document.player_name, document.player_data
-    rest = [player_id for player_id in player_ids if player_id not in shown]
-    if rest:
-        for record in await world.accounts.players_by_id(rest):
-            shown[record.player_id] = record.player_name, record.player_data
-    return shown
+async def _entries(world: World, player_ids: Sequence[int]) -> list[LeaderboardEntry]:
+    """Return the entries of these players, as many as fit in."""
+    entries: list[LeaderboardEntry] = []
+    size = 0
+    for start in range(0, len(player_ids), SLICE):
+        for profile in await _profiles(world, player_ids[start : start + SLICE]):
+            size += len(profile.player_data)
+            if entries and size > DOCUMENTS_BYTES_MAX:
+                return entries
+            entries.append(
+                LeaderboardEntry(
+                    rank=len(entries) + 1,
+                    player_id=profile.player_id,
+                    player_name=profile.player_name,
+                    player_data=msgspec.Raw(profile.player_data),
+                )
+            )
+    return entries
+
+
+async def _profiles(world: World, player_ids: Sequence[int]) -> list[Profile]:
+    """Return the profiles of those players who are there, in this order."""
+    found = list(map(world.leaderboards.profiles.find, player_ids))
+    missing = [n for n, profile in enumerate(found) if profile is None]
+    if missing:
+        read = await _read(world, [player_ids[n] for n in missing])
+        for n in missing:
+            found[n] = read.get(player_ids[n])
+    return [profile for profile in found if profile is not None]
+
+
+async def _read(world: World, player_ids: Sequence[int]) -> dict[int, Profile]:
+    """Return profiles: of the active from memory, of the others in a query."""
+    with world.leaderboards.profiles.reading(player_ids) as found:
+        for player_id in player_ids:
+            player = world.players.active(player_id)
+            if player is None:
+                continue
+            try:
+                document = await player.ask(ReadPlayerDocument())
+            except (ActorCrashed, ActorStopped, MailboxFull, Refused):
+                continue  # his record is in the database
+            found[player_id] = Profile(player_id, document.player_name, document.player_data)
+        rest = [player_id for player_id in player_ids if player_id not in found]
+        if rest:
+            for record in await world.accounts.players_by_id(rest):
+                profile = Profile(record.player_id, record.player_name, record.player_data)
+                found[record.player_id] = profile
+    return found

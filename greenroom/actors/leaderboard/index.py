@@ -17,6 +17,7 @@ from greenroom.actors.leaderboard.numbers import LACKING, sort_key
 Fields = tuple[str, ...]
 
 _ID_BYTES: Final = 8
+_NOWHERE, _BEHIND_ALL = b"", b"\xff"
 
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -39,7 +40,9 @@ class Index:
     __slots__ = (
         "_gone",
         "_keys",
+        "_looked_to",
         "_sorted",
+        "edition",
         "fields",
         "game_id",
         "is_complete",
@@ -62,6 +65,10 @@ class Index:
         self._keys: dict[int, bytes] = {}
         self._sorted = SortedList()
         self._gone: set[int] = set()
+        self._looked_to = _NOWHERE
+        """No key that `top` has shown in this edition is behind this one."""
+        self.edition = object()
+        """Another one whenever what `top` has shown may show otherwise."""
 
     def __len__(self) -> int:
         """Return how many players there are."""
@@ -71,6 +78,8 @@ class Index:
         """Give a player the place that his document earns."""
         key = self._key(player_id, members)
         old = self._keys.get(player_id)
+        if key <= self._looked_to or (old is not None and old <= self._looked_to):
+            self._change_top()
         if old == key:
             return
         if old is not None:
@@ -88,6 +97,8 @@ class Index:
         key = self._keys.pop(player_id, None)
         if key is not None:
             self._sorted.remove(key)
+            if key <= self._looked_to:
+                self._change_top()
         if not self.is_complete:
             self._gone.add(player_id)
 
@@ -97,8 +108,17 @@ class Index:
         self._gone.clear()
 
     def top(self, limit: int) -> list[int]:
-        """Return the ids of the first `limit` players, best first."""
-        return [int.from_bytes(key[-_ID_BYTES:], "big") for key in islice(self._sorted, limit)]
+        """Return the ids of the first `limit` players, best first.
+
+        As long as `edition` is the same it is the same players, with the same documents.
+        """
+        keys = list(islice(self._sorted, limit))
+        self._looked_to = max(self._looked_to, keys[-1] if len(keys) == limit else _BEHIND_ALL)
+        return [int.from_bytes(key[-_ID_BYTES:], "big") for key in keys]
+
+    def _change_top(self) -> None:
+        self.edition = object()
+        self._looked_to = _NOWHERE
 
     def _key(self, player_id: int, members: dict[str, msgspec.Raw]) -> bytes:
         parts = [

@@ -9,8 +9,9 @@ import msgspec
 
 from greenroom.actors.flows.ranking import rank_players
 from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.leaderboard.tops import LeaderboardEntry
 from greenroom.http.caller import GameCaller
-from greenroom.http.fields import Body, Document, Missing, Reply
+from greenroom.http.fields import Body, Missing, Reply
 from greenroom.http.pages import Limit, LimitOutOfRange, read_limit
 from greenroom.http.table import Auth, Endpoint, TokenTexts
 
@@ -66,15 +67,6 @@ class LeaderboardBody(Body, kw_only=True):
     limit: Annotated[Limit, msgspec.Meta(description="How many are wanted; 10 without it")] = None
 
 
-class LeaderboardEntry(msgspec.Struct, kw_only=True):
-    """One player's place."""
-
-    rank: int
-    player_id: int
-    player_name: str
-    player_data: Document
-
-
 class LeaderboardReply(Reply, kw_only=True):
     """The first places; `total` counts all players of the game."""
 
@@ -97,16 +89,9 @@ async def rank(caller: GameCaller, body: LeaderboardBody) -> LeaderboardReply:
         raise NoValidSortFields
     fields = tuple(dict.fromkeys(names))  # a name that comes again breaks no tie
     standings = await rank_players(caller.world, caller.game_id, fields, limit)
-    entries = [
-        LeaderboardEntry(
-            rank=entry.rank,
-            player_id=entry.player_id,
-            player_name=entry.player_name,
-            player_data=Document(entry.player_data),
-        )
-        for entry in standings.entries
-    ]
-    return LeaderboardReply(leaderboard=entries, total=standings.total, sort_by=names, limit=limit)
+    return LeaderboardReply(
+        leaderboard=standings.entries, total=standings.total, sort_by=names, limit=limit
+    )
 
 
 ENDPOINTS: Final = (

@@ -1,0 +1,67 @@
+"""The first places of leaderboards as they are shown, kept until something in them changes. Pure.
+
+What is kept is never taken out because of a change: it has the index's edition in its key, which
+is another one from then on, so it is found no more, and goes as the least recently used.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.leaderboard.index import Index
+from greenroom.actors.leaderboard.latest import Latest
+
+TOPS_BYTES_MAX: Final = 32 << 20
+"""Some ten thousand tops of ten; the documents are counted, though most are those of `Profiles`."""
+_ENTRY_BYTES: Final = 300
+"""What an entry takes besides its document."""
+
+
+class LeaderboardEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One player's place."""
+
+    rank: int
+    player_id: int
+    player_name: str
+    player_data: msgspec.Raw
+
+
+Entries = list[LeaderboardEntry]
+TopKey = tuple[object, int, int]
+
+
+class Tops:
+    """The tops shown lately, of all games."""
+
+    __slots__ = ("_kept", "_renames")
+
+    def __init__(self, bytes_max: int = TOPS_BYTES_MAX) -> None:
+        """Start without any; keep at most `bytes_max`."""
+        self._kept = Latest[TopKey, Entries](bytes_max)
+        self._renames = 0
+
+    def key(self, index: Index, limit: int) -> TopKey:
+        """Return what the present top of an index is kept under; to be taken before it is made."""
+        return index.edition, self._renames, limit
+
+    def find(self, key: TopKey) -> Entries | None:
+        """Return the entries of a top, if they are kept."""
+        return self._kept.find(key)
+
+    def keep(self, key: TopKey, entries: Entries) -> None:
+        """Keep the entries of a top that was made since its key was taken."""
+        documents_bytes = sum(len(memoryview(entry.player_data)) for entry in entries)
+        self._kept.keep(key, entries, documents_bytes + _ENTRY_BYTES * (1 + len(entries)))
+
+    def note_rename(self) -> None:
+        """Take note that somebody has another name: all tops are to be made anew, which is cheap.
+
+        Who he is, and so in which tops, cannot be told from a key.
+        """
+        self._renames += 1
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._kept.clear()
