@@ -383,7 +383,9 @@ class RoomHarness(Generic[State]):
     def _new_actor(self, state: RoomState | None) -> DirectedRoomActor:
         index, limits = RoomIndex(), RoomLimits()
         around = (index, self._clock, limits, self._connections)
-        return DirectedRoomActor(state, *around, self._studio)
+        actor = DirectedRoomActor(state, *around, self._studio)
+        actor.hears_at_once = True
+        return actor
 
     def _open(self) -> None:
         self._timers = HandTimers(self._clock)

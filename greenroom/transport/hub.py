@@ -17,7 +17,14 @@ import msgspec
 from greenroom.actors.room.ports import Accepted, Happened, Message, Receive
 from greenroom.fastlane.frames import Received, encode_received
 from greenroom.fastlane.link import SEQUENCES, fits
-from greenroom.transport.messages import ClientKind, encode, encode_sent, encode_state
+from greenroom.transport.messages import (
+    MALFORMED,
+    ClientKind,
+    encode,
+    encode_error,
+    encode_sent,
+    encode_state,
+)
 from greenroom.transport.rates import Allowance
 from greenroom.transport.session import NORMAL
 
@@ -291,6 +298,13 @@ class Hub:
         link = None if roster is None else roster.links.get(player_id)
         if link is not None:
             link.put(encode_sent(answer))
+
+    def refuse(self, room_id: str, player_id: int, reason: str | None) -> None:
+        """Tell a sender why his message has been refused; None if there is nothing to say."""
+        roster = self._rosters.get(room_id)
+        link = None if roster is None else roster.links.get(player_id)
+        if link is not None:
+            link.put(MALFORMED if reason is None else encode_error(reason))
 
     def part(self, room_id: str, player_id: int) -> None:
         """Close the connection of somebody who is no member any more, and forget him."""

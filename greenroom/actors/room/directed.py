@@ -44,6 +44,7 @@ from greenroom.actors.room.events import (
     RoomEvent,
 )
 from greenroom.actors.room.groups import find_targets
+from greenroom.actors.room.inbox import WAIT_SECONDS_MAX, Inbox
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import (
     CreateRoom,
@@ -83,6 +84,7 @@ class DirectedRoomActor(RoomActor):
     Attributes:
         director: the behaviour, at work or at rest; None before it has begun, when it could not
             come back, and after the end.
+        hears_at_once: whether no message waits for a tick, as tests want it.
     """
 
     def __init__(  # noqa: PLR0917 - as `RoomActor`, and the studio
@@ -104,6 +106,8 @@ class DirectedRoomActor(RoomActor):
         self._remembered_at = 0.0
         self._rest = Rest()
         self._late_results = 0
+        self._inbox = Inbox()
+        self.hears_at_once = False
 
     @property
     def is_resting(self) -> bool:
@@ -175,6 +179,7 @@ class DirectedRoomActor(RoomActor):
         if self._sync is not None:
             self._sync.close()
         self._pace = self._sync = None
+        self._inbox.clear()
         self.timers.stop(_TIMERS)
         if seconds == math.inf:
             return "the room does without until it is reloaded"
@@ -247,6 +252,14 @@ class DirectedRoomActor(RoomActor):
     # Turns.
 
     def _begin(self, director: Director, *, remember: bool = True) -> None:
+        """Begin a turn, behind all that was sent before."""
+        if self._inbox:
+            self._begin_alone(director, remember=False)
+            self._inbox.hear(director, self._connections)
+            self._finish_softly(director, is_shown=False)
+        self._begin_alone(director, remember=remember)
+
+    def _begin_alone(self, director: Director, *, remember: bool) -> None:
         now = self._clock.monotonic()
         remember = remember or now - self._remembered_at >= REMEMBER_SECONDS
         if remember:
@@ -414,6 +427,9 @@ class DirectedRoomActor(RoomActor):
         if director is None:
             return super().send_message(command)
         room = self._member(command.player_id, PlayerNotInAnyRoom)
+        if self._waits_for_tick and self._inbox.takes(director, command.name):
+            self._inbox.put(command)
+            return None
         is_typed = judging.is_typed(director, "message", command.name)
         self._begin(director, remember=False)
         verdict = judging.judge(
@@ -432,6 +448,14 @@ class DirectedRoomActor(RoomActor):
                 self._connections.answer(room.room_id, command.player_id, accepted)
             return None
         return super().send_message(msgspec.structs.replace(command, data=data))
+
+    @property
+    def _waits_for_tick(self) -> bool:
+        """Return whether a tick is about to come."""
+        pace = self._pace
+        if pace is None or not self._is_ticking or self.hears_at_once:
+            return False
+        return pace.dt <= WAIT_SECONDS_MAX
 
     def _judging(self, kind: Kind, name: str) -> Director | None:
         """Return the director if the behaviour has a say in this."""

@@ -348,15 +348,21 @@ class Director:
 
         What it ordered is held until a turn that is written down.
         """
-        orders = self._sort(self.runner.take_effects())
-        try:
-            self._check_orders(orders)
-        except TooMuch as bug:
-            self.failed(bug, None)
-            return bool(self._held)
-        self._held = list(orders)
+        self.collect()
         self.runner.finish_unkept()
         return bool(self._held)
+
+    def collect(self) -> None:
+        """Put what hooks have asked for so far where it belongs: no refusal undoes it any more."""
+        effects = self.runner.take_effects()
+        if effects:
+            orders = self._sort(effects)
+            try:
+                self._check_orders(orders)
+            except TooMuch as bug:
+                self.failed(bug, None)
+            else:
+                self._held = list(orders)
 
     def _check_orders(self, orders: tuple[RoomOrder, ...]) -> None:
         if len(self.room.orders) + len(orders) > ORDERS_MAX:

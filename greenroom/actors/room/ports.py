@@ -83,6 +83,10 @@ class Connections(Protocol):
         """Tell a sender what became of his message."""
         ...
 
+    def refuse(self, room_id: str, player_id: int, reason: str | None) -> None:
+        """Tell a sender why his message has been refused; None if there is nothing to say."""
+        ...
+
     def part(self, room_id: str, player_id: int) -> None:
         """Close the connection of somebody who is no member any more."""
         ...
