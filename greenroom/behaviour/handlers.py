@@ -77,6 +77,10 @@ class TypedHandler:
             None if payload is None else msgspec.json.Decoder(payload).decode
         )
 
+    def call(self, behaviour: object, room: object, by: object, data: bytes) -> Any:
+        """Return what the method answers to data; raises Refused as `arguments`, or whatever."""
+        return getattr(behaviour, self.method)(room, by, *self.arguments(data))
+
     def arguments(self, data: bytes) -> tuple[Any, ...]:
         """Return what the method gets beside room and sender, decoded from JSON.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -34,6 +34,7 @@ REPLY_BYTES_MAX: Final = 256 * 1024
 """So many bytes may the answer of a hook have, encoded."""
 _encode: Final = msgspec.json.Encoder().encode
 
+Result = TypeVar("Result")
 Watch = Callable[[str], AbstractContextManager[None]]
 """Given the name of a hook, watches over it while it runs; raises `HookTooSlow`."""
 
@@ -78,8 +79,7 @@ class Runner(Generic[State]):
             Refused: the behaviour does not take these rules.
             BehaviourBug: it failed.
         """
-        with _guard("initial_state", facts.room_id), watch("initial_state"):
-            state = behaviour.initial_state(facts.rules)
+        state = _run(watch, "initial_state", facts.room_id, behaviour.initial_state, facts.rules)
         chance = RoomRandom(seed)
         desk = Desk({})
         return cls(behaviour, Room(facts, state, chance, desk), desk, watch)
@@ -164,8 +164,14 @@ class Runner(Generic[State]):
     def call(self, name: str, function: Callable[..., Any], *arguments: object) -> Any:
         """Call a function as a hook: what `room.run` was given as `on_done`. See `hook`."""
         self._desk.next_hook()
-        with _guard(name, self.room.room_id), self._watch(name):
-            return function(self.room, *arguments)
+        room = self.room
+        return _run(self._watch, name, room.room_id, function, room, *arguments)
+
+    def handle(self, handler: TypedHandler, by: Member, data: bytes) -> Any:
+        """Read what a typed handler gets, and call it. See `read` and `hook`."""
+        self._desk.next_hook()
+        room, call = self.room, handler.call
+        return _run(self._watch, handler.method, room.room_id, call, self.behaviour, room, by, data)
 
     def read(self, handler: TypedHandler, data: bytes) -> tuple[Any, ...]:
         """Return what a typed handler gets beside room and sender; its types may be the studio's.
@@ -174,8 +180,7 @@ class Runner(Generic[State]):
             Refused: the data is not what it asks for.
             BehaviourBug: the studio's code in these types failed.
         """
-        with _guard(handler.method, self.room.room_id), self._watch(handler.method):
-            return handler.arguments(data)
+        return _run(self._watch, handler.method, self.room.room_id, handler.arguments, data)
 
     def write(self, hook: str, reply: object) -> bytes:
         """Return what a hook answered as JSON.
@@ -183,8 +188,7 @@ class Runner(Generic[State]):
         Raises:
             BehaviourBug: it cannot be said in JSON, or is too large.
         """
-        with _guard(hook, self.room.room_id):
-            encoded = _encode(reply)
+        encoded = _run(unwatched, hook, self.room.room_id, _encode, reply)
         if len(encoded) > REPLY_BYTES_MAX:
             raise TooMuch(f"the answer of {hook} may have at most {REPLY_BYTES_MAX} bytes")
         return encoded
@@ -201,18 +205,21 @@ class Runner(Generic[State]):
         Raises:
             Refused, BehaviourBug: the hook failed.
         """
-        room = self.room
-        with _guard("shared", room.room_id), self._watch("shared"):
-            return msgspec.to_builtins(self.behaviour.shared(room), str_keys=True)
+        return _run(self._watch, "shared", self.room.room_id, self._shared)
+
+    def _shared(self) -> Json:
+        return msgspec.to_builtins(self.behaviour.shared(self.room), str_keys=True)
 
     def private(self, player_ids: Iterable[int]) -> dict[int, Json]:
         """Return what each of some members sees alone; raises as `shared`."""
+        return _run(self._watch, "private", self.room.room_id, self._private, player_ids)
+
+    def _private(self, player_ids: Iterable[int]) -> dict[int, Json]:
         room, hook = self.room, self.behaviour.private
-        with _guard("private", room.room_id), self._watch("private"):
-            return {
-                player_id: msgspec.to_builtins(hook(room, room.members[player_id]), str_keys=True)
-                for player_id in player_ids
-            }
+        return {
+            player_id: msgspec.to_builtins(hook(room, room.members[player_id]), str_keys=True)
+            for player_id in player_ids
+        }
 
     def take_effects(self) -> list[Effect]:
         """Return what the hooks asked for since this was last called."""
@@ -260,15 +267,14 @@ class Runner(Generic[State]):
         return keep(self.behaviour, room.state, room.random.position, self.timers)
 
 
-class _guard(AbstractContextManager[None]):  # noqa: N801 - used as a function
-    """Turn whatever a hook raises into a `BehaviourError`."""
-
-    __slots__ = ("_hook", "_room_id")
-
-    def __init__(self, hook: str, room_id: str) -> None:
-        self._hook = hook
-        self._room_id = room_id
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception | SystemExit) and not isinstance(error, BehaviourError):
-            raise HookCrashed(self._hook, self._room_id) from error
+def _run(
+    watch: Watch, hook: str, room_id: str, function: Callable[..., Result], *arguments: object
+) -> Result:
+    """Run a studio's code; whatever it raises is a `BehaviourError`."""
+    try:
+        with watch(hook):
+            return function(*arguments)
+    except BehaviourError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise HookCrashed(hook, room_id) from error

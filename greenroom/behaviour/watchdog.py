@@ -47,6 +47,7 @@ class Watchdog:
         self.runs = 0
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
+        self._watched = _Watched(self)
 
     def __enter__(self) -> Self:
         """Begin to watch; must be called in the main thread."""
@@ -66,7 +67,9 @@ class Watchdog:
 
     def watch(self, hook: str) -> AbstractContextManager[None]:
         """Return what a hook is to run in; it raises `HookTooSlow` if it must be interrupted."""
-        return _Watched(self, hook)
+        watched = self._watched
+        watched.hook = hook
+        return watched
 
     def _look(self) -> None:
         """Signal the main thread whenever it has been in one hook for a whole interval."""
@@ -87,22 +90,22 @@ class Watchdog:
 
 
 class _Watched(AbstractContextManager[None]):
-    """One hook that runs; hooks do not nest."""
+    """The hook that runs, one after the other; hooks do not nest."""
 
-    __slots__ = ("_hook", "_started", "_watchdog")
+    __slots__ = ("_started", "_watchdog", "hook")
 
-    def __init__(self, watchdog: Watchdog, hook: str) -> None:
+    def __init__(self, watchdog: Watchdog) -> None:
         self._watchdog = watchdog
-        self._hook = hook
+        self.hook = ""
 
     def __enter__(self) -> None:
         self._started = time.monotonic()
         self._watchdog.runs += 1
-        self._watchdog.running = self._hook
+        self._watchdog.running = self.hook
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._watchdog.running = None
         if isinstance(error, Interrupted):
             seconds = time.monotonic() - self._started
-            message = f"{self._hook} was interrupted after {seconds:.2f} s"
+            message = f"{self.hook} was interrupted after {seconds:.2f} s"
             raise HookTooSlow(message).with_traceback(error.__traceback__) from None

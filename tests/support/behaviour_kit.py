@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from greenroom.behaviour import Member, Room, RoomBehaviour, action, message
+from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action, message
 
 COUNTING = "behaviour_kit:Counting"
+TICKING = "behaviour_kit:Ticking"
 
 
 class Count(msgspec.Struct):
@@ -30,3 +31,15 @@ class Counting(RoomBehaviour[Count]):
 
     def private(self, room: Room[Count], member: Member) -> object:
         return room.state.by.get(member.player_id)
+
+
+class Ticking(Counting):
+    tick_hz = 20
+
+    @message("refuse")
+    def refuse(self, room: Room[Count], by: Member) -> None:
+        raise Refused("No")
+
+    @message("fail")
+    def fail(self, room: Room[Count], by: Member) -> None:
+        raise ZeroDivisionError

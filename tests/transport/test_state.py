@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import trio
-from behaviour_kit import COUNTING
+from behaviour_kit import COUNTING, TICKING
 from http_kit import until
 from realtime_kit import Stage, open_stage
 
@@ -135,3 +135,21 @@ async def test_what_was_shown_stands_when_a_change_behind_it_is_refused():
         assert await host.take() == event("state", version=1, shared={"total": 1}, private=1)
         await count(stage)
         assert (await host.take())["data"]["shared"] == {"s": {"total": 2}}
+
+
+async def test_who_sends_to_a_room_that_ticks_is_answered_in_order():
+    async with open_stage(behaviour=TICKING) as stage, stage.connected(0) as host:
+        for command in ("count", "refuse", "fail", "count"):
+            await host.say(command)
+        answers: list[Any] = []
+        while len(answers) < 4:
+            told = await host.take()
+            if told["type"] != "event":
+                answers.append(told)
+        sent = {"type": "sent", "command": "count", "target_count": 0}
+        assert answers == [
+            sent,
+            {"type": "error", "data": {"message": "No"}},
+            {"type": "error", "data": {"message": "Failed to process message"}},
+            sent,
+        ]

@@ -179,7 +179,7 @@ class DirectedRoomActor(RoomActor):
         if self._sync is not None:
             self._sync.close()
         self._pace = self._sync = None
-        self._inbox.clear()
+        self._inbox.refuse(self._room.room_id, self._connections)
         self.timers.stop(_TIMERS)
         if seconds == math.inf:
             return "the room does without until it is reloaded"

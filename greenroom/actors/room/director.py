@@ -230,6 +230,17 @@ class Director:
             self.failed(bug, data)
             raise BehaviourFailed from bug
 
+    def handle(self, handler: TypedHandler, by: Member, data: bytes) -> Any:
+        """Have a typed handler read what was sent, and answer it; raises as `ask`."""
+        try:
+            return self.runner.handle(handler, by, data)
+        except Refused as refused:
+            self._refuse()
+            raise RefusedByBehaviour(str(refused)) from None
+        except BehaviourBug as bug:
+            self.failed(bug, data)
+            raise BehaviourFailed from bug
+
     def write(self, hook: str, reply: object) -> bytes:
         """Return what a hook answered as JSON.
 

@@ -42,9 +42,12 @@ class Inbox:
         """Let a message wait."""
         self._messages.append(message)
 
-    def clear(self) -> None:
-        """Forget what waits."""
-        self._messages.clear()
+    def refuse(self, room_id: str, connections: Connections) -> None:
+        """Refuse all that waits: there is no behaviour to hear it."""
+        while self._messages:
+            message = self._messages.popleft()
+            if message.stream is None:
+                connections.refuse(room_id, message.player_id, None)
 
     def hear(self, director: Director, connections: Connections) -> None:
         """Let the behaviour have every message, and answer who has sent it.
@@ -52,7 +55,7 @@ class Inbox:
         A message that fails undoes what it did; see `Director.begin`. Who has left is not heard.
 
         Args:
-            director: in a turn that has begun; what `clear` is called for meanwhile is not heard.
+            director: in a turn that has begun; what is refused meanwhile is not heard.
             connections: of the members.
         """
         messages, room_id, members = self._messages, director.room.room_id, director.room.members

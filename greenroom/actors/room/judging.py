@@ -35,7 +35,7 @@ from greenroom.behaviour import (
 )
 from greenroom.behaviour.behaviour import is_overridden
 from greenroom.behaviour.errors import BadBehaviour
-from greenroom.behaviour.handlers import Kind, TypedHandler
+from greenroom.behaviour.handlers import Kind
 from greenroom.behaviour.plain import plain
 
 _HOOKS: Final[dict[Kind, str]] = {
@@ -82,31 +82,28 @@ def judge(
         RefusedByBehaviour: data of another shape than a handler asks for, or the rules say no.
         BehaviourFailed: the behaviour has failed.
     """
+    by = director.runner.room.members[sender_id]
     handler = director.runner.behaviour.handlers.get((kind, name))
     if handler is None:
-        by = director.runner.room.members[sender_id]
         sent = _SENT[kind](name, _read(data), target_ids)
         return director.ask(_HOOKS[kind], by, sent, payload=sent)
-    verdict = _call(director, handler, data, sender_id)
+    arguments = director.read(handler, data)
+    verdict = director.ask(
+        handler.method, by, *arguments, payload=arguments, refusal=RefusedByHandler
+    )
     return Drop() if verdict is None and kind != "action" else verdict
 
 
 def hear(director: Director, message: SendMessage) -> None:
     """Let a handler that answers nothing have a message; raises as `judge`."""
     handler = director.runner.behaviour.handlers["message", message.name]
-    verdict = _call(director, handler, message.data, message.player_id)
+    by = director.runner.room.members[message.player_id]
+    verdict = director.handle(handler, by, message.data)
     if verdict is not None:
         text = f"{handler.method} is annotated -> None, and answers {verdict!r:.80}"
         director.failed(BadBehaviour(text), message.data)
         raise BehaviourFailed
     director.collect()
-
-
-def _call(director: Director, handler: TypedHandler, data: bytes, sender_id: int) -> Any:
-    """Return what a typed handler answers; raises as `judge`."""
-    arguments = director.read(handler, data)
-    by = director.runner.room.members[sender_id]
-    return director.ask(handler.method, by, *arguments, payload=arguments, refusal=RefusedByHandler)
 
 
 def _read(data: bytes) -> Any:
