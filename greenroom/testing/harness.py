@@ -384,7 +384,7 @@ class RoomHarness(Generic[State]):
         index, limits = RoomIndex(), RoomLimits()
         around = (index, self._clock, limits, self._connections)
         actor = DirectedRoomActor(state, *around, self._studio)
-        actor.hears_at_once = True
+        actor.inbox.is_open = False
         return actor
 
     def _open(self) -> None:

@@ -57,6 +57,9 @@ class Listening(RoomBehaviour[Log]):
     def act(self, room: Room[Log], by: Member) -> None:
         room.state.lines.append("act")
 
+    def on_leave(self, room: Room[Log], member: Member, reason: str) -> None:
+        room.state.lines.append(f"{member.player_id} left")
+
     def on_tick(self, room: Room[Log], dt: float) -> None:
         if room.state.lines and room.state.lines[-1] != "tick":
             room.state.lines.append("tick")
@@ -70,7 +73,7 @@ def open_room(behaviour: type[RoomBehaviour[Log]] = Listening) -> RoomHarness[Lo
     harness = RoomHarness(behaviour)
     harness.join()
     harness.join()
-    harness._actor.hears_at_once = False
+    harness._actor.inbox.is_open = True
     return harness
 
 
@@ -106,7 +109,7 @@ def test_who_has_left_has_been_heard_before():
     harness = open_room()
     harness.say(2, "note", {"text": "farewell"})
     harness.leave(2)
-    assert harness.state.lines == ["farewell"]
+    assert harness.state.lines == ["farewell", "2 left"]
 
 
 def test_a_refused_message_has_no_effects_and_takes_none_from_others():
@@ -125,12 +128,23 @@ def test_a_handler_that_answers_although_it_said_it_would_not_is_a_mistake():
         harness.advance(0.05)
 
 
-def test_nothing_more_is_heard_once_a_behaviour_is_given_up():
+def test_nothing_more_is_heard_once_a_behaviour_rests():
     harness = open_room()
     note(harness, "hang", "a")
     with pytest.raises(BehaviourBug):
         harness.advance(0.05)
-    assert not harness.is_open
+    assert harness._actor.is_resting
+    assert harness.state.lines == []
+
+
+def test_who_leaves_behind_what_makes_a_behaviour_rest_is_told_of_once():
+    harness = open_room()
+    note(harness, "hang")
+    with pytest.raises(BehaviourBug):
+        harness.leave(2)
+    assert harness._actor.is_resting
+    harness.advance(60.0)
+    assert harness.state.lines == ["2 left", "tick"]
 
 
 def test_more_than_may_wait_is_heard_at_once():

@@ -44,7 +44,7 @@ from greenroom.actors.room.events import (
     RoomEvent,
 )
 from greenroom.actors.room.groups import find_targets
-from greenroom.actors.room.inbox import WAIT_SECONDS_MAX, Inbox
+from greenroom.actors.room.inbox import Inbox
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import (
     CreateRoom,
@@ -84,7 +84,7 @@ class DirectedRoomActor(RoomActor):
     Attributes:
         director: the behaviour, at work or at rest; None before it has begun, when it could not
             come back, and after the end.
-        hears_at_once: whether no message waits for a tick, as tests want it.
+        inbox: what members have sent that waits for the next tick.
     """
 
     def __init__(  # noqa: PLR0917 - as `RoomActor`, and the studio
@@ -106,8 +106,7 @@ class DirectedRoomActor(RoomActor):
         self._remembered_at = 0.0
         self._rest = Rest()
         self._late_results = 0
-        self._inbox = Inbox()
-        self.hears_at_once = False
+        self.inbox = Inbox()
 
     @property
     def is_resting(self) -> bool:
@@ -179,7 +178,7 @@ class DirectedRoomActor(RoomActor):
         if self._sync is not None:
             self._sync.close()
         self._pace = self._sync = None
-        self._inbox.refuse(self._room.room_id, self._connections)
+        self.inbox.refuse(self._room.room_id, self._connections)
         self.timers.stop(_TIMERS)
         if seconds == math.inf:
             return "the room does without until it is reloaded"
@@ -253,9 +252,9 @@ class DirectedRoomActor(RoomActor):
 
     def _begin(self, director: Director, *, remember: bool = True) -> None:
         """Begin a turn, behind all that was sent before."""
-        if self._inbox:
+        if self.inbox:
             self._begin_alone(director, remember=False)
-            self._inbox.hear(director, self._connections)
+            self.inbox.hear(director, self._connections)
             self._finish_softly(director, is_shown=False)
         self._begin_alone(director, remember=remember)
 
@@ -278,6 +277,8 @@ class DirectedRoomActor(RoomActor):
                 self._require_behaviour()
             return super()._changed(reply, decided)
         self._begin(director)
+        if self._rest.is_on:  # because of what was sent before
+            return self._changed(reply, decided)
         followed = director.follow(decided, host_is_chosen=host_is_chosen)
         try:
             return self._finish(director, reply, followed)
@@ -427,8 +428,9 @@ class DirectedRoomActor(RoomActor):
         if director is None:
             return super().send_message(command)
         room = self._member(command.player_id, PlayerNotInAnyRoom)
-        if self._waits_for_tick and self._inbox.takes(director, command.name):
-            self._inbox.put(command)
+        pace = self._pace
+        if pace is not None and self._is_ticking and self.inbox.takes(director, command.name, pace):
+            self.inbox.put(command)
             return None
         is_typed = judging.is_typed(director, "message", command.name)
         self._begin(director, remember=False)
@@ -448,14 +450,6 @@ class DirectedRoomActor(RoomActor):
                 self._connections.answer(room.room_id, command.player_id, accepted)
             return None
         return super().send_message(msgspec.structs.replace(command, data=data))
-
-    @property
-    def _waits_for_tick(self) -> bool:
-        """Return whether a tick is about to come."""
-        pace = self._pace
-        if pace is None or not self._is_ticking or self.hears_at_once:
-            return False
-        return pace.dt <= WAIT_SECONDS_MAX
 
     def _judging(self, kind: Kind, name: str) -> Director | None:
         """Return the director if the behaviour has a say in this."""
@@ -490,7 +484,8 @@ class DirectedRoomActor(RoomActor):
             pace.rest()
             return
         self._begin(director, remember=False)
-        director.note("on_tick", pace.dt)
+        if not self._rest.is_on:
+            director.note("on_tick", pace.dt)
         self._finish_softly(director, is_shown=True)
         self._wake_ticks()
 

@@ -12,6 +12,7 @@ from typing import Final
 from greenroom.actors.room import judging
 from greenroom.actors.room.channel import SendMessage
 from greenroom.actors.room.director import BehaviourFailed, Director, RefusedByBehaviour
+from greenroom.actors.room.pace import Pace
 from greenroom.actors.room.ports import Accepted, Connections
 
 INBOX_MAX: Final = 256
@@ -21,22 +22,29 @@ WAIT_SECONDS_MAX: Final = 0.1
 
 
 class Inbox:
-    """The messages that wait, bounded by `INBOX_MAX`; in the order of their coming."""
+    """The messages that wait, bounded by `INBOX_MAX`; in the order of their coming.
 
-    __slots__ = ("_messages",)
+    Attributes:
+        is_open: whether any may; tests see at once what comes of theirs.
+    """
+
+    __slots__ = ("_messages", "is_open")
 
     def __init__(self) -> None:
         """Begin with none."""
+        self.is_open = True
         self._messages: deque[SendMessage] = deque()
 
     def __bool__(self) -> bool:
         """Return whether any waits."""
         return bool(self._messages)
 
-    def takes(self, director: Director, name: str) -> bool:
+    def takes(self, director: Director, name: str, pace: Pace) -> bool:
         """Return whether a message may wait: it goes to a handler that lets nothing pass."""
         handler = director.runner.behaviour.handlers.get(("message", name))
-        return handler is not None and handler.is_final and len(self._messages) < INBOX_MAX
+        if handler is None or not handler.is_final or not self.is_open:
+            return False
+        return pace.dt <= WAIT_SECONDS_MAX and len(self._messages) < INBOX_MAX
 
     def put(self, message: SendMessage) -> None:
         """Let a message wait."""
