@@ -80,6 +80,9 @@ class HeardConnections:
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
         self.heard.append((player_id, answer))
 
+    def refuse(self, room_id: str, player_id: int, reason: str | None) -> None:
+        self.heard.append((player_id, reason))
+
     def part(self, room_id: str, player_id: int) -> None:
         self.heard.append(("part", player_id))
 
