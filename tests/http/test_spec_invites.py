@@ -10,12 +10,6 @@ from lobby_http_kit import HEX, ROOMS, Player, lobby, player
 from server_kit import Api, Reply
 
 FRIENDS = "/api/friends.php"
-CALLS = [
-    ("POST", "invite"),
-    ("GET", "invites"),
-    ("POST", "invites/accept"),
-    ("POST", "invites/decline"),
-]
 NOT_FOUND = (404, "Invite not found")
 NOT_FRIENDS = (400, "You are not friends with this player")
 
@@ -68,20 +62,7 @@ def join(who: Player, room_id: str) -> Reply:
     return who.post(f"{room_id}/join", None, ROOMS)
 
 
-# Tokens and bodies.
-
-
-@pytest.mark.parametrize(("method", "path"), CALLS)
-def test_calls_without_good_tokens_are_refused(api: Api, method: str, path: str):
-    url = f"{FRIENDS}/{path}"
-    refused(api.call(method, url, headers={"X-Api-Token": None}), 401, "API token is required")
-    assert api.call(method, url, headers={"X-Api-Token": "nonsense"}).json == {
-        "success": False,
-        "error": "Invalid API token",
-        "message": "Authentication failed",
-    }
-    refused(api.call(method, url), 401, "Player token is required")
-    refused(api.call(method, url, player="nonsense"), 401, "Invalid player token")
+# Bodies.
 
 
 @pytest.mark.parametrize("path", ["invites/accept", "invites/decline"])
