@@ -11,18 +11,15 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Mapping
-from itertools import accumulate
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.text.nesting import nests_too_deep
 from greenroom.http.fields import Body, Document, KeepEmpty, Missing, WholeBody
 
-DEPTH_MAX = 500
-"""Levels of nesting: deeper than any document in use, well below where recursive parsers stop
-(Python 3.11 near 1,000 calls; Postgres some thousand)."""
 QUERY_FIELDS_MAX = 64
 INTEGER_DIGITS_MAX = 18
 INTEGER_MAX = 10**INTEGER_DIGITS_MAX - 1
@@ -36,8 +33,6 @@ _BRACE, _N = b"{n"
 _members = msgspec.json.Decoder(dict[str, Document])
 _verbatim = msgspec.json.Decoder(Document)
 _value = msgspec.json.Decoder()
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
 class InvalidBody(Refused):
@@ -50,19 +45,6 @@ class _Unfit(Exception):
     """A value is not of its field's type."""
 
 
-def _nests_too_deep(data: bytes) -> bool:
-    """Return whether JSON nests deeper than allowed, in a few passes of C over the data.
-
-    What is malformed may get either answer: before its first fault it is read as a parser reads it.
-    """
-    if data.count(b"[") + data.count(b"{") <= DEPTH_MAX:
-        return False
-    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    outside_strings = b"".join(unescaped.split(b'"')[::2])
-    steps = outside_strings.translate(_STEPS, _NOT_BRACKETS)
-    return max(accumulate(memoryview(steps).cast("b")), default=0) > DEPTH_MAX
-
-
 def _check_text(data: bytes) -> None:
     """Refuse what the decoder would overlook (bad UTF-8 in skipped strings) or choke on (depth)."""
     try:
@@ -70,7 +52,7 @@ def _check_text(data: bytes) -> None:
             data.decode()
     except UnicodeDecodeError:
         raise InvalidBody from None
-    if _nests_too_deep(data):
+    if nests_too_deep(data):
         raise InvalidBody
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from greenroom.actors.room.messages import Group
 from greenroom.actors.room.ports import Accepted, Happened, Message
+from greenroom.actors.text.nesting import nests_too_deep
 from greenroom.fastlane.suites import SUITES
 from greenroom.transport.frames import TEXT, encode_frame
 
@@ -101,8 +102,10 @@ def read(text: bytes) -> Wanted | None:
     """Return what a client wants; None for a type that is not known, which is ignored.
 
     Raises:
-        Malformed: it cannot be understood.
+        Malformed: it cannot be understood, or nests too deep.
     """
+    if nests_too_deep(text):
+        raise Malformed
     try:
         incoming = _decode(text)
     except msgspec.ValidationError:
@@ -157,10 +160,12 @@ def read_data(data: bytes) -> bytes:
     """Return data that a client has sent as it is passed on; nothing at all is `{}`.
 
     Raises:
-        Malformed: it is not JSON.
+        Malformed: it is not JSON, or nests too deep.
     """
     if not data:
         return _NO_DATA
+    if nests_too_deep(data):
+        raise Malformed
     try:
         data.decode()
         _decode_raw(data)

@@ -53,7 +53,12 @@ HOSTILE = {
     "nested in names": b'{"a":' * 400 + b"1" + b"}" * 400,
     "text of every kind": rb'"\u0000\ud83d\ude00\u202e"',
 }
-DEEP = (b"[" * 900 + b"]" * 900, b"[" * 980 + b"]" * 980, b"[" * 20_000 + b"]" * 20_000)
+DEEP = (
+    b"[" * 500 + b"]" * 500,
+    b"[" * 900 + b"]" * 900,
+    b"[" * 980 + b"]" * 980,
+    b"[" * 20_000 + b"]" * 20_000,
+)
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +130,9 @@ async def test_what_nests_too_deep_crashes_no_room(studio: ServerProcess, echo: 
         for data in DEEP:
             text = b'{"type":"send","command":"c","target":"all","data":%b}' % data
             await client.connection.send_message(text.decode())
-        answers: list[str] = []
-        while len(answers) < len(DEEP):
-            kind = (await client.take())["type"]
-            answers += [kind] * (kind in {"error", "sent"})
-        assert "error" in answers
+        for _ in DEEP:
+            while (kind := (await client.take())["type"]) != "error":
+                assert kind == "event"
     for data in DEEP:
         reply = sent(
             echo,

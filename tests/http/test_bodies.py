@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.actors.text.nesting import DEPTH_MAX
 from greenroom.http.bodies import (
-    DEPTH_MAX,
     BodyDecoder,
     InvalidBody,
     body_fields,
