@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -185,10 +186,20 @@ def test_who_loops_when_told_what_it_missed_rests_again_and_is_not_told_again(
 
 
 def test_a_room_ends_in_a_rest_as_ever(room: RoomHarness[Diary]):
+    room.act(1, "plan")
     interrupt(room)
     room.stop()
-    room.advance(10)
+    room.advance(1)
     assert not room.is_open
+    assert room._timers.take_next(math.inf) is None, "nothing keeps it in memory"
+
+
+def test_a_room_that_has_ended_waits_for_no_timer(room: RoomHarness[Diary]):
+    room.act(1, "plan")
+    room.stop()
+    room.advance(0.2)
+    assert room._timers.take_next(math.inf) is None, "nothing keeps it in memory"
+    assert room._state.kept is None, "and it takes little there"
 
 
 def test_a_rest_forgets_what_is_long_ago():

@@ -229,6 +229,7 @@ class DirectedRoomActor(RoomActor):
                 director.room = self._room
             if not self._room.is_active:
                 self.director = self._pace = self._sync = None
+                self.timers.stop(_TIMERS)  # who has a timer stays in memory
         self._wake_ticks()
         self._set_orders(self._room)
 

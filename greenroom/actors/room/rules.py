@@ -325,12 +325,13 @@ def _end(room: Room, event: RoomEnded) -> None:
     room.invites = {}
     room.actions = {}
     room.results = []
+    room.kept = None
     room.orders = {n: o for n, o in room.orders.items() if isinstance(o, UpdatePlayer)}
     updates.forget_all(room)
 
 
 def _take_studio(room: Room, event: BehaviourChanged) -> None:
-    if event.kept is not None:
+    if event.kept is not None and room.is_active:
         room.kept = event.kept
     for order in event.orders:
         room.last_order += 1
