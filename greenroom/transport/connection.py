@@ -284,9 +284,9 @@ class Connection(Outbox):
         Raises:
             _Lost: nothing more will.
         """
-        size, lacking = RECEIVE_BYTES, self._session.lacking
-        if lacking > size:
-            size = min(lacking, RECEIVE_BYTES_MAX)
+        size = RECEIVE_BYTES
+        if not self._is_drained:
+            size = max(size, min(self._session.reader.lacking, RECEIVE_BYTES_MAX))
         try:
             data = self._socket.recv(size)
             self._is_drained = len(data) < size
@@ -395,8 +395,7 @@ class Connection(Outbox):
 
     async def _converse(self, rest: bytes) -> None:
         """Take messages until the session is over."""
-        self._session.receive(rest)
-        pause = self._take_messages(trio.current_time())
+        pause = self._take_messages(rest, trio.current_time())
         if pause is not None:
             await trio.sleep(pause)
             room = self.connection_id if self._member is None else self._member.room_id
@@ -413,29 +412,27 @@ class Connection(Outbox):
         if data:
             self._heard_at = self._context.watch.now
             self._is_pinged = False
-            self._session.receive(data)
             if self._member is not None:
                 self._note_life(self._member)
-            pause = self._take_messages(now)
+            pause = self._take_messages(data, now)
         return pause if pause != 0.0 or self._is_drained else MORE
 
-    def _take_messages(self, now: float) -> float | None:
+    def _take_messages(self, data: bytes, now: float) -> float | None:
         """Take every message that has come whole.
 
         Returns:
             For how many seconds to read no more, None for ever.
         """
-        session, member, is_spoken = self._session, self._member, False
-        while (message := session.next()) is not None:
-            is_spoken = True
+        session, reader, member = self._session, self._session.reader, self._member
+        session.receive(data)
+        while not reader.is_drained and (message := session.next()) is not None:
+            self._spoke_at = self._heard_at
             if member is not None:
                 self._take(member, *message)
         if session.phase is _OVER:
             self._leave()
             return None
-        if is_spoken:
-            self._spoke_at = self._context.watch.now
-        frames, self._frames = session.frames - self._frames, session.frames
+        frames, self._frames = reader.frames - self._frames, reader.frames
         return self._pace(frames, now) if frames else 0.0
 
     def _take(self, member: Admission, opcode: int, payload: bytes) -> None:

@@ -135,9 +135,14 @@ class FrameReader:
         """How many bytes the frame that has begun still lacks, -1 if that is not known."""
         return self._left
 
+    @property
+    def is_drained(self) -> bool:
+        """Whether `next` has nothing to look at until more bytes are received."""
+        return self._position >= len(self._data) and self._left != 0
+
     def receive(self, data: bytes) -> None:
         """Take bytes from the client; `next` must have asked for them by returning None."""
-        rest = self._data[self._position :]
+        rest = self._data[self._position :] if self._position < len(self._data) else b""
         self._data = rest + data if rest else data
         self._position = 0
 
@@ -147,17 +152,16 @@ class FrameReader:
         Raises:
             FrameError: the client broke the protocol.
         """
-        while self._position < len(self._data) or not self._left:
+        if self._left < 0 and (text := self._read_whole_text()) is not None:
+            return TEXT, text
+        while not self.is_drained:
             before = self._position, self._left
-            if self._left >= 0:
-                message = self._read_piece()
-            else:
-                message = self._read_whole_text() or self._read_frame()
+            message = self._read_piece() if self._left >= 0 else self._read_frame()
             if message is not None or (self._position, self._left) == before:
                 return message
         return None
 
-    def _read_whole_text(self) -> Message | None:
+    def _read_whole_text(self) -> bytes | None:
         """Read what nearly every frame is: a short unfragmented text that has come whole."""
         data, start = self._data, self._position
         if len(data) < start + 6 or data[start] != _WHOLE_TEXT or self._opcode:
@@ -178,7 +182,7 @@ class FrameReader:
         _check_utf8(payload)
         self._position = end
         self.frames += 1
-        return TEXT, payload
+        return payload
 
     def _read_frame(self) -> Message | None:
         """Read the head of any frame, and a control frame whole; stay where it is if it cannot."""

@@ -44,9 +44,14 @@ _OVER: Final = Phase.OVER
 
 
 class Session:
-    """The protocol of one connection."""
+    """The protocol of one connection.
 
-    __slots__ = ("_reader", "_send", "phase")
+    Attributes:
+        phase: where it is in its life.
+        reader: what tells of the frames that have come, and of what they lack.
+    """
+
+    __slots__ = ("_send", "phase", "reader")
 
     def __init__(self, send: Callable[[bytes], None], message_bytes_max: int) -> None:
         """Prepare; `begin` opens it.
@@ -56,26 +61,16 @@ class Session:
             message_bytes_max: larger messages end the session (1009).
         """
         self._send = send
-        self._reader = FrameReader(message_bytes_max)
+        self.reader = FrameReader(message_bytes_max)
         self.phase = Phase.NEW
 
     def begin(self) -> None:
         """Take note that the handshake is over."""
         self.phase = Phase.OPEN
 
-    @property
-    def lacking(self) -> int:
-        """How many bytes the frame that has begun still lacks, -1 if that is not known."""
-        return self._reader.lacking
-
-    @property
-    def frames(self) -> int:
-        """How many frames of any kind the client has begun so far."""
-        return self._reader.frames
-
     def receive(self, data: bytes) -> None:
         """Take bytes from the client; `next` must have asked for them by returning None."""
-        self._reader.receive(data)
+        self.reader.receive(data)
 
     def next(self) -> Message | None:
         """Return the next text or binary message; None when more bytes are needed, or it is over.
@@ -83,11 +78,19 @@ class Session:
         A broken protocol is answered by the close frame that it calls for, and ends the session.
         """
         try:
-            return self._next()
+            while self.phase is not _OVER:
+                message = self.reader.next()
+                if message is None:
+                    return None
+                opcode, payload = message
+                if opcode >= CLOSE:
+                    self._control(opcode, payload)
+                elif self.phase is _OPEN:
+                    return message
         except FrameError as error:
             self.close(error.code, error.reason)
             self.phase = Phase.OVER
-            return None
+        return None
 
     def close(self, code: int, reason: str) -> None:
         """Send the close frame, once, if the session has begun."""
@@ -95,19 +98,11 @@ class Session:
             self.phase = Phase.CLOSING  # first: `send` may find that enough waits, and close
             self._send(encode_close(code, reason))
 
-    def _next(self) -> Message | None:
-        while self.phase is not _OVER:
-            message = self._reader.next()
-            if message is None:
-                return None
-            opcode, payload = message
-            if opcode == CLOSE:
-                code = read_close(payload)
-                self.close(NORMAL if code is None else code, "")
-                self.phase = Phase.OVER
-            elif self.phase is _OPEN:
-                if opcode < CLOSE:
-                    return message
-                if opcode == PING:
-                    self._send(encode_frame(PONG, payload))
-        return None
+    def _control(self, opcode: int, payload: bytes) -> None:
+        """Answer a control frame."""
+        if opcode == CLOSE:
+            code = read_close(payload)
+            self.close(NORMAL if code is None else code, "")
+            self.phase = Phase.OVER
+        elif opcode == PING and self.phase is _OPEN:
+            self._send(encode_frame(PONG, payload))
