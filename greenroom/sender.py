@@ -45,11 +45,12 @@ class Sender:
             trio.lowlevel.reschedule(task)
 
     def flush(self) -> None:
-        """Flush what has been added so far, without waiting for the next pass."""
-        wires, self._wires = self._wires, []
-        for wire in wires:
-            if not wire.flush():
-                self._slow.append(wire)
+        """Flush what has been added so far, and is added by that, without waiting for the pass."""
+        while self._wires:
+            wires, self._wires = self._wires, []
+            for wire in wires:
+                if not wire.flush():
+                    self._slow.append(wire)
 
     async def run(self) -> None:
         """Flush until cancelled. What a slow client leaves over waits in a task of its own."""

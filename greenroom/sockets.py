@@ -6,6 +6,7 @@ import errno
 import logging
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 import trio
@@ -82,6 +83,23 @@ async def accept_forever(
                 _logger.warning("cannot accept connections: %s; trying again", error.strerror)
             exhausted = True
             await trio.sleep(RETRY_SECONDS)
+
+
+def leave_unpaced(connected: socket.socket) -> None:
+    """Have what is sent leave at once, where the system's choice would spread it over time.
+
+    BBR paces by the bandwidth that it has seen; where little is said, that is little, and a message
+    is held back for tens of milliseconds though nothing is in its way. Reno is there on every
+    Linux, and for the few packets of a game's client it does what any other would.
+
+    Args:
+        connected: a TCP socket; one that is closed already is left as it is.
+    """
+    congestion = getattr(socket, "TCP_CONGESTION", None)
+    if congestion is not None:
+        with suppress(OSError):
+            if connected.getsockopt(socket.IPPROTO_TCP, congestion, 16).startswith(b"bbr"):
+                connected.setsockopt(socket.IPPROTO_TCP, congestion, b"reno")
 
 
 def _plain(name: object) -> str:

@@ -61,6 +61,13 @@ class HarnessConnections:
             if player_id in self.members:
                 self.heard.setdefault(player_id, []).append(_heard(message))
 
+    def push_others(self, room_id: str, message: Receive, others: int) -> bool:
+        """Tell everybody but the sender something, if all are connected."""
+        if message.sender_id not in self.members or len(self.members) != others + 1:
+            return False
+        self.push(room_id, sorted(self.members - {message.sender_id}), message)
+        return True
+
     def push_all(self, room_id: str, message: Message) -> None:
         """Tell everybody something."""
         self.push(room_id, sorted(self.members), message)

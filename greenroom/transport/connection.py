@@ -27,6 +27,7 @@ from greenroom.actors.room.refusals import TokenInvalidated, TokenUnknown
 from greenroom.addresses import is_loopback
 from greenroom.fastlane.suites import choose_suite
 from greenroom.transport.context import ConnectionContext
+from greenroom.transport.fanout import Fanout
 from greenroom.transport.frames import PING, TEXT, encode_frame
 from greenroom.transport.handshake import (
     HEAD_BYTES_MAX,
@@ -112,6 +113,7 @@ class Connection(Outbox):
         "_session",
         "_spoke_at",
         "connection_id",
+        "fanout",
         "kind",
         "lane",
         "told",
@@ -150,6 +152,7 @@ class Connection(Outbox):
         self.connection_id = ""
         self.lane: Lane | None = None
         self.told = 0
+        self.fanout: Fanout | None = None
 
     async def run(self) -> None:
         """Serve until it is over.
@@ -193,14 +196,10 @@ class Connection(Outbox):
 
     # What the hub and the watch ask.
 
-    def tell(self, frame: bytes) -> None:
+    def tell(self, frames: bytes, count: int) -> None:
         """See `Link`; a client that lets too much wait is closed."""
-        self.told += 1
-        out = self._out
-        if not out and self._overdue is None:
-            self._sender.add(self)
-        out.append(frame)
-        self._out_bytes += len(frame)
+        self.told += count
+        self._put(frames)
         if self._out_bytes > self._out_bytes_max:
             self._relieve()
 
@@ -251,6 +250,8 @@ class Connection(Outbox):
 
     def _put_bounded(self, data: bytes) -> None:
         """Send soon; a client that lets too much wait is closed."""
+        if self.fanout is not None:
+            self.fanout.settle()
         self._put(data)
         if self._out_bytes > self._out_bytes_max:
             self._relieve()
@@ -540,6 +541,7 @@ class Connection(Outbox):
         self._close_lane()
         if member is None:
             return
+        self.fanout = None
         if self._context.hub.detach(member.room_id, member.player_id, self):
             realtime.note_connection(member, is_connected=False)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from greenroom.actors.flows.world import World
 from greenroom.proxies import TrustedProxies
-from greenroom.sender import Sender
 from greenroom.transport.hub import Hub
 from greenroom.transport.options import RealtimeOptions
 from greenroom.transport.ports import AddressLimits
@@ -33,7 +32,7 @@ class ConnectionContext:
         self.limits = limits
         self.world = world
         self.hub = hub
-        self.sender = Sender()
+        self.sender = hub.sender
         self.reader = Reader(self.sender)
         shortest_seconds = min(
             options.inactive_seconds_max,

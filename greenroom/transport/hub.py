@@ -17,6 +17,8 @@ import msgspec
 from greenroom.actors.room.ports import Accepted, Happened, Message, Receive
 from greenroom.fastlane.frames import Received, encode_received
 from greenroom.fastlane.link import SEQUENCES, fits
+from greenroom.sender import Sender
+from greenroom.transport.fanout import Fanout
 from greenroom.transport.messages import (
     MALFORMED,
     ClientKind,
@@ -53,20 +55,22 @@ class Link(Protocol):
     """A connection, as the hub sees it; open while it is attached. Nothing here blocks or raises.
 
     Attributes:
-        told: how often `tell` was called.
+        told: how many messages `tell` was given.
+        fanout: what is to precede all that it is sent but by `tell`.
     """
 
     kind: ClientKind
     connection_id: str
     told: int
+    fanout: Fanout | None
 
     @property
     def lane(self) -> FastLane | None:
         """Return his fast lane, if he has opened one."""
         ...
 
-    def tell(self, frame: bytes) -> None:
-        """Send a message, which counts for what is replayed, behind all before."""
+    def tell(self, frames: bytes, count: int) -> None:
+        """Send messages, of which so many count for what is replayed, behind all before."""
         ...
 
     def put(self, frame: bytes) -> None:
@@ -98,18 +102,27 @@ class _Kept(msgspec.Struct, gc=False):
     """A message that was sent, and to whom."""
 
     message: Message
-    player_ids: tuple[int, ...]
+    size: int
+    """Of its data, in bytes."""
+    player_ids: tuple[int, ...] | None
+    """None for all but its sender."""
 
 
 class _Roster:
     """The members of one room who are connected, or were."""
 
-    __slots__ = ("allowance", "links", "log", "log_bytes", "places", "sequence", "streams")
+    __slots__ = (
+        *("allowance", "fanout", "kinds", "links", "log"),
+        *("log_bytes", "places", "sequence", "streams"),
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, sender: Sender) -> None:
         self.places: dict[int, _Place] = {}
         self.links: dict[int, Link] = {}
         """Of those who are connected."""
+        self.kinds: tuple[ClientKind, ...] = ()
+        """Of their clients."""
+        self.fanout = Fanout(self.links, sender)
         self.log: deque[_Kept] | None = None
         self.log_bytes = 0
         self.allowance: Allowance | None = None
@@ -143,6 +156,8 @@ class Hub:
     def __init__(self) -> None:
         """Begin with nobody connected."""
         self._rosters: dict[str, _Roster] = {}
+        self.sender = Sender()
+        """Of all connections."""
         self.sent = 0
         """Messages that were passed on, one for each receiver."""
 
@@ -163,7 +178,10 @@ class Hub:
         Returns:
             What he missed, None if he did not ask.
         """
-        roster = self._rosters.setdefault(room_id, _Roster())
+        roster = self._rosters.get(room_id)
+        if roster is None:
+            roster = self._rosters[room_id] = _Roster(self.sender)
+        roster.fanout.settle()
         place = roster.places.setdefault(player_id, _Place())
         old = roster.links.get(player_id)
         if old is not None:
@@ -173,6 +191,8 @@ class Hub:
         place.connection_id = link.connection_id
         place.count = 0 if replay is None else len(replay.messages) + (replay.missed != 0)
         roster.links[player_id] = link
+        roster.kinds = tuple({link.kind for link in roster.links.values()})
+        link.fanout = roster.fanout
         return replay
 
     def detach(self, room_id: str, player_id: int, link: Link) -> bool:
@@ -184,6 +204,9 @@ class Hub:
         roster = self._rosters.get(room_id)
         if roster is None or roster.links.get(player_id) is not link:
             return False
+        roster.fanout.settle()
+        if roster.links.get(player_id) is not link:  # what it was told was more than it could take
+            return True
         del roster.links[player_id]
         roster.places[player_id].count += link.told
         return True
@@ -218,6 +241,7 @@ class Hub:
         if roster is None:
             return
         targets = tuple(player_ids)
+        roster.fanout.settle()
         _keep(roster, message, targets)
         links, places = roster.links, roster.places
         frames = _UNENCODED.copy()
@@ -231,8 +255,24 @@ class Hub:
             frame = frames[kind]
             if not frame:
                 frame = frames[kind] = encode(message, kind)
-            link.tell(frame)
+            link.tell(frame, 1)
             self.sent += 1
+
+    def push_others(self, room_id: str, message: Receive, others: int) -> bool:
+        """Tell everybody but the sender; if those are all who are connected, answer him, too."""
+        roster = self._rosters.get(room_id)
+        if roster is None:
+            return False
+        links, sender_id = roster.links, message.sender_id
+        if len(links) != others + 1 or sender_id not in links:
+            return False
+        _keep(roster, message, None)
+        frames = _UNENCODED.copy()
+        for kind in roster.kinds:
+            frames[kind] = encode(message, kind)
+        roster.fanout.say(frames, sender_id, encode_sent(message.command, others))
+        self.sent += others
+        return True
 
     def push_all(self, room_id: str, message: Message) -> None:
         """Tell everybody something."""
@@ -297,7 +337,7 @@ class Hub:
         roster = self._rosters.get(room_id)
         link = None if roster is None else roster.links.get(player_id)
         if link is not None:
-            link.put(encode_sent(answer))
+            link.put(encode_sent(answer.command, answer.target_count))
 
     def refuse(self, room_id: str, player_id: int, reason: str | None) -> None:
         """Tell a sender why his message has been refused; None if there is nothing to say."""
@@ -311,6 +351,7 @@ class Hub:
         roster = self._rosters.get(room_id)
         if roster is None:
             return
+        roster.fanout.settle()
         link = roster.links.pop(player_id, None)
         roster.places.pop(player_id, None)
         if link is not None:
@@ -321,8 +362,10 @@ class Hub:
     def end(self, room_id: str) -> None:
         """Close all connections of a room that is over, and forget it."""
         roster = self._rosters.pop(room_id, None)
-        for link in () if roster is None else roster.links.values():
-            link.close(NORMAL, "Room cleanup")
+        if roster is not None:
+            roster.fanout.settle()
+            for link in tuple(roster.links.values()):
+                link.close(NORMAL, "Room cleanup")
 
 
 def _pack(roster: _Roster, message: Receive, stream: int | str | None) -> bytes:
@@ -360,19 +403,22 @@ def _number(streams: dict[str, int], name: str | None) -> int:
     return number
 
 
-def _keep(roster: _Roster, message: Message, player_ids: tuple[int, ...]) -> None:
+def _keep(roster: _Roster, message: Message, player_ids: tuple[int, ...] | None) -> None:
     """Put a message into the room's log, and drop what is too much."""
     log = roster.log
     if log is None:
         log = roster.log = deque()
-    log.append(_Kept(message, player_ids))
-    roster.log_bytes += _size(message)
+    size = len(message.data) if isinstance(message, Receive) else 0
+    log.append(_Kept(message, size, player_ids))
+    roster.log_bytes += size
     while len(log) > LOG_MESSAGES_MAX or roster.log_bytes > LOG_BYTES_MAX:
-        roster.log_bytes -= _size(log.popleft().message)
+        roster.log_bytes -= log.popleft().size
 
 
-def _size(message: Message) -> int:
-    return len(message.data) if isinstance(message, Receive) else 0
+def _is_for(kept: _Kept, player_id: int) -> bool:
+    if kept.player_ids is None:
+        return isinstance(kept.message, Receive) and kept.message.sender_id != player_id
+    return player_id in kept.player_ids
 
 
 def _replay(
@@ -382,6 +428,6 @@ def _replay(
     if not connection_id or connection_id != place.connection_id or received > place.count:
         return Replay((), None)
     wanted = place.count - received
-    kept = [k.message for k in roster.log or () if player_id in k.player_ids] if wanted else []
+    kept = [k.message for k in roster.log or () if _is_for(k, player_id)] if wanted else []
     messages = tuple(kept[-wanted:]) if wanted else ()
     return Replay(messages, wanted - len(messages))

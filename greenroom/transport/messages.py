@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from greenroom.actors.room.messages import Group
-from greenroom.actors.room.ports import Accepted, Happened, Message
+from greenroom.actors.room.ports import Happened, Message
 from greenroom.actors.text.nesting import nests_too_deep
 from greenroom.fastlane.suites import SUITES
 from greenroom.transport.frames import TEXT, encode_frame
@@ -227,11 +227,11 @@ def encode_state(message: Happened, kind: ClientKind) -> bytes:
     return encode(message, kind)
 
 
-def encode_sent(answer: Accepted) -> bytes:
+def encode_sent(command: str, target_count: int) -> bytes:
     """Return the frame that tells a sender how many he has reached."""
-    if len(answer.command) > SENT_COMMAND_MAX:
-        return _encode_sent(answer.command, answer.target_count)
-    return _encode_sent_again(answer.command, answer.target_count)
+    if len(command) > SENT_COMMAND_MAX:
+        return _encode_sent(command, target_count)
+    return _encode_sent_again(command, target_count)
 
 
 def _encode_sent(command: str, target_count: int) -> bytes:

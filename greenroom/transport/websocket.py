@@ -132,6 +132,7 @@ class RealtimePort:
         connection = self.connection_class(self._context, connected, peer)
         try:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sockets.leave_unpaced(connected)
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
             await (connection.refuse(retry_seconds) if retry_seconds else connection.run())
         except (OSError, trio.ClosedResourceError) as error:

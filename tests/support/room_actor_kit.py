@@ -61,6 +61,14 @@ class HeardConnections:
     def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
         self.heard.append((tuple(player_ids), message))
 
+    def push_others(self, room_id: str, message: Receive, others: int) -> bool:
+        sender_id = message.sender_id
+        if sender_id not in self.present or len(self.present) != others + 1:
+            return False
+        self.push(room_id, sorted(self.present - {sender_id}), message)
+        self.answer(room_id, sender_id, Accepted(message.command, others))
+        return True
+
     def push_all(self, room_id: str, message: Message) -> None:
         self.heard.append(("all", message))
 

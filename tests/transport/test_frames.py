@@ -248,7 +248,7 @@ def test_frames_of_every_kind_are_counted_once_they_have_begun():
     session.receive(frame(0x80, b"pieces")[:-1])
     while session.next() is not None:
         pass
-    assert session.frames == 4
+    assert session.reader.frames == 4
 
 
 @pytest.mark.parametrize(

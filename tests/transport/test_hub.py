@@ -10,6 +10,7 @@ from greenroom.actors.room.ports import Accepted, Happened, Receive
 from greenroom.fastlane import frames
 from greenroom.fastlane.frames import Received
 from greenroom.transport import hub as hub_module
+from greenroom.transport.fanout import Fanout
 from greenroom.transport.hub import Hub, HubStatistics, Replay
 from greenroom.transport.messages import ClientKind
 
@@ -42,10 +43,11 @@ class FakeLink:
         self.offered: list[bytes] = []
         self.closed: tuple[int, str] | None = None
         self.told = 0
+        self.fanout: Fanout | None = None
 
-    def tell(self, frame: bytes) -> None:
-        self.told += 1
-        self.frames.append(frame)
+    def tell(self, frames: bytes, count: int) -> None:
+        self.told += count
+        self.frames.append(frames)
 
     def put(self, frame: bytes) -> None:
         self.frames.append(frame)

@@ -352,11 +352,16 @@ class RoomActor(Actor[RoomRole]):
         """Pass a message on at once; keep it for those who read later, and then say so."""
         room, connections = self._member(command.player_id, PlayerNotInAnyRoom), self._connections
         room_id, sender_id = room.room_id, command.player_id
-        receivers = relay.find_receivers(room, command)
         message = relay.receive(room, sender_id, command.name, command.data)
         if command.stream is not None:
+            receivers = relay.find_receivers(room, command)
             connections.push_unreliable(room_id, receivers, message, command.stream)
             return None
+        if command.targets.word in relay.EVERYBODY and connections.push_others(
+            room_id, message, len(room.members) - 1
+        ):
+            return None
+        receivers = relay.find_receivers(room, command)
         connected = connections.connected(room_id)
         connections.push(room_id, receivers, message)
         absent = [i for i in receivers if i not in connected]

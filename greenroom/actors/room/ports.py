@@ -50,6 +50,19 @@ class Connections(Protocol):
         """Tell some members something."""
         ...
 
+    def push_others(self, room_id: str, message: Receive, others: int) -> bool:
+        """Tell everybody but the sender something, and him how many he has reached.
+
+        Args:
+            room_id: the room.
+            message: what they get.
+            others: how many members there are besides him.
+
+        Returns:
+            False where somebody has no open connection: then nobody was told anything.
+        """
+        ...
+
     def push_all(self, room_id: str, message: Message) -> None:
         """Tell everybody something."""
         ...

@@ -6,6 +6,8 @@ it goes at once; for whom has none, and is online, it is stored as an update.
 
 from __future__ import annotations
 
+from typing import Final
+
 from greenroom.actors.room.channel import SendMessage
 from greenroom.actors.room.events import (
     HostChanged,
@@ -19,6 +21,9 @@ from greenroom.actors.room.events import (
 )
 from greenroom.actors.room.ports import Happened, Receive
 from greenroom.actors.room.state import Room
+
+EVERYBODY: Final = frozenset({"all", "others"})
+"""Words for all members; nobody receives his own message."""
 
 
 def find_receivers(room: Room, command: SendMessage) -> list[int]:

@@ -1,0 +1,104 @@
+"""What the connected members of one room tell each other in a turn of theirs, put together once.
+
+Most of what is said in a room is for all but its speaker. To append each message to each member's
+outbox as it comes touches every member's memory for every message. So what comes within a turn is
+kept in one list, and each member is handed his share in one piece when the turn is over: those who
+said nothing get the same bytes, and a speaker has the answer to his message in its place.
+
+Order is kept: whatever else goes to a member of the room is preceded by `settle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from greenroom.sender import Sender
+from greenroom.transport.messages import ClientKind
+
+MESSAGES_MAX: Final = 256
+BYTES_MAX: Final = 64 << 10
+"""Beyond either, members are handed their shares before the turn is over."""
+
+Frames = list[bytes]
+"""One message, by kind of client; nothing for kinds of which nobody is there."""
+
+
+class Listener(Protocol):
+    """A member's connection."""
+
+    @property
+    def kind(self) -> ClientKind:
+        """Return how the client wants data."""
+        ...
+
+    def tell(self, frames: bytes, count: int) -> None:
+        """Take so many messages that count for what is replayed, and other frames with them."""
+        ...
+
+
+class Fanout:
+    """Of one room. Bounded by `MESSAGES_MAX` and `BYTES_MAX`; `Flushable`."""
+
+    __slots__ = ("_bytes", "_listeners", "_said", "_sender", "_speakers")
+
+    def __init__(self, listeners: Mapping[int, Listener], sender: Sender) -> None:
+        """Begin with nothing.
+
+        Args:
+            listeners: who is connected, as it is kept up to date.
+            sender: flushes it, and after that the connections.
+        """
+        self._listeners = listeners
+        self._sender = sender
+        self._said: list[Frames] = []
+        self._speakers: dict[int, list[tuple[int, bytes]]] = {}
+        """Which of it each has said himself, by player id, and what he is answered."""
+        self._bytes = 0
+
+    def say(self, frames: Frames, speaker_id: int, answer: bytes) -> None:
+        """Tell everybody but the speaker; him, the answer."""
+        said = self._said
+        if not said:
+            self._sender.add(self)
+        own = self._speakers.get(speaker_id)
+        if own is None:
+            self._speakers[speaker_id] = [(len(said), answer)]
+        else:
+            own.append((len(said), answer))
+        said.append(frames)
+        self._bytes += len(frames[0]) + len(frames[1])
+        if len(said) >= MESSAGES_MAX or self._bytes >= BYTES_MAX:
+            self.settle()
+
+    def settle(self) -> None:
+        """Hand everybody his share of what there is."""
+        said, self._said = self._said, []
+        if not said:
+            return
+        speakers, self._speakers, self._bytes = self._speakers, {}, 0
+        count = len(said)
+        pieces: dict[ClientKind, tuple[list[bytes], bytes]] = {}
+        for player_id, listener in tuple(self._listeners.items()):
+            kind = listener.kind
+            if kind not in pieces:
+                of_kind = [frames[kind] for frames in said]
+                pieces[kind] = of_kind, b"".join(of_kind)
+            of_kind, joined = pieces[kind]
+            own = speakers.get(player_id)
+            if own is None:
+                listener.tell(joined, count)
+                continue
+            share = of_kind.copy()
+            for number, answer in own:
+                share[number] = answer
+            if self._listeners.get(player_id) is listener:
+                listener.tell(b"".join(share), count - len(own))
+
+    def flush(self) -> bool:
+        """See `Flushable`."""
+        self.settle()
+        return True
+
+    async def send_rest(self) -> None:
+        """See `Flushable`; nothing is ever left over here."""
