@@ -120,7 +120,7 @@ def test_what_was_said_before_somebody_went_counts_for_his_return() -> None:
     again = Link(hub, 2, ClientKind.JSON, 1 << 20)
     replay = hub.attach(ROOM, 2, again, ("of 2", 0))
     assert replay is not None
-    assert [message.command for message in replay.messages] == ["before"]
+    assert replay.messages == (said(1, "before"),)
     assert hub.attach(ROOM, 1, Link(hub, 1, ClientKind.JSON, 1), ("of 1", 0)) is not None
 
 
