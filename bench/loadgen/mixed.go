@@ -29,25 +29,31 @@ type kind struct {
 	next   int
 	credit float64
 	make   func(m *mixed, g *gamer, due int64)
-	ripe   func(g *gamer) bool // whom to prefer; nil: anybody
+	late   []int64               // when calls were due for which everybody was busy, the oldest first
+	first  func(m *mixed) *gamer // whom to prefer; nil: anybody
 	lat    Hist
 }
 
 type mixed struct {
 	*crowd
-	gamers  []*gamer
-	kinds   []*kind
-	ledger  *ledger
-	errors  map[string]int64
-	from    int64 // calls due before do not count
-	until   int64
-	ok, bad int64
-	acted   int64
-	solved  int64
-	all     Hist
-	shed    Hist // of answers 429
-	lag     Hist // how late this process itself sent
-	pad     string
+	gamers []*gamer
+	kinds  []*kind
+	asked  []*gamer // who has been asked for something, in that order
+	ledger *ledger
+	errors map[string]int64
+	// the latest failure
+	failStatus int
+	failBody   []byte
+	failKey    string
+	from       int64 // calls due before do not count
+	until      int64
+	ok, bad    int64
+	acted      int64
+	solved     int64
+	all        Hist
+	shed       Hist // of answers 429
+	lag        Hist // how late this process itself sent
+	pad        string
 }
 
 // answered returns what takes the answer of a call: it counts it, then hands a good one on.
@@ -62,6 +68,7 @@ func (m *mixed) answered(k *kind, cl *client, then func(body []byte)) func(int, 
 			}
 			return
 		}
+		m.lag.Add((cl.sentAt - cl.due) / 1000)
 		if status != 200 {
 			if status == 429 {
 				m.shed.Add((now() - cl.due) / 1000)
@@ -74,12 +81,16 @@ func (m *mixed) answered(k *kind, cl *client, then func(body []byte)) func(int, 
 		us := (now() - cl.due) / 1000
 		k.lat.Add(us)
 		m.all.Add(us)
-		m.lag.Add((cl.sentAt - cl.due) / 1000)
 	}
 }
 
+// fail counts what went wrong by status and text; the same thing over and over must cost next to nothing.
 func (m *mixed) fail(status int, body []byte) {
-	m.errors[strconv.Itoa(status)+" "+text(body, "error")]++
+	if m.failKey == "" || status != m.failStatus || !bytes.Equal(body, m.failBody) {
+		m.failStatus, m.failBody = status, append(m.failBody[:0], body...)
+		m.failKey = strconv.Itoa(status) + " " + text(body, "error")
+	}
+	m.errors[m.failKey]++
 }
 
 func get(path string) func(*mixed, *kind, *gamer, int64) {
@@ -145,6 +156,9 @@ func pollPending(m *mixed, k *kind, g *gamer, due int64) {
 				}
 				if !g.seen[string(id)] {
 					g.seen[string(id)] = true
+					if len(g.pending) == 0 {
+						m.asked = append(m.asked, g)
+					}
 					g.pending = append(g.pending, string(id))
 				}
 			}
@@ -279,7 +293,7 @@ func (m *mixed) plan(menu, inLobby, inPolled, turnBased []*gamer) {
 	add("actions/pending", 9, seated, pollPending)
 	add("updates", 10, inPolled, sendUpdate)
 	add("actions", 3, acting, sendAction)
-	add("actions/complete", 5, seated, completeAction).ripe = func(g *gamer) bool { return len(g.pending) > 0 }
+	add("actions/complete", 5, seated, completeAction).first = (*mixed).nextAsked
 	add("room players", 1, seated, get("/api/game_room.php/players"))
 	add("room heartbeat", 1, seated, post("/api/game_room.php/heartbeat", "{}"))
 	add("room list", 2, menu, post("/api/game_room.php/list", "{}"))
@@ -318,25 +332,54 @@ func (m *mixed) pick() *kind {
 	return best
 }
 
-// idle returns the next gamer of a kind's group who has no call under way; nil: all are busy.
-func (k *kind) idle() *gamer {
-	var found *gamer
-	for range k.group {
-		g := k.group[k.next]
-		k.next = (k.next + 1) % len(k.group)
-		if !g.busy && (k.ripe == nil || k.ripe(g)) {
+const looksMax = 32
+
+// idle returns the next gamer of a kind's group who has no call under way; nil: whom it looked at were busy.
+func (m *mixed) idle(k *kind) *gamer {
+	if k.first != nil {
+		if g := k.first(m); g != nil {
 			return g
 		}
-		if !g.busy && found == nil {
-			found = g
+	}
+	for looks := min(len(k.group), looksMax); looks > 0; looks-- {
+		g := k.group[k.next]
+		if k.next++; k.next == len(k.group) {
+			k.next = 0
+		}
+		if !g.busy {
+			return g
 		}
 	}
-	return found
+	return nil
 }
 
-type dueCall struct {
-	k   *kind
-	due int64
+// nextAsked returns somebody who has been asked and has no call under way, if it finds one soon.
+func (m *mixed) nextAsked() *gamer {
+	for looks := min(len(m.asked), looksMax); looks > 0; looks-- {
+		g := m.asked[0]
+		m.asked = m.asked[1:]
+		if len(g.pending) == 0 {
+			continue
+		}
+		m.asked = append(m.asked, g)
+		if !g.busy {
+			return g
+		}
+	}
+	return nil
+}
+
+// begin makes the calls of a kind that are due, the oldest first, as far as somebody is free.
+func (m *mixed) begin(k *kind) {
+	for len(k.late) > 0 {
+		g := m.idle(k)
+		if g == nil {
+			return
+		}
+		due := k.late[0]
+		k.late = k.late[1:]
+		k.make(m, g, due)
+	}
 }
 
 // load runs one rate: open loop, each call at its due time or, when its whole group is busy, later.
@@ -352,16 +395,7 @@ func (m *mixed) load(rate float64, warm, dur time.Duration, procs []Proc) map[st
 	m.from = start + int64(warm)
 	m.until = m.from + int64(dur)
 	gap := 1e9 / rate
-	var late []dueCall
 	var sampled CPUSample
-	begin := func(d dueCall) bool {
-		g := d.k.idle()
-		if g == nil {
-			return false
-		}
-		d.k.make(m, g, d.due)
-		return true
-	}
 	for sent := 0; ; {
 		t := now()
 		if t >= m.until {
@@ -370,24 +404,23 @@ func (m *mixed) load(rate float64, warm, dur time.Duration, procs []Proc) map[st
 		if sampled == nil && t >= m.from {
 			sampled = sampleCPU(procs)
 		}
-		kept := late[:0]
-		for _, d := range late {
-			if !begin(d) {
-				kept = append(kept, d)
-			}
-		}
-		late = kept
 		due := start + int64(float64(sent)*gap)
 		for ; due <= t; due = start + int64(float64(sent)*gap) {
 			sent++
-			if d := (dueCall{m.pick(), due}); !begin(d) {
-				late = append(late, d)
-			}
+			k := m.pick()
+			k.late = append(k.late, due)
+		}
+		for _, k := range m.kinds {
+			m.begin(k)
 		}
 		m.turn(min(due, m.until) - now())
 	}
 	cpu := cpuPct(sampled, sampleCPU(procs), dur.Seconds())
-	unsent := int64(len(late))
+	unsent := int64(0)
+	for _, k := range m.kinds {
+		unsent += int64(len(k.late))
+		k.late = nil
+	}
 	under := int64(m.open)
 	m.settle()
 	m.from, m.until = 0, 0
@@ -455,7 +488,8 @@ func cmdMixed(args []string) {
 	lobbies := fs.Bool("lobbies", true, "a quarter sits in lobbies; false: they are in the menu")
 	dur := fs.Duration("d", 10*time.Second, "measured time of each rate")
 	warm := fs.Duration("warmup", 2*time.Second, "unmeasured time before")
-	stop := fs.Float64("stop-p99", 0, "end after the first rate whose p99 is over so many ms, or that had an error")
+	stop := fs.Float64("stop-p99", 0, "end after rates whose p99 is over so many ms, or that had an error")
+	stopSteps := fs.Int("stop-steps", 1, "so many such rates in a row")
 	procs := fs.String("procs", "", "name=pid,...: process trees whose CPU and memory are reported")
 	label := fs.String("label", "", "")
 	out := fs.String("out", "", "append the results as JSON lines to this file")
@@ -471,6 +505,7 @@ func cmdMixed(args []string) {
 	m.errors = map[string]int64{}
 	m.ledger = newLedger()
 	m.setUp("Player", *lobbies)
+	over := 0
 	for _, r := range strings.Split(*rates, ",") {
 		rate, err := strconv.ParseFloat(r, 64)
 		if err != nil || rate <= 0 {
@@ -479,7 +514,10 @@ func cmdMixed(args []string) {
 		res := m.load(rate, *warm, *dur, parseProcs(*procs))
 		res["lobbies"] = *lobbies
 		emit(res, "mixed", *label, *out)
-		if *stop > 0 && (m.all.Pct(99) > *stop || m.bad > 0) {
+		if over++; m.all.Pct(99) <= *stop && m.bad == 0 {
+			over = 0
+		}
+		if *stop > 0 && over >= *stopSteps {
 			break
 		}
 	}

@@ -20,7 +20,7 @@ import trio
 
 PASS_SECONDS_MAX: Final = 0.025
 """A pass that takes longer is a long one."""
-BUDGET_SECONDS: Final = 0.015
+BUDGET_SECONDS: Final = 0.010
 """Of processor time, for the requests of a pass. A call takes some passes, and waits for one before
 it is taken up, so its latency under overload is some times this."""
 STANDING_SECONDS: Final = 0.5
