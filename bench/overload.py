@@ -108,6 +108,7 @@ def overload(load: Load, place: Place) -> Outcome:
 def climb(load: Load, place: Place) -> float:
     """Return the ceiling, in calls a second; one that cannot be found ends the measurement."""
     ceiling = 0.0
+    rows: list[Row] = []
     for growth, steps_over_max in GROWTHS:
         first = ceiling * growth or load.first
         rates = [first * growth**step for step in range(STEPS_MAX)]

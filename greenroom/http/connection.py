@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Protocol
 
 import trio
@@ -36,10 +37,11 @@ from greenroom.http.parser import (
     TOO_LARGE,
     BadRequest,
     RequestParser,
+    is_one_plain_request,
 )
 from greenroom.http.reaper import ANSWERING, CLOSING, HANDED, IDLE, READING, Phase, Reaper
 from greenroom.http.request import Answer, Request
-from greenroom.http.wire import ConnectionLost, Wire
+from greenroom.http.wire import RECEIVE_BYTES, ConnectionLost, SocketWire, Wire
 from greenroom.http.writer import CONTINUE, LAST_CHUNK, AnswerWriter, chunk
 from greenroom.proxies import TrustedProxies
 
@@ -71,7 +73,7 @@ class ConnectionContext:
     """What all connections of a server share."""
 
     __slots__ = (
-        *("answerer", "budgets", "heads", "options", "overloaded", "pace", "proxies", "reaper"),
+        *("answerer", "budgets", "heads", "options", "pace", "proxies", "reaper"),
         "stopping",
         "writer",
     )
@@ -89,7 +91,6 @@ class ConnectionContext:
         """Share these."""
         self.budgets = budgets
         self.heads = KnownHeads()
-        self.overloaded = too_many_requests(OVERLOAD_RETRY_SECONDS)
         self.pace = pace
         self.options = options
         self.answerer = answerer
@@ -104,6 +105,7 @@ class Connection:
     """Serves one connection from its first byte to its end."""
 
     __slots__ = (
+        "_arrived",
         "_body",
         "_context",
         "_expired_in",
@@ -150,6 +152,10 @@ class Connection:
         """A streamed answer has begun and is not complete."""
         self._scope = trio.CancelScope()
         self._expired_in: Phase | None = None
+        self._arrived: bool | None = None
+        """Whether what has arrived must be refused, if that is decided."""
+        if isinstance(wire, SocketWire):
+            wire.turn_away = partial(self._turn_away, wire)
         self.phase = IDLE
         self.since = context.reaper.now
 
@@ -195,7 +201,10 @@ class Connection:
         while True:
             event = parser.next()
             if event is REQUEST:
-                if self._context.pace.must_refuse():
+                must_refuse, self._arrived = self._arrived, None
+                if must_refuse is None:
+                    must_refuse = self._context.pace.must_refuse()
+                if must_refuse:
                     await self._refuse()
                 else:
                     await self._answer()
@@ -293,11 +302,37 @@ class Connection:
         self._held.release()
 
     async def _refuse(self) -> None:
-        """Answer that there is too much to do, which must cost as little as can be."""
-        self._write(self._encode(self._context.overloaded))
+        """Answer that there is too much to do."""
+        parser, writer = self._parser, self._context.writer
+        is_common = parser.keep_alive and not (parser.http_1_0 or self._context.stopping)
+        if is_common and parser.method != "HEAD":
+            self._write(writer.overloaded)
+        else:
+            self._write(self._encode(too_many_requests(OVERLOAD_RETRY_SECONDS)))
         if self._out_bytes > OUT_BYTES_MAX:
             await self._flush()
         self._body.release()
+
+    def _turn_away(self, wire: SocketWire) -> bool:
+        """Refuse what has arrived if it must be, before the task is woken and anything is read.
+
+        Refusing must cost a fraction of answering, or a server that is asked for several times what
+        it can do will do nothing but refuse. See `Arrival`.
+        """
+        context = self._context
+        if self.phase is not IDLE or context.stopping:
+            return False
+        must_refuse = self._arrived = context.pace.must_refuse()
+        if not must_refuse:
+            return False
+        data = wire.receive_early()
+        if len(data) == RECEIVE_BYTES or not is_one_plain_request(data):
+            wire.put_back(data)
+            return False
+        self._arrived = None
+        self.since = context.reaper.now
+        wire.post_early(context.writer.overloaded)
+        return True
 
     def _encode(self, answer: Answer) -> bytes:
         """Return the bytes of an answer to the parser's request."""

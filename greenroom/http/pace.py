@@ -4,8 +4,10 @@ A pass of the scheduler takes up whatever has arrived since the last, so under o
 queues anywhere but in the sockets, and the wait there is about as long as a pass. The remedy is
 that of CoDel (Nichols and Jacobson, RFC 8289): a delay that stands, not a burst, is what is acted
 upon, and it is the delay that is measured, not the length of a queue. When passes have been long
-for a while, each has a budget of time; requests taken up after it is spent are refused at once,
-which costs a fraction of answering them. Constant memory, two looks at the clock a pass.
+for a while, each takes up only so many requests as make a pass of the length aimed at; the others
+are refused at once, which costs a fraction of answering them. How many those are follows from how
+long the passes before were: nobody has to know what a request costs. Constant memory, two looks at
+the clocks a pass.
 """
 
 from __future__ import annotations
@@ -20,13 +22,19 @@ import trio
 
 PASS_SECONDS_MAX: Final = 0.025
 """A pass that takes longer is a long one."""
-BUDGET_SECONDS: Final = 0.010
-"""Of processor time, for the requests of a pass. A call takes some passes, and waits for one before
+PASS_SECONDS_AIM: Final = 0.015
+"""Of processor time, while requests are refused. A call takes some passes, and waits for one before
 it is taken up, so its latency under overload is some times this."""
 STANDING_SECONDS: Final = 0.5
 """Passes that have been long for less are a burst, or somebody else's use of the machine."""
 HOLD_SECONDS: Final = 1.0
-"""After the last refusal, budgets stay in force for so long: a short pass is no recovery."""
+"""After the last refusal, passes are still bounded for so long: a short pass is no recovery."""
+TAKEN_MIN: Final = 32
+"""Requests of a pass that are never refused: whatever else a pass does, some are taken up."""
+TAKEN_FIRST: Final = 64.0
+"""Requests of the first pass of an overload."""
+STEP_MAX: Final = 1.25
+"""How much more, or less, a pass takes up than the one before, at most."""
 
 
 class Pace(trio.abc.Instrument):
@@ -44,41 +52,58 @@ class Pace(trio.abc.Instrument):
         Args:
             refused: where refusals are counted, by reason.
             monotonic: seconds.
-            cpu: seconds that this thread has had a processor. Budgets are of those: what other
-                programs take of the machine must not leave a pass without a single answer.
+            cpu: seconds that this thread has had a processor: what other programs take of the
+                machine is no reason to take up less.
         """
         self._refused = Counter[str]() if refused is None else refused
         self._monotonic = monotonic
         self._cpu = cpu
         self._began = math.inf
+        self._began_cpu = math.inf
         self._long_since = math.inf
         self._refused_at = -math.inf
-        self._is_behind = False
-        self._spent_at = math.inf
-        """When the budget of this pass is spent; it counts from the first request."""
+        self.is_behind = False
+        """Whether requests may be refused."""
+        self._taken = 0
+        self._taken_max = TAKEN_FIRST
+        """How many requests a pass takes up while the server is behind."""
 
     def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
         """Note that a pass begins."""
         now = self._began = self._monotonic()
         is_holding = now - self._refused_at < HOLD_SECONDS
-        self._is_behind = is_holding or now - self._long_since >= STANDING_SECONDS
-        self._spent_at = math.inf
+        is_behind = is_holding or now - self._long_since >= STANDING_SECONDS
+        if is_behind:
+            self._began_cpu = self._cpu()
+            self._taken = 0
+            if not self.is_behind:
+                self._taken_max = TAKEN_FIRST
+        self.is_behind = is_behind
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
         """Note that a pass is over."""
-        if self._monotonic() - self._began < PASS_SECONDS_MAX:
+        now = self._monotonic()
+        if now - self._began < PASS_SECONDS_MAX:
             self._long_since = math.inf
         elif self._long_since == math.inf:
-            self._long_since = self._began
+            self._long_since = now  # one pass alone is no reason, however long
+        if self.is_behind:
+            self._aim(self._cpu() - self._began_cpu)
+
+    def _aim(self, seconds: float) -> None:
+        """Let the next pass take up more or less than this one, which took so long."""
+        step = PASS_SECONDS_AIM / max(seconds, 1e-6)
+        if step > 1.0 and self._taken <= self._taken_max:
+            return  # it had nothing more to take up
+        step = min(max(step, 1.0 / STEP_MAX), STEP_MAX)
+        self._taken_max = max(self._taken_max * step, TAKEN_MIN)
 
     def must_refuse(self) -> bool:
         """Return whether a request that is taken up now must be refused; it counts as refused."""
-        if not self._is_behind:
+        if not self.is_behind:
             return False
-        now = self._cpu()
-        if self._spent_at == math.inf:  # the first: whatever else a pass does, some are taken up
-            self._spent_at = now + BUDGET_SECONDS
-        if now <= self._spent_at:
+        self._taken += 1
+        if self._taken <= self._taken_max:
             return False
         self._refused_at = self._began
         self._refused["overload"] += 1

@@ -61,6 +61,19 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HOST = re.compile(r"([A-Za-z0-9._~%!$&'()*+;=-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?")
 _METHOD = re.compile(rb"[A-Za-z-]{1,32}( |\Z)")
 """The beginning of a request with a method that httptools may not know."""
+_PLAIN_LINES = (
+    rb"(?:(?!connection:|content-length:|expect:|transfer-encoding:|upgrade:)"
+    rb"[a-z0-9-]+: [ -~]*\r\n|connection: keep-alive\r\n)*"
+)
+_PLAIN = re.compile(
+    rb"(?-i:GET|POST|PUT|PATCH|DELETE) /api/[!-~]* (?-i:HTTP)/1\.1\r\n"
+    + _PLAIN_LINES
+    + rb"(?:content-length: ([0-9]{1,9})\r\n"
+    + _PLAIN_LINES
+    + rb")?\r\n",
+    re.IGNORECASE,
+)
+"""A head that leaves no question open about where its request ends, and the next begins."""
 _HOSTS_KNOWN_MAX = 256
 _NAMES_KNOWN_MAX = 1024
 _FRAMING_BYTES_A_BODY_BYTE = 8
@@ -91,6 +104,15 @@ def is_host(host: str) -> bool:
     if len(_hosts) < _HOSTS_KNOWN_MAX:
         _hosts.add(host)
     return True
+
+
+def is_one_plain_request(data: bytes) -> bool:
+    """Return whether this is a whole request under `/api/`, no more, after which others may follow.
+
+    False where that takes more than a look: the parser then finds out. For refusing unread.
+    """
+    found = _PLAIN.match(data)
+    return found is not None and len(data) == found.end() + int(found[1] or 0)
 
 
 def _is_method_unknown(error: HttpParserError, head: bytes) -> bool:

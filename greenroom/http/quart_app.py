@@ -28,6 +28,7 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.options import HttpOptions
+from greenroom.http.pace import Pace
 from greenroom.http.request import Answer, Request
 from greenroom.proxies import TrustedProxies, plain_address
 
@@ -50,7 +51,10 @@ _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE",
 class _App:
     """The views of the application."""
 
-    def __init__(self, answerer: Answerer, discovery: Routes, options: HttpOptions) -> None:
+    def __init__(
+        self, answerer: Answerer, discovery: Routes, options: HttpOptions, pace: Pace
+    ) -> None:
+        self._pace = pace
         self._answerer = answerer
         self._discovery = discovery
         self._proxies = TrustedProxies(options.trusted_proxies)
@@ -69,6 +73,8 @@ class _App:
         route = self._discovery.get(request.path.rstrip("/"))
         if not isinstance(route, EveryMethod):
             if request.path.startswith("/api/") or request.method == "OPTIONS":
+                if self._pace.must_refuse():
+                    return too_many_requests(OVERLOAD_RETRY_SECONDS)
                 return await self._answerer.answer(request)
             if route is None or request.method not in {"GET", "HEAD"}:
                 return invalid_endpoint()
@@ -97,13 +103,14 @@ class _App:
         )
 
 
-def build_app(answerer: Answerer, discovery: Routes, options: HttpOptions) -> QuartTrio:
+def build_app(answerer: Answerer, discovery: Routes, options: HttpOptions, pace: Pace) -> QuartTrio:
     """Return the application.
 
     Args:
         answerer: answers everything under `/api/`.
         discovery: path → what answers there: `/openapi.json`, `/healthz`, `/mcp`, …
         options: the bounds; the body has been bounded already when the application sees it.
+        pace: tells what must be refused of what is under `/api/`.
     """
     app = QuartTrio("greenroom", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = None
@@ -111,7 +118,7 @@ def build_app(answerer: Answerer, discovery: Routes, options: HttpOptions) -> Qu
     app.config["RESPONSE_TIMEOUT"] = None
     app.url_map.merge_slashes = False
     app.url_map.strict_slashes = False
-    views = _App(answerer, discovery, options)
+    views = _App(answerer, discovery, options, pace)
     for rule in ("/", "/<path:path>"):
         app.add_url_rule(
             rule, "view", views.view, methods=_METHODS, provide_automatic_options=False

@@ -10,6 +10,7 @@ import time
 import trio
 
 from greenroom import sockets
+from greenroom.http.arrivals import HAS_EPOLL, Arrivals
 from greenroom.http.budget import Budgets
 from greenroom.http.connection import Answerer, Connection, ConnectionContext
 from greenroom.http.errors import too_many_requests
@@ -69,10 +70,11 @@ class HttpServer:
         self._budgets = Budgets(options)
         self._limits = limits or CallLimits()
         self._pace = Pace(self._limits.refused)
+        self._arrivals = Arrivals(self._pace) if HAS_EPOLL else None
         self._context = ConnectionContext(
             options, answerer, self._writer, self._reaper, self._budgets, pace=self._pace
         )
-        self._app = build_app(answerer, discovery, options)
+        self._app = build_app(answerer, discovery, options, self._pace)
         self._hypercorn = HypercornServer(self._app, options, self._budgets)
         self._nursery: trio.Nursery | None = None
         self._own: set[Connection] = set()
@@ -133,6 +135,8 @@ class HttpServer:
             async with trio.open_nursery() as helpers:
                 helpers.start_soon(self._reaper.run)
                 helpers.start_soon(self._sender.run)
+                if self._arrivals is not None:
+                    helpers.start_soon(self._arrivals.run)
                 async with trio.open_nursery() as connections:
                     task_status.started(connections)
                     await stop.wait()
@@ -218,7 +222,7 @@ class HttpServer:
             if self._options.server == "hypercorn":
                 await self._hand_over(_stream(connected), b"")
                 return
-            wire = SocketWire(connected, self._sender)
+            wire = SocketWire(connected, self._sender, self._arrivals)
         else:
             stream = await self._shake_hands(_stream(connected), self._tls)
             if stream is None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
+from collections.abc import Callable
 from typing import Protocol
 
 import trio
 
+from greenroom.http.arrivals import Arrival, Arrivals
 from greenroom.sender import Sender
 
 RECEIVE_BYTES = 1 << 16
@@ -77,12 +79,30 @@ class SocketWire:
     `Sender` has sent it, nothing is read and nothing more is sent.
     """
 
-    __slots__ = ("_overdue", "_posted", "_sender", "_socket")
+    __slots__ = (
+        *("_arrival", "_arrivals", "_early", "_overdue", "_posted", "_sender", "_socket"),
+        "turn_away",
+    )
 
-    def __init__(self, connected: socket.socket, sender: Sender) -> None:
-        """Own a non-blocking connected socket; post through a sender."""
+    def __init__(
+        self, connected: socket.socket, sender: Sender, arrivals: Arrivals | None = None
+    ) -> None:
+        """Own a non-blocking connected socket.
+
+        Args:
+            connected: the socket.
+            sender: what is posted goes through it.
+            arrivals: where to wait while the server is behind; None: nowhere else than ever.
+        """
         self._socket = connected
         self._sender = sender
+        self._arrivals = arrivals
+        self._arrival: Arrival | None = None
+        """While `receive` waits there."""
+        self.turn_away: Callable[[], bool] | None = None
+        """See `Arrival`; while there is none, `receive` waits as ever."""
+        self._early = b""
+        """Received, and put back."""
         self._posted = b""
         self._overdue: trio.Event | None = None
 
@@ -92,13 +112,61 @@ class SocketWire:
             await self._overdue.wait()
         connected = self._socket
         while True:
-            await trio.lowlevel.wait_readable(connected)
+            arrival = self._watch()
+            if arrival is None:
+                await trio.lowlevel.wait_readable(connected)
+            else:
+                await arrival.wait()
+                if self._early:
+                    early, self._early = self._early, b""
+                    return early
             try:
-                return connected.recv(RECEIVE_BYTES)
+                data = connected.recv(RECEIVE_BYTES)
             except (BlockingIOError, InterruptedError):
+                if arrival is not None:
+                    arrival.is_ready = False
                 continue
             except OSError as error:
                 raise ConnectionLost from error
+            if arrival is not None and len(data) < RECEIVE_BYTES:
+                arrival.is_ready = False
+            return data
+
+    def _watch(self) -> Arrival | None:
+        """Return what to wait for while the server is behind, None else."""
+        arrivals, arrival = self._arrivals, self._arrival
+        if arrivals is None or self.turn_away is None:
+            return None
+        if not arrivals.is_wanted:
+            if arrival is not None:
+                arrivals.forget(arrival)
+                self._arrival = None
+            return None
+        if arrival is None:
+            arrival = self._arrival = arrivals.watch(self._socket, self.turn_away)
+        return arrival
+
+    def receive_early(self) -> bytes:
+        """Return what has come, for a task that waits in `receive`; `b""` if it must do that."""
+        arrival = self._arrival
+        if arrival is None or self._posted:  # which may be overdue
+            return b""
+        try:
+            data = self._socket.recv(RECEIVE_BYTES)
+        except OSError:
+            return b""
+        if len(data) < RECEIVE_BYTES:
+            arrival.is_ready = False
+        return data
+
+    def put_back(self, data: bytes) -> None:
+        """Have what was received early received by the task."""
+        self._early = data
+
+    def post_early(self, data: bytes) -> None:
+        """Post the answer to what was received early."""
+        self._sender.add(self)
+        self._posted = data
 
     async def post(self, data: bytes) -> None:
         """See `Wire`."""
@@ -191,13 +259,21 @@ class SocketWire:
 
     def _close(self) -> None:
         """Close; a task that still sends what is overdue gets a `ClosedResourceError`."""
+        self._forget_arrival()
         if self._overdue is not None:
             trio.lowlevel.notify_closing(self._socket)
         self._posted = b""
         self._socket.close()
 
+    def _forget_arrival(self) -> None:
+        """Have the socket watched no longer."""
+        if self._arrival is not None and self._arrivals is not None:
+            self._arrivals.forget(self._arrival)
+            self._arrival = None
+
     def stream(self) -> trio.SocketStream:
         """See `Wire`."""
+        self._forget_arrival()
         return trio.SocketStream(trio.socket.from_stdlib_socket(self._socket))
 
 

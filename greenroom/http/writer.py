@@ -7,6 +7,7 @@ import http
 import logging
 
 from greenroom.http.cors import CORS_HEADERS
+from greenroom.http.errors import OVERLOAD_RETRY_SECONDS, too_many_requests
 from greenroom.http.request import Answer
 
 _logger = logging.getLogger(__name__)
@@ -23,12 +24,15 @@ class AnswerWriter:
     def __init__(self, unix_seconds: float) -> None:
         """Start with this time of day for the Date header."""
         self._prefixes: dict[tuple[int, str], bytes] = {}
+        self._overloaded = too_many_requests(OVERLOAD_RETRY_SECONDS)
         self.set_time(unix_seconds)
 
     def set_time(self, unix_seconds: float) -> None:
         """Move the Date header on; to be called every second."""
         self._date = email.utils.formatdate(unix_seconds, usegmt=True)
         self._prefixes.clear()
+        self.overloaded = self.encode(self._overloaded)
+        """The whole answer to a request that nobody has time for."""
 
     def encode(
         self,

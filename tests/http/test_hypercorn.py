@@ -9,6 +9,7 @@ import pytest
 import trio
 from http_kit import Running, exchange, read_all, replies, serving
 
+from greenroom.http.pace import Pace
 from greenroom.http.parser import INVALID_HOST, INVALID_REQUEST
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -96,4 +97,16 @@ async def test_the_absolute_form_of_a_target_is_understood(running: Running, for
 async def test_blank_lines_before_a_request_are_overlooked_by_the_default_server():
     async with serving() as running:
         [answer] = replies(await exchange(running.port, b"\r\n\r\n" + DISCOVERY))
+    assert answer.status == 200
+
+
+async def test_what_nobody_has_time_for_is_refused_by_either_server(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(Pace, "must_refuse", lambda _: True)
+    request = b"GET /api/x HTTP/1.1\r\nHost: a\r\n\r\n"
+    [answer] = replies(await exchange(running.port, request))
+    assert (answer.status, answer.headers["retry-after"]) == (429, "1")
+    assert answer.json["retry_after"] == 1
+    [answer] = replies(await exchange(running.port, request.replace(b"/api/x", b"/healthz")))
     assert answer.status == 200

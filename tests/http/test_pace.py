@@ -5,14 +5,17 @@ from __future__ import annotations
 import pytest
 
 from greenroom.http.pace import (
-    BUDGET_SECONDS,
     HOLD_SECONDS,
+    PASS_SECONDS_AIM,
     PASS_SECONDS_MAX,
     STANDING_SECONDS,
+    TAKEN_FIRST,
+    TAKEN_MIN,
     Pace,
 )
 
-SHORT, LONG = PASS_SECONDS_MAX / 2, PASS_SECONDS_MAX * 4
+SHORT, LONG = PASS_SECONDS_MAX / 4, PASS_SECONDS_MAX * 4
+MANY = 10_000
 
 
 class Passes:
@@ -22,14 +25,17 @@ class Passes:
         self.now = 1_000.0
         self.pace = Pace(monotonic=lambda: self.now, cpu=lambda: self.now)
 
-    def run(self, seconds: float) -> bool:
-        """Run a pass; return whether a request at its end would have been refused."""
+    def run(self, seconds: float, requests: int = MANY) -> bool:
+        """Run a pass; return whether one of the requests would have been refused."""
+        return self.taken(requests, seconds) < requests
+
+    def taken(self, requests: int, seconds: float, request_seconds: float = 0.0) -> int:
+        """Run a pass; return how many requests it took up, and spent some time on each."""
         self.pace.after_io_wait(0.0)
-        assert not self.pace.must_refuse()
-        self.now += seconds
-        refused = self.pace.must_refuse()
+        taken = [self.pace.must_refuse() for _ in range(requests)].count(False)
+        self.now += seconds + taken * request_seconds
         self.pace.before_io_wait(0.0)
-        return refused
+        return taken
 
     def run_long(self, seconds: float) -> list[bool]:
         """Run long passes for some time."""
@@ -55,16 +61,40 @@ def test_long_passes_refuse_nothing_as_long_as_they_are_a_burst(passes: Passes) 
     assert not any(passes.run_long(STANDING_SECONDS - LONG))
 
 
-def test_passes_that_stay_long_refuse_what_comes_after_their_budget(passes: Passes) -> None:
-    passes.run_long(STANDING_SECONDS)
+def test_passes_that_stay_long_refuse_what_is_more_than_they_should_take_up(
+    passes: Passes,
+) -> None:
+    passes.run_long(STANDING_SECONDS + LONG)
     assert all(passes.run_long(STANDING_SECONDS))
-    passes.pace.after_io_wait(0.0)
-    passes.now += LONG  # until the first request is taken up
-    assert not passes.pace.must_refuse()
-    passes.now += 0.99 * BUDGET_SECONDS
-    assert not passes.pace.must_refuse()
-    passes.now += 0.02 * BUDGET_SECONDS
-    assert passes.pace.must_refuse()
+    assert not passes.run(LONG, TAKEN_MIN)
+
+
+@pytest.mark.parametrize("request_micros", [20, 100, 400])
+def test_passes_become_as_long_as_is_aimed_at_whatever_a_request_costs(
+    passes: Passes, request_micros: int
+) -> None:
+    passes.run_long(STANDING_SECONDS + LONG)
+    cost_seconds = request_micros / 1e6
+    assert passes.taken(MANY, 0.0, cost_seconds) == TAKEN_FIRST
+    taken = [passes.taken(MANY, 0.0, cost_seconds) for _ in range(20)][-1]
+    assert taken * cost_seconds == pytest.approx(PASS_SECONDS_AIM, rel=0.1)
+
+
+def test_however_long_passes_are_for_other_reasons_some_requests_are_taken_up(
+    passes: Passes,
+) -> None:
+    passes.run_long(STANDING_SECONDS + LONG)
+    assert [passes.taken(MANY, 1.0) for _ in range(20)][-1] == TAKEN_MIN
+
+
+def test_passes_with_few_requests_are_no_reason_to_take_up_more(passes: Passes) -> None:
+    passes.run_long(STANDING_SECONDS + LONG)
+    for _ in range(20):
+        passes.taken(MANY, 0.0, 1e-4)
+    before = passes.taken(MANY, 0.0, 1e-4)
+    for _ in range(20):
+        passes.taken(1, 0.0, 1e-4)
+    assert passes.taken(MANY, 0.0, 1e-4) == before
 
 
 def test_a_short_pass_among_long_ones_begins_the_burst_anew(passes: Passes) -> None:
@@ -82,5 +112,5 @@ def test_a_short_pass_is_no_recovery_once_requests_are_refused(passes: Passes) -
 def test_when_nothing_was_refused_for_a_while_all_is_forgotten(passes: Passes) -> None:
     passes.run_long(2 * STANDING_SECONDS)
     for _ in range(round(2 * HOLD_SECONDS / SHORT)):
-        assert not passes.run(SHORT)
+        assert not passes.run(SHORT, TAKEN_MIN)
     assert not passes.run(LONG)
