@@ -158,5 +158,5 @@ def cpu_us(row: Row) -> float:
 
 
 SCENARIO = Scenario(
-    "relay", "messages passed on in rooms of 8", measure, is_default=False, minutes=35
+    "relay", "messages passed on in rooms of 8", measure, is_default=False, minutes=20
 )

@@ -53,7 +53,7 @@ def relays(run: Run) -> list[Relay]:
     found = [
         Relay(
             "greenroom",
-            80,
+            160,
             lambda: processes.greenroom("greenroom"),
             '{"type":"send","command":"m","target":"others","data":"{{payload}}"}',
             enter_greenroom,
@@ -63,14 +63,14 @@ def relays(run: Run) -> list[Relay]:
         run.say(f"Colyseus and the relay on Node's ws are left out: {missing}")
     else:
         found += [
-            Relay("Colyseus", 40, colyseus.start, os.fsdecode(colyseus.MESSAGE), colyseus.enter),
+            Relay("Colyseus", 80, colyseus.start, os.fsdecode(colyseus.MESSAGE), colyseus.enter),
             Relay(
                 "ws on Node",
-                60,
+                110,
                 lambda: processes.peer(*node.command("ws_relay.js")),
                 "{{payload}}",
             ),
         ]
     plain = (sys.executable, str(Path(__file__).with_name("peers") / "trio_relay.py"))
-    found.append(Relay("trio-websocket", 10, lambda: processes.peer(*plain), "{{payload}}"))
+    found.append(Relay("trio-websocket", 25, lambda: processes.peer(*plain), "{{payload}}"))
     return found
