@@ -21,7 +21,7 @@ from scenario import Run, Scenario, spread
 MEMBERS = 8
 SECONDS_MAX = 3
 """Of each step; there are many."""
-ROOMS = (25, 50, 100, 150, 200, 250, 300, 400)
+ROOMS = (25, 50, 100, 150, 200, 250, 270, 300, 350, 400)
 FEW_ROOMS, RATES = 16, (10, 40, 80, 120, 160, 200, 240)
 P99_MS_MAX = 50.0
 DELIVERED_MIN = 0.99

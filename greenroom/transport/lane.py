@@ -161,10 +161,10 @@ class Lane:
 
     def put(self, frame: bytes) -> bool:
         """See `FastLane`; what is too much for one turn is dropped."""
-        if not self.end.is_up(self._watch.now):
-            return False
         out = self._out
         if not out:
+            if not self.end.is_up(self._watch.now):
+                return False
             self._turns.go(self.room, self)
         elif len(out) >= FRAMES_A_TURN_MAX:
             self._counts.overflowed += 1
