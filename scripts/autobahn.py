@@ -157,8 +157,13 @@ class Echo(Connection):
     async def _admit(self, opening: Opening) -> None:
         """Let everybody in."""
 
-    def _take_messages(self, now: float) -> float | None:  # noqa: ARG002 - nobody sends too fast
+    def _take_messages(
+        self,
+        data: bytes,
+        now: float,  # noqa: ARG002 - nobody sends too fast
+    ) -> float | None:
         """Send every message back; go on until the session is over."""
+        self._session.receive(data)
         while (message := self._session.next()) is not None:
             self.put(encode_frame(*message))
         return None if self._session.phase is Phase.OVER else 0.0
