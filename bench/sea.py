@@ -8,21 +8,21 @@ from greenroom.behaviour import Member, Room, RoomBehaviour, message
 
 
 class Ship(msgspec.Struct):
-    """A player, and the last that he has sent."""
+    """A player, and the last that he has sent: what all see."""
 
     x: float = 0.0
     y: float = 0.0
-    heading: float = 0.0
     health: int = 100
     score: int = 0
     note: str = ""
-    has_steered: bool = False
 
 
 class Fleet(msgspec.Struct):
     """The state."""
 
     ships: dict[int, Ship] = {}
+    steered: list[int] = []
+    """Who has, since the last tick."""
 
 
 class Steer(msgspec.Struct, frozen=True):
@@ -47,20 +47,18 @@ class Sea(RoomBehaviour[Fleet]):
     @message("steer")
     def steer(self, room: Room[Fleet], by: Member, steer: Steer) -> None:
         """Take note of it."""
-        ship = room.state.ships[by.player_id]
-        ship.note, ship.has_steered = steer.note, True
+        room.state.ships[by.player_id].note = steer.note
+        room.state.steered.append(by.player_id)
 
     def on_tick(self, room: Room[Fleet], dt: float) -> None:
         """Move."""
-        for ship in room.state.ships.values():
-            if ship.has_steered:
-                ship.has_steered = False
-                ship.x = round((ship.x + 10 * dt) % 100, 2)
-                ship.y = round((ship.y + 5 * dt) % 100, 2)
+        state = room.state
+        for player_id in set(state.steered).intersection(state.ships):
+            ship = state.ships[player_id]
+            ship.x = round((ship.x + 10 * dt) % 100, 2)
+            ship.y = round((ship.y + 5 * dt) % 100, 2)
+        state.steered.clear()
 
     def shared(self, room: Room[Fleet]) -> object:
         """Show where everybody is."""
-        return {
-            player_id: {"x": s.x, "y": s.y, "health": s.health, "score": s.score, "note": s.note}
-            for player_id, s in room.state.ships.items()
-        }
+        return room.state.ships
