@@ -29,9 +29,9 @@ STANDING_SECONDS: Final = 0.5
 """Passes that have been long for less are a burst, or somebody else's use of the machine."""
 HOLD_SECONDS: Final = 1.0
 """After the last refusal, passes are still bounded for so long: a short pass is no recovery."""
-TAKEN_MIN: Final = 32
+TAKEN_MIN: Final = 96
 """Requests of a pass that are never refused: whatever else a pass does, some are taken up."""
-TAKEN_FIRST: Final = 64.0
+TAKEN_FIRST: Final = 192.0
 """Requests of the first pass of an overload."""
 STEP_MAX: Final = 1.25
 """How much more, or less, a pass takes up than the one before, at most."""
