@@ -4,7 +4,8 @@ The ceiling comes first: the highest rate at which the p99 is at most 20 ms and 
 a thousand players, as `mixed.py` finds it. Then, from more players, a light load, three times the
 ceiling, and at once the light load again. Limits by address are far away (`rate_limit_factor`):
 what is refused, the server refuses because it would be late. A generator that is itself late, or
-short of processor time, overloads nobody: hence its own figures are told, too.
+short of processor time, overloads nobody: hence its own figures are told, too; and Postgres is on
+the server's core here, so that the generator takes nothing from it.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ def measure(run: Run) -> str:
                 tempfile.TemporaryDirectory() as folder,
                 processes.greenroom("greenroom") as target,
             ):
+                assert target.postgres_pid is not None
+                processes.move(target.postgres_pid, processes.SERVER_CORE)
                 outcomes[load.name].append(overload(load, Place(run, target, Path(folder))))
     return "\n".join(report(outcomes))
 
@@ -196,7 +199,8 @@ def statuses(row: Row) -> dict[str, int]:
 def report(outcomes: dict[str, list[Outcome]]) -> Iterator[str]:
     """Return the results, line by line."""
     yield from (
-        f"{TIMES} times the ceiling in an open loop from {CROWD:,} connections; medians.",
+        f"{TIMES} times the ceiling in an open loop from {CROWD:,} connections; medians. The",
+        "server and its Postgres share a core, the generator has the other.",
         "",
         (
             "| load | ceiling | offered | answered | of the ceiling | p99 ms of those "

@@ -127,7 +127,7 @@ def serve(
         ready = json.loads(ready_file.read_text())
         keys = json.loads((data / "first-game.json").read_text())
         postgres_pid = int((data / "postgres" / "postmaster.pid").read_text().split()[0])
-        _move(postgres_pid, OTHER_CORE)
+        move(postgres_pid, OTHER_CORE)
         yield Target(
             ready["http"],
             process.pid,
@@ -198,7 +198,7 @@ def _wait(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> No
         time.sleep(POLL_SECONDS)
 
 
-def _move(pid: int, core: int) -> None:
+def move(pid: int, core: int) -> None:
     """Move a process and all its present children to a core; later ones inherit it."""
     children = subprocess.run(
         ["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False

@@ -28,6 +28,7 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.fields import Reply, Streamed
+from greenroom.http.in_flight import InFlight
 from greenroom.http.limits import CallLimits, units_of
 from greenroom.http.metrics import Metrics, Sample
 from greenroom.http.request import Answer, Request
@@ -98,7 +99,8 @@ class Dispatcher:
             endpoints: the table.
             limits: of client addresses and players.
             metrics: where requests are counted.
-            requests_in_flight_max: more at once are answered 429.
+            requests_in_flight_max: more at once are answered 429; fewer, too, while answers are
+                slow (see `in_flight.py`).
             monotonic: seconds, for limits and latencies.
 
         Raises:
@@ -107,8 +109,7 @@ class Dispatcher:
         self._world = world
         self._ledger = world.ledger
         self._limits = limits
-        self._requests_in_flight_max = requests_in_flight_max
-        self._in_flight = 0
+        self._in_flight = InFlight(requests_in_flight_max)
         self._monotonic = monotonic
         self._router: Router[Route] = Router()
         for endpoint in endpoints:
@@ -134,17 +135,16 @@ class Dispatcher:
         route, arguments = self._router.find(request.method, request.path)
         if route is None:
             return self._answer_unknown(request)
-        if self._in_flight >= self._requests_in_flight_max:
+        if not self._in_flight.enter(started):
             self._limits.refused["requests in flight"] += 1
             answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
         else:
-            self._in_flight += 1
             try:
                 answer = await self._serve(route, request, arguments, started)
             except Exception as error:  # noqa: BLE001 - the edge: whatever it is becomes an answer
                 answer = _answer_of(error, route)
             finally:
-                self._in_flight -= 1
+                self._in_flight.leave()
         route.meter.count(answer.status, self._monotonic() - started)
         return answer
 
@@ -191,7 +191,7 @@ class Dispatcher:
 
     def _samples(self) -> Iterator[Sample]:
         help_text = "Requests being answered."
-        yield Sample("greenroom_http_requests_in_flight", help_text, self._in_flight)
+        yield Sample("greenroom_http_requests_in_flight", help_text, self._in_flight.count)
         help_text = "Calls and connections refused by limits and plans."
         for reason, count in sorted((self._limits.refused + self._ledger.refused).items()):
             labels = {"reason": reason}
