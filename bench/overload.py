@@ -1,11 +1,11 @@
 """Three times as much as the server can answer, in an open loop: what it does with that.
 
-The ceiling comes first: the highest rate at which the p99 is at most 20 ms and no call fails, of
-a thousand players, as `mixed.py` finds it. Then, from more players, a light load, three times the
-ceiling, and at once the light load again. Limits by address are far away (`rate_limit_factor`):
-what is refused, the server refuses because it would be late. A generator that is itself late, or
-short of processor time, overloads nobody: hence its own figures are told, too; and Postgres is on
-the server's core here, so that the generator takes nothing from it.
+The ceiling comes first: the highest rate, of a thousand players, at which no call fails and the p99
+is at most 100 ms; near it nearly all of the server's core is used. Then, from more players, a light
+load, three times the ceiling, and at once the light load again. Limits by address are far away
+(`rate_limit_factor`): what is refused, the server refuses because it would be late. A generator
+that is itself late, or short of processor time, overloads nobody: hence its own figures are told,
+too; and Postgres is on the server's core here, so that the generator takes nothing from it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CONNECT_SECONDS = 3
 """In which a thousand connections that are opened at once have been accepted."""
 CROWD_CONNECT_SECONDS = 10
 """In which thousands have been, and what was due meanwhile has been sent."""
-CEILING_P99_MS_MAX, ACCEPTED_P99_MS_MAX = 20.0, 250.0
+CEILING_P99_MS_MAX, ACCEPTED_P99_MS_MAX = 100.0, 250.0
 CEILING_SHARE_MIN = 0.9
 GENERATOR_CPU_MAX = 85.0
 """Per cent of its core."""

@@ -134,7 +134,8 @@ class Fronts:
             "/readyz": health.ready,
             "/metrics": metrics.answer,
         }
-        return HttpServer(http_options(settings), dispatcher, discovery, limits)
+        options = http_options(settings)
+        return HttpServer(options, dispatcher, discovery, limits, dispatcher.in_flight)
 
 
 def limit_settings(settings: Settings) -> LimitSettings:

@@ -80,7 +80,11 @@ def _read_nothing(request: Request, _: Query) -> tuple[()]:
 
 
 class Dispatcher:
-    """Answers requests. One for the whole server."""
+    """Answers requests. One for the whole server.
+
+    Attributes:
+        in_flight: what is under way.
+    """
 
     def __init__(
         self,
@@ -109,7 +113,7 @@ class Dispatcher:
         self._world = world
         self._ledger = world.ledger
         self._limits = limits
-        self._in_flight = InFlight(requests_in_flight_max)
+        self.in_flight = InFlight(requests_in_flight_max)
         self._monotonic = monotonic
         self._router: Router[Route] = Router()
         for endpoint in endpoints:
@@ -135,7 +139,7 @@ class Dispatcher:
         route, arguments = self._router.find(request.method, request.path)
         if route is None:
             return self._answer_unknown(request)
-        if not self._in_flight.enter(started):
+        if not self.in_flight.enter(started):
             self._limits.refused["requests in flight"] += 1
             answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
         else:
@@ -144,7 +148,7 @@ class Dispatcher:
             except Exception as error:  # noqa: BLE001 - the edge: whatever it is becomes an answer
                 answer = _answer_of(error, route)
             finally:
-                self._in_flight.leave()
+                self.in_flight.leave()
         route.meter.count(answer.status, self._monotonic() - started)
         return answer
 
@@ -191,7 +195,7 @@ class Dispatcher:
 
     def _samples(self) -> Iterator[Sample]:
         help_text = "Requests being answered."
-        yield Sample("greenroom_http_requests_in_flight", help_text, self._in_flight.count)
+        yield Sample("greenroom_http_requests_in_flight", help_text, self.in_flight.count)
         help_text = "Calls and connections refused by limits and plans."
         for reason, count in sorted((self._limits.refused + self._ledger.refused).items()):
             labels = {"reason": reason}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-WAIT_SECONDS_AIM: Final = 0.1
+WAIT_SECONDS_AIM: Final = 0.15
 """What a request should wait at most for those before it."""
 INTERVAL_SECONDS: Final = 0.25
 STANDING_INTERVALS: Final = 2
@@ -33,6 +33,8 @@ class InFlight:
             requests_max: at once, whatever the rate.
         """
         self.count = 0
+        self.is_cut = False
+        """Whether fewer than ever may be under way."""
         self._requests_max = self._bound = requests_max
         self._answered = 0
         self._least = 0
@@ -50,10 +52,16 @@ class InFlight:
         """
         if now - self._began >= INTERVAL_SECONDS:
             self._look(now)
-        if self.count >= self._bound:
-            self._refused_at = now
+        if self.must_refuse(now):
             return False
         self.count += 1
+        return True
+
+    def must_refuse(self, now: float) -> bool:
+        """Return whether a request that begins now must be refused; it counts as refused."""
+        if self.count < self._bound:
+            return False
+        self._refused_at = now
         return True
 
     def leave(self) -> None:
@@ -67,6 +75,6 @@ class InFlight:
         soon = max(ALWAYS, int(self._answered / (now - self._began) * WAIT_SECONDS_AIM))
         self._standing = self._standing + 1 if self._least > soon else 0
         is_holding = now - self._refused_at < HOLD_SECONDS
-        is_bound = is_holding or self._standing >= STANDING_INTERVALS
-        self._bound = min(soon, self._requests_max) if is_bound else self._requests_max
+        self.is_cut = is_holding or self._standing >= STANDING_INTERVALS
+        self._bound = min(soon, self._requests_max) if self.is_cut else self._requests_max
         self._began, self._answered, self._least = now, 0, self.count

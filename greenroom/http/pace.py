@@ -13,12 +13,15 @@ the clocks a pass.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
 import trio
+
+from greenroom.http.in_flight import InFlight
 
 PASS_SECONDS_MAX: Final = 0.025
 """A pass that takes longer is a long one."""
@@ -43,6 +46,7 @@ class Pace(trio.abc.Instrument):
     def __init__(
         self,
         refused: Counter[str] | None = None,
+        in_flight: InFlight | None = None,
         *,
         monotonic: Callable[[], float] = time.monotonic,
         cpu: Callable[[], float] = time.thread_time,
@@ -51,11 +55,13 @@ class Pace(trio.abc.Instrument):
 
         Args:
             refused: where refusals are counted, by reason.
+            in_flight: what is under way already; while that is too much, requests are refused, too.
             monotonic: seconds.
             cpu: seconds that this thread has had a processor: what other programs take of the
                 machine is no reason to take up less.
         """
         self._refused = Counter[str]() if refused is None else refused
+        self._in_flight = in_flight or InFlight(sys.maxsize)
         self._monotonic = monotonic
         self._cpu = cpu
         self._began = math.inf
@@ -72,7 +78,8 @@ class Pace(trio.abc.Instrument):
         """Note that a pass begins."""
         now = self._began = self._monotonic()
         is_holding = now - self._refused_at < HOLD_SECONDS
-        is_behind = is_holding or now - self._long_since >= STANDING_SECONDS
+        is_late = is_holding or now - self._long_since >= STANDING_SECONDS
+        is_behind = is_late or self._in_flight.is_cut
         if is_behind:
             self._began_cpu = self._cpu()
             self._taken = 0
@@ -102,6 +109,9 @@ class Pace(trio.abc.Instrument):
         """Return whether a request that is taken up now must be refused; it counts as refused."""
         if not self.is_behind:
             return False
+        if self._in_flight.must_refuse(self._began):
+            self._refused["requests in flight"] += 1
+            return True
         self._taken += 1
         if self._taken <= self._taken_max:
             return False

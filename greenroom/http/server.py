@@ -15,6 +15,7 @@ from greenroom.http.budget import Budgets
 from greenroom.http.connection import Answerer, Connection, ConnectionContext
 from greenroom.http.errors import too_many_requests
 from greenroom.http.hypercorn_server import HypercornServer
+from greenroom.http.in_flight import InFlight
 from greenroom.http.limits import CallLimits
 from greenroom.http.options import HttpOptions
 from greenroom.http.pace import Pace
@@ -50,6 +51,7 @@ class HttpServer:
         answerer: Answerer,
         discovery: Routes,
         limits: CallLimits | None = None,
+        in_flight: InFlight | None = None,
     ) -> None:
         """Prepare; nothing is opened before `run`.
 
@@ -58,6 +60,7 @@ class HttpServer:
             answerer: answers everything under `/api/`.
             discovery: path → what answers there: `/openapi.json`, `/healthz`, `/mcp`, …
             limits: how often an address may connect; the defaults if not given.
+            in_flight: what the answerer has under way.
 
         Raises:
             TlsError: the certificate cannot be used.
@@ -69,7 +72,7 @@ class HttpServer:
         self._sender = Sender()
         self._budgets = Budgets(options)
         self._limits = limits or CallLimits()
-        self._pace = Pace(self._limits.refused)
+        self._pace = Pace(self._limits.refused, in_flight)
         self._arrivals = Arrivals(self._pace) if HAS_EPOLL else None
         self._context = ConnectionContext(
             options, answerer, self._writer, self._reaper, self._budgets, pace=self._pace

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
+from greenroom.http.in_flight import INTERVAL_SECONDS, InFlight
 from greenroom.http.pace import (
     HOLD_SECONDS,
     PASS_SECONDS_AIM,
@@ -45,6 +48,23 @@ class Passes:
 @pytest.fixture
 def passes() -> Passes:
     return Passes()
+
+
+def test_while_too_much_is_under_way_the_rest_is_refused_however_short_the_passes() -> None:
+    now, refused = 10.0, Counter[str]()
+    in_flight = InFlight(300)
+    pace = Pace(refused, in_flight, monotonic=lambda: now, cpu=lambda: now)
+    for _ in range(4):
+        now += INTERVAL_SECONDS
+        while in_flight.enter(now):
+            pass
+    assert in_flight.is_cut
+    pace.after_io_wait(0.0)
+    assert pace.must_refuse()
+    assert refused == {"requests in flight": 1}
+    while in_flight.count:
+        in_flight.leave()
+    assert not pace.must_refuse()
 
 
 def test_nothing_is_refused_where_no_passes_are_seen() -> None:
