@@ -203,7 +203,9 @@ class Connection:
             if event is REQUEST:
                 must_refuse, self._arrived = self._arrived, None
                 if must_refuse is None:
-                    must_refuse = self._context.pace.must_refuse()
+                    # A browser would take a refused preflight for a broken server.
+                    is_preflight = parser.method == "OPTIONS"
+                    must_refuse = not is_preflight and self._context.pace.must_refuse()
                 if must_refuse:
                     await self._refuse()
                 else:
@@ -217,6 +219,7 @@ class Connection:
                     return None
                 continue
             elif event is TOO_LARGE:
+                self._arrived = None
                 parser.keep_alive = parser.keep_alive and parser.drains
                 await self._answer(body_too_large=True)
                 await self._flush()

@@ -139,7 +139,8 @@ class Dispatcher:
         route, arguments = self._router.find(request.method, request.path)
         if route is None:
             return self._answer_unknown(request)
-        if not self.in_flight.enter(started):
+        entered = self.in_flight.enter(started)
+        if entered is None:
             self._limits.refused["requests in flight"] += 1
             answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
         else:
@@ -148,7 +149,7 @@ class Dispatcher:
             except Exception as error:  # noqa: BLE001 - the edge: whatever it is becomes an answer
                 answer = _answer_of(error, route)
             finally:
-                self.in_flight.leave()
+                self.in_flight.leave(entered)
         route.meter.count(answer.status, self._monotonic() - started)
         return answer
 

@@ -4,7 +4,8 @@ Behind passes of the scheduler (`pace.py`) requests wait for commits. Where thos
 than requests, the queue for them grows to whatever bound it has, and by Little's law everybody
 waits for that bound divided by the rate of answers. So the bound follows from the rate: what is
 answered in `WAIT_SECONDS_AIM`. As in CoDel (Nichols and Jacobson, RFC 8289) it is a queue that
-stands, not a burst, that is acted upon: the least of an interval counts.
+stands, not a burst, that is acted upon: the least of an interval counts. Only the young count: who
+has waited for long (for a large leaderboard, for a database that is away) is ahead of nobody.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from typing import Final
 WAIT_SECONDS_AIM: Final = 0.15
 """What a request should wait at most for those before it."""
 INTERVAL_SECONDS: Final = 0.25
+YOUNG_INTERVALS: Final = 3
+"""A request is young in the interval of its beginning, and in those behind it."""
 STANDING_INTERVALS: Final = 2
 """In a row in which more than that waited all the time: then it is no burst."""
 HOLD_SECONDS: Final = 1.0
 """After the last refusal, the bound stays in force for so long."""
-ALWAYS: Final = 256
+ALWAYS: Final = 512
 """So many are let in however few are answered: with them a slow disk's commits are worth it."""
 
 
@@ -30,51 +33,71 @@ class InFlight:
         """Begin with none.
 
         Args:
-            requests_max: at once, whatever the rate.
+            requests_max: at once, young and old, whatever the rate.
         """
         self.count = 0
         self.is_cut = False
         """Whether fewer than ever may be under way."""
         self._requests_max = self._bound = requests_max
+        self._begun = [0] * YOUNG_INTERVALS
+        """Under way, by the interval in which they began."""
+        self._young = 0
+        self._number = 0
+        """Of this interval."""
+        self._began = -math.inf
         self._answered = 0
         self._least = 0
-        """Under way at any moment of this interval."""
-        self._began = -math.inf
+        """Young ones at any moment of this interval."""
         self._standing = 0
         """Intervals in a row with too many under way."""
         self._refused_at = -math.inf
 
-    def enter(self, now: float) -> bool:
-        """Begin a request, unless too many are under way: then it is to be refused.
+    def enter(self, now: float) -> int | None:
+        """Begin a request.
 
         Args:
             now: monotonic seconds.
+
+        Returns:
+            What `leave` wants to know; None if too many are under way: then it is to be refused.
         """
-        if now - self._began >= INTERVAL_SECONDS:
-            self._look(now)
+        self.look(now)
         if self.must_refuse(now):
-            return False
+            return None
         self.count += 1
-        return True
+        self._young += 1
+        self._begun[self._number % YOUNG_INTERVALS] += 1
+        return self._number
 
     def must_refuse(self, now: float) -> bool:
         """Return whether a request that begins now must be refused; it counts as refused."""
-        if self.count < self._bound:
+        if self._young < self._bound and self.count < self._requests_max:
             return False
         self._refused_at = now
         return True
 
-    def leave(self) -> None:
-        """End a request, however it ended."""
+    def leave(self, entered: int) -> None:
+        """End a request, however it ended; `entered` is what `enter` returned."""
         self.count -= 1
         self._answered += 1
-        self._least = min(self._least, self.count)
+        if self._number - entered < YOUNG_INTERVALS:
+            self._begun[entered % YOUNG_INTERVALS] -= 1
+            self._young -= 1
+            self._least = min(self._least, self._young)
 
-    def _look(self, now: float) -> None:
-        """Judge the interval that is over, and begin the next."""
-        soon = max(ALWAYS, int(self._answered / (now - self._began) * WAIT_SECONDS_AIM))
+    def look(self, now: float) -> None:
+        """Judge the interval that is over, if it is, and begin the next."""
+        seconds = now - self._began
+        if seconds < INTERVAL_SECONDS:
+            return
+        soon = max(ALWAYS, int(self._answered / seconds * WAIT_SECONDS_AIM))
         self._standing = self._standing + 1 if self._least > soon else 0
         is_holding = now - self._refused_at < HOLD_SECONDS
         self.is_cut = is_holding or self._standing >= STANDING_INTERVALS
         self._bound = min(soon, self._requests_max) if self.is_cut else self._requests_max
-        self._began, self._answered, self._least = now, 0, self.count
+        for _ in range(int(min(YOUNG_INTERVALS, seconds / INTERVAL_SECONDS))):
+            self._number += 1
+            place = self._number % YOUNG_INTERVALS
+            self._young -= self._begun[place]
+            self._begun[place] = 0
+        self._began, self._answered, self._least = now, 0, self._young

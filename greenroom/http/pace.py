@@ -32,6 +32,8 @@ STANDING_SECONDS: Final = 0.5
 """Passes that have been long for less are a burst, or somebody else's use of the machine."""
 HOLD_SECONDS: Final = 1.0
 """After the last refusal, passes are still bounded for so long: a short pass is no recovery."""
+IDLE_SECONDS_MAX: Final = 0.1
+"""What a pass has not used of the time before it, the next may use besides, up to so much."""
 TAKEN_MIN: Final = 96
 """Requests of a pass that are never refused: whatever else a pass does, some are taken up."""
 TAKEN_FIRST: Final = 192.0
@@ -70,6 +72,9 @@ class Pace(trio.abc.Instrument):
         self._refused_at = -math.inf
         self.is_behind = False
         """Whether requests may be refused."""
+        self._ended = math.inf
+        self._idle = 0.0
+        """Seconds between the pass before and this one."""
         self._taken = 0
         self._taken_max = TAKEN_FIRST
         """How many requests a pass takes up while the server is behind."""
@@ -78,13 +83,17 @@ class Pace(trio.abc.Instrument):
         """Note that a pass begins."""
         now = self._began = self._monotonic()
         is_holding = now - self._refused_at < HOLD_SECONDS
+        self._in_flight.look(now)
+        idle = self._idle = min(max(now - self._ended, 0.0), IDLE_SECONDS_MAX)
+        if idle >= PASS_SECONDS_MAX:
+            self._long_since = math.inf  # a burst: nothing stands where there is time to wait
         is_late = is_holding or now - self._long_since >= STANDING_SECONDS
         is_behind = is_late or self._in_flight.is_cut
         if is_behind:
             self._began_cpu = self._cpu()
-            self._taken = 0
             if not self.is_behind:
                 self._taken_max = TAKEN_FIRST
+            self._taken = -int(idle / PASS_SECONDS_AIM * self._taken_max)
         self.is_behind = is_behind
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
@@ -95,7 +104,8 @@ class Pace(trio.abc.Instrument):
         elif self._long_since == math.inf:
             self._long_since = now  # one pass alone is no reason, however long
         if self.is_behind:
-            self._aim(self._cpu() - self._began_cpu)
+            self._aim(self._cpu() - self._began_cpu - self._idle)
+        self._ended = now
 
     def _aim(self, seconds: float) -> None:
         """Let the next pass take up more or less than this one, which took so long."""

@@ -73,7 +73,7 @@ class _App:
         route = self._discovery.get(request.path.rstrip("/"))
         if not isinstance(route, EveryMethod):
             if request.path.startswith("/api/") or request.method == "OPTIONS":
-                if self._pace.must_refuse():
+                if request.method != "OPTIONS" and self._pace.must_refuse():
                     return too_many_requests(OVERLOAD_RETRY_SECONDS)
                 return await self._answerer.answer(request)
             if route is None or request.method not in {"GET", "HEAD"}:

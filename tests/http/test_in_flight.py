@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import pytest
 
 from greenroom.http.in_flight import ALWAYS, HOLD_SECONDS, WAIT_SECONDS_AIM, InFlight
@@ -17,16 +19,23 @@ class Server:
         self.now = 50.0
         self.in_flight = InFlight(MOST)
         self.refused = 0
+        self.waiting: deque[int] = deque()
 
     def run(self, seconds: float, offered: float, answered: float) -> None:
         """Let so many come and so many be answered a second."""
         for step in range(round(seconds / STEP)):
             self.now += STEP
             for _ in range(_due(step, answered)):
-                if self.in_flight.count:
-                    self.in_flight.leave()
-            for _ in range(_due(step, offered)):
-                self.refused += not self.in_flight.enter(self.now)
+                if self.waiting:
+                    self.in_flight.leave(self.waiting.popleft())
+            self.refused += _due(step, offered) - self.offer(_due(step, offered))
+
+    def offer(self, requests: int) -> int:
+        """Let so many come at once; return how many were let in."""
+        entered = [self.in_flight.enter(self.now) for _ in range(requests)]
+        let_in = [each for each in entered if each is not None]
+        self.waiting += let_in
+        return len(let_in)
 
     @property
     def wait_seconds(self) -> float:
@@ -51,7 +60,7 @@ def test_what_is_answered_as_it_comes_is_never_refused(server: Server) -> None:
 def test_a_burst_up_to_the_bound_is_let_in(server: Server) -> None:
     server.run(1.0, 100, 100)
     before = server.in_flight.count
-    assert sum(server.in_flight.enter(server.now) for _ in range(3_000)) == MOST - before
+    assert server.offer(3_000) == MOST - before
 
 
 def test_a_queue_that_stands_is_cut_to_what_is_soon_answered(server: Server) -> None:
@@ -67,16 +76,37 @@ def test_a_while_after_the_last_refusal_bursts_are_let_in_again(server: Server) 
     server.run(3.0, 15_000, 5_000)
     server.run(HOLD_SECONDS + 1.0, 1_000, 5_000)
     refused = server.refused
-    assert sum(server.in_flight.enter(server.now) for _ in range(1_500)) == 1_500
+    assert server.offer(1_500) == 1_500
     assert server.refused == refused
 
 
 def test_however_slow_the_answers_some_are_let_in(server: Server) -> None:
-    server.run(2.0, 600, 20)
+    server.run(2.0, 1_200, 20)
     assert server.refused
-    while server.in_flight.count:
-        server.in_flight.leave()
-    assert sum(server.in_flight.enter(server.now) for _ in range(600)) == ALWAYS
+    while server.waiting:
+        server.in_flight.leave(server.waiting.popleft())
+    assert server.offer(600) == ALWAYS
+
+
+def test_who_waits_for_something_slow_is_in_nobodys_way(server: Server) -> None:
+    stuck = [server.in_flight.enter(server.now) for _ in range(600)]
+    server.run(5.0, 1_000, 1_000)
+    assert not server.refused
+    assert server.in_flight.count == len(stuck) + len(server.waiting)
+    for entered in stuck:
+        assert entered is not None
+        server.in_flight.leave(entered)
+    server.run(1.0, 1_000, 2_000)
+    assert not server.refused
+    assert server.in_flight.count == len(server.waiting)
+
+
+def test_a_cut_is_over_once_nothing_has_come_for_a_while(server: Server) -> None:
+    server.run(3.0, 15_000, 5_000)
+    assert server.in_flight.is_cut
+    server.now += 3_600.0
+    server.in_flight.look(server.now)
+    assert not server.in_flight.is_cut
 
 
 def test_silence_is_no_slowness(server: Server) -> None:

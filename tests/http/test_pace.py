@@ -54,17 +54,29 @@ def test_while_too_much_is_under_way_the_rest_is_refused_however_short_the_passe
     now, refused = 10.0, Counter[str]()
     in_flight = InFlight(300)
     pace = Pace(refused, in_flight, monotonic=lambda: now, cpu=lambda: now)
-    for _ in range(4):
-        now += INTERVAL_SECONDS
-        while in_flight.enter(now):
-            pass
-    assert in_flight.is_cut
+    entered = [in_flight.enter(now) for _ in range(301)]
+    assert entered.pop() is None
+    now += INTERVAL_SECONDS
     pace.after_io_wait(0.0)
+    assert in_flight.is_cut
     assert pace.must_refuse()
     assert refused == {"requests in flight": 1}
-    while in_flight.count:
-        in_flight.leave()
+    for each in entered:
+        assert each is not None
+        in_flight.leave(each)
     assert not pace.must_refuse()
+
+
+def test_bursts_on_an_idle_core_are_not_refused_for_ever_after_an_overload(passes: Passes) -> None:
+    passes.run_long(STANDING_SECONDS * 3)
+    assert passes.run(LONG)
+    for _ in range(round(3 * HOLD_SECONDS / 0.1)):
+        passes.now += 0.07
+        passes.taken(300, 0.0, request_seconds=0.0001)
+        passes.now += 0.03
+    passes.now += 0.07
+    assert passes.taken(300, 0.0, request_seconds=0.0001) == 300
+    assert not passes.pace.is_behind
 
 
 def test_nothing_is_refused_where_no_passes_are_seen() -> None:
