@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator, Iterable
+from collections.abc import Container, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -61,9 +61,9 @@ class HarnessConnections:
             if player_id in self.members:
                 self.heard.setdefault(player_id, []).append(_heard(message))
 
-    def push_others(self, room_id: str, message: Receive, others: int) -> bool:
-        """Tell everybody but the sender something, if all are connected."""
-        if message.sender_id not in self.members or len(self.members) != others + 1:
+    def push_others(self, room_id: str, message: Receive, members: Mapping[int, Any]) -> bool:
+        """Tell all members but the sender something, if they are all connected."""
+        if self.members != members.keys():
             return False
         self.push(room_id, sorted(self.members - {message.sender_id}), message)
         return True

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Container, Iterable
-from typing import Final, Protocol
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -258,19 +258,19 @@ class Hub:
             link.tell(frame, 1)
             self.sent += 1
 
-    def push_others(self, room_id: str, message: Receive, others: int) -> bool:
-        """Tell everybody but the sender; if those are all who are connected, answer him, too."""
+    def push_others(self, room_id: str, message: Receive, members: Mapping[int, Any]) -> bool:
+        """Tell all members but the sender, and answer him, if they are all connected."""
         roster = self._rosters.get(room_id)
         if roster is None:
             return False
-        links, sender_id = roster.links, message.sender_id
-        if len(links) != others + 1 or sender_id not in links:
+        if roster.links.keys() != members.keys():  # somebody is away, or on his way in or out
             return False
+        others = len(members) - 1
         _keep(roster, message, None)
         frames = _UNENCODED.copy()
         for kind in roster.kinds:
             frames[kind] = encode(message, kind)
-        roster.fanout.say(frames, sender_id, encode_sent(message.command, others))
+        roster.fanout.say(frames, message.sender_id, encode_sent(message.command, others))
         self.sent += others
         return True
 

@@ -96,11 +96,17 @@ class Turns(Generic[Lane]):
     def come(
         self, room: Room[Lane], lane: Lane, packet: bytes, address: Address, now: float
     ) -> None:
-        """Have a packet taken in when it is its room's turn, or drop it when it is too late."""
-        if len(room.packets) >= PACKETS_A_TURN_MAX:
-            del room.packets[0]
+        """Have a packet taken in when it is its room's turn, or drop it when it is too late.
+
+        Where too many wait, the oldest of the same lane goes first: what anybody sends in its name,
+        unauthenticated as yet, is to push out nobody else's.
+        """
+        packets = room.packets
+        if len(packets) >= PACKETS_A_TURN_MAX:
+            oldest = next((i for i, waiting in enumerate(packets) if waiting[0] is lane), 0)
+            del packets[oldest]
             self._drop(1)
-        room.packets.append((lane, packet, address, now))
+        packets.append((lane, packet, address, now))
         if not room.is_waiting:
             self._enqueue(room)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -61,12 +61,12 @@ class HeardConnections:
     def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
         self.heard.append((tuple(player_ids), message))
 
-    def push_others(self, room_id: str, message: Receive, others: int) -> bool:
-        sender_id = message.sender_id
-        if sender_id not in self.present or len(self.present) != others + 1:
+    def push_others(self, room_id: str, message: Receive, members: Mapping[int, Any]) -> bool:
+        if self.present != members.keys():
             return False
-        self.push(room_id, sorted(self.present - {sender_id}), message)
-        self.answer(room_id, sender_id, Accepted(message.command, others))
+        self.push(room_id, sorted(self.present - {message.sender_id}), message)
+        accepted = Accepted(message.command, len(members) - 1)
+        self.answer(room_id, message.sender_id, accepted)
         return True
 
     def push_all(self, room_id: str, message: Message) -> None:

@@ -13,6 +13,7 @@ from greenroom.transport.messages import ClientKind, encode, encode_sent
 
 ROOM = "r"
 IDS = (1, 2, 3)
+MEMBERS = dict.fromkeys(IDS)
 
 
 class Link:
@@ -82,7 +83,7 @@ def test_everybody_gets_what_he_would_get_one_by_one(
         message = said(who, f"m{number}")
         others = [link for link in links if link.player_id != who]
         if what == "say":
-            assert hub.push_others(ROOM, message, 2)
+            assert hub.push_others(ROOM, message, MEMBERS)
             expected[who] += encode_sent(message.command, 2)
         elif what == "whisper":
             others = others[:1]
@@ -105,16 +106,25 @@ def test_everybody_gets_what_he_would_get_one_by_one(
 def test_nobody_is_told_where_somebody_has_no_connection() -> None:
     hub, links = a_room()
     hub.detach(ROOM, 3, links[2])
-    assert not hub.push_others(ROOM, said(1), 2)
-    assert not hub.push_others(ROOM, said(3), 2)
-    assert not hub.push_others("elsewhere", said(1), 2)
+    assert not hub.push_others(ROOM, said(1), MEMBERS)
+    assert not hub.push_others(ROOM, said(3), MEMBERS)
+    assert not hub.push_others("elsewhere", said(1), MEMBERS)
+    hub.sender.flush()
+    assert [link.data for link in links] == [b"", b"", b""]
+
+
+def test_who_is_on_his_way_out_hears_nothing_for_all_though_as_many_are_connected() -> None:
+    hub, links = a_room()
+    hub.part(ROOM, 3)
+    links[2].data = b""
+    assert not hub.push_others(ROOM, said(1), dict.fromkeys((1, 4)))
     hub.sender.flush()
     assert [link.data for link in links] == [b"", b"", b""]
 
 
 def test_what_was_said_before_somebody_went_counts_for_his_return() -> None:
     hub, links = a_room()
-    hub.push_others(ROOM, said(1, "before"), 2)
+    hub.push_others(ROOM, said(1, "before"), MEMBERS)
     hub.detach(ROOM, 2, links[1])
     assert links[1].told == 1
     again = Link(hub, 2, ClientKind.JSON, 1 << 20)
@@ -127,7 +137,7 @@ def test_what_was_said_before_somebody_went_counts_for_his_return() -> None:
 def test_one_who_is_too_slow_is_closed_in_the_middle_and_costs_the_others_nothing() -> None:
     hub, links = a_room(bytes_max=1 << 20)
     links[0].bytes_max = 10
-    hub.push_others(ROOM, said(2), 2)
+    hub.push_others(ROOM, said(2), MEMBERS)
     hub.sender.flush()
     assert links[0].data.endswith(b"closed")
     assert links[2].data == encode(said(2), ClientKind.JSON)
@@ -141,5 +151,5 @@ def test_what_waits_for_the_end_of_a_turn_is_bounded(
     monkeypatch.setattr(fanout_module, name, value)
     hub, links = a_room()
     for _ in range(3):
-        hub.push_others(ROOM, said(1), 2)
+        hub.push_others(ROOM, said(1), MEMBERS)
     assert links[1].told >= 2

@@ -169,3 +169,13 @@ async def test_a_room_is_forgotten_with_its_last_lane():
     turns.leave("a")
     turns.leave("a")
     assert turns.join("a") is not room
+
+
+async def test_who_sends_too_much_pushes_out_his_own_packets_alone(stadium: Stadium) -> None:
+    quiet, loud = Player(stadium, "r"), Player(stadium, "r")
+    quiet.send(b"quiet")
+    for number in range(PACKETS_A_TURN_MAX * 2):
+        loud.send(b"%d" % number)
+    await trio.testing.wait_all_tasks_blocked()
+    assert ("r", b"quiet") in stadium.taken
+    assert stadium.dropped == PACKETS_A_TURN_MAX + 1

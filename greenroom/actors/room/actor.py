@@ -358,7 +358,7 @@ class RoomActor(Actor[RoomRole]):
             connections.push_unreliable(room_id, receivers, message, command.stream)
             return None
         if command.targets.word in relay.EVERYBODY and connections.push_others(
-            room_id, message, len(room.members) - 1
+            room_id, message, room.members
         ):
             return None
         receivers = relay.find_receivers(room, command)

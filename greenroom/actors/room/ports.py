@@ -50,16 +50,16 @@ class Connections(Protocol):
         """Tell some members something."""
         ...
 
-    def push_others(self, room_id: str, message: Receive, others: int) -> bool:
-        """Tell everybody but the sender something, and him how many he has reached.
+    def push_others(self, room_id: str, message: Receive, members: Mapping[int, Any]) -> bool:
+        """Tell all members but the sender something, and him how many he has reached.
 
         Args:
             room_id: the room.
             message: what they get.
-            others: how many members there are besides him.
+            members: of the room, the sender among them.
 
         Returns:
-            False where somebody has no open connection: then nobody was told anything.
+            False where others are connected than these: then nobody was told anything.
         """
         ...
 
