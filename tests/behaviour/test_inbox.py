@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -18,9 +19,11 @@ from greenroom.behaviour import (
     Verdict,
     action,
     message,
+    update,
 )
 from greenroom.behaviour.errors import BadBehaviour, HookTooSlow
 from greenroom.testing import RoomHarness
+from greenroom.testing.wires import HarnessConnections
 
 
 class Log(msgspec.Struct):
@@ -67,6 +70,41 @@ class Listening(RoomBehaviour[Log]):
 
 class Slow(Listening):
     tick_hz = 5
+
+
+class Busy(Listening):
+    """Writes down whatever else happens."""
+
+    async def job(self) -> None: ...
+
+    @action("plan")
+    def plan(self, room: Room[Log], by: Member) -> None:
+        room.run(self.job, self.on_done)
+        room.after(0.01, "bell")
+
+    @update("change")
+    def change(self, room: Room[Log], by: Member) -> None:
+        room.state.lines.append("change")
+
+    def on_done(self, room: Room[Log], result: object) -> None:
+        room.state.lines.append(f"done {result}")
+
+    def on_timer(self, room: Room[Log], name: str) -> None:
+        room.state.lines.append(name)
+
+    def on_drop(self, room: Room[Log], member: Member) -> None:
+        room.state.lines.append(f"{member.player_id} dropped")
+
+
+class Refusals(HarnessConnections):
+    """Remembers who was refused something that he had sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: list[tuple[int, str | None]] = []
+
+    def refuse(self, room_id: str, player_id: int, reason: str | None) -> None:
+        self.refused.append((player_id, reason))
 
 
 def open_room(behaviour: type[RoomBehaviour[Log]] = Listening) -> RoomHarness[Log]:
@@ -121,6 +159,27 @@ def test_a_refused_message_has_no_effects_and_takes_none_from_others():
     assert heard(harness) == ["a", "b"]
 
 
+def test_no_refusal_undoes_what_others_sent_however_long_inputs_keep_coming():
+    harness = open_room()
+    sent = [str(number) for number in range(60)]
+    for text in sent:
+        note(harness, text)
+        harness.say(2, "note", "no line at all")
+        harness.advance(0.05)
+    assert [line for line in harness.state.lines if line != "tick"] == sent
+    assert heard(harness) == sent
+
+
+def test_what_waits_when_a_room_is_thrown_away_is_refused():
+    harness = open_room()
+    refusals = harness._actor._connections = Refusals()
+    note(harness, "a")
+    harness.say(2, "note", {"text": "b"})
+    harness._actor.on_stop()
+    assert refusals.refused == [(1, None), (2, None)]
+    assert not harness._actor.inbox
+
+
 def test_a_handler_that_answers_although_it_said_it_would_not_is_a_mistake():
     harness = open_room()
     harness.say(1, "answer")
@@ -135,6 +194,32 @@ def test_nothing_more_is_heard_once_a_behaviour_rests():
         harness.advance(0.05)
     assert harness._actor.is_resting
     assert harness.state.lines == []
+
+
+@pytest.mark.parametrize(
+    ("what_comes", "line_later"),
+    [
+        pytest.param(lambda room: room.act(1, "act"), None, id="an action"),
+        pytest.param(lambda room: room.update(1, "change"), None, id="an update"),
+        pytest.param(lambda room: room.say(1, "pass", {"text": "c"}), None, id="a message"),
+        pytest.param(lambda room: room.drop(2), "2 dropped", id="a lost connection"),
+        pytest.param(lambda room: room.finish_job("x"), "done x", id="a result"),
+        pytest.param(lambda room: room.advance(0.02), "bell", id="a timer"),
+    ],
+)
+def test_what_comes_behind_what_makes_a_behaviour_rest_finds_it_at_rest(
+    what_comes: Callable[[RoomHarness[Log]], object], line_later: str | None
+):
+    harness = open_room(Busy)
+    harness.act(1, "plan")
+    note(harness, "hang")
+    with pytest.raises(BehaviourBug):
+        what_comes(harness)
+    assert harness._actor.is_resting
+    assert harness.state.lines == []
+    harness.advance(1.5)
+    expected = {"bell"} if line_later is None else {"bell", line_later}
+    assert set(harness.state.lines) - {"tick"} == expected, "what cannot be refused is not lost"
 
 
 def test_who_leaves_behind_what_makes_a_behaviour_rest_is_told_of_once():

@@ -11,7 +11,7 @@ import pytest
 
 from greenroom.actors.room.rest import INTERRUPTIONS_MAX, WINDOW_SECONDS, Rest
 from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action
-from greenroom.behaviour.errors import HookTooSlow
+from greenroom.behaviour.errors import HookCrashed, HookTooSlow
 from greenroom.testing import RoomHarness
 
 
@@ -58,6 +58,8 @@ class Slow(RoomBehaviour[Diary]):
         self.tell(room, "on_done", result)
 
     def shared(self, room: TheRoom) -> object:
+        if "shared crashes" in self.slow:
+            raise KeyError
         if "shared" in self.slow:
             raise HookTooSlow("shared was interrupted")
         return room.state.told
@@ -109,14 +111,34 @@ def test_each_rest_is_twice_as_long_and_the_last_one_has_no_end(room: RoomHarnes
         room.advance(1)
         assert room.state.ticks == before + 10
     interrupt(room)
+    room.drop(2)
     room.advance(100_000)
     with pytest.raises(Refused):
         room.act(1, "good")
+    assert room.state.told == []
     room.reload(Slow)
     assert room.act(1, "good").status == "completed"
+    assert room.state.told == ["on_drop 2"]
     interrupt(room)
     room.advance(1)
     assert room.act(1, "good").status == "completed", "the count began anew"
+
+
+def test_nothing_wakes_who_rests_for_good(room: RoomHarness[Diary]):
+    for _ in range(INTERRUPTIONS_MAX):
+        room._actor._begin_rest()  # the last two in one turn, before the first of them is over
+    room.advance(1000)
+    assert room._actor.is_resting
+
+
+def test_a_view_that_loops_makes_its_behaviour_rest_even_if_it_has_failed_before(
+    room: RoomHarness[Diary],
+):
+    Slow.slow = {"shared crashes"}
+    with pytest.raises(HookCrashed):
+        room.advance(0.1)
+    interrupt(room, "shared")
+    assert room._actor.is_resting
 
 
 def test_a_restart_ends_a_rest(room: RoomHarness[Diary]):
@@ -152,9 +174,9 @@ def test_what_happens_during_a_rest_is_told_after_it(room: RoomHarness[Diary]):
         "on_leave 2 [1, 3, 4]",
         f"on_host_change 1 {host}",
         "on_leave 1 [3, 4]",
+        "on_done found",
         "on_drop 3",
         "on_reconnect 4",
-        "on_done found",
     ]
     assert room.view(4).shared == room.state.told
     room.advance(0.5)

@@ -339,6 +339,20 @@ class Told:
         self.runner.room.state.update(fields)
 
 
+def test_what_is_closed_asks_the_behaviour_for_nothing_more():
+    told = Told()
+    told.change(a=1)
+    tell = told.sync.hold()
+    told.change(b=1)
+    told.sync.publish()
+    told.sync.close()
+    told.change(crash=1)
+    assert tell
+    tell()
+    assert told.errors == []
+    assert told.seen == {}
+
+
 def test_what_is_written_down_is_shown_once_durable_and_ticks_wait_for_it():
     told = Told()
     told.change(a=1)

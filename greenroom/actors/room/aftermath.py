@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import msgspec
 
 from greenroom.actors.room.ports import Connections, Receive
@@ -51,3 +53,16 @@ def _push(room: Room, connections: Connections, push: Push) -> None:
         connections.push_all(room.room_id, message)
     else:
         connections.push(room.room_id, push.player_ids, message)
+
+
+def in_order(steps: Iterable[Callable[[], None] | None]) -> Callable[[], None] | None:
+    """Return what does all of this; None for nothing."""
+    wanted = [step for step in steps if step is not None]
+    if len(wanted) < 2:
+        return wanted[0] if wanted else None
+
+    def act() -> None:
+        for step in wanted:
+            step()
+
+    return act

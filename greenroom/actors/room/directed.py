@@ -20,6 +20,7 @@ from greenroom.actors.kernel.journal import JournalEntry, Snapshot, TakeSnapshot
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.room import actions, codec, judging, orders, rules, updates
 from greenroom.actors.room.actor import RoomActor
+from greenroom.actors.room.aftermath import in_order
 from greenroom.actors.room.channel import SendMessage
 from greenroom.actors.room.direction import (
     CarryOut,
@@ -105,7 +106,6 @@ class DirectedRoomActor(RoomActor):
         self._is_ticking = False
         self._remembered_at = 0.0
         self._rest = Rest()
-        self._late_results = 0
         self.inbox = Inbox()
 
     @property
@@ -181,6 +181,7 @@ class DirectedRoomActor(RoomActor):
         self.inbox.refuse(self._room.room_id, self._connections)
         self.timers.stop(_TIMERS)
         if seconds == math.inf:
+            self.timers.stop(_WAKE)
             return "the room does without until it is reloaded"
         self.timers.start(_WAKE, seconds, WakeBehaviour())
         return f"the room does without for {seconds:g} s"
@@ -201,6 +202,8 @@ class DirectedRoomActor(RoomActor):
         self._direct(director)
         if was_resting:
             director.catch_up(missed)
+            for name, command in self._rest.take_deferred():
+                self.timers.start(name, 0.0, command)
 
     def on_refused(self) -> None:
         """Undo what hooks did in a turn that cannot be written down now."""
@@ -210,9 +213,11 @@ class DirectedRoomActor(RoomActor):
             self._sync.take_back()
 
     def on_stop(self) -> None:
-        """Fall silent: what changes were to be told may be void."""
+        """Fall silent: what changes were to be told may be void. Nobody hears what still waits."""
         if self._sync is not None:
             self._sync.close()
+        if self.inbox:
+            self.inbox.refuse(self._room.room_id, self._connections)
 
     def apply(self, event: Event) -> None:
         """Change the state by a journal entry, as a restart would."""
@@ -251,13 +256,19 @@ class DirectedRoomActor(RoomActor):
 
     # Turns.
 
-    def _begin(self, director: Director, *, remember: bool = True) -> None:
-        """Begin a turn, behind all that was sent before."""
+    def _begin(self, director: Director, *, remember: bool = True) -> bool:
+        """Begin a turn, behind all that was sent before; return whether no rest comes of that."""
         if self.inbox:
             self._begin_alone(director, remember=False)
             self.inbox.hear(director, self._connections)
             self._finish_softly(director, is_shown=False)
         self._begin_alone(director, remember=remember)
+        return not self._rest.is_on
+
+    def _begin_to_judge(self, director: Director, *, remember: bool = True) -> None:
+        """Begin a turn in which the behaviour has a say; raises as `_require_behaviour`."""
+        if not self._begin(director, remember=remember):
+            self._require_behaviour()
 
     def _begin_alone(self, director: Director, *, remember: bool) -> None:
         now = self._clock.monotonic()
@@ -277,8 +288,7 @@ class DirectedRoomActor(RoomActor):
             if any(isinstance(event, MemberJoined) for event in decided):
                 self._require_behaviour()
             return super()._changed(reply, decided)
-        self._begin(director)
-        if self._rest.is_on:  # because of what was sent before
+        if not self._begin(director):
             return self._changed(reply, decided)
         followed = director.follow(decided, host_is_chosen=host_is_chosen)
         try:
@@ -301,7 +311,7 @@ class DirectedRoomActor(RoomActor):
             steps = (shown, after, told)  # the last word, while somebody hears it
         else:
             steps = (told, shown, after)
-        changed.once_durable = _in_order(steps)
+        changed.once_durable = in_order(steps)
         return changed
 
     def _afterwards(self, director: Director) -> Callable[[], None] | None:
@@ -391,7 +401,7 @@ class DirectedRoomActor(RoomActor):
         room, now = self._member(command.player_id, PlayerNotInAnyRoom), self._clock.now()
         is_typed = judging.is_typed(director, "action", command.action_type)
         target_ids = () if is_typed else find_targets(room, command.player_id, command.targets)
-        self._begin(director)
+        self._begin_to_judge(director)
         settled = judging.settle(director, command, target_ids, now)
         if settled is None:
             settled = actions.decide_send(room, command, now)
@@ -406,7 +416,7 @@ class DirectedRoomActor(RoomActor):
             return super().send_updates(command)
         room = self._member(command.player_id, PlayerNotInAnyRoom)
         target_ids = find_targets(room, command.player_id, command.targets)
-        self._begin(director)
+        self._begin_to_judge(director)
         verdict = judging.judge(
             director,
             "update",
@@ -434,7 +444,7 @@ class DirectedRoomActor(RoomActor):
             self.inbox.put(command)
             return None
         is_typed = judging.is_typed(director, "message", command.name)
-        self._begin(director, remember=False)
+        self._begin_to_judge(director, remember=False)
         verdict = judging.judge(
             director,
             "message",
@@ -484,8 +494,7 @@ class DirectedRoomActor(RoomActor):
         if self._room.silent_since is not None:
             pace.rest()
             return
-        self._begin(director, remember=False)
-        if not self._rest.is_on:
+        if self._begin(director, remember=False):
             director.note("on_tick", pace.dt)
         self._finish_softly(director, is_shown=True)
         self._wake_ticks()
@@ -505,7 +514,8 @@ class DirectedRoomActor(RoomActor):
         director = self._awake
         if director is None:
             return Changed(None)
-        self._begin(director)
+        if not self._begin(director):
+            return Changed(None)
         director.fire_timers()
         try:
             return self._finish(director, None, ())
@@ -527,13 +537,15 @@ class DirectedRoomActor(RoomActor):
     @handles(NoteConnection)
     def note_connection(self, command: NoteConnection) -> Changed[None]:
         """Tell the behaviour who came and went."""
-        director = self._awake
-        if director is None or command.player_id not in self._room.members:
+        if command.player_id not in self._room.members:
             return Changed(None)
-        director.forget_roster()
+        director = self._awake
+        if director is not None:
+            director.forget_roster()
         if self._sync is not None:
             self._sync.forget(command.player_id)
-        self._begin(director)
+        if director is None or not self._begin(director):
+            return self._defer(command)
         director.note_connection(command.player_id, is_connected=command.is_connected)
         return self._finish(director, None, ())
 
@@ -544,22 +556,23 @@ class DirectedRoomActor(RoomActor):
         if director is not None and sync is not None:
             if command.player_id is not None:
                 sync.forget(command.player_id)
-            self._begin(director, remember=False)
-            sync.publish()
+            if self._begin(director, remember=False):
+                sync.publish()
+
+    def _defer(self, command: NoteConnection | TakeResult) -> Changed[None]:
+        """Have a command come after the behaviour's rest, if it has one."""
+        if self.director is not None:
+            self._rest.defer(command)
+        return Changed(None)
 
     # Effects.
 
     @handles(TakeResult)
     def take_result(self, command: TakeResult) -> Changed[None]:
-        """Give a job's result to the behaviour, after its rest if it has one."""
+        """Give a job's result to the behaviour."""
         director = self._awake
-        if director is None:
-            seconds = self._rest.seconds_left(self._clock.monotonic())
-            if seconds < math.inf and self.director is not None:
-                self._late_results += 1
-                self.timers.start(f"result {self._late_results}", seconds, command)
-            return Changed(None)
-        self._begin(director)
+        if director is None or not self._begin(director):
+            return self._defer(command)
         director.take_result(command.on_done, command.result)
         return self._finish(director, None, ())
 
@@ -584,16 +597,3 @@ class DirectedRoomActor(RoomActor):
         if command.number not in self._room.orders:
             return Changed(None)
         return super()._changed(None, (OrderDone(command.number, self._clock.now()),))
-
-
-def _in_order(steps: Iterable[Callable[[], None] | None]) -> Callable[[], None] | None:
-    """Return what does all of this; None for nothing."""
-    wanted = [step for step in steps if step is not None]
-    if len(wanted) < 2:
-        return wanted[0] if wanted else None
-
-    def act() -> None:
-        for step in wanted:
-            step()
-
-    return act

@@ -303,12 +303,7 @@ class Director:
         for event in missed:
             if event.player_id in self._members:
                 self.follow((event,), host_is_chosen=True)
-        before = self._members
         self._take_roster()
-        for player_id, member in list(self._members.items()):
-            was_connected = player_id in before and before[player_id].is_connected
-            if member.is_connected is not was_connected and not self._has_failed:
-                self.note_connection(player_id, is_connected=member.is_connected)
 
     def open(self) -> None:
         """Call the hooks of a new room.
@@ -365,6 +360,7 @@ class Director:
 
     def collect(self) -> None:
         """Put what hooks have asked for so far where it belongs: no refusal undoes it any more."""
+        self._remembers = False
         effects = self.runner.take_effects()
         if effects:
             orders = self._sort(effects)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from greenroom.actors.room.direction import NoteConnection, TakeResult
 from greenroom.actors.room.events import HostChanged, MemberLeft
 
 FIRST_SECONDS: Final = 1.0
@@ -26,13 +27,15 @@ class Rest:
         missed: what happened meanwhile that it is to be told of when it is back.
     """
 
-    __slots__ = ("_interrupted_at", "_until", "missed")
+    __slots__ = ("_count", "_deferred", "_interrupted_at", "_until", "missed")
 
     def __init__(self) -> None:
         """Begin awake."""
         self._interrupted_at: list[float] = []
         self._until: float | None = None
         self.missed: list[MemberLeft | HostChanged] = []
+        self._deferred: dict[str, NoteConnection | TakeResult] = {}
+        self._count = 0
 
     @property
     def is_on(self) -> bool:
@@ -61,6 +64,23 @@ class Rest:
         missed, self.missed = self.missed, []
         self._until = None
         return missed
+
+    def defer(self, command: NoteConnection | TakeResult) -> None:
+        """Keep a command until the rest is over: the last for each member, and one for each job.
+
+        No job begins in a rest.
+        """
+        if isinstance(command, NoteConnection):
+            name = f"connection {command.player_id}"
+        else:
+            self._count += 1
+            name = f"result {self._count}"
+        self._deferred[name] = command
+
+    def take_deferred(self) -> list[tuple[str, NoteConnection | TakeResult]]:
+        """Return the commands that were kept, each with a name of its own."""
+        deferred, self._deferred = self._deferred, {}
+        return list(deferred.items())
 
     def forget(self) -> None:
         """Begin anew: the code is another now."""

@@ -19,7 +19,7 @@ from greenroom.actors.room.ports import Connections, Happened
 from greenroom.behaviour import BehaviourBug, Refused, RoomBehaviour
 from greenroom.behaviour.behaviour import is_overridden
 from greenroom.behaviour.delta import Delta, Json, diff
-from greenroom.behaviour.errors import BadBehaviour, TooMuch
+from greenroom.behaviour.errors import BadBehaviour, HookTooSlow, TooMuch
 from greenroom.behaviour.runner import Runner
 from greenroom.behaviour.view import DELTA, WHOLE
 
@@ -205,7 +205,8 @@ class StateSync:
         Args:
             runner: of a behaviour that shows something.
             connections: of the members.
-            report: is told of mistakes in the behaviour, once until it works again.
+            report: is told of mistakes in the behaviour, once until it works again, and of each
+                hook that was interrupted.
         """
         self._connections = connections
         self._report = report
@@ -262,6 +263,8 @@ class StateSync:
         self._is_over = True
 
     def _flush(self) -> None:
+        if self._is_over:
+            return
         while self._held and self._held[0].is_durable:
             self._send(self._held.popleft().steps)
         if self._is_behind and not self._held:
@@ -292,7 +295,7 @@ class StateSync:
             steps = self._views.advance(shared, privates)
         except (BehaviourBug, Refused) as bug:
             self._views.forget_all()
-            if not self._is_failing:
+            if not self._is_failing or isinstance(bug, HookTooSlow):
                 self._report(room.room_id, bug, None)
             self._is_failing = True
             return []
