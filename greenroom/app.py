@@ -76,6 +76,7 @@ from greenroom.control.ready import FirstGame, Ready, no_ready_file_left, ready
 from greenroom.control.signals import stop_signals
 from greenroom.fronts import Fronts
 from greenroom.http.platforms.steam import Steam
+from greenroom.memory import trim_for_ever
 from greenroom.persistence.embedded import STOP_SECONDS_MAX, EmbeddedPostgres
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
@@ -309,6 +310,7 @@ class _Server:
             ChildSpec("keeper", Keeper(parts.world), shutdown_seconds=stop_seconds),
             ChildSpec("journal cutter", JournalCutter(parts.world)),
             ChildSpec("presence", _Task(parts.keep_presence)),
+            ChildSpec("memory", _Task(trim_for_ever)),
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
             ChildSpec("control", _Task(control_socket.run, office, path)),
             *reload,
