@@ -9,6 +9,9 @@ from typing import ClassVar
 import msgspec
 import pytest
 
+from greenroom.actors.room.direction import WakeBehaviour
+from greenroom.actors.room.events import HostChanged
+from greenroom.actors.room.missed import Missed
 from greenroom.actors.room.rest import INTERRUPTIONS_MAX, WINDOW_SECONDS, Rest
 from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action
 from greenroom.behaviour.errors import HookCrashed, HookTooSlow
@@ -33,6 +36,8 @@ class Slow(RoomBehaviour[Diary]):
         room.state.told.append(" ".join(map(str, (hook, *more))))
         if hook in self.slow:
             raise HookTooSlow(f"{hook} was interrupted")
+        if f"{hook} {more[0]} crashes" in self.slow:
+            raise KeyError
 
     def on_tick(self, room: TheRoom, dt: float) -> None:
         room.state.ticks += 1
@@ -197,6 +202,54 @@ def test_a_departure_is_told_once_whatever_is_interrupted(
         assert room.state.told == ["on_leave 2 [1, 3, 4]"], why
 
 
+def test_a_change_of_host_is_told_once_when_what_members_see_is_interrupted(
+    room: RoomHarness[Diary],
+):
+    interrupt(room, "shared", lambda room: room.leave(1))
+    told = [f"on_host_change 1 {room.host_id}", "on_leave 1 [2, 3, 4]"]
+    assert room.state.told == told
+    room.advance(2)
+    assert room.state.told == told
+
+
+def test_a_departure_whose_hook_crashes_costs_the_others_nothing(room: RoomHarness[Diary]):
+    interrupt(room)
+    for player_id in (2, 3, 4):
+        room.leave(player_id)
+    Slow.slow = {"on_leave 3 crashes"}
+    with pytest.raises(HookCrashed):
+        room.advance(1)
+    room.advance(1)
+    assert room.state.told == ["on_leave 2 [1, 3, 4]", "on_leave 4 [1]"]
+
+
+def test_a_departure_that_cannot_be_written_down_is_told_again(room: RoomHarness[Diary]):
+    interrupt(room)
+    room.leave(2)
+    room.leave(3)
+    actor, director = room._actor, room._director
+    for _ in range(2):
+        actor.wake_behaviour(WakeBehaviour())
+        assert room.state.told == ["on_leave 2 [1, 3, 4]"]
+        actor.on_refused()  # the database is away
+        assert room.state.told == []
+        assert director
+        assert sorted(director.runner.room.members) == [1, 2, 3, 4]
+    room.advance(2)
+    assert room.state.told == ["on_leave 2 [1, 3, 4]", "on_leave 3 [1, 4]"]
+    assert room.act(1, "good").status == "completed"
+
+
+def test_of_hosts_that_follow_each_other_in_a_rest_the_last_is_told():
+    members = {i: Member(player_id=i, player_name="", player_data={}) for i in (1, 2, 3)}
+    missed = Missed(members, 1)
+    for player_id in (2, 1, 2, 3):
+        missed.note(HostChanged(player_id, 0))
+    assert missed.take() == HostChanged(3, 0)
+    assert missed.host_id == 3
+    assert missed.take() is None
+
+
 def test_who_loops_when_told_what_it_missed_rests_again_and_is_not_told_again(
     room: RoomHarness[Diary],
 ):
@@ -229,5 +282,5 @@ def test_a_rest_forgets_what_is_long_ago():
     for _ in range(3 * INTERRUPTIONS_MAX):
         assert rest.begin(now) == 1.0
         assert rest.seconds_left(now + 0.25) == 0.75
-        assert rest.end() == []
+        rest.end()
         now += WINDOW_SECONDS

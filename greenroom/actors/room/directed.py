@@ -175,6 +175,8 @@ class DirectedRoomActor(RoomActor):
     def _begin_rest(self) -> str:
         """Let the behaviour rest, which has held everybody up; return for how long, in words."""
         seconds = self._rest.begin(self._clock.monotonic())
+        if self.director is not None:
+            self.director.refresh_roster()
         if self._sync is not None:
             self._sync.close()
         self._pace = self._sync = None
@@ -197,13 +199,16 @@ class DirectedRoomActor(RoomActor):
         return self._finish(director, None, ())
 
     def _resume(self, director: Director) -> None:
-        """Let a behaviour go on, in a turn that has begun; with what it has missed if it rested."""
-        was_resting, missed = self._rest.is_on, self._rest.end()
-        self._direct(director)
-        if was_resting:
-            director.catch_up(missed)
+        """Let a behaviour go on, in a turn that has begun; if it rested, once nothing is missed."""
+        if self._rest.is_on:
+            self.timers.start(_WAKE, 0.0, WakeBehaviour())
+            if director.catch_up():
+                return
+            self.timers.stop(_WAKE)
+            self._rest.end()
             for name, command in self._rest.take_deferred():
                 self.timers.start(name, 0.0, command)
+        self._direct(director)
 
     def on_refused(self) -> None:
         """Undo what hooks did in a turn that cannot be written down now."""
@@ -223,12 +228,13 @@ class DirectedRoomActor(RoomActor):
         """Change the state by a journal entry, as a restart would."""
         before = self._state
         super().apply(event)
+        assert isinstance(event, JournalEntry)
         director = self.director
         if director is not None:
-            if self._rest.is_on:
-                self._note_missed(event)
-            else:
+            if not self._rest.is_on:
                 director.forget_roster()
+            elif isinstance(happened := codec.event_of(event), MemberLeft | HostChanged):
+                director.miss(happened)
             director.settle()
             if before is None:
                 director.room = self._room
@@ -237,13 +243,6 @@ class DirectedRoomActor(RoomActor):
                 self.timers.stop(_TIMERS)  # who has a timer stays in memory
         self._wake_ticks()
         self._set_orders(self._room)
-
-    def _note_missed(self, event: Event) -> None:
-        """Keep what a behaviour at rest is to be told of later; there are no more than members."""
-        assert isinstance(event, JournalEntry)
-        happened = codec.event_of(event)
-        if isinstance(happened, MemberLeft | HostChanged):
-            self._rest.missed.append(happened)
 
     @handles(TakeSnapshot)
     def take_snapshot(self, command: TakeSnapshot) -> Snapshot:
@@ -386,8 +385,8 @@ class DirectedRoomActor(RoomActor):
         except BehaviourBug as bug:
             self._studio.report(room.room_id, bug, None)
             return self._finish(director, "old code", ())
-        self._resume(director)
         self._rest.forget()
+        self._resume(director)
         return self._finish(director, "new code", ())
 
     # What members send.
@@ -480,7 +479,8 @@ class DirectedRoomActor(RoomActor):
         """
         if self._room.is_active and self._room.kept is not None:
             seconds = self._rest.seconds_left(self._clock.monotonic())
-            raise BehaviourRests(seconds) if 0.0 < seconds < math.inf else BehaviourFailed
+            is_back_soon = self._rest.is_on and seconds < math.inf
+            raise BehaviourRests(max(seconds, 1.0)) if is_back_soon else BehaviourFailed
 
     # Time.
 

@@ -32,6 +32,7 @@ from greenroom.actors.room.events import (
     RoomEnded,
     RoomEvent,
 )
+from greenroom.actors.room.missed import Missed
 from greenroom.actors.room.state import Room
 from greenroom.actors.room.studio import Studio
 from greenroom.behaviour import BehaviourBug, Joining, Member, Refused, RoomBehaviour
@@ -110,6 +111,7 @@ class Director:
         self._unsettled: list[RoomOrder] = []
         """What was held, until the turn that gave it out is settled."""
         self._dropped: set[int] = set()
+        self._missed: Missed | None = None
         self._remembers = True
 
     @classmethod
@@ -161,8 +163,7 @@ class Director:
         self._has_failed = False
         self._remembers = remember
         self._connected = connected
-        if self._is_roster_old:
-            self._take_roster()
+        self.refresh_roster()
         try:
             self.runner.begin(now, remember=remember)
         except BehaviourBug as bug:  # an earlier tick's, or message's
@@ -170,10 +171,20 @@ class Director:
             self._has_failed = False
         self.aftermath = Aftermath()
 
+    def refresh_roster(self) -> None:
+        """Show the hooks who is in the room, if that has changed."""
+        if self._is_roster_old:
+            self._take_roster()
+
     def _take_roster(self) -> None:
-        """Show the hooks who is in the room."""
-        self._members = {player_id: self._member(player_id) for player_id in self.room.members}
-        self._seat(self.room.host_id)
+        """Show the hooks who is in the room, as far as the behaviour is to know."""
+        missed = self._missed
+        if missed is None:
+            self._members = {player_id: self._member(player_id) for player_id in self.room.members}
+            self._seat(self.room.host_id)
+        else:
+            self._members = missed.members.copy()
+            self._seat(missed.host_id)
         self._is_roster_old = False
 
     def forget_roster(self) -> None:
@@ -262,6 +273,8 @@ class Director:
 
     def failed(self, bug: Exception, payload: object) -> None:
         """Undo the turn, and report why. Who holds everybody up rests."""
+        if self._missed is not None:
+            self._missed.settle()  # what fails is not told again
         self.abandon()
         self._has_failed = True
         outcome = self.rest() if isinstance(bug, HookTooSlow) else ""
@@ -294,16 +307,25 @@ class Director:
             self.failed(bug, event)
             return event
 
-    def catch_up(self, missed: Iterable[MemberLeft | HostChanged]) -> None:
-        """Call the hooks for what happened while the behaviour rested, in a turn that has begun.
+    def miss(self, event: MemberLeft | HostChanged) -> None:
+        """Keep what has just happened while the behaviour rests, to tell it afterwards."""
+        if self._missed is None:
+            self._missed = Missed(self._members, self._host_id)
+        self._missed.note(event)
 
-        Args:
-            missed: who left, and who became host; the roster must still be as before all of it.
+    def catch_up(self) -> bool:
+        """Call the hooks for the first thing that the behaviour has missed; not if there is none.
+
+        It must be in a turn that has begun, and each in one of its own. Return whether there was
+        any; if not, hooks see the room as it is.
         """
-        for event in missed:
-            if event.player_id in self._members:
-                self.follow((event,), host_is_chosen=True)
-        self._take_roster()
+        event = None if self._missed is None else self._missed.take()
+        if event is None:
+            self._missed = None
+            self._take_roster()
+            return False
+        self.follow((event,), host_is_chosen=True)
+        return True
 
     def open(self) -> None:
         """Call the hooks of a new room.
@@ -336,17 +358,24 @@ class Director:
             for number, order in enumerate(orders, self.room.last_order + 1)
             if isinstance(order, UpdatePlayer)
         ]
-        return BehaviourChanged(kept, orders, now) if kept is not None or orders else None
+        if kept is None and not orders:
+            self.settle()
+            return None
+        return BehaviourChanged(kept, orders, now)
 
     def settle(self) -> None:
         """Take note that what `finish` returned will be written down."""
         self._unsettled = []
+        if self._missed is not None:
+            self._missed.settle()
         self.runner.settle()
 
     def take_back(self) -> None:
         """Undo a turn that has ended: it cannot be written down."""
         self._held = self._unsettled + self._held
         self._unsettled = []
+        if self._missed is not None:
+            self._missed.put_back()
         self.abandon()
 
     def finish_softly(self) -> bool:

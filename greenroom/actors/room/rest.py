@@ -11,7 +11,6 @@ import math
 from typing import Final
 
 from greenroom.actors.room.direction import NoteConnection, TakeResult
-from greenroom.actors.room.events import HostChanged, MemberLeft
 
 FIRST_SECONDS: Final = 1.0
 """The first rest; each further one is twice as long."""
@@ -21,19 +20,14 @@ WINDOW_SECONDS: Final = 600.0
 
 
 class Rest:
-    """The rests of one room's behaviour.
+    """The rests of one room's behaviour."""
 
-    Attributes:
-        missed: what happened meanwhile that it is to be told of when it is back.
-    """
-
-    __slots__ = ("_count", "_deferred", "_interrupted_at", "_until", "missed")
+    __slots__ = ("_count", "_deferred", "_interrupted_at", "_until")
 
     def __init__(self) -> None:
         """Begin awake."""
         self._interrupted_at: list[float] = []
         self._until: float | None = None
-        self.missed: list[MemberLeft | HostChanged] = []
         self._deferred: dict[str, NoteConnection | TakeResult] = {}
         self._count = 0
 
@@ -59,11 +53,9 @@ class Rest:
         """Return in how many seconds the rest is over: 0 if there is none, infinity if never."""
         return 0.0 if self._until is None else max(0.0, self._until - now)
 
-    def end(self) -> list[MemberLeft | HostChanged]:
-        """Be awake; return what was missed."""
-        missed, self.missed = self.missed, []
+    def end(self) -> None:
+        """Be awake."""
         self._until = None
-        return missed
 
     def defer(self, command: NoteConnection | TakeResult) -> None:
         """Keep a command until the rest is over: the last for each member, and one for each job.
@@ -83,5 +75,7 @@ class Rest:
         return list(deferred.items())
 
     def forget(self) -> None:
-        """Begin anew: the code is another now."""
+        """Begin anew, the code is another now: a rest lasts until what was missed is told."""
         self._interrupted_at = []
+        if self._until is not None:
+            self._until = 0.0
