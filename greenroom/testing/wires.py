@@ -63,7 +63,7 @@ class HarnessConnections:
 
     def push_others(self, room_id: str, message: Receive, members: Mapping[int, Any]) -> bool:
         """Tell all members but the sender something, if they are all connected."""
-        if self.members != members.keys():
+        if self.members != set(members):
             return False
         self.push(room_id, sorted(self.members - {message.sender_id}), message)
         return True
