@@ -1,7 +1,7 @@
 """A million joins and leaves and 200,000 connections: what the server holds before and after.
 
 Squads of four fill a realtime room and leave it, the host first or last, with every way to end an
-HTTP connection or a WebSocket on the way: politely, rudely, by leaving the room. After a tenth of
+HTTP connection or a WebSocket on the way: politely, rudely, by leaving the room. After a third of
 that, everything is counted for the first time. Whatever a coming and going leaves behind would be
 there a hundred thousand times at the end.
 """
@@ -24,8 +24,9 @@ JOINS, CONNECTIONS = 500_000, 200_000
 """As many leaves, so that joins and leaves are a million."""
 QUICK = 0.04
 """The share of all that with `--quick`."""
-WARM_UP, QUICK_WARM_UP = 0.1, 1.0
-"""Of what follows. A small share must be warmed up for longer: buffers grow to their peaks."""
+WARM_UP, QUICK_WARM_UP = 0.35, 1.0
+"""Of what follows: longer than anything is remembered after it is gone, so that as much is held at
+a time as ever will be. A small share must be warmed up for longer: buffers grow to their peaks."""
 PARTS = 10
 """Of each run of the generator, for which everybody connects anew: to tell how far it is."""
 SUMMED = ("seconds", "joins", "leaves", "rooms", "http_connections", "websockets", "broken")
