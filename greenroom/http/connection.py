@@ -202,10 +202,10 @@ class Connection:
             event = parser.next()
             if event is REQUEST:
                 must_refuse, self._arrived = self._arrived, None
-                if must_refuse is None:
-                    # A browser would take a refused preflight for a broken server.
-                    is_preflight = parser.method == "OPTIONS"
-                    must_refuse = not is_preflight and self._context.pace.must_refuse()
+                if parser.method == "OPTIONS":
+                    must_refuse = False  # a browser takes a refused preflight for a broken server
+                elif must_refuse is None:
+                    must_refuse = self._context.pace.must_refuse()
                 if must_refuse:
                     await self._refuse()
                 else:

@@ -120,6 +120,22 @@ async def test_whoever_was_refused_is_answered_when_there_is_time_again() -> Non
     assert len(one.echo.requests) == 3
 
 
+async def test_a_preflight_is_answered_as_ever() -> None:
+    async with served() as one:
+        assert await one.ask(GET.replace(b"GET", b"OPTIONS")) == [204]
+        assert await one.ask(GET) == [429]
+    assert [request.method for request in one.echo.requests] == ["OPTIONS"]
+
+
+async def test_a_verdict_is_no_longer_good_for_the_request_after_one_that_was_too_large() -> None:
+    size = HttpOptions().body_bytes_max + 1
+    head = PUT.replace(b": 2", b": %d" % size)[:-2]
+    async with served() as one:
+        assert await one.ask(head, b"x") == [413]
+        one.pace.is_full = False
+        assert await one.ask(b"x" * (size - 1) + GET) == [200]
+
+
 @pytest.mark.parametrize(
     ("parts", "statuses"),
     [
