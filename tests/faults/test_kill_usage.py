@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import psycopg
 import pytest
 from server_kit import Api, Game, ServerProcess
 
@@ -14,13 +15,26 @@ from greenroom.control.protocol import socket_path
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
+WRITTEN_SECONDS_MAX = 30.0
+
 
 def used(server: ServerProcess) -> OwnerDetails:
     return call(socket_path(server.data_dir), ShowOwner(owner="Studio"))
 
 
-def test_calls_and_bytes_survive_kill_9_and_a_stop(data_dir: Path):
-    server = ServerProcess(data_dir, GREENROOM_FREE_CALLS_PER_DAY_MAX="40")
+def wait_written(database_url: str, calls: int) -> None:
+    """Wait until the database knows of so many calls."""
+    deadline = time.monotonic() + WRITTEN_SECONDS_MAX
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        while connection.execute("SELECT max(calls) FROM game_usage").fetchone() != (calls,):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_calls_and_bytes_survive_kill_9_and_a_stop(data_dir: Path, database_url: str):
+    server = ServerProcess(
+        data_dir, "--database-url", database_url, GREENROOM_FREE_CALLS_PER_DAY_MAX="40"
+    )
     try:
         server.start()
         path = socket_path(data_dir)
@@ -32,7 +46,7 @@ def test_calls_and_bytes_survive_kill_9_and_a_stop(data_dir: Path):
             assert api.call("GET", "/api/time.php").status == 200
         before = used(server)
         assert before.calls_today.used == 20
-        time.sleep(1.5)
+        wait_written(database_url, 20)
         api.call("GET", "/api/time.php")
         server.kill()
         server.start()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
+import time
 from typing import Any
 
 import pytest
 import trio
 from http_kit import JSON, Echo, Running, exchange, read_all, replies, serving, until
 
+from greenroom.http.in_flight import InFlight
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.options import HttpOptions
 from greenroom.http.request import Answer, Request
@@ -320,6 +322,33 @@ async def test_a_stop_does_not_wait_for_ever(server: str):
         assert echo.streams_closed == 1
         for stream in (waiting, stuck):
             await stream.aclose()
+
+
+async def test_what_was_too_much_before_a_stop_is_answered_in_it():
+    in_flight = InFlight(1)
+    async with serving(in_flight=in_flight, stop_seconds_max=10) as running:
+        begun = await trio.open_tcp_stream("127.0.0.1", running.port)
+        await begun.send_all(
+            b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+        )
+        assert b"100 Continue" in await begun.receive_some()
+        assert in_flight.enter(time.monotonic()) is not None
+        assert in_flight.enter(time.monotonic()) is None
+        await until(lambda: in_flight.is_cut)
+        [refused] = replies(await exchange(running.port, GET))
+        assert refused.status == 429
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(running.stop)
+            await until(lambda: not _listens(running.port))
+            await begun.send_all(b"{}")
+            [answer] = replies(await read_all(begun))
+            assert (answer.status, answer.json["body"]) == (200, "{}")
+        await begun.aclose()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 async def test_a_server_that_is_run_again_has_its_port_again():

@@ -13,6 +13,7 @@ import trio
 
 from greenroom.http.connection import Answerer
 from greenroom.http.errors import body_too_large
+from greenroom.http.in_flight import InFlight
 from greenroom.http.limits import CallLimits
 from greenroom.http.options import HttpOptions
 from greenroom.http.quart_app import Routes
@@ -129,12 +130,16 @@ class Running:
 
 @asynccontextmanager
 async def serving(
-    answerer: Answerer | None = None, *, limits: CallLimits | None = None, **options: Any
+    answerer: Answerer | None = None,
+    *,
+    limits: CallLimits | None = None,
+    in_flight: InFlight | None = None,
+    **options: Any,
 ) -> AsyncIterator[Running]:
     """A server on a free port of loopback, stopped at the end."""
     settings = HttpOptions(**({"port": 0, "stop_seconds_max": 1.0} | options))
     routes: Routes = {"/healthz": hello, "/sync": _sync}
-    running = Running(HttpServer(settings, answerer or Echo(), routes, limits))
+    running = Running(HttpServer(settings, answerer or Echo(), routes, limits, in_flight))
     with trio.fail_after(SECONDS_MAX):
         async with trio.open_nursery() as nursery:
             await nursery.start(running.run)
