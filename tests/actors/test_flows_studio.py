@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 import trio
 from world_kit import Arena, Memory, add_game, identify, open_world, register
 
 from greenroom.actors.flows.keeper import Keeper
+from greenroom.actors.flows.realtime import Admission, note_connection
 from greenroom.actors.flows.rooms import NewRoom, create_room
 from greenroom.actors.flows.studio import StudioService
+from greenroom.actors.kernel.timers import RETRY_SECONDS as AGAIN_SECONDS
 from greenroom.actors.player.messages import (
     PlayerDocumentReplaced,
     ReadPlayerDocument,
     ReplacePlayerDocument,
 )
 from greenroom.actors.room.groups import read_targets
-from greenroom.actors.room.messages import SendActions
+from greenroom.actors.room.messages import ReadResults, SendActions
 from greenroom.behaviour import Member, Room, RoomBehaviour, action
 from greenroom.behaviour.effects import UpdatePlayer
 from greenroom.behaviour.errors import HookCrashed, HookTooSlow
@@ -45,8 +48,34 @@ class Counting(RoomBehaviour[None]):
             room.update_player(by.player_id, {"n": number})
 
 
-def the_studio() -> StudioService:
-    return StudioService(Registry([f"{__name__}:Counting"]))
+class Diary(RoomBehaviour[list[str]]):
+    """Writes down what it is told."""
+
+    def on_drop(self, room: Room[list[str]], member: Member) -> None:
+        room.state.append("drop")
+
+    def on_reconnect(self, room: Room[list[str]], member: Member) -> None:
+        room.state.append("reconnect")
+
+    def on_done(self, room: Room[list[str]], result: object) -> None:
+        room.state.append(f"done: {result}")
+
+    @action("work")
+    def work(self, room: Room[list[str]], by: Member) -> None:
+        room.run(one, self.on_done)
+
+    @action("read")
+    def read(self, room: Room[list[str]], by: Member) -> list[str]:
+        return room.state
+
+
+async def one() -> int:
+    await trio.sleep(1)
+    return 1
+
+
+def the_studio(behaviour: str = "Counting") -> StudioService:
+    return StudioService(Registry([f"{__name__}:{behaviour}"]))
 
 
 @asynccontextmanager
@@ -66,17 +95,31 @@ async def at_work(memory: Memory, studio: StudioService) -> AsyncGenerator[Arena
 
 async def count(arena: Arena) -> tuple[str, int]:
     """Have a room of one player write its results; return room and player."""
+    host = await open_room(arena)
+    await act(host, "count")
+    return host.room_id, host.player_id
+
+
+async def open_room(arena: Arena) -> Admission:
+    """Open a room; return its host, as if connected."""
     player = await identify(arena, (await register(arena)).token)
     opened = await create_room(arena.world, arena.game.game, player.player, WANTED)
+    room = arena.world.rooms.directory.ref(opened.room_id)
+    return Admission(room, opened.room_id, player.player_id, "")
+
+
+async def act(host: Admission, action_type: str) -> Any:
+    """Have a host send an action; return what his room's behaviour answers."""
     command = SendActions(
-        player_id=player.player_id,
+        player_id=host.player_id,
         targets=read_targets("host", None),
-        action_type="count",
+        action_type=action_type,
         request_data=b"{}",
         seed=bytes(16),
     )
-    await arena.world.rooms.directory.ref(opened.room_id).ask(command)
-    return opened.room_id, player.player_id
+    await host.room.ask(command)
+    newest, *_ = await host.room.ask(ReadResults(host.player_id))
+    return msgspec.json.decode(newest.response_data or b"null")
 
 
 async def document(arena: Arena, player_id: int) -> object:
@@ -128,6 +171,35 @@ async def test_results_that_wait_when_the_studio_stops_are_written_when_it_is_ba
     async with at_work(memory, studio) as arena:
         await trio.sleep(1)
         assert await document(arena, player_id) == {"n": RESULTS}
+
+
+async def test_connections_and_results_of_jobs_are_told_once_the_database_is_back(autojump_clock):
+    memory = Memory()
+    async with at_work(memory, the_studio("Diary")) as arena:
+        host = await open_room(arena)
+        await act(host, "work")
+        memory.away = True
+        note_connection(host, is_connected=False)
+        await trio.sleep(60)
+        memory.away = False
+        await trio.sleep(AGAIN_SECONDS * 1.1)
+        told = await act(host, "read")
+        assert sorted(told) == ["done: 1", "drop"], "in whatever order"
+        note_connection(host, is_connected=True)
+        assert await act(host, "read") == [*told, "reconnect"]
+
+
+async def test_a_connection_that_was_lost_only_while_the_database_was_away_is_none(autojump_clock):
+    memory = Memory()
+    async with at_work(memory, the_studio("Diary")) as arena:
+        host = await open_room(arena)
+        memory.away = True
+        note_connection(host, is_connected=False)
+        await trio.sleep(1)
+        memory.away = False
+        note_connection(host, is_connected=True)
+        await trio.sleep(60)
+        assert await act(host, "read") == []
 
 
 async def test_what_fails_again_and_again_is_told_once_a_second(autojump_clock, caplog):

@@ -290,6 +290,22 @@ async def test_a_timer_that_meets_the_closed_gate_comes_again_until_it_is_taken(
     assert await ref.ask(Read()) == 1001
 
 
+async def test_what_is_told_again_comes_again_until_the_gate_is_open(
+    counters: Counters, committer: HandCommitter, autojump_clock: Jump
+) -> None:
+    ref = counters.ref(1)
+    assert await ref.ask(Read()) == 0
+    committer.is_open = False
+    ref.tell(Add(1))
+    ref.tell(Add(10), again="a")
+    ref.notify(Add(100), again="b")
+    await trio.sleep(100)
+    committer.is_open = True
+    assert await ref.ask(Read()) == 0
+    await trio.sleep(RETRY_SECONDS * 1.1)
+    assert await ref.ask(Read()) == 110
+
+
 async def test_timers_replaced_again_and_again_do_not_pile_up_and_the_last_of_each_is_delivered(
     counters: Counters,
     committer: HandCommitter,

@@ -54,8 +54,12 @@ class Admission(msgspec.Struct, frozen=True):
 
 
 def note_connection(member: Admission, *, is_connected: bool) -> None:
-    """Tell a room that a member is connected, or is not any more; it may be gone."""
-    member.room.notify(NoteConnection(member.player_id, is_connected))
+    """Tell a room that a member is connected, or is not any more; it may be gone.
+
+    While the database is away it is told again: of each member the last.
+    """
+    command = NoteConnection(member.player_id, is_connected)
+    member.room.notify(command, again=command.name)
 
 
 async def mint_token(world: World, player_id: int, player_token_hash: bytes) -> MintedToken:

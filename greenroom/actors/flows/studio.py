@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 from collections.abc import Awaitable, Callable
@@ -50,6 +51,7 @@ class StudioService:
         self._registry = registry
         self._nursery: trio.Nursery | None = None
         self._jobs = Jobs(watch, job_seconds_max, self._tell)
+        self._job_numbers = itertools.count(1)
         self._reported: dict[str, tuple[float, int]] = {}
         self._results: dict[str, dict[int, UpdatePlayer]] = {}
 
@@ -172,9 +174,10 @@ class StudioService:
                 return True
 
     def _tell(self, room_id: str, work: Run, result: object) -> None:
-        """Tell a room what came of a job, if it is there and can be told."""
+        """Tell a room what came of a job, if it is there, and again while the database is away."""
+        command, again = TakeResult(work.on_done, result), f"job {next(self._job_numbers)}"
         try:
-            self.world.rooms.directory.ref(room_id).tell(TakeResult(work.on_done, result))
+            self.world.rooms.directory.ref(room_id).tell(command, again=again)
         except ActorUnavailable as error:
             _logger.warning("room %s did not get the result of a job: %s", room_id, error)
 

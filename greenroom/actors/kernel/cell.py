@@ -10,7 +10,7 @@ What the kernel promises, and where it is kept:
    `host.restart` brings up the next from the database. Commands behind the crash are served by it.
 4. A reply leaves when the state that it saw is durable.
 5. A timer's command that the closed gate refused comes again, until it is taken, stopped or
-   replaced (`ActorTimers.try_again`): nobody else would repeat it.
+   replaced (`ActorTimers.try_again`): nobody else would repeat it. So does what is told `again`.
 """
 
 from __future__ import annotations
@@ -221,9 +221,9 @@ class Cell(Generic[Role]):
             await self._settle(self.in_flight, changed=changed)
         return result  # type: ignore[no-any-return]
 
-    def tell(self, command: Command[Role, Any]) -> None:
+    def tell(self, command: Command[Role, Any], again: str | None = None) -> None:
         """Queue one command; see `Ref.tell`."""
-        self._put(Envelope(command))
+        self._put(Envelope(command, timer=again))
 
     def post(self, command: Command[Role, Any]) -> None:
         """Run one command without a reply, at once if it can be; see `Ref.post`."""

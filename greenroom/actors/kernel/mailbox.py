@@ -25,7 +25,13 @@ class Envelope:
         task: trio.lowlevel.Task | None = None,
         timer: str | None = None,
     ) -> None:
-        """Hold a command; `task` is None for a tell, `timer` names the timer that sends it."""
+        """Hold a command.
+
+        Args:
+            command: what to do.
+            task: who asks; None for a tell.
+            timer: the timer that sends it, or sends it again while the database is away.
+        """
         self.command = command
         self.task = task
         self.timer = timer

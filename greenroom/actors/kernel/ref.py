@@ -53,19 +53,27 @@ class Ref(Generic[Role]):
         """
         return await self._cells.cell(self.key).ask(command, seconds_max)
 
-    def tell(self, command: Command[Role, Any]) -> None:
+    def tell(self, command: Command[Role, Any], *, again: str | None = None) -> None:
         """Queue a command for the actor and go on; nobody hears what becomes of it.
+
+        Args:
+            command: what to do.
+            again: the name of a timer with which it comes again while the database is away, until
+                it is taken; None: then it is lost.
 
         Raises:
             MailboxFull: too many commands wait for him already.
             ActorStopped: he is gone for good.
         """
-        self._cells.cell(self.key).tell(command)
+        self._cells.cell(self.key).tell(command, again)
 
-    def notify(self, command: Command[Role, Any]) -> None:
-        """Tell the actor something if he can be told now, for whoever would do nothing else."""
+    def notify(self, command: Command[Role, Any], *, again: str | None = None) -> None:
+        """Tell the actor something if he can be told, for whoever would do nothing else.
+
+        `again` is as for `tell`.
+        """
         with suppress(ActorUnavailable):
-            self.tell(command)
+            self.tell(command, again=again)
 
     def post(self, command: Command[Role, Any]) -> None:
         """Have the actor run a command at once if he is up and idle, else queue it; no reply.

@@ -537,6 +537,7 @@ class DirectedRoomActor(RoomActor):
     @handles(NoteConnection)
     def note_connection(self, command: NoteConnection) -> Changed[None]:
         """Tell the behaviour who came and went."""
+        self.timers.stop(command.name)  # what could not be told before is not so any more
         if command.player_id not in self._room.members:
             return Changed(None)
         director = self._awake

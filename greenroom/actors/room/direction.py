@@ -48,6 +48,11 @@ class NoteConnection(Command[RoomRole, None], frozen=True):
     player_id: int
     is_connected: bool
 
+    @property
+    def name(self) -> str:
+        """Return the name of the timer with which it comes again."""
+        return f"connection {self.player_id}"
+
 
 class ShowState(Command[RoomRole, None], frozen=True):
     """Tell a connected member everything that he may see of the state; None: everybody."""

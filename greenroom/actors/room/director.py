@@ -110,7 +110,8 @@ class Director:
         self._held: list[RoomOrder] = []
         self._unsettled: list[RoomOrder] = []
         """What was held, until the turn that gave it out is settled."""
-        self._dropped: set[int] = set()
+        self._dropped: frozenset[int] = frozenset()
+        self._dropped_settled = self._dropped
         self._missed: Missed | None = None
         self._remembers = True
 
@@ -366,6 +367,7 @@ class Director:
     def settle(self) -> None:
         """Take note that what `finish` returned will be written down."""
         self._unsettled = []
+        self._dropped_settled = self._dropped
         if self._missed is not None:
             self._missed.settle()
         self.runner.settle()
@@ -374,6 +376,7 @@ class Director:
         """Undo a turn that has ended: it cannot be written down."""
         self._held = self._unsettled + self._held
         self._unsettled = []
+        self._dropped = self._dropped_settled
         if self._missed is not None:
             self._missed.put_back()
         self.abandon()
@@ -439,10 +442,10 @@ class Director:
             return
         member = self._members[player_id]
         if is_connected:
-            self._dropped.discard(player_id)
+            self._dropped -= {player_id}
             self.note("on_reconnect", member)
         else:
-            self._dropped.add(player_id)
+            self._dropped |= {player_id}
             self.note("on_drop", member)
 
     def take_result(self, on_done: Callable[..., Any], result: object) -> None:
@@ -479,6 +482,9 @@ class Director:
                 return self._change_host(event)
             case MemberLeft():
                 member = self._members.pop(event.player_id)
+                self._dropped -= {
+                    event.player_id
+                }  # should he return, it is as if for the first time
                 self._seat(self._host_id, leaving_id=event.player_id)
                 hook("on_leave", member, event.reason)
                 self._seat(self._host_id)

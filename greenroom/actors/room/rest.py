@@ -63,7 +63,7 @@ class Rest:
         No job begins in a rest.
         """
         if isinstance(command, NoteConnection):
-            name = f"connection {command.player_id}"
+            name = command.name
         else:
             self._count += 1
             name = f"result {self._count}"
