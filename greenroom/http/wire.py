@@ -259,21 +259,25 @@ class SocketWire:
 
     def _close(self) -> None:
         """Close; a task that still sends what is overdue gets a `ClosedResourceError`."""
-        self._forget_arrival()
+        self._let_go()
         if self._overdue is not None:
             trio.lowlevel.notify_closing(self._socket)
         self._posted = b""
         self._socket.close()
 
-    def _forget_arrival(self) -> None:
-        """Have the socket watched no longer."""
+    def _let_go(self) -> None:
+        """Have the socket watched no longer.
+
+        Whoever turns away and this object hold each other, like `RequestParser` and its parser.
+        """
+        self.turn_away = None
         if self._arrival is not None and self._arrivals is not None:
             self._arrivals.forget(self._arrival)
             self._arrival = None
 
     def stream(self) -> trio.SocketStream:
         """See `Wire`."""
-        self._forget_arrival()
+        self._let_go()
         return trio.SocketStream(trio.socket.from_stdlib_socket(self._socket))
 
 

@@ -185,6 +185,7 @@ class Connection(Outbox):
         self.flush()
         self._is_over = True
         self._leave()
+        self._session.end()
         self._out.clear()
         if self._overdue is not None:
             trio.lowlevel.notify_closing(self._socket)

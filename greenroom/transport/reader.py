@@ -187,9 +187,12 @@ class Reader:
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(abort)
-        if sleeper.error is not None:
-            raise sleeper.error
-        return sleeper.pause
+        try:
+            if sleeper.error is not None:
+                raise sleeper.error
+            return sleeper.pause
+        finally:
+            sleeper.error = None  # its traceback holds this frame, and so the sleeper
 
     def _wake(self, sleeper: _Sleeper) -> None:
         if not sleeper.is_over:

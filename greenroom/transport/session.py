@@ -68,6 +68,15 @@ class Session:
         """Take note that the handshake is over."""
         self.phase = Phase.OPEN
 
+    def end(self) -> None:
+        """Let go of `send`, whose owner and this object hold each other; the last call.
+
+        Without this, closed connections would lie about until the garbage collector looks for
+        cycles, which a busy server seldom does.
+        """
+        self.phase = Phase.OVER
+        del self._send
+
     def receive(self, data: bytes) -> None:
         """Take bytes from the client; `next` must have asked for them by returning None."""
         self.reader.receive(data)

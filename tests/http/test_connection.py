@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,8 +20,9 @@ from greenroom.http.pace import Pace
 from greenroom.http.parser import RequestParser
 from greenroom.http.reaper import Reaper
 from greenroom.http.request import Answer, Request
-from greenroom.http.wire import StreamWire
+from greenroom.http.wire import SocketWire, StreamWire, Wire
 from greenroom.http.writer import AnswerWriter
+from greenroom.sender import Sender
 
 H = b"Host: a\r\n"
 GET = b"GET /api/x HTTP/1.1\r\n" + H + b"\r\n"
@@ -34,8 +36,10 @@ def _pair(*, lockstep: bool) -> tuple[Any, Any]:
 class Served:
     """One connection, its client's end, and what became of it."""
 
-    def __init__(self, echo: Any, options: dict[str, Any], *, lockstep: bool = False) -> None:
-        """`lockstep`: what is sent waits until the other end takes it."""
+    def __init__(
+        self, echo: Any, options: dict[str, Any], *, lockstep: bool = False, is_plain: bool = False
+    ) -> None:
+        """`lockstep`: what is sent waits until it is taken; `is_plain`: over a socket."""
         settings = HttpOptions(**options)
         writer = AnswerWriter(0)
         self.echo = echo
@@ -46,10 +50,17 @@ class Served:
         self.context = ConnectionContext(
             settings, echo, writer, self.reaper, self.budgets, pace=self.pace
         )
-        self.client: Client
+        self.client: Client | trio.SocketStream
         self.server: Client
-        self.client, self.server = _pair(lockstep=lockstep)
-        self.wire = StreamWire(self.server)
+        self.wire: Wire
+        if is_plain:
+            near, far = socket.socketpair()
+            near.setblocking(False)
+            self.client = trio.SocketStream(trio.socket.from_stdlib_socket(far))
+            self.wire = SocketWire(near, Sender())
+        else:
+            self.client, self.server = _pair(lockstep=lockstep)
+            self.wire = StreamWire(self.server)
         self.connection = Connection(self.context, self.wire, "198.51.100.1")
         self.rest: bytes | None = None
 
@@ -334,16 +345,20 @@ async def test_a_large_answer_to_somebody_who_has_left_is_held_no_longer(
         assert not one.budgets.answers.held
 
 
-async def test_a_connection_that_is_over_leaves_no_cycle_to_the_garbage_collector():
+@pytest.mark.parametrize("is_plain", [False, True], ids=["a stream", "a socket"])
+async def test_a_connection_that_is_over_leaves_no_cycle_to_the_garbage_collector(
+    *, is_plain: bool
+):
     gc.collect()
     gc.disable()
     try:
         for end in (b"", b"GET", b"@\r\n\r\n", b"GET /healthz HTTP/1.1\r\n" + H + b"\r\n"):
-            one = Served(Echo(), {})
+            one = Served(Echo(), {}, is_plain=is_plain)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(one.run)
                 await one.client.send_all(GET + end)
                 await one.client.send_eof()
+            await one.client.aclose()
             del one
         await trio.lowlevel.checkpoint()
         assert not [each for each in gc.get_objects() if isinstance(each, RequestParser)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import socket
 
 import pytest
 import trio
+from http_kit import until
 from realtime_kit import Stage, open_stage
 
 from greenroom.actors.flows.membership import put_out
@@ -445,3 +447,27 @@ def upgrade(token: str) -> bytes:
         f"X-Realtime-Token: {token}",
     ]
     return "\r\n".join([*lines, "", ""]).encode()
+
+
+async def test_connections_that_are_over_leave_no_cycle_to_the_garbage_collector():
+    async with open_stage() as stage:
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            async with stage.connected(0) as polite, stage.connected(1) as kicked:
+                await polite.say("hello")
+                await stage.room.ask(KickMember(stage.player_id(0), stage.player_id(1)))
+                assert (await kicked.closed())[0] == 1000
+            async with stage.connected(0) as rude:
+                await trio.aclose_forcefully(rude.connection._stream)
+            async with stage.dial(None) as stranger:
+                await stranger.closed()
+            await until(lambda: not stage.port.connections)
+            gc.collect()
+            ours = [each for each in gc.garbage if type(each).__module__.startswith("greenroom.")]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+        assert not ours

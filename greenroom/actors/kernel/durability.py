@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -61,7 +60,7 @@ class Batch:
         self._rejected: set[int] | None = None
         self._keeper: Task | None = None
         self._keeper_deadline = math.inf
-        self._parked: deque[Task] = deque()
+        self._parked: list[Task] = []
         self._timed: set[Task] = set()
         self._followers: list[tuple[Writer, Callable[[], None]]] = []
 
@@ -142,7 +141,7 @@ class Batch:
         if self._keeper is task:
             self._keeper = None
             if self._parked:
-                trio.lowlevel.reschedule(self._parked.popleft())
+                trio.lowlevel.reschedule(self._parked.pop(0))
 
 
 def _keep_waiting(_: Any) -> Abort:
