@@ -16,6 +16,7 @@ import pytest
 import trio
 from http_kit import Echo, Running, exchange, read_all, serving, until
 
+from greenroom.http import hypercorn_server
 from greenroom.http.options import HttpOptions
 from greenroom.http.server import HttpServer
 from greenroom.http.tls import TlsError
@@ -45,12 +46,19 @@ class Http2:
         self.connection = h2.connection.H2Connection(config)
         self.connection.initiate_connection()
 
+    async def take_back_requests(self) -> None:
+        """Ask again and again, and take it back at once."""
+        while True:
+            stream_id = self.connection.get_next_available_stream_id()
+            self.connection.send_headers(stream_id, _head("GET", "/api/x"), end_stream=True)
+            self.connection.reset_stream(stream_id)
+            await self.stream.send_all(self.connection.data_to_send())
+
     async def request(
         self, method: str, path: str, body: bytes = b"", *, end: bool = True
     ) -> tuple[int, dict[str, str], bytes]:
         stream_id = self.connection.get_next_available_stream_id()
-        head = [(":method", method), (":path", path), (":authority", "a"), (":scheme", "http")]
-        self.connection.send_headers(stream_id, head, end_stream=end and not body)
+        self.connection.send_headers(stream_id, _head(method, path), end_stream=end and not body)
         for start in range(0, len(body), 16_000):
             part = body[start : start + 16_000]
             last = start + 16_000 >= len(body)
@@ -74,6 +82,10 @@ class Http2:
                 elif isinstance(event, h2.events.StreamReset):
                     return 0, headers, received
             await self.stream.send_all(self.connection.data_to_send())
+
+
+def _head(method: str, path: str) -> list[tuple[str, str]]:
+    return [(":method", method), (":path", path), (":authority", "a"), (":scheme", "http")]
 
 
 @pytest.mark.parametrize("server", SERVERS)
@@ -129,6 +141,18 @@ async def test_broken_http_2_harms_nobody():
             await exchange(running.port, preface + rest)
         client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
         assert (await client.request("GET", "/api/x"))[0] == 200
+        await client.stream.aclose()
+        await until(lambda: running.connections == 0)
+
+
+async def test_streams_that_are_opened_and_reset_end_their_connection_after_so_many(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(hypercorn_server, "REQUESTS_A_CONNECTION_MAX", 50)
+    async with serving() as running:
+        client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
+        with pytest.raises(trio.BrokenResourceError):
+            await client.take_back_requests()
         await client.stream.aclose()
         await until(lambda: running.connections == 0)
 
