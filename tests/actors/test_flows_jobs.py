@@ -87,6 +87,24 @@ async def loop_beside_a_task() -> None:
         await loop()
 
 
+async def loop_in_a_task() -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(loop)
+
+
+async def loop_in_a_task_of_a_task() -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(loop_in_a_task)
+        await trio.sleep_forever()
+
+
+async def be_three() -> int:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one)
+        nursery.start_soon(one)
+    return 3
+
+
 async def test_a_room_hears_what_a_job_returns_or_how_it_failed(autojump_clock):
     async with at_work() as desk:
         jobs = (one, crash, leave_python_in_a_task, be_impatient)
@@ -164,9 +182,15 @@ async def test_a_job_that_computes_without_a_pause_is_interrupted(autojump_clock
             desk.start(loop, "a")
             desk.start(loop_beside_a_task, "b")
             desk.start(one, "c")
+            desk.start(loop_in_a_task, "d")
+            desk.start(loop_in_a_task_of_a_task, "e")
+            desk.start(be_three, "f")
             await trio.sleep(2)
             heard = dict(desk.told)
             assert "a job was interrupted after" in str(heard["a"])
             assert "Interrupted" in str(heard["b"])
             assert heard["c"] == 1
+            assert "a job was interrupted after" in str(heard["d"])
+            assert "a job was interrupted after" in str(heard["e"])
+            assert heard["f"] == 3
         assert watchdog.running is None

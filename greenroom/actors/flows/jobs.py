@@ -1,8 +1,9 @@
 """What behaviours do outside their rooms' turns: each job is bounded, and its room always hears.
 
-Jobs are the studio's code, on the server's own loop. So each of their steps is watched over as a
-hook is: one that computes for long is interrupted. One that cannot be stopped, for it shields
-itself or waits for a thread, keeps its place; its room is told in time all the same.
+Jobs are the studio's code, on the server's own loop. So each step of theirs, and of the tasks that
+they start, is watched over as a hook is: one that computes for long is interrupted. One that cannot
+be stopped, for it shields itself or waits for a thread, keeps its place; its room is told in time
+all the same.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import logging
 import types
 from collections import Counter
 from collections.abc import Callable, Coroutine, Generator
+from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import trio
 
@@ -34,6 +36,8 @@ Tell = Callable[[str, Run, object], None]
 
 _logger = logging.getLogger(__name__)
 
+_IS_JOB: ContextVar[bool] = ContextVar("is_job", default=False)
+
 
 class Jobs:
     """The jobs of all rooms."""
@@ -54,16 +58,20 @@ class Jobs:
         """Jobs from before `begin`."""
         self._counts: Counter[str] = Counter()
         self._limiter = trio.CapacityLimiter(JOBS_AT_ONCE)
+        self._spawned = _Spawned(watch)
 
     def begin(self, nursery: trio.Nursery) -> None:
         """Let jobs run in this nursery; whoever cancels it says `end`."""
         self._nursery = nursery
+        trio.lowlevel.add_instrument(self._spawned)
         waiting, self._waiting = self._waiting, []
         for room_id, work in waiting:
             nursery.start_soon(self._run, room_id, work)
 
     def end(self) -> None:
         """Let jobs wait from now on; those under way have been given up."""
+        if self._nursery is not None:
+            trio.lowlevel.remove_instrument(self._spawned)
         self._nursery = None
 
     def start(self, room_id: str, work: Run) -> None:
@@ -128,12 +136,27 @@ def _failed(error: BaseException) -> JobFailed:
 
 
 async def _begun(work: Run) -> object:
-    return await work.job()
+    before = _IS_JOB.set(True)
+    try:
+        return await work.job()
+    finally:
+        _IS_JOB.reset(before)
+
+
+class _Spawned(trio.abc.Instrument):
+    """Has tasks watched over that jobs start, and that those start: they inherit the context."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def task_spawned(self, task: trio.lowlevel.Task) -> None:
+        if task.context.get(_IS_JOB, False):
+            task.coro = cast("Any", _watched(task.coro, self._watch))  # it has not begun yet
 
 
 @types.coroutine
 def _watched(job: Coroutine[Any, Any, object], watch: Watch) -> Generator[Any, Any, object]:
-    """Await a job with every step watched over; the tasks that it starts are not."""
+    """Await a job, or a task of one, with every step watched over."""
     step = partial(job.send, None)
     while True:
         try:
