@@ -17,8 +17,11 @@ from typing import Any
 import trio
 
 from greenroom.http.pace import Pace
+from greenroom.sender import Sender
 
 HAS_EPOLL = hasattr(select, "epoll")
+ARRIVALS_A_PASS_MAX = 1_024
+"""Some 12 ms if all are refused; the others wait for the next pass of the scheduler."""
 
 
 class Arrival:
@@ -74,9 +77,15 @@ class Arrival:
 class Arrivals:
     """Watches the plain sockets of a server. Bounded by its connections."""
 
-    def __init__(self, pace: Pace) -> None:
-        """Watch none; there must be an epoll. `pace` tells when the server is behind."""
+    def __init__(self, pace: Pace, sender: Sender) -> None:
+        """Watch none; there must be an epoll.
+
+        Args:
+            pace: tells when the server is behind, and is told what refusing takes.
+            sender: refusals of a pass leave through it, together.
+        """
         self._pace = pace
+        self._sender = sender
         self._epoll = select.epoll()
         self._watched: dict[int, Arrival] = {}
         """By the numbers of their sockets."""
@@ -102,9 +111,13 @@ class Arrivals:
     async def run(self) -> None:
         """Wake until cancelled."""
         watched, poll, number = self._watched, self._epoll.poll, self._epoll.fileno()
+        pace, cpu = self._pace, self._pace.cpu
         while True:
             await trio.lowlevel.wait_readable(number)
-            for arrived, events in poll(0):
+            began = cpu()
+            for arrived, events in poll(0, ARRIVALS_A_PASS_MAX):
                 arrival = watched.get(arrived)
                 if arrival is not None:
                     arrival.note(events)
+            self._sender.flush()
+            pace.note_refusing(cpu() - began)

@@ -6,8 +6,8 @@ that of CoDel (Nichols and Jacobson, RFC 8289): a delay that stands, not a burst
 upon, and it is the delay that is measured, not the length of a queue. When passes have been long
 for a while, each takes up only so many requests as make a pass of the length aimed at; the others
 are refused at once, which costs a fraction of answering them. How many those are follows from how
-long the passes before were: nobody has to know what a request costs. Constant memory, two looks at
-the clocks a pass.
+long the passes before were, but for their refusals: else the more came, the fewer were answered.
+Nobody has to know what a request costs. Constant memory, two looks at the clocks a pass.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from greenroom.http.in_flight import InFlight
 
 PASS_SECONDS_MAX: Final = 0.025
 """A pass that takes longer is a long one."""
-PASS_SECONDS_AIM: Final = 0.015
-"""Of processor time, while requests are refused. A call takes some passes, and waits for one before
-it is taken up, so its latency under overload is some times this."""
+PASS_SECONDS_AIM: Final = 0.008
+"""Of processor time, while requests are refused; refusing comes on top of it. A call takes some
+passes, and waits for one before it is taken up, so its latency under overload is some times this.
+Longer passes answer hardly more (see "Tried and dropped" in `bench/RESULTS.md`)."""
 STANDING_SECONDS: Final = 0.5
 """Passes that have been long for less are a burst, or somebody else's use of the machine."""
 HOLD_SECONDS: Final = 1.0
 """After the last refusal, passes are still bounded for so long: a short pass is no recovery."""
 IDLE_SECONDS_MAX: Final = 0.1
 """What a pass has not used of the time before it, the next may use besides, up to so much."""
-TAKEN_MIN: Final = 96
+TAKEN_MIN: Final = 64
 """Requests of a pass that are never refused: whatever else a pass does, some are taken up."""
 TAKEN_FIRST: Final = 192.0
 """Requests of the first pass of an overload."""
@@ -65,7 +66,8 @@ class Pace(trio.abc.Instrument):
         self._refused = Counter[str]() if refused is None else refused
         self._in_flight = in_flight or InFlight(sys.maxsize)
         self._monotonic = monotonic
-        self._cpu = cpu
+        self.cpu = cpu
+        """The clock for `note_refusing`."""
         self._began = math.inf
         self._began_cpu = math.inf
         self._long_since = math.inf
@@ -75,6 +77,8 @@ class Pace(trio.abc.Instrument):
         self._ended = math.inf
         self._idle = 0.0
         """Seconds between the pass before and this one."""
+        self._refusing = 0.0
+        """Seconds of this pass that went into refusals."""
         self._taken = 0
         self._taken_max = TAKEN_FIRST
         """How many requests a pass takes up while the server is behind."""
@@ -90,7 +94,8 @@ class Pace(trio.abc.Instrument):
         is_late = is_holding or now - self._long_since >= STANDING_SECONDS
         is_behind = is_late or self._in_flight.is_cut
         if is_behind:
-            self._began_cpu = self._cpu()
+            self._began_cpu = self.cpu()
+            self._refusing = 0.0
             if not self.is_behind:
                 self._taken_max = TAKEN_FIRST
             self._taken = -int(idle / PASS_SECONDS_AIM * self._taken_max)
@@ -104,7 +109,7 @@ class Pace(trio.abc.Instrument):
         elif self._long_since == math.inf:
             self._long_since = now  # one pass alone is no reason, however long
         if self.is_behind:
-            self._aim(self._cpu() - self._began_cpu - self._idle)
+            self._aim(self.cpu() - self._began_cpu - self._refusing - self._idle)
         self._ended = now
 
     def _aim(self, seconds: float) -> None:
@@ -114,6 +119,10 @@ class Pace(trio.abc.Instrument):
             return  # it had nothing more to take up
         step = min(max(step, 1.0 / STEP_MAX), STEP_MAX)
         self._taken_max = max(self._taken_max * step, TAKEN_MIN)
+
+    def note_refusing(self, seconds: float) -> None:
+        """Note that so much of this pass, by `cpu`, went into refusals: it does not count."""
+        self._refusing += seconds
 
     def must_refuse(self) -> bool:
         """Return whether a request that is taken up now must be refused; it counts as refused."""

@@ -73,7 +73,7 @@ class HttpServer:
         self._budgets = Budgets(options)
         self._limits = limits or CallLimits()
         self._pace = Pace(self._limits.refused, in_flight)
-        self._arrivals = Arrivals(self._pace) if HAS_EPOLL else None
+        self._arrivals = Arrivals(self._pace, self._sender) if HAS_EPOLL else None
         self._context = ConnectionContext(
             options, answerer, self._writer, self._reaper, self._budgets, pace=self._pace
         )

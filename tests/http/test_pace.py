@@ -40,6 +40,15 @@ class Passes:
         self.pace.before_io_wait(0.0)
         return taken
 
+    def refuse_slowly(self, requests: int, request_seconds: float, refusal_seconds: float) -> None:
+        """Run a pass that takes up what it may, and in which each refusal takes its time, too."""
+        self.pace.after_io_wait(0.0)
+        refused = [self.pace.must_refuse() for _ in range(requests)].count(True)
+        self.now += refused * refusal_seconds
+        self.pace.note_refusing(refused * refusal_seconds)
+        self.now += (requests - refused) * request_seconds
+        self.pace.before_io_wait(0.0)
+
     def run_long(self, seconds: float) -> list[bool]:
         """Run long passes for some time."""
         return [self.run(LONG) for _ in range(round(seconds / LONG))]
@@ -101,7 +110,7 @@ def test_passes_that_stay_long_refuse_what_is_more_than_they_should_take_up(
     assert not passes.run(LONG, TAKEN_MIN)
 
 
-@pytest.mark.parametrize("request_micros", [20, 60, 140])
+@pytest.mark.parametrize("request_micros", [20, 60, 120])
 def test_passes_become_as_long_as_is_aimed_at_whatever_a_request_costs(
     passes: Passes, request_micros: int
 ) -> None:
@@ -117,6 +126,13 @@ def test_however_long_passes_are_for_other_reasons_some_requests_are_taken_up(
 ) -> None:
     passes.run_long(STANDING_SECONDS + LONG)
     assert [passes.taken(MANY, 1.0) for _ in range(20)][-1] == TAKEN_MIN
+
+
+def test_what_refusals_take_is_no_reason_to_take_up_less(passes: Passes) -> None:
+    passes.run_long(STANDING_SECONDS + LONG)
+    for _ in range(20):
+        passes.refuse_slowly(1_000, request_seconds=1e-4, refusal_seconds=1e-5)
+    assert passes.taken(MANY, 0.0, 1e-4) * 1e-4 == pytest.approx(PASS_SECONDS_AIM, rel=0.1)
 
 
 def test_passes_with_few_requests_are_no_reason_to_take_up_more(passes: Passes) -> None:
