@@ -16,8 +16,9 @@ from torture_wire import Wire
 
 CLIENTS = 300
 IN_FLIGHT_MAX = 100
-PAUSE_SECONDS = 0.25
-"""Less than the `retry_after` that a client was told."""
+PAUSE_SECONDS, CALM_SECONDS = 0.25, 1.0
+"""Between the calls of a client, about: less than the `retry_after` that it was told, and then a
+load that is no overload."""
 DELAY_SECONDS = 0.2
 """Each way: a commit takes twice that, at least."""
 SLOW_SECONDS = 4.0
@@ -42,17 +43,18 @@ class Writers:
         self.retries: set[int] = set()
         self.waits: list[float] = []
         """Of changes that were made."""
+        self.pause_seconds = PAUSE_SECONDS
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
         """Let them write until the end of the block."""
         async with trio.open_nursery() as nursery:
-            for token in self.tokens:
-                nursery.start_soon(self._write, token)
+            for number, token in enumerate(self.tokens):
+                nursery.start_soon(self._write, token, 0.5 + number / CLIENTS)
             yield
             nursery.cancel_scope.cancel()
 
-    async def _write(self, token: str) -> None:
+    async def _write(self, token: str, patience: float) -> None:
         client = TrioClient(self.server, self.api.game.key)
         try:
             while True:
@@ -64,7 +66,7 @@ class Writers:
                     self.waits.append(time.monotonic() - began)
                 elif status == 429:
                     self.retries.add(answer["retry_after"])
-                await trio.sleep(PAUSE_SECONDS)
+                await trio.sleep(self.pause_seconds * patience)
         finally:
             await client.close()
 
@@ -75,7 +77,8 @@ class Writers:
         self.waits.clear()
 
     async def recover(self) -> None:
-        """Wait until nobody is refused any more."""
+        """Wait until nobody is refused any more; there are fewer calls from now on."""
+        self.pause_seconds = CALM_SECONDS
         with trio.fail_after(RECOVERY_SECONDS_MAX):
             while True:
                 self.forget()
