@@ -24,7 +24,7 @@ from torture_stage import say  # noqa: E402
 PROOFS = {
     "drop-commits": ("killed_server",),
     "apply-twice": ("crashed_actor",),
-    "commit-asynchronously": ("killed_postgres",),
+    "commit-asynchronously": ("killed_machine",),
     "forget-revocations": ("killed_server",),
 }
 """By mutation, the faults that bring it to light."""

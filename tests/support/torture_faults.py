@@ -20,6 +20,10 @@ FAULTS: dict[str, tuple[Fault, float]] = {}
 
 CLOCK_SECONDS = (-86_400, -3_600, -61, -1, 1, 61, 3_600, 86_400)
 START_SECONDS_MAX = 60.0
+DOWNS = {"killed_server", "stopped_server", "killed_machine"}
+"""Faults in which the server is down."""
+UNKILLED = {"frozen_server", "killed_machine"}
+"""Faults in the midst of which the server is never killed."""
 _handlers = itertools.count(1)
 
 
@@ -68,6 +72,17 @@ async def killed_postgres(stage: Stage, dice: random.Random) -> AsyncIterator[No
     await trio.to_thread.run_sync(stage.postgres.kill)
     yield
     await trio.to_thread.run_sync(stage.postgres.start)
+
+
+@fault(1.0)
+@asynccontextmanager
+async def killed_machine(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+    """A power cut of the machine that Postgres and the server share."""
+    await trio.to_thread.run_sync(stage.postgres.kill)
+    stage.server.kill()
+    yield
+    await trio.to_thread.run_sync(stage.postgres.start)
+    await started(stage)
 
 
 @fault(2.0)
@@ -179,8 +194,8 @@ async def started(stage: Stage) -> None:
 async def strike(stage: Stage, crowds: list[Crowd], name: str, dice: random.Random) -> str:
     """Do one fault, sometimes with the server killed in the midst of it; return what it was."""
     make, seconds_max = FAULTS[name]
-    with_kill = seconds_max > 0 and name != "frozen_server" and dice.random() < 0.2
-    downs = name in {"killed_server", "stopped_server"} or with_kill
+    with_kill = seconds_max > 0 and name not in UNKILLED and dice.random() < 0.2
+    downs = name in DOWNS or with_kill
     if downs:
         for crowd in crowds:
             crowd.up = trio.Event()
