@@ -100,6 +100,7 @@ class Connection(Outbox):
         "_allowance",
         "_closed_at",
         "_context",
+        "_departures",
         "_frames",
         "_heard_at",
         "_host",
@@ -146,6 +147,7 @@ class Connection(Outbox):
         """Whether the last read had all that there was."""
         self._is_pinged = False
         self._alive_until = 0.0
+        self._departures = 0
         self._host = ""
         self._is_local = False
         self.kind = ClientKind.JSON
@@ -426,6 +428,11 @@ class Connection(Outbox):
             For how many seconds to read no more, None for ever.
         """
         session, reader, member = self._session, self._session.reader, self._member
+        if session.phase is _OPEN and (text := reader.take_alone(data)) is not None:
+            self._spoke_at = self._heard_at
+            if member is not None:
+                self._take(member, TEXT, text)
+            return self._pace(1, now)
         session.receive(data)
         while not reader.is_drained and (message := session.next()) is not None:
             self._spoke_at = self._heard_at
@@ -512,7 +519,11 @@ class Connection(Outbox):
     def _note_life(self, member: Admission) -> None:
         """Take what came as a sign of life, every few seconds."""
         now, world = self._context.watch.now, self._context.world
-        if now >= self._alive_until or not world.player_index.is_online(member.player_id):
+        index = world.player_index
+        if now < self._alive_until and self._departures == index.departures:
+            return
+        self._departures = index.departures
+        if now >= self._alive_until or not index.is_online(member.player_id):
             self._alive_until = now + self._context.options.alive_seconds
             realtime.note_sign_of_life(world, member.player_id)
 

@@ -13,15 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+from greenroom.actors.room.ports import Receive
 from greenroom.sender import Sender
-from greenroom.transport.messages import ClientKind
+from greenroom.transport.messages import ClientKind, encode
 
 MESSAGES_MAX: Final = 256
 BYTES_MAX: Final = 64 << 10
 """Beyond either, members are handed their shares before the turn is over."""
-
-Frames = list[bytes]
-"""One message, by kind of client; nothing for kinds of which nobody is there."""
 
 
 class Listener(Protocol):
@@ -51,14 +49,19 @@ class Fanout:
         """
         self._listeners = listeners
         self._sender = sender
-        self._said: list[Frames] = []
+        self._said: list[Receive] = []
         self._speakers: dict[int, list[tuple[int, bytes]]] = {}
         """Which of it each has said himself, by player id, and what he is answered."""
         self._bytes = 0
 
-    def say(self, frames: Frames, speaker_id: int, answer: bytes) -> None:
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing has been said since everybody was handed his share."""
+        return not self._said
+
+    def say(self, message: Receive, answer: bytes) -> None:
         """Tell everybody but the speaker; him, the answer."""
-        said = self._said
+        said, speaker_id = self._said, message.sender_id
         if not said:
             self._sender.add(self)
         own = self._speakers.get(speaker_id)
@@ -66,8 +69,8 @@ class Fanout:
             self._speakers[speaker_id] = [(len(said), answer)]
         else:
             own.append((len(said), answer))
-        said.append(frames)
-        self._bytes += len(frames[0]) + len(frames[1])
+        said.append(message)
+        self._bytes += len(message.data) + len(message.command)
         if len(said) >= MESSAGES_MAX or self._bytes >= BYTES_MAX:
             self.settle()
 
@@ -82,7 +85,7 @@ class Fanout:
         for player_id, listener in tuple(self._listeners.items()):
             kind = listener.kind
             if kind not in pieces:
-                of_kind = [frames[kind] for frames in said]
+                of_kind = [encode(message, kind) for message in said]
                 pieces[kind] = of_kind, b"".join(of_kind)
             of_kind, joined = pieces[kind]
             own = speakers.get(player_id)

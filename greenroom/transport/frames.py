@@ -82,10 +82,28 @@ def unmask(payload: bytes, mask: bytes) -> bytes:
 
 
 def _check_utf8(payload: bytes) -> None:
+    if payload.isascii():
+        return
     try:
         payload.decode()
     except UnicodeDecodeError:
         raise FrameError(NOT_UTF8, "invalid UTF-8") from None
+
+
+def _find_whole_text(data: bytes, start: int) -> tuple[int, int] | None:
+    """Return where the payload begins and ends of a short unfragmented text that has come whole."""
+    if len(data) < start + 6 or data[start] != _WHOLE_TEXT:
+        return None
+    size, begin = data[start + 1] - _MASKED, start + 6
+    if size == 126:
+        begin = start + 8
+        size = data[start + 2] << 8 | data[start + 3]
+        if size <= 125:
+            return None
+    elif not 0 <= size <= 125:
+        return None
+    end = begin + size
+    return (begin, end) if end <= len(data) else None
 
 
 class FrameReader:
@@ -140,6 +158,24 @@ class FrameReader:
         """Whether `next` has nothing to look at until more bytes are received."""
         return self._position >= len(self._data) and self._left != 0
 
+    def take_alone(self, data: bytes) -> bytes | None:
+        """Return the text if the bytes are one short frame that came alone, as most do.
+
+        Args:
+            data: what has come; `next` must have asked for it by returning None.
+
+        Returns:
+            None if it is anything else: then `receive` is to have it.
+        """
+        if self._left >= 0 or self._opcode or self._position < len(self._data):
+            return None
+        place = _find_whole_text(data, 0)
+        if place is None or place[1] != len(data):
+            return None
+        begin, end = place
+        payload = unmask(data[begin:], data[begin - 4 : begin])
+        return payload if end - begin <= self._size_max and payload.isascii() else None
+
     def receive(self, data: bytes) -> None:
         """Take bytes from the client; `next` must have asked for them by returning None."""
         rest = self._data[self._position :] if self._position < len(self._data) else b""
@@ -162,22 +198,12 @@ class FrameReader:
         return None
 
     def _read_whole_text(self) -> bytes | None:
-        """Read what nearly every frame is: a short unfragmented text that has come whole."""
-        data, start = self._data, self._position
-        if len(data) < start + 6 or data[start] != _WHOLE_TEXT or self._opcode:
+        """Read what nearly every frame is, if it is next."""
+        data = self._data
+        place = None if self._opcode else _find_whole_text(data, self._position)
+        if place is None or place[1] - place[0] > self._size_max:
             return None
-        size = data[start + 1] - _MASKED
-        begin = start + 6
-        if size == 126:
-            begin = start + 8
-            size = data[start + 2] << 8 | data[start + 3]
-            if size <= 125:
-                return None
-        elif not 0 <= size <= 125:
-            return None
-        end = begin + size
-        if end > len(data) or size > self._size_max:
-            return None
+        begin, end = place
         payload = unmask(data[begin:end], data[begin - 4 : begin])
         _check_utf8(payload)
         self._position = end

@@ -112,7 +112,7 @@ class _Roster:
     """The members of one room who are connected, or were."""
 
     __slots__ = (
-        *("allowance", "fanout", "kinds", "links", "log"),
+        *("allowance", "fanout", "links", "log"),
         *("log_bytes", "places", "sequence", "streams"),
     )
 
@@ -120,8 +120,6 @@ class _Roster:
         self.places: dict[int, _Place] = {}
         self.links: dict[int, Link] = {}
         """Of those who are connected."""
-        self.kinds: tuple[ClientKind, ...] = ()
-        """Of their clients."""
         self.fanout = Fanout(self.links, sender)
         self.log: deque[_Kept] | None = None
         self.log_bytes = 0
@@ -191,7 +189,6 @@ class Hub:
         place.connection_id = link.connection_id
         place.count = 0 if replay is None else len(replay.messages) + (replay.missed != 0)
         roster.links[player_id] = link
-        roster.kinds = tuple({link.kind for link in roster.links.values()})
         link.fanout = roster.fanout
         return replay
 
@@ -263,14 +260,13 @@ class Hub:
         roster = self._rosters.get(room_id)
         if roster is None:
             return False
-        if roster.links.keys() != members.keys():  # somebody is away, or on his way in or out
+        links, fanout = roster.links, roster.fanout
+        # Somebody may be away, or on his way in or out; within a turn that shows in the numbers.
+        if len(links) != len(members) or (fanout.is_empty and links.keys() != members.keys()):
             return False
         others = len(members) - 1
         _keep(roster, message, None)
-        frames = _UNENCODED.copy()
-        for kind in roster.kinds:
-            frames[kind] = encode(message, kind)
-        roster.fanout.say(frames, message.sender_id, encode_sent(message.command, others))
+        fanout.say(message, encode_sent(message.command, others))
         self.sent += others
         return True
 

@@ -34,9 +34,12 @@ class Outbox:
 
     def flush(self) -> bool:
         """See `Flushable`."""
-        self._send_out()
-        needs_task, self._needs_task = self._needs_task, False
-        return not needs_task
+        if self._out:
+            self._send_out()
+        if not self._needs_task:
+            return True
+        self._needs_task = False
+        return False
 
     async def send_rest(self) -> None:
         """See `Flushable`."""

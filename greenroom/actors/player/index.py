@@ -15,13 +15,18 @@ from greenroom.actors.plans.ledger import Ledger
 class PlayerIndex:
     """Active players by token hash, the online ones in the order of their last sign of life."""
 
-    __slots__ = ("_by_token", "_closed", "_gone", "_offline", "_online", "_unsaved", "ledger")
+    __slots__ = (
+        *("_by_token", "_closed", "_gone", "_offline"),
+        *("_online", "_unsaved", "departures", "ledger"),
+    )
 
     def __init__(self, ledger: Ledger | None = None) -> None:
         """Start empty; `ledger` counts what players use of their games' plans."""
         self.ledger = ledger or Ledger()
         self._by_token: dict[bytes, int] = {}
         self._online: OrderedDict[int, tuple[float, int]] = OrderedDict()
+        self.departures = 0
+        """How often somebody has gone offline: as long as it stays, whoever was online is."""
         self._offline: dict[int, None] = {}
         self._unsaved: dict[int, None] = {}
         self._gone: dict[int, tuple[float, int]] = {}
@@ -86,6 +91,7 @@ class PlayerIndex:
         seen = self._online.pop(player_id, None)
         if seen is not None:
             self._gone[player_id] = seen
+            self.departures += 1
 
     def watch(self, player_id: int, monotonic: float, now: int) -> None:
         """Have somebody who is not online looked after as if last heard of just now.

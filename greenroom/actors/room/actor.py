@@ -350,9 +350,11 @@ class RoomActor(Actor[RoomRole]):
     @handles(SendMessage)
     def send_message(self, command: SendMessage) -> Changed[None] | None:
         """Pass a message on at once; keep it for those who read later, and then say so."""
-        room, connections = self._member(command.player_id, PlayerNotInAnyRoom), self._connections
-        room_id, sender_id = room.room_id, command.player_id
-        message = relay.receive(room, sender_id, command.name, command.data)
+        room, connections, sender_id = self._room, self._connections, command.player_id
+        sender = rules.require_member(room, sender_id, PlayerNotInAnyRoom)
+        sender.last_heartbeat = self._clock.now()
+        room_id, is_host = room.room_id, sender_id == room.host_id
+        message = Receive(command.name, command.data, sender_id, sender.player_name, is_host)
         if command.stream is not None:
             receivers = relay.find_receivers(room, command)
             connections.push_unreliable(room_id, receivers, message, command.stream)
