@@ -42,6 +42,9 @@ SETTLE_SECONDS = 150.0
 """Longer than anything is remembered after it is gone, and then until free memory is given back."""
 COUNT_SECONDS_MAX = 60.0
 GROWTH_MAX = 0.05
+DESCRIPTORS_MORE_MAX = 3
+"""Besides: connections of the pool that reads the database, which are opened when they are first
+needed at once, up to four, and kept."""
 KINDS_TOLD = 5
 
 Row = dict[str, Any]
@@ -146,7 +149,8 @@ def report(rows: list[Row], before: Holding, after: Holding) -> Iterator[str]:
     for name, first in before.figures.items():
         last = after.figures[name]
         growth = last / first - 1
-        held = held and growth <= GROWTH_MAX
+        is_pool = name == "descriptors" and last - first <= DESCRIPTORS_MORE_MAX
+        held = held and (growth <= GROWTH_MAX or is_pool)
         yield f"| {name} | {first:,} | {last:,} | {growth:+.1%} |"
     grown = (after.kinds - before.kinds).most_common(KINDS_TOLD)
     told = ", ".join(f"{name} {count:+,}" for name, count in grown)
@@ -157,7 +161,11 @@ def report(rows: list[Row], before: Holding, after: Holding) -> Iterator[str]:
             f"- Resident on the way, after each tenth, MiB: {way(warm)}; after the first count: "
             f"{way(full)}."
         ),
-        f"- Grown by at most {GROWTH_MAX:.0%}: {'yes' if held else '**no**'}.",
+        (
+            f"- Grown by at most {GROWTH_MAX:.0%}: {'yes' if held else '**no**'}. Descriptors may "
+            f"be {DESCRIPTORS_MORE_MAX} more: four\n  at most read the database, opened "
+            "when first needed at once, and are kept."
+        ),
         (
             f"- Calls that failed: {failed or 'none'}{told_errors(warm, full)}; connections lost: "
             f"{warm['broken'] + full['broken']}."

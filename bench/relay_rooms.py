@@ -22,8 +22,8 @@ MEMBERS = 8
 RATE = 10
 BYTES = 100
 P99_MS_MAX = 50.0
-SLOW_STEPS = 2
-"""So many in a row end the climb: one may be somebody else's fault."""
+SLOW_STEPS = 3
+"""So many in a row end the climb: one or two may be somebody else's fault."""
 GROWTH = 1.12
 """From one step to the next."""
 STEPS_MAX = 20

@@ -53,7 +53,7 @@ def relays(run: Run) -> list[Relay]:
     found = [
         Relay(
             "greenroom",
-            160,
+            100,
             lambda: processes.greenroom("greenroom"),
             '{"type":"send","command":"m","target":"others","data":"{{payload}}"}',
             enter_greenroom,
