@@ -47,13 +47,7 @@ from greenroom.actors.room.events import (
 from greenroom.actors.room.groups import find_targets
 from greenroom.actors.room.inbox import Inbox
 from greenroom.actors.room.index import RoomIndex
-from greenroom.actors.room.messages import (
-    CreateRoom,
-    RoomOpened,
-    SendActions,
-    SendUpdates,
-    Sent,
-)
+from greenroom.actors.room.messages import CreateRoom, RoomOpened, SendActions, SendUpdates, Sent
 from greenroom.actors.room.pace import Pace
 from greenroom.actors.room.ports import Accepted, Connections
 from greenroom.actors.room.refusals import PlayerNotInAnyRoom
