@@ -457,6 +457,7 @@ async def test_connections_that_are_over_leave_no_cycle_to_the_garbage_collector
         try:
             async with stage.connected(0) as polite, stage.connected(1) as kicked:
                 await polite.say("hello")
+                await kicked.expect("receive")
                 await stage.room.ask(KickMember(stage.player_id(0), stage.player_id(1)))
                 assert (await kicked.closed())[0] == 1000
             async with stage.connected(0) as rude:
