@@ -114,6 +114,7 @@ class Arrivals:
         pace, cpu = self._pace, self._pace.cpu
         while True:
             await trio.lowlevel.wait_readable(number)
+            self._sender.flush()  # what was answered before is no refusal
             began = cpu()
             for arrived, events in poll(0, ARRIVALS_A_PASS_MAX):
                 arrival = watched.get(arrived)

@@ -207,6 +207,7 @@ class Connection:
                 elif must_refuse is None:
                     must_refuse = self._context.pace.must_refuse()
                 if must_refuse:
+                    self._context.pace.note_refusing()
                     await self._refuse()
                 else:
                     await self._answer()

@@ -35,6 +35,9 @@ HOLD_SECONDS: Final = 1.0
 """After the last refusal, passes are still bounded for so long: a short pass is no recovery."""
 IDLE_SECONDS_MAX: Final = 0.1
 """What a pass has not used of the time before it, the next may use besides, up to so much."""
+REFUSAL_SECONDS: Final = 50e-6
+"""What refusing takes, roughly, where it is not measured: what came over TLS, or had to be parsed
+to be understood."""
 TAKEN_MIN: Final = 64
 """Requests of a pass that are never refused: whatever else a pass does, some are taken up."""
 TAKEN_FIRST: Final = 192.0
@@ -120,7 +123,7 @@ class Pace(trio.abc.Instrument):
         step = min(max(step, 1.0 / STEP_MAX), STEP_MAX)
         self._taken_max = max(self._taken_max * step, TAKEN_MIN)
 
-    def note_refusing(self, seconds: float) -> None:
+    def note_refusing(self, seconds: float = REFUSAL_SECONDS) -> None:
         """Note that so much of this pass, by `cpu`, went into refusals: it does not count."""
         self._refusing += seconds
 

@@ -74,6 +74,7 @@ class _App:
         if not isinstance(route, EveryMethod):
             if request.path.startswith("/api/") or request.method == "OPTIONS":
                 if request.method != "OPTIONS" and self._pace.must_refuse():
+                    self._pace.note_refusing()
                     return too_many_requests(OVERLOAD_RETRY_SECONDS)
                 return await self._answerer.answer(request)
             if route is None or request.method not in {"GET", "HEAD"}:

@@ -522,10 +522,11 @@ class Connection(Outbox):
         index = world.player_index
         if now < self._alive_until and self._departures == index.departures:
             return
-        self._departures = index.departures
         if now >= self._alive_until or not index.is_online(member.player_id):
             self._alive_until = now + self._context.options.alive_seconds
             realtime.note_sign_of_life(world, member.player_id)
+        else:
+            self._departures = index.departures
 
     # The end.
 

@@ -20,6 +20,8 @@ from greenroom.transport.messages import ClientKind, encode
 MESSAGES_MAX: Final = 256
 BYTES_MAX: Final = 64 << 10
 """Beyond either, members are handed their shares before the turn is over."""
+ENVELOPE_BYTES: Final = 256
+"""Of a frame besides its command and its data, which may be written at twice its length."""
 
 
 class Listener(Protocol):
@@ -54,11 +56,6 @@ class Fanout:
         """Which of it each has said himself, by player id, and what he is answered."""
         self._bytes = 0
 
-    @property
-    def is_empty(self) -> bool:
-        """Return whether nothing has been said since everybody was handed his share."""
-        return not self._said
-
     def say(self, message: Receive, answer: bytes) -> None:
         """Tell everybody but the speaker; him, the answer."""
         said, speaker_id = self._said, message.sender_id
@@ -70,7 +67,7 @@ class Fanout:
         else:
             own.append((len(said), answer))
         said.append(message)
-        self._bytes += len(message.data) + len(message.command)
+        self._bytes += 2 * len(message.data) + len(message.command) + ENVELOPE_BYTES
         if len(said) >= MESSAGES_MAX or self._bytes >= BYTES_MAX:
             self.settle()
 

@@ -169,6 +169,8 @@ class FrameReader:
         """
         if self._left >= 0 or self._opcode or self._position < len(self._data):
             return None
+        if self._data:  # it may be large, and is done with
+            self._data, self._position = b"", 0
         place = _find_whole_text(data, 0)
         if place is None or place[1] != len(data):
             return None

@@ -260,13 +260,11 @@ class Hub:
         roster = self._rosters.get(room_id)
         if roster is None:
             return False
-        links, fanout = roster.links, roster.fanout
-        # Somebody may be away, or on his way in or out; within a turn that shows in the numbers.
-        if len(links) != len(members) or (fanout.is_empty and links.keys() != members.keys()):
+        if roster.links.keys() != members.keys():  # somebody is away, or on his way in or out
             return False
         others = len(members) - 1
         _keep(roster, message, None)
-        fanout.say(message, encode_sent(message.command, others))
+        roster.fanout.say(message, encode_sent(message.command, others))
         self.sent += others
         return True
 

@@ -194,3 +194,14 @@ async def test_a_job_that_computes_without_a_pause_is_interrupted(autojump_clock
             assert "a job was interrupted after" in str(heard["e"])
             assert heard["f"] == 3
         assert watchdog.running is None
+
+
+async def test_tasks_of_jobs_are_watched_though_one_was_interrupted_while_it_began(autojump_clock):
+    with Watchdog(0.02) as watchdog:
+        async with at_work(watchdog.watch) as desk:
+            trio.lowlevel.remove_instrument(desk.jobs._spawned)  # as trio does then
+            desk.start(loop_in_a_task)
+            await trio.sleep(2)
+            assert "a job was interrupted after" in str(desk.told[0][1])
+            trio.lowlevel.remove_instrument(desk.jobs._spawned)
+            desk.jobs.end()

@@ -144,7 +144,7 @@ def test_one_who_is_too_slow_is_closed_in_the_middle_and_costs_the_others_nothin
     assert hub.statistics().members == 2
 
 
-@pytest.mark.parametrize(("name", "value"), [("MESSAGES_MAX", 3), ("BYTES_MAX", 20)])
+@pytest.mark.parametrize(("name", "value"), [("MESSAGES_MAX", 3), ("BYTES_MAX", 600)])
 def test_what_waits_for_the_end_of_a_turn_is_bounded(
     name: str, value: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

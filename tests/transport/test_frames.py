@@ -280,3 +280,33 @@ def test_a_session_that_has_not_begun_sends_nothing():
     sent: list[bytes] = []
     Session(sent.append, 1000).close(1001, "bye")
     assert not sent
+
+
+def test_a_text_that_comes_alone_is_read_at_once_and_leaves_nothing_behind():
+    reader = FrameReader(SIZE_MAX)
+    reader.receive(frame(0x81, b"x" * 1_000))
+    assert reader.next() == (TEXT, b"x" * 1_000)
+    assert reader.take_alone(frame(0x81, b"alone")) == b"alone"
+    assert not reader._data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        frame(0x81, b"a") + frame(0x81, b"b"),
+        frame(0x81, b"cut")[:-1],
+        frame(0x81, "ü".encode()),
+        frame(0x01, b"a fragment"),
+        frame(0x82, b"binary"),
+        frame(0x89, b"ping"),
+        frame(0x81, b"x" * (SIZE_MAX + 1)),
+        b"\x81\x01a",
+        b"",
+    ],
+)
+def test_anything_else_is_left_to_the_reader(data: bytes):
+    assert FrameReader(SIZE_MAX).take_alone(data) is None
+    begun = FrameReader(SIZE_MAX)
+    begun.receive(frame(0x01, b"a fragment"))
+    assert begun.next() is None
+    assert begun.take_alone(frame(0x81, b"whole")) is None

@@ -12,9 +12,10 @@ import logging
 import types
 from collections import Counter
 from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import trio
 
@@ -71,7 +72,8 @@ class Jobs:
     def end(self) -> None:
         """Let jobs wait from now on; those under way have been given up."""
         if self._nursery is not None:
-            trio.lowlevel.remove_instrument(self._spawned)
+            with suppress(KeyError):  # as below
+                trio.lowlevel.remove_instrument(self._spawned)
         self._nursery = None
 
     def start(self, room_id: str, work: Run) -> None:
@@ -113,6 +115,8 @@ class Jobs:
 
     async def _result_of(self, work: Run) -> object:
         """Return what a job returns, or how it failed."""
+        if self._nursery is not None:  # trio takes out what was interrupted in the middle of it
+            trio.lowlevel.add_instrument(self._spawned)
         try:
             with trio.move_on_after(self._seconds_max):
                 async with self._limiter:
@@ -151,7 +155,13 @@ class _Spawned(trio.abc.Instrument):
 
     def task_spawned(self, task: trio.lowlevel.Task) -> None:
         if task.context.get(_IS_JOB, False):
-            task.coro = cast("Any", _watched(task.coro, self._watch))  # it has not begun yet
+            watched: Any = _watched_task(task.coro, self._watch)
+            task.coro = watched  # it has not begun yet
+
+
+async def _watched_task(task: Coroutine[Any, Any, object], watch: Watch) -> object:
+    """Be a coroutine: trio looks into what its tasks are."""
+    return await _watched(task, watch)
 
 
 @types.coroutine

@@ -10,7 +10,8 @@ What the kernel promises, and where it is kept:
    `host.restart` brings up the next from the database. Commands behind the crash are served by it.
 4. A reply leaves when the state that it saw is durable.
 5. A timer's command that the closed gate refused comes again, until it is taken, stopped or
-   replaced (`ActorTimers.try_again`): nobody else would repeat it. So does what is told `again`.
+   replaced, or its actor crashes (`ActorTimers.try_again`): nobody else would repeat it. So does
+   what is told `again`.
 """
 
 from __future__ import annotations

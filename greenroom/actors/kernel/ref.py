@@ -59,7 +59,7 @@ class Ref(Generic[Role]):
         Args:
             command: what to do.
             again: the name of a timer with which it comes again while the database is away, until
-                it is taken; None: then it is lost.
+                it is taken or the actor crashes; None: then it is lost.
 
         Raises:
             MailboxFull: too many commands wait for him already.

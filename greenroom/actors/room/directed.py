@@ -34,6 +34,7 @@ from greenroom.actors.room.direction import (
     TakeResult,
     Tick,
     WakeBehaviour,
+    connection_timer,
 )
 from greenroom.actors.room.director import BehaviourFailed, BehaviourRests, Director
 from greenroom.actors.room.events import (
@@ -225,9 +226,12 @@ class DirectedRoomActor(RoomActor):
         assert isinstance(event, JournalEntry)
         director = self.director
         if director is not None:
+            happened = codec.event_of(event)
+            if isinstance(happened, MemberLeft):
+                self.timers.stop(connection_timer(happened.player_id))
             if not self._rest.is_on:
                 director.forget_roster()
-            elif isinstance(happened := codec.event_of(event), MemberLeft | HostChanged):
+            elif isinstance(happened, MemberLeft | HostChanged):
                 director.miss(happened)
             director.settle()
             if before is None:

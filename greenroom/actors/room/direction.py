@@ -42,6 +42,11 @@ class ReloadBehaviour(Command[RoomRole, Reloaded], frozen=True):
     """Go on with the behaviour's code as it is now; the reply says what the room goes on with."""
 
 
+def connection_timer(player_id: int) -> str:
+    """Return the name of the timer with which a `NoteConnection` comes again."""
+    return f"connection {player_id}"
+
+
 class NoteConnection(Command[RoomRole, None], frozen=True):
     """Take note that a member is connected, or is not any more."""
 
@@ -51,7 +56,7 @@ class NoteConnection(Command[RoomRole, None], frozen=True):
     @property
     def name(self) -> str:
         """Return the name of the timer with which it comes again."""
-        return f"connection {self.player_id}"
+        return connection_timer(self.player_id)
 
 
 class ShowState(Command[RoomRole, None], frozen=True):
