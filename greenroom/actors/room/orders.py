@@ -49,15 +49,21 @@ def _decide(room: Room, order: RoomOrder, limits: RoomLimits, now: int) -> tuple
             return (
                 ActionProcessed(action_id, "completed" if is_completed else "failed", data, now),
             )
-        case Deliver(command, data, player_ids):
-            readers = tuple(
-                i for i in player_ids if i in room.members and room.members[i].is_online
-            )
-            if readers:
-                host_id = room.host_id
-                return (
-                    updates.sent_to(room, host_id, readers, command, data, limits=limits, now=now),
-                )
+        case Deliver():
+            return _deliver(room, order, limits, now)
         case _:
             pass
     return ()
+
+
+def _deliver(room: Room, order: Deliver, limits: RoomLimits, now: int) -> tuple[RoomEvent, ...]:
+    """Store a message for those who are online, as from the host."""
+    members = room.members
+    readers = tuple(i for i in order.player_ids if i in members and members[i].is_online)
+    if not readers:
+        return ()
+    return (
+        updates.sent_to(
+            room, room.host_id, readers, order.command, order.data, limits=limits, now=now
+        ),
+    )
