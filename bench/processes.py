@@ -74,11 +74,6 @@ class Target:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    @property
-    def descriptors(self) -> int:
-        """Return how many descriptors the process itself has open."""
-        return sum(1 for _ in Path(f"/proc/{self.pid}/fd").iterdir())
-
     def send_signal(self, number: signal.Signals) -> None:
         """Send the process a signal."""
         os.kill(self.pid, number)

@@ -12,7 +12,7 @@ from world_kit import Arena, Memory, add_game, identify, open_world, register
 
 from greenroom.actors.flows.keeper import Keeper
 from greenroom.actors.flows.realtime import Admission, note_connection
-from greenroom.actors.flows.rooms import NewRoom, create_room
+from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
 from greenroom.actors.flows.studio import StudioService
 from greenroom.actors.kernel.timers import RETRY_SECONDS as AGAIN_SECONDS
 from greenroom.actors.player.messages import (
@@ -20,12 +20,14 @@ from greenroom.actors.player.messages import (
     ReadPlayerDocument,
     ReplacePlayerDocument,
 )
+from greenroom.actors.room.direction import connection_timer
 from greenroom.actors.room.groups import read_targets
-from greenroom.actors.room.messages import ReadResults, SendActions
+from greenroom.actors.room.messages import LeaveRoom, ReadResults, SendActions
 from greenroom.behaviour import Member, Room, RoomBehaviour, action
 from greenroom.behaviour.effects import UpdatePlayer
 from greenroom.behaviour.errors import HookCrashed, HookTooSlow
 from greenroom.behaviour.registry import Registry
+from greenroom.supervisors.dynamic import DynamicSupervisor
 
 WANTED = NewRoom(
     room_name=None,
@@ -106,6 +108,14 @@ async def open_room(arena: Arena) -> Admission:
     opened = await create_room(arena.world, arena.game.game, player.player, WANTED)
     room = arena.world.rooms.directory.ref(opened.room_id)
     return Admission(room, opened.room_id, player.player_id, "")
+
+
+async def join(arena: Arena, host: Admission) -> Admission:
+    """Have another player join a host's room; return him, as if connected."""
+    player = await identify(arena, (await register(arena)).token)
+    entrance = Entrance(password=None, join_token=None, player_data=b"{}")
+    await join_room(arena.world, arena.game.game_id, player.player, host.room_id, entrance)
+    return Admission(host.room, host.room_id, player.player_id, "")
 
 
 async def act(host: Admission, action_type: str) -> Any:
@@ -199,6 +209,26 @@ async def test_a_connection_that_was_lost_only_while_the_database_was_away_is_no
         memory.away = False
         note_connection(host, is_connected=True)
         await trio.sleep(60)
+        assert await act(host, "read") == []
+
+
+async def test_of_who_has_left_nothing_waits_to_be_told(autojump_clock):
+    memory = Memory()
+    async with at_work(memory, the_studio("Diary")) as arena:
+        host = await open_room(arena)
+        guest = await join(arena, host)
+        directory = arena.world.rooms.directory
+        assert isinstance(directory, DynamicSupervisor)
+        cell = directory.cell(host.room_id)
+        memory.away = True
+        note_connection(guest, is_connected=False)
+        await trio.sleep(1)
+        waiting = connection_timer(guest.player_id)
+        assert waiting in (cell.timers or {})
+        memory.away = False
+        await guest.room.ask(LeaveRoom(guest.player_id))
+        assert waiting not in (cell.timers or {})
+        await trio.sleep(AGAIN_SECONDS * 2)
         assert await act(host, "read") == []
 
 

@@ -29,6 +29,8 @@ from greenroom.transport import connection, turns
 from greenroom.transport.lane import FRAMES_A_TURN_MAX, Lane
 from greenroom.transport.udp import UdpPort
 
+pytestmark = pytest.mark.usefixtures("patient_turns")
+
 HERE = Sent("here", b'{"x":1}', "others", stream=3, sequence=1)
 
 
@@ -289,10 +291,10 @@ async def test_what_has_waited_too_long_is_dropped_and_what_follows_is_heard(
 ):
     async with open_stage() as stage, stage.connected(0) as host, stage.connected(1) as guest:
         async with fast(host) as sender, fast(guest) as receiver:
-            monkeypatch.setattr(turns, "LATE_SECONDS", -1.0)
-            await sender.say(Sent("late", b"1"))
-            await until(lambda: bool(dropped(stage).get("late")))
-            monkeypatch.undo()
+            with monkeypatch.context() as patch:
+                patch.setattr(turns, "LATE_SECONDS", -1.0)
+                await sender.say(Sent("late", b"1"))
+                await until(lambda: bool(dropped(stage).get("late")))
             await sender.say(HERE)
             assert (await receiver.hear()).command == "here"
 

@@ -16,6 +16,8 @@ from udp_kit import FastClient, fast, udp_socket
 from greenroom.fastlane import frames
 from greenroom.fastlane.frames import Ping, Pong, Sent
 
+pytestmark = pytest.mark.usefixtures("patient_turns")
+
 NUMBERED = "numbered and expected"
 """A command that chance does not come up with."""
 WHENCE = st.sampled_from(["home", "elsewhere"])
