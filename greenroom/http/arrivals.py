@@ -2,9 +2,9 @@
 
 To arm a socket, wait, be scheduled again and look is most of what a refused request costs besides
 its bytes. So while the server is behind, connections wait here: one epoll, at which each socket is
-registered once, edge-triggered, and one task that looks at what has come. Else they wait as ever,
-since for a request that is answered there is nothing in it: where few come, the way through one
-more task is the longer one. Where there is no epoll, connections never wait here.
+registered once, edge-triggered, and looked at twice a pass: once was measured to answer later. Else
+they wait as ever, since for a request that is answered there is nothing in it: where few come, the
+way through one more task is the longer one. Where there is no epoll, connections never wait here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import trio
 
-from greenroom.http.pace import Pace
+from greenroom.http.pace import Pace, do_nothing
 from greenroom.sender import Sender
 
 HAS_EPOLL = hasattr(select, "epoll")
@@ -109,16 +109,24 @@ class Arrivals:
             self._epoll.unregister(arrival.number)
 
     async def run(self) -> None:
-        """Wake until cancelled."""
-        watched, poll, number = self._watched, self._epoll.poll, self._epoll.fileno()
-        pace, cpu = self._pace, self._pace.cpu
-        while True:
-            await trio.lowlevel.wait_readable(number)
-            self._sender.flush()  # what was answered before is no refusal
-            began = cpu()
-            for arrived, events in poll(0, ARRIVALS_A_PASS_MAX):
-                arrival = watched.get(arrived)
-                if arrival is not None:
-                    arrival.note(events)
-            self._sender.flush()
-            pace.note_refusing(cpu() - began)
+        """Wake until cancelled: a pass looks as it begins, and in the middle of it again."""
+        pace = self._pace
+        pace.take_up, pace.hand_out = self._look, self._sender.flush
+        try:
+            while True:
+                await trio.lowlevel.wait_readable(self._epoll.fileno())
+                self._look()
+        finally:
+            pace.take_up = pace.hand_out = do_nothing
+
+    def _look(self) -> None:
+        """Deal with what has arrived: wake who waits for it, or refuse it."""
+        watched, pace = self._watched, self._pace
+        self._sender.flush()  # what was answered before is no refusal
+        began = pace.cpu()
+        for arrived, events in self._epoll.poll(0, ARRIVALS_A_PASS_MAX):
+            arrival = watched.get(arrived)
+            if arrival is not None:
+                arrival.note(events)
+        self._sender.flush()
+        pace.note_refusing(pace.cpu() - began)

@@ -8,6 +8,9 @@ for a while, each takes up only so many requests as make a pass of the length ai
 are refused at once, which costs a fraction of answering them. How many those are follows from how
 long the passes before were, but for their refusals: else the more came, the fewer were answered.
 Nobody has to know what a request costs. Constant memory, two looks at the clocks a pass.
+
+Latency is then the number of passes that a call takes, times their length. So what arrives is taken
+up as a pass begins, and answers leave as it ends: by tasks of their own that would be two more.
 """
 
 from __future__ import annotations
@@ -44,6 +47,10 @@ TAKEN_FIRST: Final = 192.0
 """Requests of the first pass of an overload."""
 STEP_MAX: Final = 1.25
 """How much more, or less, a pass takes up than the one before, at most."""
+
+
+def do_nothing() -> None:
+    """Stand for what there is nobody to do."""
 
 
 class Pace(trio.abc.Instrument):
@@ -85,6 +92,11 @@ class Pace(trio.abc.Instrument):
         self._taken = 0
         self._taken_max = TAKEN_FIRST
         """How many requests a pass takes up while the server is behind."""
+        self.take_up: Callable[[], None] = do_nothing
+        """Called at the beginning of a pass while the server is behind: wakes tasks for what has
+        arrived, so that this pass runs them, not the next. Must not block or raise."""
+        self.hand_out: Callable[[], None] = do_nothing
+        """Called at the end of such a pass: sends what it has answered; likewise."""
 
     def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
         """Note that a pass begins."""
@@ -103,9 +115,13 @@ class Pace(trio.abc.Instrument):
                 self._taken_max = TAKEN_FIRST
             self._taken = -int(idle / PASS_SECONDS_AIM * self._taken_max)
         self.is_behind = is_behind
+        if is_behind:
+            self.take_up()
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
         """Note that a pass is over."""
+        if self.is_behind:
+            self.hand_out()
         now = self._monotonic()
         if now - self._began < PASS_SECONDS_MAX:
             self._long_since = math.inf

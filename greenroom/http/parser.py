@@ -62,16 +62,16 @@ _HOST = re.compile(r"([A-Za-z0-9._~%!$&'()*+;=-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5
 _METHOD = re.compile(rb"[A-Za-z-]{1,32}( |\Z)")
 """The beginning of a request with a method that httptools may not know."""
 _PLAIN_LINES = (
-    rb"(?:(?!connection:|content-length:|expect:|transfer-encoding:|upgrade:)"
-    rb"[a-z0-9-]+: [ -~]*\r\n|connection: keep-alive\r\n)*"
+    rb"(?:[ABDF-SV-Zabdf-sv-z0-9-][A-Za-z0-9-]*: [ -~]*\r\n"  # can be none of those below
+    rb"|(?i:(?!connection:|content-length:|expect:|transfer-encoding:|upgrade:)"
+    rb"[a-z0-9-]+: [ -~]*\r\n|connection: keep-alive\r\n))*"
 )
 _PLAIN = re.compile(
-    rb"(?-i:GET|POST|PUT|PATCH|DELETE) /api/[!-~]* (?-i:HTTP)/1\.1\r\n"
+    rb"(?:GET|POST|PUT|PATCH|DELETE) /api/[!-~]* HTTP/1\.1\r\n"
     + _PLAIN_LINES
-    + rb"(?:content-length: ([0-9]{1,9})\r\n"
+    + rb"(?:(?i:content-length): ([0-9]{1,9})\r\n"
     + _PLAIN_LINES
-    + rb")?\r\n",
-    re.IGNORECASE,
+    + rb")?\r\n"
 )
 """A head that leaves no question open about where its request ends, and the next begins."""
 _HOSTS_KNOWN_MAX = 256

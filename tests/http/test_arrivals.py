@@ -41,6 +41,14 @@ class SetPace(Pace):
         super().__init__()
         self.is_behind = self.is_full = True
 
+    def after_io_wait(self, timeout: float) -> None:
+        if self.is_behind:
+            self.take_up()
+
+    def before_io_wait(self, timeout: float) -> None:
+        if self.is_behind:
+            self.hand_out()
+
     def must_refuse(self) -> bool:
         return self.is_full
 
@@ -86,9 +94,13 @@ async def served() -> AsyncIterator[Served]:
             nursery.start_soon(one.sender.run)
             nursery.start_soon(one.run)
             await trio.testing.wait_all_tasks_blocked()
-            yield one
-            await one.client.aclose()
-            await one.is_over.wait()
+            trio.lowlevel.add_instrument(one.pace)
+            try:
+                yield one
+                await one.client.aclose()
+                await one.is_over.wait()
+            finally:
+                trio.lowlevel.remove_instrument(one.pace)
             nursery.cancel_scope.cancel()
 
 
@@ -118,6 +130,28 @@ async def test_whoever_was_refused_is_answered_when_there_is_time_again() -> Non
         assert await one.ask(GET) == [429]  # it waited as ever
         assert await one.ask(GET) == [429]
     assert len(one.echo.requests) == 3
+
+
+async def test_whoever_waits_is_woken_as_a_pass_begins_and_answered_as_it_ends() -> None:
+    async with served() as one:
+        assert await one.ask(GET) == [429]
+        one.pace.is_full = False
+        await one.client.send_all(GET)
+        one.pace.after_io_wait(0.0)
+        await trio.lowlevel.checkpoint()
+        assert len(one.echo.requests) == 1
+        one.pace.before_io_wait(0.0)
+        [reply] = replies(bytes(await one.client.receive_some()))
+        assert reply.status == 200
+
+
+async def test_what_arrives_is_dealt_with_where_no_passes_are_seen_too() -> None:
+    async with served() as one:
+        trio.lowlevel.remove_instrument(one.pace)
+        assert await one.ask(GET) == [429]
+        one.pace.is_full = False
+        assert await one.ask(GET) == [200]
+        trio.lowlevel.add_instrument(one.pace)
 
 
 async def test_a_preflight_is_answered_as_ever() -> None:

@@ -145,6 +145,23 @@ def test_passes_with_few_requests_are_no_reason_to_take_up_more(passes: Passes) 
     assert passes.taken(MANY, 0.0, 1e-4) == before
 
 
+def test_while_it_is_behind_each_pass_begins_with_what_has_arrived_and_ends_with_the_answers(
+    passes: Passes,
+) -> None:
+    begun: list[bool] = []
+    ended: list[bool] = []
+    passes.pace.take_up = lambda: begun.append(passes.pace.must_refuse())
+    passes.pace.hand_out = lambda: ended.append(passes.pace.is_behind)
+    passes.run_long(STANDING_SECONDS)
+    assert begun == ended == []
+    passes.run_long(STANDING_SECONDS)
+    begun.clear()
+    ended.clear()
+    passes.run_long(LONG * 3)
+    assert begun == [False] * 3
+    assert ended == [True] * 3
+
+
 def test_a_short_pass_among_long_ones_begins_the_burst_anew(passes: Passes) -> None:
     for _ in range(5):
         assert not any(passes.run_long(STANDING_SECONDS - LONG))
