@@ -112,6 +112,8 @@ class Link:
         """Count frames."""
         self.bytes += len(frames)
 
+    tell_now = tell
+
     def put(self, frame: bytes) -> None:
         """Count a frame."""
         self.bytes += len(frame)

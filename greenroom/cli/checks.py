@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from greenroom.cli.perform import perform, perform_live
-from greenroom.cli.serve import DESCRIPTORS_BESIDE_CONNECTIONS
+from greenroom.cli.serve import descriptors_wanted
 from greenroom.config import Settings
 from greenroom.control.client import NoServer
 from greenroom.control.errors import ControlError
@@ -92,10 +92,10 @@ def _clock() -> Check:
 
 def _open_files(settings: Settings) -> Check:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    wanted = settings.connections_max + DESCRIPTORS_BESIDE_CONNECTIONS
+    wanted = descriptors_wanted(settings)
     if hard == resource.RLIM_INFINITY or hard >= wanted:
         return Check("open files", "ok", f"up to {'any number' if hard < 0 else hard}")
-    advice = f"{settings.connections_max} connections want {wanted}: raise it with ulimit -Hn."
+    advice = f"As many connections as are allowed want {wanted}: raise it with ulimit -Hn."
     return Check("open files", "warn", f"up to {hard}", advice)
 
 

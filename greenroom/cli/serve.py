@@ -16,10 +16,10 @@ from greenroom.cli.output import say, say_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from greenroom.config import Loaded
+    from greenroom.config import Loaded, Settings
     from greenroom.control.ready import FirstGame, Ready
 
-DESCRIPTORS_BESIDE_CONNECTIONS = 256
+_DESCRIPTORS_BESIDE_CONNECTIONS = 256
 """Files, database connections and listeners, generously."""
 
 
@@ -62,7 +62,7 @@ def serve(invocation: Invocation, /, **flags: str | None) -> None:
     loaded = invocation.load(**flags)
     settings = loaded.settings
     configure(settings.log_format, settings.log_level)
-    _raise_descriptor_limit(settings.connections_max + DESCRIPTORS_BESIDE_CONNECTIONS)
+    _raise_descriptor_limit(descriptors_wanted(settings))
     _run(loaded, as_json=invocation.as_json)
 
 
@@ -113,6 +113,12 @@ def _tell_first_game(http: str, game: FirstGame, file: Path | None) -> None:
         """ -d '{"player_name":"Ada"}'\n"""
     )
     say(f"Every other call is described at {http}/docs.\n")
+
+
+def descriptors_wanted(settings: Settings) -> int:
+    """Return how many files may be open at once: a realtime room has one besides its members'."""
+    realtime = 2 * settings.realtime_connections_max
+    return settings.connections_max + realtime + _DESCRIPTORS_BESIDE_CONNECTIONS
 
 
 def _raise_descriptor_limit(wanted: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import socket
 import time
 from functools import partial
@@ -110,6 +111,7 @@ class Connection(Outbox):
         "_is_pinged",
         "_member",
         "_out_bytes_max",
+        "_room",
         "_room_allowance",
         "_session",
         "_spoke_at",
@@ -138,6 +140,8 @@ class Connection(Outbox):
         self._is_over = False
         self._member: Admission | None = None
         self._allowance = Allowance(options.messages_per_second)
+        self._room = ""
+        """Whose turn it is read in."""
         self._room_allowance: Allowance | None = None
         self._heard_at = self._spoke_at = context.watch.now
         self._closed_at = 0.0
@@ -205,6 +209,15 @@ class Connection(Outbox):
         self._put(frames)
         if self._out_bytes > self._out_bytes_max:
             self._relieve()
+
+    def tell_now(self, frames: bytes, count: int) -> None:
+        """See `Listener`; likewise."""
+        if self._out or self._overdue is not None or self._tls is not None:
+            self.tell(frames, count)
+        elif rest := self._send(frames):
+            self.tell(rest, count)
+        else:
+            self.told += count
 
     def put(self, frame: bytes) -> None:
         """See `Link`; likewise."""
@@ -402,8 +415,8 @@ class Connection(Outbox):
         pause = self._take_messages(rest, trio.current_time())
         if pause is not None:
             await trio.sleep(pause)
-            room = self.connection_id if self._member is None else self._member.room_id
-            await self._context.reader.read(self._socket, room, self._take_some)
+            self._room = self.connection_id if self._member is None else self._member.room_id
+            await self._context.reader.read(self._socket, self._room, self._take_some)
 
     def _take_some(self, now: float) -> float | None:
         """Take what has come; return what a `Reader` wants to know.
@@ -523,7 +536,9 @@ class Connection(Outbox):
         if now < self._alive_until and self._departures == index.departures:
             return
         if now >= self._alive_until or not index.is_online(member.player_id):
-            self._alive_until = now + self._context.options.alive_seconds
+            # Not the same for all: those who came together would be noted together ever after.
+            share = random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+            self._alive_until = now + share * self._context.options.alive_seconds
             realtime.note_sign_of_life(world, member.player_id)
         else:
             self._departures = index.departures
@@ -563,5 +578,5 @@ class Connection(Outbox):
         self._is_over = True
         self._leave()
         self._out.clear()
-        self._context.reader.stop(self._socket)
+        self._context.reader.stop(self._socket, self._room)
         self._socket.close()

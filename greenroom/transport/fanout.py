@@ -36,6 +36,10 @@ class Listener(Protocol):
         """Take so many messages that count for what is replayed, and other frames with them."""
         ...
 
+    def tell_now(self, frames: bytes, count: int) -> None:
+        """Likewise, and send them at once where nothing waits before them."""
+        ...
+
 
 class Fanout:
     """Of one room. Bounded by `MESSAGES_MAX` and `BYTES_MAX`; `Flushable`."""
@@ -71,8 +75,12 @@ class Fanout:
         if len(said) >= MESSAGES_MAX or self._bytes >= BYTES_MAX:
             self.settle()
 
-    def settle(self) -> None:
-        """Hand everybody his share of what there is."""
+    def settle(self, *, is_over: bool = False) -> None:
+        """Hand everybody his share of what there is.
+
+        Args:
+            is_over: so is the turn: nothing will follow that could be sent along.
+        """
         said, self._said = self._said, []
         if not said:
             return
@@ -85,19 +93,20 @@ class Fanout:
                 of_kind = [encode(message, kind) for message in said]
                 pieces[kind] = of_kind, b"".join(of_kind)
             of_kind, joined = pieces[kind]
+            tell = listener.tell_now if is_over else listener.tell
             own = speakers.get(player_id)
             if own is None:
-                listener.tell(joined, count)
+                tell(joined, count)
                 continue
             share = of_kind.copy()
             for number, answer in own:
                 share[number] = answer
             if self._listeners.get(player_id) is listener:
-                listener.tell(b"".join(share), count - len(own))
+                tell(b"".join(share), count - len(own))
 
     def flush(self) -> bool:
         """See `Flushable`."""
-        self.settle()
+        self.settle(is_over=True)
         return True
 
     async def send_rest(self) -> None:

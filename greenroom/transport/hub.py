@@ -73,6 +73,10 @@ class Link(Protocol):
         """Send messages, of which so many count for what is replayed, behind all before."""
         ...
 
+    def tell_now(self, frames: bytes, count: int) -> None:
+        """Likewise, at once where nothing waits before them."""
+        ...
+
     def put(self, frame: bytes) -> None:
         """Send a frame behind all before."""
         ...

@@ -40,4 +40,4 @@ class RealtimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     udp_keys_over_plain_ws: bool = False
     """Whether the fast lane's keys go over an unencrypted connection from another machine."""
     alive_seconds: float = 5.0
-    """How often at most a member's frames are noted as his signs of life."""
+    """A member who speaks is noted to be alive about as often, and no more seldom."""

@@ -1,4 +1,4 @@
-"""Reads for all connections of a port: one task and one epoll, in place of a waiting task each.
+"""Reads for all connections of a port: one task, in place of a waiting task each.
 
 To arm a socket, wait and be scheduled again costs a task as much as a short message itself. So a
 connection's own task sleeps while others read for it; it is woken to pause, to end, and to raise
@@ -8,13 +8,16 @@ Rooms take turns, first come, first served: all that a room's members have sent 
 what that brings about is sent, before the next. Under load a room waits longer for its turn, and
 more is read and sent in it: each member gets it in one write, and its objects are in the caches.
 No message waits longer than the queue is long.
+
+The kernel keeps that queue. Each room has an epoll of its own over its members' sockets, and one
+epoll over all rooms' tells which has had something for longest: what waits is not touched before
+its turn comes. Whoever is to have another turn is armed anew, and so stands last.
 """
 
 from __future__ import annotations
 
 import select
 import socket
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -23,7 +26,9 @@ import trio
 from greenroom.sender import Sender
 
 ROOMS_A_PASS_MAX: Final = 16
-"""Then other tasks have their turn, and more that has come meanwhile is taken note of."""
+"""Then other tasks have their turn."""
+MEMBERS_A_TURN_MAX: Final = 64
+"""More that have something have it in another turn of their room."""
 HAS_EPOLL = hasattr(select, "epoll")
 MORE: Final = -1.0
 """There may be more to read."""
@@ -31,40 +36,53 @@ MORE: Final = -1.0
 Take = Callable[[float], float | None]
 """Reads once. Takes trio's time; returns `MORE`, 0 when all is read, for how many seconds to read
 no more, or None for ever."""
-
-
-class _Group:
-    """Connections that are read for in one turn."""
-
-    __slots__ = ("ready", "size")
-
-    def __init__(self) -> None:
-        self.ready: list[_Sleeper] = []
-        """Those that have something; the group is in the queue while there are any."""
-        self.size = 0
+_WHAT_COMES: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET if HAS_EPOLL else 0
+_READABLE: Final = select.EPOLLIN if HAS_EPOLL else 0
+_WHO_HAS_SOMETHING: Final = select.EPOLLIN | select.EPOLLET if HAS_EPOLL else 0
 
 
 class _Sleeper:
     """A connection's task that sleeps while others read for it."""
 
-    __slots__ = (
-        *("error", "group", "is_cut", "is_over", "is_ready"),
-        *("number", "pause", "take", "task"),
-    )
+    __slots__ = ("error", "number", "pause", "take", "task")
 
-    def __init__(self, number: int, group: _Group, take: Take) -> None:
+    def __init__(self, number: int, take: Take) -> None:
         self.number = number
         """Of its socket."""
-        self.group = group
         self.take = take
         self.task = trio.lowlevel.current_task()
-        self.is_ready = False
-        self.is_cut = False
-        """The other side will send no more: it is read for until that is found out."""
-        self.is_over = False
-        """It has been woken, or will not wait any more."""
         self.pause: float | None = 0.0
         self.error: Exception | None = None
+
+
+class _Room:
+    """Connections that are read for in one turn."""
+
+    __slots__ = ("epoll", "number", "size", "sleepers")
+
+    def __init__(self, epoll: select.epoll) -> None:
+        self.epoll = epoll
+        """Over the sockets of the sleepers."""
+        self.number = epoll.fileno()
+        self.size = 0
+        """Connections, asleep or not."""
+        self.sleepers: dict[int, _Sleeper] = {}
+        """By the numbers of their sockets."""
+
+    def arm(self, sleeper: _Sleeper) -> None:
+        """Have the next turn look at a socket, whether or not it has been looked at already."""
+        self.epoll.modify(sleeper.number, _WHAT_COMES)
+
+    def wake(self, sleeper: _Sleeper) -> None:
+        """Let a sleeper's task go on; does nothing the second time."""
+        if self.sleepers.get(sleeper.number) is sleeper:
+            self.forget(sleeper)
+            trio.lowlevel.reschedule(sleeper.task)
+
+    def forget(self, sleeper: _Sleeper) -> None:
+        """Read no more for somebody."""
+        del self.sleepers[sleeper.number]
+        self.epoll.unregister(sleeper.number)
 
 
 class Reader:
@@ -78,10 +96,9 @@ class Reader:
         """
         self._sender = sender
         self._epoll = select.epoll() if HAS_EPOLL else None
-        self._sleepers: dict[int, _Sleeper] = {}
-        """By the numbers of their sockets."""
-        self._groups: dict[str, _Group] = {}
-        self._queue: deque[_Group] = deque()
+        self._rooms: dict[str, _Room] = {}
+        self._numbered: dict[int, _Room] = {}
+        """The same, by the numbers of their epolls."""
 
     async def read(self, connected: socket.socket, room: str, take: Take) -> None:
         """Call `take` whenever there is something to read, until it returns None.
@@ -97,110 +114,119 @@ class Reader:
 
         Cancellation: `take` is not called any more.
         """
-        group = self._groups.setdefault(room, _Group())
-        group.size += 1
+        shared = self._enter(room)
         pause: float | None = 0.0
         try:
             while pause is not None:
                 if pause > 0.0:
                     await trio.sleep(pause)
-                pause = await self._until_pause(connected, group, take)
+                if connected.fileno() < 0:  # closed during the pause
+                    raise trio.ClosedResourceError
+                pause = await (
+                    _until_pause_alone(connected, take)
+                    if shared is None
+                    else _until_pause(connected, shared, take)
+                )
         finally:
-            group.size -= 1
-            if not group.size:
-                del self._groups[room]
+            if shared is not None:
+                self._leave(room, shared)
 
-    def stop(self, connected: socket.socket) -> None:
-        """Let nobody wait for a socket any more, for it is about to be closed."""
+    def stop(self, connected: socket.socket, room: str) -> None:
+        """Let nobody wait for a socket any more, for it is about to be closed.
+
+        Args:
+            connected: the socket.
+            room: as it was given to `read`; any other if it is not being read.
+        """
         trio.lowlevel.notify_closing(connected)
-        sleeper = self._sleepers.get(connected.fileno())
-        if sleeper is not None:
+        shared = self._rooms.get(room)
+        sleeper = None if shared is None else shared.sleepers.get(connected.fileno())
+        if shared is not None and sleeper is not None:
             sleeper.error = trio.ClosedResourceError()
-            self._wake(sleeper)
+            shared.wake(sleeper)
 
     async def run(self) -> None:
         """Read until cancelled."""
         if self._epoll is None:
             return
+        turns = 0
         while True:
-            if self._queue:
+            if turns == ROOMS_A_PASS_MAX:
                 await trio.lowlevel.checkpoint()
             else:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
-            self._look(self._epoll)
+            found = self._epoll.poll(0, ROOMS_A_PASS_MAX)
+            turns = len(found)
             now = trio.current_time()
-            for _ in range(min(ROOMS_A_PASS_MAX, len(self._queue))):
-                self._serve(self._queue.popleft(), now)
-                self._sender.flush()
+            for number, _ in found:
+                room = self._numbered.get(number)
+                if room is not None:
+                    self._serve(room, now)
+                    self._sender.flush()
 
-    def _look(self, epoll: select.epoll) -> None:
-        """Take note of whoever has something that was not there before."""
-        for number, events in epoll.poll(0):
-            sleeper = self._sleepers.get(number)
-            if sleeper is not None:
-                if events != select.EPOLLIN:
-                    sleeper.is_cut = True
-                self._enqueue(sleeper)
-
-    def _enqueue(self, sleeper: _Sleeper) -> None:
-        if not sleeper.is_ready:
-            sleeper.is_ready = True
-            group = sleeper.group
-            if not group.ready:
-                self._queue.append(group)
-            group.ready.append(sleeper)
-
-    def _serve(self, group: _Group, now: float) -> None:
-        """Read for all members of a group who have something; wake those who have more to do."""
-        ready, group.ready = group.ready, []
-        for sleeper in ready:
-            sleeper.is_ready = False
-            if sleeper.is_over:
+    def _serve(self, room: _Room, now: float) -> None:
+        """Read for all members of a room who have something; wake those who have more to do."""
+        found = room.epoll.poll(0, MEMBERS_A_TURN_MAX)
+        for number, events in found:
+            sleeper = room.sleepers.get(number)
+            if sleeper is None:
                 continue
             try:
                 pause = sleeper.take(now)
             except Exception as error:  # noqa: BLE001 - it is the connection's, and raised there
                 sleeper.error = error
-                self._wake(sleeper)
-            else:
-                if pause == MORE or (sleeper.is_cut and pause == 0.0):
-                    self._enqueue(sleeper)
-                elif pause != 0.0:
-                    sleeper.pause = pause
-                    self._wake(sleeper)
+                room.wake(sleeper)
+                continue
+            if pause == MORE or (pause == 0.0 and events != _READABLE):
+                room.arm(sleeper)  # who will send no more is read till the end
+            elif pause != 0.0:
+                sleeper.pause = pause
+                room.wake(sleeper)
+        if len(found) == MEMBERS_A_TURN_MAX:
+            assert self._epoll is not None
+            self._epoll.modify(room.number, _WHO_HAS_SOMETHING)
 
-    async def _until_pause(
-        self, connected: socket.socket, group: _Group, take: Take
-    ) -> float | None:
-        """Have `take` called as long as it just reads; return what else it wants."""
-        if connected.fileno() < 0:  # closed during a pause
-            raise trio.ClosedResourceError
-        if self._epoll is None:
-            await trio.lowlevel.wait_readable(connected)
-            return take(trio.current_time())
-        number = connected.fileno()
-        sleeper = self._sleepers[number] = _Sleeper(number, group, take)
-        self._epoll.register(number, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
+    def _enter(self, name: str) -> _Room | None:
+        """Count a connection among those of its room; None if it must wait for itself."""
+        room = self._rooms.get(name)
+        if room is None and self._epoll is not None:
+            try:
+                room = _Room(select.epoll())
+                self._epoll.register(room.number, _WHO_HAS_SOMETHING)
+            except OSError:  # no descriptor is left, or no memory
+                return None
+            self._rooms[name] = self._numbered[room.number] = room
+        if room is not None:
+            room.size += 1
+        return room
 
-        def abort(_: Any) -> trio.lowlevel.Abort:
-            self._forget(sleeper)
-            return trio.lowlevel.Abort.SUCCEEDED
+    def _leave(self, name: str, room: _Room) -> None:
+        room.size -= 1
+        if not room.size:
+            del self._rooms[name], self._numbered[room.number]
+            room.epoll.close()
 
-        await trio.lowlevel.wait_task_rescheduled(abort)
-        try:
-            if sleeper.error is not None:
-                raise sleeper.error
-            return sleeper.pause
-        finally:
-            sleeper.error = None  # its traceback holds this frame, and so the sleeper
 
-    def _wake(self, sleeper: _Sleeper) -> None:
-        if not sleeper.is_over:
-            self._forget(sleeper)
-            trio.lowlevel.reschedule(sleeper.task)
+async def _until_pause_alone(connected: socket.socket, take: Take) -> float | None:
+    """Wait for one socket, and call `take` once."""
+    await trio.lowlevel.wait_readable(connected)
+    return take(trio.current_time())
 
-    def _forget(self, sleeper: _Sleeper) -> None:
-        assert self._epoll is not None
-        sleeper.is_over = True
-        del self._sleepers[sleeper.number]
-        self._epoll.unregister(sleeper.number)
+
+async def _until_pause(connected: socket.socket, room: _Room, take: Take) -> float | None:
+    """Have `take` called as long as it just reads; return what else it wants."""
+    number = connected.fileno()
+    sleeper = room.sleepers[number] = _Sleeper(number, take)
+    room.epoll.register(number, _WHAT_COMES)
+
+    def abort(_: Any) -> trio.lowlevel.Abort:
+        room.forget(sleeper)
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    await trio.lowlevel.wait_task_rescheduled(abort)
+    try:
+        if sleeper.error is not None:
+            raise sleeper.error
+        return sleeper.pause
+    finally:
+        sleeper.error = None  # its traceback holds this frame, and so the sleeper

@@ -36,6 +36,8 @@ class Link:
         if len(self.data) > self.bytes_max:
             self.close(1013, "Overload")
 
+    tell_now = tell
+
     def put(self, frame: bytes) -> None:
         if self.fanout is not None:
             self.fanout.settle()

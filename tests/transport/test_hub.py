@@ -49,6 +49,8 @@ class FakeLink:
         self.told += count
         self.frames.append(frames)
 
+    tell_now = tell
+
     def put(self, frame: bytes) -> None:
         self.frames.append(frame)
 

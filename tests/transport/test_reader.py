@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -84,13 +85,12 @@ async def hall() -> AsyncGenerator[Hall]:
             try:
                 yield found
                 await trio.testing.wait_all_tasks_blocked()
-                assert not reader._queue
             finally:
                 nursery.cancel_scope.cancel()
                 for wire in found.wires:
                     wire.close()
-    assert not reader._groups
-    assert not reader._sleepers
+    assert not reader._rooms
+    assert not reader._numbered
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -164,13 +164,13 @@ async def test_a_socket_about_to_be_closed_ends_the_wait_for_it():
 
         async def stop() -> None:
             await trio.testing.wait_all_tasks_blocked()
-            here.reader.stop(stopped.near)
-            here.reader.stop(stopped.near)
+            here.reader.stop(stopped.near, "r")
+            here.reader.stop(stopped.near, "r")
 
         here.nursery.start_soon(stop)
         with pytest.raises(trio.ClosedResourceError):
             await here.reader.read(stopped.near, "r", stopped.take)
-        here.reader.stop(stopped.near)
+        here.reader.stop(stopped.near, "r")
         wire.far.send(b"y")
         await until(lambda: wire.heard == [b"y"])
 
@@ -187,7 +187,7 @@ async def test_a_socket_closed_during_a_pause_is_not_read_after_it(
 
         async def close() -> None:
             await trio.sleep(1)
-            here.reader.stop(wire.near)
+            here.reader.stop(wire.near, "r")
             wire.near.close()
 
         here.nursery.start_soon(close)
@@ -210,7 +210,7 @@ async def test_one_who_is_stopped_in_his_rooms_turn_is_not_read():
         await trio.testing.wait_all_tasks_blocked()
 
         def stop(_: bytes) -> float:
-            here.reader.stop(three.near)
+            here.reader.stop(three.near, "r")
             return 0.0
 
         one.says = two.says = stop
@@ -249,6 +249,35 @@ async def test_a_room_that_floods_does_not_keep_others_from_their_turn(
         await until(lambda: bool(calm.heard))
         assert len(flood.heard) < 100
         await until(lambda: len(flood.heard) == 100)
+
+
+async def test_more_members_than_a_turn_takes_have_another(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reader_module, "MEMBERS_A_TURN_MAX", 2)
+    async with hall() as here:
+        wires = [await here.wire() for _ in range(5)]
+        for wire in wires:
+            wire.far.send(b"x")
+        await until(lambda: all(wire.heard == [b"x"] for wire in wires))
+
+
+async def test_where_no_descriptor_is_left_for_a_room_its_members_are_read_all_the_same():
+    async with hall() as here:
+        first = await here.wire("first")
+        alone = Wire()
+        here.wires.append(alone)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        try:
+            here.nursery.start_soon(here._read, alone, "second")
+            await trio.testing.wait_all_tasks_blocked()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert set(here.reader._rooms) == {"first"}
+        for wire in (alone, first):
+            wire.far.send(b"abcdef")
+        await until(lambda: alone.heard == first.heard == [b"abcd", b"ef"])
+        alone.far.close()
+        await until(lambda: here.over == [alone])
 
 
 async def test_without_epoll_the_port_serves_all_the_same(monkeypatch: pytest.MonkeyPatch):
