@@ -76,7 +76,7 @@ def descriptors() -> Counter[str]:
     """Return how many descriptors are open, by what they are."""
     kinds = Counter[str]()
     for each in Path("/proc/self/fd").iterdir():
-        with suppress(FileNotFoundError):  # that of the directory itself is closed by now
+        with suppress(OSError):  # that of the directory itself is closed by now
             kinds[kind_of(int(each.name), str(each.readlink()))] += 1
     return kinds
 

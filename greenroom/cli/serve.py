@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from greenroom.config import Loaded, Settings
     from greenroom.control.ready import FirstGame, Ready
 
-_DESCRIPTORS_BESIDE_CONNECTIONS = 256
-"""Files, database connections and listeners, generously."""
+_DESCRIPTORS_BESIDE_CONNECTIONS = 768
+"""Files, database connections, listeners, and those that are being refused."""
 
 
 @click.command()

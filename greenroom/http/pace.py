@@ -15,6 +15,7 @@ up as a pass begins, and answers leave as it ends: by tasks of their own that wo
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 import time
@@ -25,6 +26,8 @@ from typing import Final
 import trio
 
 from greenroom.http.in_flight import InFlight
+
+_log = logging.getLogger(__name__)
 
 PASS_SECONDS_MAX: Final = 0.025
 """A pass that takes longer is a long one."""
@@ -116,12 +119,12 @@ class Pace(trio.abc.Instrument):
             self._taken = -int(idle / PASS_SECONDS_AIM * self._taken_max)
         self.is_behind = is_behind
         if is_behind:
-            self.take_up()
+            self._call(self.take_up)
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
         """Note that a pass is over."""
         if self.is_behind:
-            self.hand_out()
+            self._call(self.hand_out)
         now = self._monotonic()
         if now - self._began < PASS_SECONDS_MAX:
             self._long_since = math.inf
@@ -130,6 +133,17 @@ class Pace(trio.abc.Instrument):
         if self.is_behind:
             self._aim(self.cpu() - self._began_cpu - self._refusing - self._idle)
         self._ended = now
+
+    def _call(self, hook: Callable[[], None]) -> None:
+        """Call one of the hooks; do without them after a bug in one.
+
+        Trio would drop the whole instrument, and the server would stay behind for ever.
+        """
+        try:
+            hook()
+        except Exception:  # noqa: BLE001 - whatever it is, it must not take the instrument along
+            _log.exception("what arrives is taken up more slowly from now on")
+            self.take_up = self.hand_out = do_nothing
 
     def _aim(self, seconds: float) -> None:
         """Let the next pass take up more or less than this one, which took so long."""

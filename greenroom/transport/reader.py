@@ -216,8 +216,9 @@ async def _until_pause_alone(connected: socket.socket, take: Take) -> float | No
 async def _until_pause(connected: socket.socket, room: _Room, take: Take) -> float | None:
     """Have `take` called as long as it just reads; return what else it wants."""
     number = connected.fileno()
-    sleeper = room.sleepers[number] = _Sleeper(number, take)
+    sleeper = _Sleeper(number, take)
     room.epoll.register(number, _WHAT_COMES)
+    room.sleepers[number] = sleeper  # not before: there may be no memory to register it
 
     def abort(_: Any) -> trio.lowlevel.Abort:
         room.forget(sleeper)

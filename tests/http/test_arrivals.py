@@ -271,3 +271,13 @@ def test_what_game_clients_send_is_plain(request_bytes: bytes) -> None:
     )
     assert not is_one_plain_request(request_bytes + b"G")
     assert not is_one_plain_request(request_bytes[:-1])
+
+
+@pytest.mark.parametrize(
+    "line", [b"Connection: close", b"Expect: x", b"A:b", b"Caf\xe9: x", b"Etag"]
+)
+@pytest.mark.parametrize("name", [b"a", b"c", b"X-Y", b"content-type"])
+def test_a_head_with_many_lines_is_read_in_one_way_only(name: bytes, line: bytes) -> None:
+    """Read in two ways each, these lines would take for ever."""
+    head = b"GET /api/x HTTP/1.1\r\n" + (name + b": \r\n") * 90 + line + b"\r\n\r\n"
+    assert not is_one_plain_request(head)

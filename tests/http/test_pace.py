@@ -179,3 +179,19 @@ def test_when_nothing_was_refused_for_a_while_all_is_forgotten(passes: Passes) -
     for _ in range(round(2 * HOLD_SECONDS / SHORT)):
         assert not passes.run(SHORT, TAKEN_MIN)
     assert not passes.run(LONG)
+
+
+def test_a_bug_in_a_hook_does_not_leave_the_server_behind(
+    passes: Passes, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    passes.run_long(STANDING_SECONDS * 2)
+    assert passes.pace.is_behind
+    passes.pace.take_up = passes.pace.hand_out = fail
+    assert passes.run(LONG)
+    assert caplog.messages == ["what arrives is taken up more slowly from now on"]
+    for _ in range(round(2 * HOLD_SECONDS / SHORT)):
+        passes.run(SHORT, requests=1)
+    assert not passes.pace.is_behind
