@@ -319,20 +319,28 @@ async def test_a_database_held_from_elsewhere_is_one_sentence_that_says_by_whom(
             assert_one_sentence(done, f"held by host {socket.gethostname()}", f"pid {os.getpid()}")
 
 
+@contextlib.contextmanager
+def inherited(handler: signal.Handlers) -> Iterator[None]:
+    """Have processes that are started in here begin with this for SIGHUP."""
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_closed_terminal_stops_the_server_and_its_postgres_unless_under_nohup(
     data_dir: Path,
 ) -> None:
-    server = ServerProcess(data_dir).start()
+    with inherited(signal.SIG_DFL):  # the tests may be run under nohup
+        server = ServerProcess(data_dir).start()
     postmaster = data_dir / "postgres" / "postmaster.pid"
     assert postmaster.exists()
     assert server.stop(signal.SIGHUP) == 0
     assert not postmaster.exists()
 
-    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child inherits it
-    try:
+    with inherited(signal.SIG_IGN):
         server.start()
-    finally:
-        signal.signal(signal.SIGHUP, ignored)
     os.kill(server.pid, signal.SIGHUP)
     assert call(socket_path(data_dir), ShowTree()).state == "running"
     assert server.stop() == 0
