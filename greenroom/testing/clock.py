@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from greenroom.actors.kernel.message import Command
@@ -38,7 +39,13 @@ class HandTimers:
         self._due: dict[str, tuple[float, int, Command[Any, Any]]] = {}
         self._count = 0
 
-    def start(self, name: str, seconds: float, command: Command[Any, Any]) -> None:
+    def start(
+        self,
+        name: str,
+        seconds: float,
+        command: Command[Any, Any],
+        first: Callable[[], None] | None = None,  # noqa: ARG002 - nothing waits to be read here
+    ) -> None:
         """Have a command delivered in so many seconds; replaces the timer of that name."""
         self._count += 1
         self._due[name] = (self._clock.seconds + seconds, self._count, command)

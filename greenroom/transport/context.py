@@ -5,6 +5,7 @@ from __future__ import annotations
 from greenroom.actors.flows.world import World
 from greenroom.proxies import TrustedProxies
 from greenroom.transport.hub import Hub
+from greenroom.transport.load import Load
 from greenroom.transport.options import RealtimeOptions
 from greenroom.transport.ports import AddressLimits
 from greenroom.transport.reader import Reader
@@ -33,7 +34,8 @@ class ConnectionContext:
         self.world = world
         self.hub = hub
         self.sender = hub.sender
-        self.reader = Reader(self.sender)
+        self.reader = Reader(self.sender, Load())
+        hub.listen_now = self.reader.listen
         shortest_seconds = min(
             options.inactive_seconds_max,
             options.ping_seconds,
@@ -41,3 +43,4 @@ class ConnectionContext:
             options.close_seconds_max,
         )
         self.watch = Watch(shortest_seconds)
+        self.watch.add(self.reader, 0.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -162,6 +162,8 @@ class Hub:
         """Of all connections."""
         self.sent = 0
         """Messages that were passed on, one for each receiver."""
+        self.listen_now: Callable[[str], None] = _hear_nobody
+        """Takes what a room's members have sent, where that is left to its ticks."""
 
     # For connections.
 
@@ -235,6 +237,10 @@ class Hub:
         """Return the members who have an open connection, as it is kept up to date."""
         roster = self._rosters.get(room_id)
         return _NOBODY if roster is None else roster.links
+
+    def listen(self, room_id: str) -> None:
+        """Take what members have sent, where that is left to the room's ticks."""
+        self.listen_now(room_id)
 
     def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
         """Tell some members something."""
@@ -364,6 +370,10 @@ class Hub:
             roster.fanout.settle()
             for link in tuple(roster.links.values()):
                 link.close(NORMAL, "Room cleanup")
+
+
+def _hear_nobody(_room_id: str) -> None:
+    """Listen while there is no port."""
 
 
 def _pack(roster: _Roster, message: Receive, stream: int | str | None) -> bytes:

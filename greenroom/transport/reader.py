@@ -12,23 +12,31 @@ No message waits longer than the queue is long.
 The kernel keeps that queue. Each room has an epoll of its own over its members' sockets, and one
 epoll over all rooms' tells which has had something for longest: what waits is not touched before
 its turn comes. Whoever is to have another turn is armed anew, and so stands last.
+
+A room that ticks often hears what steers it when it ticks, and not before. While the load is high
+its turn comes right before each tick, and it has no others: so it is touched once a tick, and not
+once a message.
 """
 
 from __future__ import annotations
 
 import select
 import socket
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
 import trio
 
 from greenroom.sender import Sender
+from greenroom.transport.load import Load
 
 ROOMS_A_PASS_MAX: Final = 16
 """Then other tasks have their turn."""
 MEMBERS_A_TURN_MAX: Final = 64
 """More that have something have it in another turn of their room."""
+LOOK_SECONDS: Final = 1.0
+"""How often to look at the load, and for rooms that have ceased to tick."""
 HAS_EPOLL = hasattr(select, "epoll")
 MORE: Final = -1.0
 """There may be more to read."""
@@ -58,7 +66,7 @@ class _Sleeper:
 class _Room:
     """Connections that are read for in one turn."""
 
-    __slots__ = ("epoll", "number", "size", "sleepers")
+    __slots__ = ("epoll", "listened_at", "number", "size", "sleepers")
 
     def __init__(self, epoll: select.epoll) -> None:
         self.epoll = epoll
@@ -66,6 +74,8 @@ class _Room:
         self.number = epoll.fileno()
         self.size = 0
         """Connections, asleep or not."""
+        self.listened_at = 0.0
+        """When it had its last turn with a tick."""
         self.sleepers: dict[int, _Sleeper] = {}
         """By the numbers of their sockets."""
 
@@ -88,13 +98,17 @@ class _Room:
 class Reader:
     """Calls those whose sockets have something to read. Bounded by the connections of a port."""
 
-    def __init__(self, sender: Sender) -> None:
+    def __init__(self, sender: Sender, load: Load) -> None:
         """Begin with nobody.
 
         Args:
             sender: flushed after each turn.
+            load: of the thread that it will run in.
         """
         self._sender = sender
+        self._load = load
+        self._ticking: set[_Room] = set()
+        """Rooms that have their turns with their ticks, and stand in no queue."""
         self._epoll = select.epoll() if HAS_EPOLL else None
         self._rooms: dict[str, _Room] = {}
         self._numbered: dict[int, _Room] = {}
@@ -145,6 +159,39 @@ class Reader:
             sleeper.error = trio.ClosedResourceError()
             shared.wake(sleeper)
 
+    def listen(self, name: str) -> None:
+        """Give a room its turn if the load is high, for it is about to tick.
+
+        Until it is called again, or for `LOOK_SECONDS` or twice as long, the room has no other.
+
+        Args:
+            name: as it was given to `read`.
+        """
+        room = self._rooms.get(name)
+        if room is None:
+            return
+        if (room in self._ticking) is not self._load.is_high:
+            self._queue(room, is_ticking=self._load.is_high)
+        if room in self._ticking:
+            room.listened_at = now = trio.current_time()
+            self._serve(room, now)
+
+    def look(self, now: float) -> float:
+        """See `Watched`: look at the load of this thread, and for rooms that tick no more."""
+        self._load.look(now, time.thread_time())
+        for room in [room for room in self._ticking if now - room.listened_at >= LOOK_SECONDS]:
+            self._queue(room, is_ticking=False)
+        return now + LOOK_SECONDS
+
+    def _queue(self, room: _Room, *, is_ticking: bool) -> None:
+        """Have a room queue whenever there is something to read, or have its turns with its ticks.
+
+        What it has not read stands in the queue at once.
+        """
+        assert self._epoll is not None
+        self._epoll.modify(room.number, 0 if is_ticking else _WHO_HAS_SOMETHING)
+        (self._ticking.add if is_ticking else self._ticking.discard)(room)
+
     async def run(self) -> None:
         """Read until cancelled."""
         if self._epoll is None:
@@ -165,8 +212,12 @@ class Reader:
                     self._sender.flush()
 
     def _serve(self, room: _Room, now: float) -> None:
-        """Read for all members of a room who have something; wake those who have more to do."""
+        """Read for all members of a room who have something; wake those who have more to do.
+
+        A room in which there is more to read has another turn, whether it ticks or not.
+        """
         found = room.epoll.poll(0, MEMBERS_A_TURN_MAX)
+        has_more = len(found) == MEMBERS_A_TURN_MAX
         for number, events in found:
             sleeper = room.sleepers.get(number)
             if sleeper is None:
@@ -179,12 +230,12 @@ class Reader:
                 continue
             if pause == MORE or (pause == 0.0 and events != _READABLE):
                 room.arm(sleeper)  # who will send no more is read till the end
+                has_more = True
             elif pause != 0.0:
                 sleeper.pause = pause
                 room.wake(sleeper)
-        if len(found) == MEMBERS_A_TURN_MAX:
-            assert self._epoll is not None
-            self._epoll.modify(room.number, _WHO_HAS_SOMETHING)
+        if has_more:
+            self._queue(room, is_ticking=False)
 
     def _enter(self, name: str) -> _Room | None:
         """Count a connection among those of its room; None if it must wait for itself."""
@@ -204,6 +255,7 @@ class Reader:
         room.size -= 1
         if not room.size:
             del self._rooms[name], self._numbered[room.number]
+            self._ticking.discard(room)
             room.epoll.close()
 
 

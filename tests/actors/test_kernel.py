@@ -251,6 +251,44 @@ async def test_a_crash_ends_the_timers_of_that_life(
     assert await ref.ask(Read()) == 0
 
 
+async def test_what_is_done_first_has_its_turns_before_the_timers(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    log: list[int] = []
+
+    class Logger(Counter):
+        @handles(Add)
+        def add(self, command: Add) -> int:
+            log.append(command.amount)
+            return 0
+
+    logger = Logger(0)
+    ref = counters.adopt(1, logger)
+    logger.timers.start("a", 10, Add(2), lambda: ref.post(Add(1)))
+    logger.timers.start("b", 20, Add(3), lambda: logger.timers.stop("b"))
+    logger.timers.start("stopped", 30, Add(4), lambda: log.append(-1))
+    logger.timers.stop("stopped")
+    await trio.sleep(60)
+    assert log == [1, 2]
+
+
+async def test_a_timer_whose_actor_crashes_over_what_is_done_first_is_not_delivered(
+    counters: Counters,
+    autojump_clock: Jump,
+) -> None:
+    counter = Counter(0)
+    ref = counters.adopt(1, counter)
+
+    def crash() -> None:
+        with pytest.raises(ActorCrashed):
+            ref.post(Add(13))
+
+    counter.timers.start("a", 10, Add(5), crash)
+    await trio.sleep(60)
+    assert await ref.ask(Read()) == 0
+
+
 async def test_timers_go_before_what_users_sent(
     counters: Counters,
     autojump_clock: Jump,

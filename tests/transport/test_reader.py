@@ -14,6 +14,7 @@ from realtime_kit import open_stage
 
 from greenroom.sender import Sender
 from greenroom.transport import reader as reader_module
+from greenroom.transport.load import Load
 from greenroom.transport.reader import MORE, Reader
 
 SECONDS_MAX = 10.0
@@ -49,8 +50,9 @@ class Wire:
 class Hall:
     """A reader that runs, and wires that are read."""
 
-    def __init__(self, reader: Reader, nursery: trio.Nursery) -> None:
+    def __init__(self, reader: Reader, load: Load, nursery: trio.Nursery) -> None:
         self.reader = reader
+        self.load = load
         self.nursery = nursery
         self.wires: list[Wire] = []
         self.over: list[Wire] = []
@@ -76,12 +78,13 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 @asynccontextmanager
 async def hall() -> AsyncGenerator[Hall]:
     sender = Sender()
-    reader = Reader(sender)
+    load = Load()
+    reader = Reader(sender, load)
     with trio.fail_after(SECONDS_MAX):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(sender.run)
             nursery.start_soon(reader.run)
-            found = Hall(reader, nursery)
+            found = Hall(reader, load, nursery)
             try:
                 yield found
                 await trio.testing.wait_all_tasks_blocked()
@@ -91,6 +94,7 @@ async def hall() -> AsyncGenerator[Hall]:
                     wire.close()
     assert not reader._rooms
     assert not reader._numbered
+    assert not reader._ticking
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -258,6 +262,61 @@ async def test_more_members_than_a_turn_takes_have_another(monkeypatch: pytest.M
         for wire in wires:
             wire.far.send(b"x")
         await until(lambda: all(wire.heard == [b"x"] for wire in wires))
+
+
+async def test_while_the_load_is_high_a_room_that_ticks_has_its_turns_with_its_ticks_alone():
+    async with hall() as here:
+        wire, other = await here.wire("ticking"), await here.wire("other")
+        here.reader.listen("ticking")  # the load is low: nothing is to change
+        wire.far.send(b"1")
+        await until(lambda: wire.heard == [b"1"])
+        here.load.is_high = True
+        here.reader.listen("ticking")
+        wire.far.send(b"2")
+        other.far.send(b"x")
+        await until(lambda: other.heard == [b"x"])
+        await trio.testing.wait_all_tasks_blocked()
+        assert wire.heard == [b"1"]
+        here.reader.listen("ticking")
+        assert wire.heard == [b"1", b"2"]
+        wire.far.send(b"3")
+        here.load.is_high = False
+        here.reader.listen("ticking")  # from now on it queues as everybody does
+        await until(lambda: wire.heard == [b"1", b"2", b"3"])
+
+
+async def test_a_room_that_ticks_no_more_queues_again_when_it_has_been_silent_for_long():
+    async with hall() as here:
+        wire = await here.wire()
+        here.load.is_high = True
+        here.reader.listen("r")
+        wire.far.send(b"x")
+        began = trio.current_time()
+        assert here.reader.look(began) == began + reader_module.LOOK_SECONDS
+        await trio.testing.wait_all_tasks_blocked()
+        assert not wire.heard
+        here.reader.look(began + 2 * reader_module.LOOK_SECONDS)
+        await until(lambda: wire.heard == [b"x"])
+
+
+async def test_more_than_a_turn_takes_is_read_at_once_whatever_ticks(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(reader_module, "MEMBERS_A_TURN_MAX", 2)
+    async with hall() as here:
+        wires = [await here.wire() for _ in range(5)]
+        here.load.is_high = True
+        here.reader.listen("r")
+        for wire in wires:
+            wire.far.send(b"123456789")
+        here.reader.listen("r")
+        await until(lambda: all(b"".join(wire.heard) == b"123456789" for wire in wires))
+
+
+async def test_nobody_listens_to_a_room_in_which_nobody_is_read():
+    async with hall() as here:
+        here.load.is_high = True
+        here.reader.listen("nowhere")
 
 
 async def test_where_no_descriptor_is_left_for_a_room_its_members_are_read_all_the_same():

@@ -12,6 +12,7 @@ from realtime_kit import Stage, open_stage
 
 from greenroom.actors.kernel.errors import ActorUnavailable, StorageUnavailable
 from greenroom.actors.room.messages import Group, SendActions
+from greenroom.transport import load as load_module
 
 
 async def count(stage: Stage, number: int = 0) -> None:
@@ -137,6 +138,14 @@ async def test_what_was_shown_stands_when_a_change_behind_it_is_refused():
         assert (await host.take())["data"]["shared"] == {"s": {"total": 2}}
 
 
+@pytest.fixture(params=["low", "high"])
+def load(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "high":
+        monkeypatch.setattr(load_module, "HIGH", -1.0)
+        monkeypatch.setattr(load_module, "LOW", -1.0)
+
+
+@pytest.mark.usefixtures("load")
 async def test_who_sends_to_a_room_that_ticks_is_answered_in_order():
     async with open_stage(behaviour=TICKING) as stage, stage.connected(0) as host:
         for command in ("count", "refuse", "fail", "count"):
@@ -153,3 +162,11 @@ async def test_who_sends_to_a_room_that_ticks_is_answered_in_order():
             {"type": "error", "data": {"message": "Failed to process message"}},
             sent,
         ]
+
+
+async def test_a_room_that_ticks_often_listens_before_each_tick():
+    async with open_stage(behaviour=TICKING) as stage, stage.connected(0):
+        listened: list[str] = []
+        stage.hub.listen_now = listened.append
+        await until(lambda: len(listened) == 3)
+        assert set(listened) == {stage.room_id}

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from greenroom.actors.kernel.cell import Cell
 
 _Entry = tuple[float, int]
+First = Callable[[], None] | None
+"""What to do right before a timer's turn, outside of any. It must not raise."""
 
 STEP_SECONDS = 0.002
 """Timers come in steps: those of one step together, so that many rooms that tick wake the server
@@ -41,18 +43,25 @@ class TimerQueue:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._heap: list[tuple[float, int, Cell[Any], str, Command[Any, Any]]] = []
+        self._heap: list[tuple[float, int, Cell[Any], str, Command[Any, Any], First]] = []
         self._count = 0
         self._tidy_at = _STALE_MIN
         self._changed = trio.Event()
 
-    def add(self, cell: Cell[Any], name: str, due: float, command: Command[Any, Any]) -> _Entry:
+    def add(
+        self,
+        cell: Cell[Any],
+        name: str,
+        due: float,
+        command: Command[Any, Any],
+        first: First = None,
+    ) -> _Entry:
         """Queue a command for a cell at trio time `due`; the entry returned identifies it."""
         if len(self._heap) >= self._tidy_at:
             self._tidy()
         self._count += 1
         entry = (due, self._count)
-        heapq.heappush(self._heap, (due, self._count, cell, name, command))
+        heapq.heappush(self._heap, (due, self._count, cell, name, command, first))
         if self._heap[0][1] == self._count:
             self._changed.set()
         return entry
@@ -77,20 +86,24 @@ class TimerQueue:
         """Wake every actor with a timer that is due at `now`; at most for `PASS_SECONDS`."""
         until = time.perf_counter() + PASS_SECONDS
         while self._heap and self._heap[0][0] <= now and time.perf_counter() < until:
-            due, count, cell, name, command = heapq.heappop(self._heap)
-            if cell.timers is not None and cell.timers.get(name) == (due, count):
+            due, count, cell, name, command, first = heapq.heappop(self._heap)
+            if first is not None and _is_running(cell, name, (due, count)):
+                first()
+            if _is_running(cell, name, (due, count)):
+                assert cell.timers is not None
                 del cell.timers[name]
                 cell.wake(command, name)
 
     def _tidy(self) -> None:
         """Drop what is stale."""
-        self._heap = [
-            entry
-            for entry in self._heap
-            if entry[2].timers and entry[2].timers.get(entry[3]) == entry[:2]
-        ]
+        self._heap = [entry for entry in self._heap if _is_running(entry[2], entry[3], entry[:2])]
         heapq.heapify(self._heap)
         self._tidy_at = 2 * len(self._heap) + _STALE_MIN
+
+
+def _is_running(cell: Cell[Any], name: str, entry: _Entry) -> bool:
+    """Return whether a timer has been neither stopped nor replaced."""
+    return cell.timers is not None and cell.timers.get(name) == entry
 
 
 class ActorTimers:
@@ -106,12 +119,17 @@ class ActorTimers:
         self._cell = cell
         self._now = now
 
-    def start(self, name: str, seconds: float, command: Command[Any, Any]) -> None:
-        """Have `command` delivered to oneself in `seconds`; replaces the timer of that name."""
+    def start(
+        self, name: str, seconds: float, command: Command[Any, Any], first: First = None
+    ) -> None:
+        """Have `command` delivered to oneself in `seconds`; replaces the timer of that name.
+
+        `first` is called right before: turns that it brings about come first.
+        """
         if self._cell.timers is None:
             self._cell.timers = {}
         due = self._now() + seconds
-        self._cell.timers[name] = self._queue.add(self._cell, name, due, command)
+        self._cell.timers[name] = self._queue.add(self._cell, name, due, command, first)
 
     def try_again(self, name: str, command: Command[Any, Any]) -> None:
         """Have a refused timer come again, unless one of its name has been started since."""

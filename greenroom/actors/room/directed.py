@@ -504,7 +504,8 @@ class DirectedRoomActor(RoomActor):
             return
         if room.silent_since is None:
             self._is_ticking = True
-            self.timers.start(_TICK, pace.seconds_to_next(self._clock.monotonic()), Tick())
+            listen = partial(self._connections.listen, room.room_id) if pace.is_fast else None
+            self.timers.start(_TICK, pace.seconds_to_next(self._clock.monotonic()), Tick(), listen)
 
     @handles(FireTimers)
     def fire_timers(self, command: FireTimers) -> Changed[None]:

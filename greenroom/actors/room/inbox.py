@@ -17,8 +17,6 @@ from greenroom.actors.room.ports import Accepted, Connections
 
 INBOX_MAX: Final = 256
 """So many messages wait; further ones are heard at once, behind these."""
-WAIT_SECONDS_MAX: Final = 0.1
-"""In rooms that tick more seldom nothing waits."""
 
 
 class Inbox:
@@ -44,7 +42,7 @@ class Inbox:
         handler = director.runner.behaviour.handlers.get(("message", name))
         if handler is None or not handler.is_final or not self.is_open:
             return False
-        return pace.dt <= WAIT_SECONDS_MAX and len(self._messages) < INBOX_MAX
+        return pace.is_fast and len(self._messages) < INBOX_MAX
 
     def put(self, message: SendMessage) -> None:
         """Let a message wait."""

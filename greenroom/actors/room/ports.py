@@ -46,6 +46,14 @@ class Connections(Protocol):
         """Return the members who have an open connection, as it is kept up to date."""
         ...
 
+    def listen(self, room_id: str) -> None:
+        """Take what members have sent by now: the room is about to tick.
+
+        While there is much to do it is taken then alone. It comes as turns of the room, so this
+        must not be called within one.
+        """
+        ...
+
     def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
         """Tell some members something."""
         ...

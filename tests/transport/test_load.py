@@ -1,0 +1,34 @@
+"""When the load is high, and for how long."""
+
+from __future__ import annotations
+
+import pytest
+
+from greenroom.transport.load import HIGH, LOW, Load
+
+
+@pytest.mark.parametrize(
+    ("shares", "is_high"),
+    [
+        ([], False),
+        ([HIGH - 0.01], False),
+        ([HIGH + 0.01], True),
+        ([1.0, LOW + 0.01], True),
+        ([1.0, LOW - 0.01], False),
+        ([1.0, LOW - 0.01, LOW + 0.01], False),
+    ],
+)
+def test_a_high_load_is_over_when_it_is_low(shares: list[float], is_high: bool):
+    load, used = Load(), 7.0
+    load.look(100.0, used)
+    for second, share in enumerate(shares):
+        used += share
+        load.look(101.0 + second, used)
+    assert load.is_high is is_high
+
+
+def test_no_time_at_all_says_nothing():
+    load = Load()
+    load.look(1.0, 1.0)
+    load.look(1.0, 9.0)
+    assert load.is_high is True
