@@ -1,4 +1,4 @@
-"""Arenas of 8 at 20 Hz whose state is kept in sync, over WebSocket, in a whole server.
+"""Arenas of 8 at 20 Hz whose state is kept in sync, over WebSocket, in whole servers.
 
 Each member steers 10 times a second; with the next tick his ship moves, and all 8 are told by a
 delta of the room's state, in which what he sent is found again. So a message waits up to 50 ms for
@@ -9,90 +9,103 @@ if more than one of a hundred is, ticks were left out, and that is not held eith
 
 from __future__ import annotations
 
+import os
 import tempfile
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
+import climbs
+import colyseus
+import node
 import processes
-import relay_rooms
 import relays
-from charts import Lines
+from charts import Bars
+from climbs import MEMBERS, Climb, Climbs, Row
 from scenario import Run, Scenario, spread
 
-MEMBERS = 8
-RATE = 10
-BYTES = 100
-P99_MS_MAX = 100.0
-DELIVERED_MIN = 0.99
-ROOMS = "50,100,150,200,250,300,350,400,450,500,550,600"
+LIMITS = climbs.Limits(p99_ms_max=100.0, delivered_min=0.99)
+ROOMS = (*range(50, 300, 25), *range(300, 501, 50))
 FOLDER = Path(__file__).parent
 
-SERVER = relays.Relay(
+GREENROOM = relays.Relay(
     "greenroom",
-    100,
+    ROOMS[0],
     lambda: processes.greenroom(
         "greenroom", "--behaviours-dir", str(FOLDER), "--behaviours", "sea:Sea"
     ),
     '{"type":"send","command":"steer","target":"all","data":{"note":"{{payload}}"}}',
     relays.enter_greenroom,
 )
+COLYSEUS = relays.Relay(
+    "Colyseus",
+    ROOMS[0],
+    colyseus.start,
+    os.fsdecode(colyseus.MESSAGE),
+    partial(colyseus.enter, kind="arena"),
+)
 
 
 def measure(run: Run) -> str:
     """Measure and tell."""
-    rounds = []
-    for number in range(1, run.rounds + 1):
-        run.say(f"round {number} of {run.rounds}")
-        rounds.append(climb(run))
-    lines = [
-        f"| rooms of {MEMBERS} | updates told a second | p50 ms | p99 ms | its core | MB/s |",
-        "|---|---|---|---|---|---|",
+    servers = [GREENROOM]
+    if missing := node.missing():
+        run.say(f"Colyseus is left out: {missing}")
+    else:
+        servers.append(COLYSEUS)
+    found = climbs.rounds(run, servers, climb)
+    held = {name: [rooms_held(rows) for rows in rounds] for name, rounds in found.items()}
+    run.draw(
+        Bars(f"arenas held at {LIMITS}", "arenas", {"": held}),
+        climbs.latency(found, LIMITS, "arenas", lambda row: float(row["rooms"])),
+    )
+    return "\n".join(report(found, held))
+
+
+def climb(run: Run, server: relays.Relay) -> Climb:
+    """Return a row for each number of rooms, up to those that are too many."""
+    with tempfile.TemporaryDirectory() as folder, server.start() as target:
+        return climbs.rise(
+            run, server, target, Path(folder), rooms=ROOMS, limits=LIMITS, arguments=["-own"]
+        )
+
+
+def rooms_held(rows: Climb) -> int:
+    """Return how many rooms were held; 0 if not even the first."""
+    best = LIMITS.best(rows)
+    return 0 if best is None else int(best["rooms"])
+
+
+def report(found: Climbs, held: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return the results, line by line."""
+    heads = (
+        *("server", f"rooms of {MEMBERS}", "updates told a second", "of all"),
+        *("p50 ms", "p99 ms", "its core", "MB/s"),
+    )
+    # The last steps, which some round did not come to, are left out.
+    steps = [(name, rows) for name in found for rows in zip(*found[name], strict=False)]
+    return [
+        f"| {' | '.join(heads)} |",
+        "|---" * len(heads) + "|",
+        *(line(name, rows) for name, rows in steps),
+        "",
+        *(f"Held at {LIMITS} by {name}: {spread(held[name])} rooms of {MEMBERS}." for name in held),
+        *([f"Greenroom holds {climbs.ratios(held)}."] if len(held) > 1 else []),
+        *climbs.conditions(row for _, rows in steps for row in rows),
+        "Colyseus' patches go out at the end of each tick (`broadcastPatch`) and are binary;",
+        "greenroom's deltas are JSON, and it tells who steers how many he has reached.",
     ]
-    lines += [
-        f"| {rows[0]['rooms']} | {spread(row['delivered_per_s'] for row in rows)} "
+
+
+def line(name: str, rows: Sequence[Row]) -> str:
+    """Return a server's step in all rounds as a line of the table."""
+    return (
+        f"| {name} | {rows[0]['rooms']} | {spread(map(climbs.delivered, rows))} "
+        f"| {spread((row['delivered_ratio'] * 100 for row in rows), '.1f')} % "
         f"| {spread((row['lat_ms']['P50'] for row in rows), '.0f')} "
         f"| {spread((row['lat_ms']['P99'] for row in rows), '.0f')} "
         f"| {spread((row['cpu_pct']['server'] for row in rows), '.0f')} % "
         f"| {spread((row['recv_mb_per_s'] for row in rows), '.1f')} |"
-        for rows in zip(*rounds, strict=False)
-    ]
-    run.draw(
-        Lines(
-            f"arenas of {MEMBERS} at 20 Hz, one core",
-            "arenas",
-            "ms",
-            {
-                p.lower(): [(row["rooms"], row["lat_ms"][p]) for rows in rounds for row in rows]
-                for p in ("P50", "P99")
-            },
-            P99_MS_MAX,
-        )
-    )
-    held = [max((row["rooms"] for row in rows if is_held(row)), default=0) for rows in rounds]
-    return "\n".join(
-        [*lines, "", f"Held at p99 < {P99_MS_MAX:.0f} ms: {spread(held)} rooms of {MEMBERS}."]
-    )
-
-
-def climb(run: Run) -> relay_rooms.Climb:
-    """Return a row for each number of rooms, up to the first that is too many."""
-    most = int(ROOMS.rpartition(",")[2])
-    with tempfile.TemporaryDirectory() as folder, SERVER.start() as target:
-        entrance = SERVER.enter(run, target, Path(folder), most, MEMBERS)
-        arguments = [
-            *("-players", str(MEMBERS), "-rate", str(RATE), "-size", str(BYTES), "-own"),
-            *("-d", f"{run.seconds}s", "-warmup", "2s", "-send", SERVER.message, *entrance),
-            *("-rooms", ROOMS, "-stop-p99", str(P99_MS_MAX)),
-        ]
-        return relay_rooms.load(run, target, arguments)
-
-
-def is_held(row: dict[str, Any]) -> bool:
-    """Return whether everything came in time, and nobody was cut off."""
-    return (
-        row["lat_ms"]["P99"] <= P99_MS_MAX
-        and row["delivered_ratio"] >= DELIVERED_MIN
-        and not row["closed_by_server"]
     )
 
 
@@ -101,6 +114,6 @@ SCENARIO = Scenario(
     "rooms of 8 at 20 Hz with their state in sync",
     measure,
     is_default=False,
-    minutes=7,
+    minutes=12,
     settings="`behaviours` = sea:Sea",
 )

@@ -31,13 +31,21 @@ def greet(target: processes.Target, room: str, session: str) -> list[str]:
     return ["-url", url, "-binary", "-hello", JOINED, "-hello-reply", r"^\n"]
 
 
-def enter(run: Run, target: processes.Target, folder: Path, rooms: int, members: int) -> list[str]:
+def enter(
+    run: Run,
+    target: processes.Target,
+    folder: Path,
+    rooms: int,
+    members: int,
+    *,
+    kind: str = "relay",
+) -> list[str]:
     """Reserve the seats of so many rooms; return the generator's arguments to connect to them."""
     found = seats.call(
         run,
         target,
         folder,
-        path="matchmake/create/relay",
+        path=f"matchmake/create/{kind}",
         body=f'{{"members":{members}}}',
         wanted=SEAT,
         count=rooms,
