@@ -28,7 +28,8 @@ class Interrupted(BaseException):
 class Watchdog:
     """Watches over the hooks that run in the main thread. One per process.
 
-    While it is open, SIGALRM is its own.
+    While it is open, SIGALRM is its own. Its thread is there from the first hook on: without a
+    behaviour there is nothing to watch.
 
     Attributes:
         running: the hook that runs; None while none does.
@@ -53,8 +54,6 @@ class Watchdog:
         """Begin to watch; must be called in the main thread."""
         signal.signal(signal.SIGALRM, self._on_signal)
         self._closed.clear()
-        self._thread = threading.Thread(target=self._look, name="hook watchdog", daemon=True)
-        self._thread.start()
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -63,10 +62,13 @@ class Watchdog:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def watch(self, hook: str) -> AbstractContextManager[None]:
         """Return what a hook is to run in; it raises `HookTooSlow` if it must be interrupted."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._look, name="hook watchdog", daemon=True)
+            self._thread.start()
         watched = self._watched
         watched.hook = hook
         return watched

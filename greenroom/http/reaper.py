@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 import trio
 
+from greenroom.actors.kernel.clock import sleep_until_tick
 from greenroom.http.options import HttpOptions
 from greenroom.http.writer import AnswerWriter
 
@@ -74,7 +75,7 @@ class Reaper:
         """Tick until cancelled."""
         while True:
             self.tick()
-            await trio.sleep(self.tick_seconds)
+            await sleep_until_tick(self.tick_seconds)
 
     def tick(self) -> None:
         """Move the time on and end what is overdue.

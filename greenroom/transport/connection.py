@@ -248,7 +248,8 @@ class Connection(Outbox):
                 return self._closed_at + options.close_seconds_max
             self._abort()
             return None
-        if now >= self._spoke_at + options.inactive_seconds_max:
+        inactive_at = self._spoke_at + options.inactive_seconds_max
+        if now >= inactive_at:
             self.close(NORMAL, "Inactive timeout")
             return None
         ping_at = self._heard_at + options.ping_seconds
@@ -257,10 +258,11 @@ class Connection(Outbox):
             self._abort()
             return None
         if not self._is_pinged and now >= ping_at:
+            if lost_at >= inactive_at:  # the ping could not tell anything before that
+                return inactive_at
             self._is_pinged = True
-            self._put(_PING)
-        due = lost_at if self._is_pinged else ping_at
-        return min(due, self._spoke_at + options.inactive_seconds_max)
+            self.tell_now(_PING, 0)
+        return min(lost_at if self._is_pinged else ping_at, inactive_at)
 
     # Sending.
 
@@ -428,9 +430,14 @@ class Connection(Outbox):
         pause: float | None = 0.0
         if data:
             self._heard_at = self._context.watch.now
-            self._is_pinged = False
             if self._member is not None:
-                self._note_life(self._member)
+                if self._is_pinged:  # he is silent: the database need not hear of each answer
+                    realtime.note_sign_of_life(
+                        self._context.world, self._member.player_id, is_kept=False
+                    )
+                else:
+                    self._note_life(self._member)
+            self._is_pinged = False
             pause = self._take_messages(data, now)
         return pause if pause != 0.0 or self._is_drained else MORE
 

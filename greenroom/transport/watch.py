@@ -11,6 +11,8 @@ from typing import Protocol
 
 import trio
 
+from greenroom.actors.kernel.clock import sleep_until_tick
+
 TICK_SECONDS = 1.0
 
 
@@ -56,7 +58,7 @@ class Watch:
         """Tick until cancelled."""
         while True:
             self.tick(trio.current_time())
-            await trio.sleep(self.tick_seconds)
+            await sleep_until_tick(self.tick_seconds)
 
     def tick(self, now: float) -> None:
         """Look at every connection that is due."""

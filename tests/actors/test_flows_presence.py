@@ -24,6 +24,7 @@ from greenroom.actors.flows.identify import (
 )
 from greenroom.actors.flows.listing import list_players
 from greenroom.actors.flows.moderation import ban_player
+from greenroom.actors.flows.realtime import note_sign_of_life
 from greenroom.actors.flows.register import (
     register_player,
 )
@@ -121,6 +122,32 @@ async def test_presence_is_saved_in_the_background_and_once(
     await wait_all_tasks_blocked()
     saved = [e for e in arena.memory.committed if isinstance(e, PlayerPresenceSaved)]
     assert saved == [PlayerPresenceSaved(new.player_id, True, START + 60)]
+
+
+async def test_a_sign_of_life_that_is_not_kept_is_shown_and_not_written(
+    autojump_clock: MockClock, arena: Arena
+):
+    new = await register(arena)
+    await trio.sleep(60)
+    note_sign_of_life(arena.world, new.player_id, is_kept=False)
+    await save_presence(arena.world)
+    await wait_all_tasks_blocked()
+    shown = await describe(arena, new.player_id)
+    assert (shown.is_online, shown.last_heartbeat) == (True, START + 60)
+    assert not [e for e in arena.memory.committed if isinstance(e, PlayerPresenceSaved)]
+
+
+async def test_who_comes_online_by_a_sign_of_life_is_always_written(
+    autojump_clock: MockClock, arena: Arena
+):
+    new = await register(arena)
+    player = (await identify(arena, new.token)).player
+    await player.ask(LogOut())
+    note_sign_of_life(arena.world, new.player_id, is_kept=False)
+    await save_presence(arena.world)
+    await wait_all_tasks_blocked()
+    saved = [e for e in arena.memory.committed if isinstance(e, PlayerPresenceSaved)]
+    assert saved[-1] == PlayerPresenceSaved(new.player_id, True, START)
 
 
 async def test_a_player_just_registered_or_restored_is_not_written_again(

@@ -1,5 +1,6 @@
 """A hook that loops is interrupted; one that ends in time is left alone."""
 
+import threading
 import traceback
 from collections.abc import Iterator
 
@@ -37,6 +38,15 @@ def test_a_loop_is_interrupted_with_its_stack_and_undone(watchdog: Watchdog):
     runner.abandon()
     assert runner.room.state == {}
     assert "in on_tick" in "".join(traceback.format_tb(caught.value.__traceback__))
+
+
+def test_nothing_runs_beside_a_server_that_has_no_hooks():
+    before = threading.active_count()
+    with Watchdog(0.02) as watchdog:
+        assert threading.active_count() == before
+        with watchdog.watch("on_tick"):
+            assert threading.active_count() == before + 1
+    assert threading.active_count() == before
 
 
 def test_hooks_that_end_in_time_are_left_alone_however_many(watchdog: Watchdog):

@@ -439,6 +439,22 @@ async def test_a_dead_peer_is_given_up_and_others_are_pinged():
             await alive.nothing_more()
 
 
+async def test_who_is_to_be_closed_for_his_silence_is_not_pinged_once_more_in_vain():
+    pinging = open_stage(ping_seconds=0.4, pong_seconds_max=0.4, inactive_seconds_max=1.0)
+    async with pinging as stage:
+        silent = await trio.open_tcp_stream("127.0.0.1", stage.port.port)
+        async with silent:
+            await silent.send_all(upgrade(await stage.token(0)))
+            received = b""
+            async for data in silent:
+                received += data
+                if data.endswith(b"\x89\0"):
+                    await silent.send_all(b"\x8a\x80mask")
+                if b"Inactive timeout" in received:
+                    break
+            assert received.count(b"\x89\0") == 1
+
+
 def upgrade(token: str) -> bytes:
     """A client's first words."""
     lines = [

@@ -15,7 +15,7 @@ import msgspec
 
 from greenroom.actors.flows.membership import note_member_is_alive
 from greenroom.actors.flows.world import World
-from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.messages import (
     Authenticate,
@@ -119,12 +119,20 @@ def is_seated(world: World, room_id: str, player_id: int) -> bool:
     return world.rooms.index.seat_of(player_id) == room_id
 
 
-def note_sign_of_life(world: World, player_id: int) -> None:
-    """Take note that a connected player was heard of; cheap, but not meant for every frame."""
+def note_sign_of_life(world: World, player_id: int, *, is_kept: bool = True) -> None:
+    """Take note that a connected player was heard of; cheap, but not meant for every frame.
+
+    Args:
+        world: where he plays.
+        player_id: who he is.
+        is_kept: whether the database is to know, too.
+    """
     player = world.players.active(player_id)
     try:
         if player is not None:
-            player.tell(Heartbeat())
+            player.post(Heartbeat(is_kept))
+    except Refused:  # his game's plan lets no more online; his seat is another matter
+        pass
     except ActorUnavailable:
         return
     note_member_is_alive(world, player_id)

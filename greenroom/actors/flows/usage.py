@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 import trio
 
-from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.clock import Clock, sleep_until_tick
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.plans.ledger import GameUsage, Ledger, StoredUsage
 
@@ -87,7 +87,7 @@ class UsageKeeper:
                 nursery.start_soon(self.recount)
                 task_status.started()
                 while True:
-                    await trio.sleep(SAVE_SECONDS)
+                    await sleep_until_tick(SAVE_SECONDS)
                     await self.save()
         finally:
             with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):

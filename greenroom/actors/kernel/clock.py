@@ -38,3 +38,14 @@ class SystemClock:
     def monotonic(self) -> float:
         """Return trio's current time in seconds."""
         return trio.current_time()
+
+
+async def sleep_until_tick(seconds: float) -> None:
+    """Sleep until trio's time is next a multiple of `seconds`.
+
+    So whatever ticks, and does next to nothing each time, ticks together: to wake a server that
+    is idle costs many times what is then done. Cancellation ends the sleep.
+    """
+    now = trio.current_time()
+    due = (now // seconds + 1) * seconds
+    await trio.sleep_until(due if due > now else due + seconds)  # it is rounded

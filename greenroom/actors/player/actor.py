@@ -137,8 +137,8 @@ class PlayerActor(Actor[PlayerRole]):
         self._uncount()
         self._closed = True
 
-    def _seen(self, player: Player, now: int) -> None:
-        """Take a sign of life.
+    def _seen(self, player: Player, now: int, *, is_kept: bool = True) -> None:
+        """Take a sign of life; see `Heartbeat`.
 
         Raises:
             TooManyPlayersOnline: he was offline, and his game's plan allows no more.
@@ -147,7 +147,7 @@ class PlayerActor(Actor[PlayerRole]):
             self._usage(player.game_id).check_player()
             self._count(player.game_id)
         rules.seen(player, now)
-        self._index.seen(player.player_id, self._clock.monotonic(), now)
+        self._index.seen(player.player_id, self._clock.monotonic(), now, is_kept=is_kept)
 
     def _usage(self, game_id: int) -> GameUsage:
         """Return what his game uses of its owner's plan."""
@@ -200,7 +200,7 @@ class PlayerActor(Actor[PlayerRole]):
     def heartbeat(self, command: Heartbeat) -> int:
         """Take a sign of life."""
         player, now = self._player, self._clock.now()
-        self._seen(player, now)
+        self._seen(player, now, is_kept=command.is_kept)
         return now
 
     @handles(LogOut)

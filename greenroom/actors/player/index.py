@@ -44,20 +44,23 @@ class PlayerIndex:
         """Forget a token: rotated away, or its player is no longer active."""
         self._by_token.pop(token_hash, None)
 
-    def seen(self, player_id: int, monotonic: float, now: int) -> None:
+    def seen(self, player_id: int, monotonic: float, now: int, *, is_kept: bool = True) -> None:
         """Note a sign of life of an online player.
 
         Args:
             player_id: whose.
             monotonic: when, by the clock that staleness is measured with.
             now: when, in Unix seconds, as it is shown.
+            is_kept: whether it is to be saved; that somebody has come online is.
         """
         if player_id in self._online:  # with every call, so it takes no steps for nothing
             self._online[player_id] = (monotonic, now)
             self._online.move_to_end(player_id)
         else:
             self.came(player_id, monotonic, now)
-        self._unsaved[player_id] = None
+            is_kept = True
+        if is_kept:
+            self._unsaved[player_id] = None
 
     def came(self, player_id: int, monotonic: float, now: int) -> None:
         """Note a player who comes to memory online, just as the database has him: see `seen`."""

@@ -224,6 +224,9 @@ class Heartbeat(Command[PlayerRole, int], frozen=True):
     Refused: TooManyPlayersOnline.
     """
 
+    is_kept: bool = True
+    """Whether the database is to know soon; of one who comes online it always is."""
+
 
 class LogOut(Command[PlayerRole, int], frozen=True):
     """Go offline; answers `last_logout` (Unix seconds)."""
