@@ -229,6 +229,11 @@ class Connection(Outbox):
         if self._out_bytes <= self._out_bytes_max // 4:
             self.put(frame)
 
+    def hear(self) -> None:
+        """See `Link`."""
+        with contextlib.suppress(_Lost):
+            self._take_some(trio.current_time())
+
     def close(self, code: int, reason: str) -> None:
         """See `Link`."""
         if self._session.phase is _OPEN:
@@ -268,8 +273,9 @@ class Connection(Outbox):
 
     def _put_bounded(self, data: bytes) -> None:
         """Send soon; a client that lets too much wait is closed."""
-        if self.fanout is not None:
-            self.fanout.settle()
+        fanout = self.fanout
+        if fanout is not None and fanout.said:
+            fanout.settle()
         self._put(data)
         if self._out_bytes > self._out_bytes_max:
             self._relieve()

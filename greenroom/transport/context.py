@@ -43,4 +43,3 @@ class ConnectionContext:
             options.close_seconds_max,
         )
         self.watch = Watch(shortest_seconds)
-        self.watch.add(self.reader, 0.0)

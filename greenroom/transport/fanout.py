@@ -44,7 +44,7 @@ class Listener(Protocol):
 class Fanout:
     """Of one room. Bounded by `MESSAGES_MAX` and `BYTES_MAX`; `Flushable`."""
 
-    __slots__ = ("_bytes", "_listeners", "_said", "_sender", "_speakers")
+    __slots__ = ("_bytes", "_listeners", "_sender", "_speakers", "said")
 
     def __init__(self, listeners: Mapping[int, Listener], sender: Sender) -> None:
         """Begin with nothing.
@@ -55,14 +55,15 @@ class Fanout:
         """
         self._listeners = listeners
         self._sender = sender
-        self._said: list[Receive] = []
+        self.said: list[Receive] = []
+        """In this turn, and not handed out yet."""
         self._speakers: dict[int, list[tuple[int, bytes]]] = {}
         """Which of it each has said himself, by player id, and what he is answered."""
         self._bytes = 0
 
     def say(self, message: Receive, answer: bytes) -> None:
         """Tell everybody but the speaker; him, the answer."""
-        said, speaker_id = self._said, message.sender_id
+        said, speaker_id = self.said, message.sender_id
         if not said:
             self._sender.add(self)
         own = self._speakers.get(speaker_id)
@@ -81,7 +82,7 @@ class Fanout:
         Args:
             is_over: so is the turn: nothing will follow that could be sent along.
         """
-        said, self._said = self._said, []
+        said, self.said = self.said, []
         if not said:
             return
         speakers, self._speakers, self._bytes = self._speakers, {}, 0

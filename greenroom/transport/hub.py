@@ -85,6 +85,10 @@ class Link(Protocol):
         """Send a frame behind all before, or drop it where much waits already."""
         ...
 
+    def hear(self) -> None:
+        """Take what it has sent by now: soon it will have no member any more."""
+        ...
+
     def close(self, code: int, reason: str) -> None:
         """Close it, politely, behind what was put."""
         ...
@@ -189,6 +193,7 @@ class Hub:
         place = roster.places.setdefault(player_id, _Place())
         old = roster.links.get(player_id)
         if old is not None:
+            old.hear()
             old.close(NORMAL, "Connection replaced")
             self.detach(room_id, player_id, old)
         replay = None if resume is None else _replay(roster, player_id, place, *resume)

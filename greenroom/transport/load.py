@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import Final
 
 HIGH: Final = 0.6
 LOW: Final = 0.4
-"""Shares of a core."""
+"""Shares of the time."""
+
+
+_SCHEDULED: Final = Path("/proc/thread-self/schedstat")
+
+
+def busy_seconds() -> float:
+    """Return for how long this thread has had something to do, since it began.
+
+    It may have run, or waited for a core that others had. Where the kernel does not tell that, its
+    CPU time.
+    """
+    try:
+        ran, waited, _ = _SCHEDULED.read_text().split()
+    except OSError:
+        return time.thread_time()
+    return (int(ran) + int(waited)) / 1e9
 
 
 class Load:
-    """The share of a core that a thread uses. Pure: times come in.
+    """The share of its time in which a thread has something to do. Pure: times come in.
 
     Attributes:
         is_high: whether it was above `HIGH` between two looks, and not below `LOW` since.
     """
 
-    __slots__ = ("_looked_at", "_used_seconds", "is_high")
+    __slots__ = ("_busy_seconds", "_looked_at", "is_high")
 
     def __init__(self) -> None:
         """Begin idle."""
         self.is_high = False
+        self._busy_seconds = 0.0
         self._looked_at = 0.0
-        self._used_seconds = 0.0
 
-    def look(self, now: float, used_seconds: float) -> None:
+    def look(self, now: float, busy_seconds: float) -> None:
         """Judge the time since the last look.
 
         Args:
             now: monotonic seconds.
-            used_seconds: CPU time of the thread so far.
+            busy_seconds: of the thread so far; see `busy_seconds`.
         """
         if now > self._looked_at:
-            share = (used_seconds - self._used_seconds) / (now - self._looked_at)
+            share = (busy_seconds - self._busy_seconds) / (now - self._looked_at)
             self.is_high = share > (LOW if self.is_high else HIGH)
-        self._looked_at, self._used_seconds = now, used_seconds
+        self._looked_at, self._busy_seconds = now, busy_seconds

@@ -22,14 +22,13 @@ from __future__ import annotations
 
 import select
 import socket
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
 import trio
 
 from greenroom.sender import Sender
-from greenroom.transport.load import Load
+from greenroom.transport.load import Load, busy_seconds
 
 ROOMS_A_PASS_MAX: Final = 16
 """Then other tasks have their turn."""
@@ -162,7 +161,7 @@ class Reader:
     def listen(self, name: str) -> None:
         """Give a room its turn if the load is high, for it is about to tick.
 
-        Until it is called again, or for `LOOK_SECONDS` or twice as long, the room has no other.
+        Until it is called again, or for twice `LOOK_SECONDS` at most, the room has no other.
 
         Args:
             name: as it was given to `read`.
@@ -170,27 +169,42 @@ class Reader:
         room = self._rooms.get(name)
         if room is None:
             return
-        if (room in self._ticking) is not self._load.is_high:
-            self._queue(room, is_ticking=self._load.is_high)
-        if room in self._ticking:
+        if self._load.is_high:
+            self._leave_queue(room)
             room.listened_at = now = trio.current_time()
             self._serve(room, now)
+        elif room in self._ticking:
+            self._queue(room)
 
-    def look(self, now: float) -> float:
-        """See `Watched`: look at the load of this thread, and for rooms that tick no more."""
-        self._load.look(now, time.thread_time())
-        for room in [room for room in self._ticking if now - room.listened_at >= LOOK_SECONDS]:
-            self._queue(room, is_ticking=False)
-        return now + LOOK_SECONDS
+    async def keep_looking(self) -> None:
+        """Look at the load, and for rooms that have ceased to tick, until cancelled."""
+        while True:
+            self.look(trio.current_time(), busy_seconds())
+            await trio.sleep(LOOK_SECONDS)
 
-    def _queue(self, room: _Room, *, is_ticking: bool) -> None:
-        """Have a room queue whenever there is something to read, or have its turns with its ticks.
+    def look(self, now: float, busy_seconds: float) -> None:
+        """Do so once.
 
-        What it has not read stands in the queue at once.
+        Args:
+            now: trio's time, in seconds.
+            busy_seconds: of the thread that this is run in; see `Load`.
         """
+        self._load.look(now, busy_seconds)
+        for room in [room for room in self._ticking if now - room.listened_at >= LOOK_SECONDS]:
+            self._queue(room)
+
+    def _queue(self, room: _Room) -> None:
+        """Have a room queue whenever there is something to read; at once if there is already."""
+        self._ticking.discard(room)
         assert self._epoll is not None
-        self._epoll.modify(room.number, 0 if is_ticking else _WHO_HAS_SOMETHING)
-        (self._ticking.add if is_ticking else self._ticking.discard)(room)
+        self._epoll.modify(room.number, _WHO_HAS_SOMETHING)
+
+    def _leave_queue(self, room: _Room) -> None:
+        """Have a room queue no more, whatever there is to read."""
+        if room not in self._ticking:
+            self._ticking.add(room)
+            assert self._epoll is not None
+            self._epoll.modify(room.number, 0)
 
     async def run(self) -> None:
         """Read until cancelled."""
@@ -235,7 +249,7 @@ class Reader:
                 sleeper.pause = pause
                 room.wake(sleeper)
         if has_more:
-            self._queue(room, is_ticking=False)
+            self._queue(room)
 
     def _enter(self, name: str) -> _Room | None:
         """Count a connection among those of its room; None if it must wait for itself."""

@@ -83,6 +83,7 @@ class RealtimePort:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 nursery.start_soon(self._context.reader.run)
+                nursery.start_soon(self._context.reader.keep_looking)
                 nursery.start_soon(self._context.sender.run)
                 nursery.start_soon(self._context.watch.run)
                 for listener in listeners:

@@ -46,6 +46,9 @@ class Link:
     def offer(self, frame: bytes) -> None:
         self.put(frame)
 
+    def hear(self) -> None:
+        pass
+
     def close(self, code: int, reason: str) -> None:
         self.put(b"closed")
         self.hub.detach(ROOM, self.player_id, self)

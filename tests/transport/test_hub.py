@@ -57,6 +57,9 @@ class FakeLink:
     def offer(self, frame: bytes) -> None:
         self.offered.append(frame)
 
+    def hear(self) -> None:
+        pass
+
     def close(self, code: int, reason: str) -> None:
         self.closed = code, reason
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from greenroom.transport.load import HIGH, LOW, Load
+from greenroom.transport.load import HIGH, LOW, Load, busy_seconds
 
 
 @pytest.mark.parametrize(
@@ -25,6 +27,14 @@ def test_a_high_load_is_over_when_it_is_low(shares: list[float], is_high: bool):
         used += share
         load.look(101.0 + second, used)
     assert load.is_high is is_high
+
+
+def test_a_thread_that_computes_is_busy():
+    before = busy_seconds()
+    began = time.thread_time()
+    while time.thread_time() < began + 0.02:
+        pass
+    assert busy_seconds() - before >= 0.01
 
 
 def test_no_time_at_all_says_nothing():

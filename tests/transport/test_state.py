@@ -11,6 +11,7 @@ from http_kit import until
 from realtime_kit import Stage, open_stage
 
 from greenroom.actors.kernel.errors import ActorUnavailable, StorageUnavailable
+from greenroom.actors.room.directed import DirectedRoomActor
 from greenroom.actors.room.messages import Group, SendActions
 from greenroom.transport import load as load_module
 
@@ -162,6 +163,22 @@ async def test_who_sends_to_a_room_that_ticks_is_answered_in_order():
             {"type": "error", "data": {"message": "Failed to process message"}},
             sent,
         ]
+
+
+async def test_what_was_sent_before_a_connection_is_replaced_is_heard():
+    async with open_stage(behaviour=TICKING) as stage, stage.connected(0) as host:
+        stage.hub.listen_now = lambda _room_id: None
+        reader = stage.port._context.reader
+        reader._load.is_high = True
+        reader.listen(stage.room_id)  # from now on nobody does
+        for _ in range(3):
+            await host.say("count")
+        room = stage.arena.world.rooms.directory.cell(stage.room_id).actor
+        assert isinstance(room, DirectedRoomActor)
+        assert room.director is not None
+        assert room.director.runner.room.state.total == 0
+        async with stage.connected(0):
+            await until(lambda: room.director.runner.room.state.total == 3)
 
 
 async def test_a_room_that_ticks_often_listens_before_each_tick():

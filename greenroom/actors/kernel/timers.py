@@ -87,12 +87,15 @@ class TimerQueue:
         until = time.perf_counter() + PASS_SECONDS
         while self._heap and self._heap[0][0] <= now and time.perf_counter() < until:
             due, count, cell, name, command, first = heapq.heappop(self._heap)
-            if first is not None and _is_running(cell, name, (due, count)):
+            if not _is_running(cell, name, (due, count)):
+                continue
+            if first is not None:
                 first()
-            if _is_running(cell, name, (due, count)):
-                assert cell.timers is not None
-                del cell.timers[name]
-                cell.wake(command, name)
+                if not _is_running(cell, name, (due, count)):
+                    continue
+            assert cell.timers is not None
+            del cell.timers[name]
+            cell.wake(command, name)
 
     def _tidy(self) -> None:
         """Drop what is stale."""
@@ -124,7 +127,8 @@ class ActorTimers:
     ) -> None:
         """Have `command` delivered to oneself in `seconds`; replaces the timer of that name.
 
-        `first` is called right before: turns that it brings about come first.
+        `first` is called right before, so the turns that it brings about come first; where the
+        mailbox is not empty they are queued as any, and the timer overtakes them.
         """
         if self._cell.timers is None:
             self._cell.timers = {}

@@ -148,6 +148,7 @@ class DirectedRoomActor(RoomActor):
         hz = director.runner.behaviour.tick_hz
         if hz is None or self._pace is None or self._pace.dt != 1.0 / hz:
             self._pace = None if hz is None else Pace(hz)
+        self.inbox.follow(director.runner.behaviour, self._pace)
         self._wake_ticks()
         self._set_timers()
 
@@ -432,14 +433,14 @@ class DirectedRoomActor(RoomActor):
     @handles(SendMessage)
     def send_message(self, command: SendMessage) -> Changed[None] | None:
         """Let the behaviour see a message before its targets do."""
+        if self._pace is not None and self._is_ticking and self.inbox.takes(command.name):
+            self._member(command.player_id, PlayerNotInAnyRoom)
+            self.inbox.put(command)
+            return None
         director = self._judging("message", command.name)
         if director is None:
             return super().send_message(command)
         room = self._member(command.player_id, PlayerNotInAnyRoom)
-        pace = self._pace
-        if pace is not None and self._is_ticking and self.inbox.takes(director, command.name, pace):
-            self.inbox.put(command)
-            return None
         is_typed = judging.is_typed(director, "message", command.name)
         self._begin_to_judge(director, remember=False)
         verdict = judging.judge(
@@ -504,16 +505,14 @@ class DirectedRoomActor(RoomActor):
             return
         if room.silent_since is None:
             self._is_ticking = True
-            listen = partial(self._connections.listen, room.room_id) if pace.is_fast else None
-            self.timers.start(_TICK, pace.seconds_to_next(self._clock.monotonic()), Tick(), listen)
+            first = partial(self._connections.listen, room.room_id) if self.inbox.is_used else None
+            self.timers.start(_TICK, pace.seconds_to_next(self._clock.monotonic()), Tick(), first)
 
     @handles(FireTimers)
     def fire_timers(self, command: FireTimers) -> Changed[None]:
         """Call the behaviour for its timers that are due."""
         director = self._awake
-        if director is None:
-            return Changed(None)
-        if not self._begin(director):
+        if director is None or not self._begin(director):
             return Changed(None)
         director.fire_timers()
         try:

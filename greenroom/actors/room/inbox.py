@@ -7,16 +7,20 @@ an answer that leaves by itself, would be for nothing. They take most of a messa
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from typing import Any, Final
 
 from greenroom.actors.room import judging
 from greenroom.actors.room.channel import SendMessage
 from greenroom.actors.room.director import BehaviourFailed, Director, RefusedByBehaviour
 from greenroom.actors.room.pace import Pace
 from greenroom.actors.room.ports import Accepted, Connections
+from greenroom.behaviour import RoomBehaviour
+from greenroom.behaviour.handlers import TypedHandler
 
 INBOX_MAX: Final = 256
 """So many messages wait; further ones are heard at once, behind these."""
+WAIT_SECONDS_MAX: Final = 0.1
+"""In rooms that tick more seldom nothing waits."""
 
 
 class Inbox:
@@ -26,23 +30,35 @@ class Inbox:
         is_open: whether any may; tests see at once what comes of theirs.
     """
 
-    __slots__ = ("_messages", "is_open")
+    __slots__ = ("_handlers", "_messages", "is_open")
 
     def __init__(self) -> None:
         """Begin with none."""
         self.is_open = True
+        self._handlers: dict[str, TypedHandler] = {}
+        """By the name of the message: those that let nothing pass."""
         self._messages: deque[SendMessage] = deque()
+
+    def follow(self, behaviour: RoomBehaviour[Any], pace: Pace | None) -> None:
+        """Take what a behaviour hears that ticks at a pace; nothing may wait for another's."""
+        self._handlers = {
+            name: handler
+            for (kind, name), handler in behaviour.handlers.items()
+            if kind == "message" and handler.is_final and pace and pace.dt <= WAIT_SECONDS_MAX
+        }
+
+    @property
+    def is_used(self) -> bool:
+        """Return whether there is any message that may wait."""
+        return bool(self._handlers)
 
     def __bool__(self) -> bool:
         """Return whether any waits."""
         return bool(self._messages)
 
-    def takes(self, director: Director, name: str, pace: Pace) -> bool:
+    def takes(self, name: str) -> bool:
         """Return whether a message may wait: it goes to a handler that lets nothing pass."""
-        handler = director.runner.behaviour.handlers.get(("message", name))
-        if handler is None or not handler.is_final or not self.is_open:
-            return False
-        return pace.is_fast and len(self._messages) < INBOX_MAX
+        return name in self._handlers and self.is_open and len(self._messages) < INBOX_MAX
 
     def put(self, message: SendMessage) -> None:
         """Let a message wait."""
@@ -71,7 +87,7 @@ class Inbox:
             if sender_id not in members:
                 continue
             try:
-                judging.hear(director, message)
+                judging.hear(director, self._handlers[message.name], message)
             except RefusedByBehaviour as refused:
                 if answers:
                     connections.refuse(room_id, sender_id, str(refused))

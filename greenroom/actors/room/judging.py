@@ -35,7 +35,7 @@ from greenroom.behaviour import (
 )
 from greenroom.behaviour.behaviour import is_overridden
 from greenroom.behaviour.errors import BadBehaviour
-from greenroom.behaviour.handlers import Kind
+from greenroom.behaviour.handlers import Kind, TypedHandler
 from greenroom.behaviour.plain import plain
 
 _HOOKS: Final[dict[Kind, str]] = {
@@ -94,9 +94,8 @@ def judge(
     return Drop() if verdict is None and kind != "action" else verdict
 
 
-def hear(director: Director, message: SendMessage) -> None:
+def hear(director: Director, handler: TypedHandler, message: SendMessage) -> None:
     """Let a handler that answers nothing have a message; raises as `judge`."""
-    handler = director.runner.behaviour.handlers["message", message.name]
     by = director.runner.room.members[message.player_id]
     verdict = director.handle(handler, by, message.data)
     if verdict is not None:

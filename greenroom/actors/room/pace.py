@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 LATE_MAX: Final = 5
-WAIT_SECONDS_MAX: Final = 0.1
-"""In rooms that tick more seldom no message waits for the tick."""
 
 
 class Pace:
@@ -19,10 +17,9 @@ class Pace:
 
     Attributes:
         dt: seconds of game time that a tick stands for.
-        is_fast: whether messages may wait for the next tick.
     """
 
-    __slots__ = ("_due", "dt", "is_fast")
+    __slots__ = ("_due", "dt")
 
     def __init__(self, hz: float) -> None:
         """Begin at rest.
@@ -31,7 +28,6 @@ class Pace:
             hz: ticks a second.
         """
         self.dt = 1.0 / hz
-        self.is_fast = self.dt <= WAIT_SECONDS_MAX
         self._due: float | None = None
 
     def seconds_to_next(self, now: float) -> float:
