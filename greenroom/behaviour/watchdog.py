@@ -47,6 +47,7 @@ class Watchdog:
         self.running: str | None = None
         self.runs = 0
         self._closed = threading.Event()
+        self._closed.set()
         self._thread: threading.Thread | None = None
         self._watched = _Watched(self)
 
@@ -66,7 +67,7 @@ class Watchdog:
 
     def watch(self, hook: str) -> AbstractContextManager[None]:
         """Return what a hook is to run in; it raises `HookTooSlow` if it must be interrupted."""
-        if self._thread is None:
+        if self._thread is None and not self._closed.is_set():
             self._thread = threading.Thread(target=self._look, name="hook watchdog", daemon=True)
             self._thread.start()
         watched = self._watched

@@ -27,6 +27,7 @@ from typing import Any, Final
 
 import trio
 
+from greenroom.actors.kernel.clock import sleep_until_tick
 from greenroom.sender import Sender
 from greenroom.transport.load import Load, busy_seconds
 
@@ -180,7 +181,7 @@ class Reader:
         """Look at the load, and for rooms that have ceased to tick, until cancelled."""
         while True:
             self.look(trio.current_time(), busy_seconds())
-            await trio.sleep(LOOK_SECONDS)
+            await sleep_until_tick(LOOK_SECONDS)
 
     def look(self, now: float, busy_seconds: float) -> None:
         """Do so once.

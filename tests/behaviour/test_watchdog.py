@@ -49,6 +49,17 @@ def test_nothing_runs_beside_a_server_that_has_no_hooks():
     assert threading.active_count() == before
 
 
+def test_nothing_is_watched_that_is_not_open():
+    before = threading.active_count()
+    watchdog = Watchdog(0.02)
+    with watchdog.watch("on_create"):
+        assert threading.active_count() == before
+    with watchdog, watchdog.watch("on_tick"):
+        assert threading.active_count() == before + 1
+    with watchdog.watch("on_stop"):
+        assert threading.active_count() == before
+
+
 def test_hooks_that_end_in_time_are_left_alone_however_many(watchdog: Watchdog):
     for _ in range(50_000):
         with watchdog.watch("on_tick"):
