@@ -97,8 +97,8 @@ def report(figures: Figures, rounds: int) -> str:
         lines.append(f"| {scenario} | {' | '.join(cells)} | {ratios(figures, scenario)} |")
     lines += [
         "",
-        "In brackets the share of its core that the server used, and its CPU of a request (its",
-        "helper threads may run on the other core, too). The floor is `bench/floor.py`:",
+        "In brackets the share of a core that the server used, and its CPU of a request, both with",
+        "its embedded Postgres, which runs on the other core. The floor is `bench/floor.py`:",
         "trio, httptools and a fixed answer, one task a connection; no actors, no database.",
         "",
     ]
