@@ -120,6 +120,9 @@ class Link:
 
     offer = put
 
+    def hear(self) -> None:
+        """Say nothing."""
+
     def close(self, code: int, reason: str) -> None:
         """Do nothing."""
 

@@ -173,12 +173,13 @@ async def test_what_was_sent_before_a_connection_is_replaced_is_heard():
         reader.listen(stage.room_id)  # from now on nobody does
         for _ in range(3):
             await host.say("count")
-        room = stage.arena.world.rooms.directory.cell(stage.room_id).actor
+        room = stage.arena.world.rooms.directory.cell(stage.room_id).actor  # type: ignore[attr-defined]
         assert isinstance(room, DirectedRoomActor)
-        assert room.director is not None
-        assert room.director.runner.room.state.total == 0
+        director = room.director
+        assert director is not None
+        assert director.runner.room.state.total == 0
         async with stage.connected(0):
-            await until(lambda: room.director.runner.room.state.total == 3)
+            await until(lambda: director.runner.room.state.total == 3)
 
 
 async def test_a_room_that_ticks_often_listens_before_each_tick():
