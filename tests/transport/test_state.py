@@ -173,7 +173,8 @@ async def test_what_was_sent_before_a_connection_is_replaced_is_heard():
         reader.listen(stage.room_id)  # from now on nobody does
         for _ in range(3):
             await host.say("count")
-        room = stage.arena.world.rooms.directory.cell(stage.room_id).actor  # type: ignore[attr-defined]
+        directory = stage.arena.world.rooms.directory
+        room = directory.cell(stage.room_id).actor  # type: ignore[attr-defined]
         assert isinstance(room, DirectedRoomActor)
         director = room.director
         assert director is not None
