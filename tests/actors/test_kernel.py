@@ -31,6 +31,19 @@ Counters = DynamicSupervisor[CounterRole]
 Jump = trio.testing.MockClock
 
 
+class Noting(Counter):
+    """Adds nothing up: it notes in what order it was asked to."""
+
+    def __init__(self, total: int) -> None:
+        super().__init__(total)
+        self.amounts: list[int] = []
+
+    @handles(Add)
+    def add(self, command: Add) -> int:
+        self.amounts.append(command.amount)
+        return 0
+
+
 async def settle_down() -> None:
     """Let every other task run as far as it can."""
     await trio.testing.wait_all_tasks_blocked()
@@ -91,19 +104,12 @@ async def test_commands_run_in_the_order_in_which_they_were_told(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    log: list[str] = []
-
-    class Logger(Counter):
-        @handles(Add)
-        def add(self, command: Add) -> int:
-            log.append(str(command.amount))
-            return 0
-
-    ref = counters.adopt(1, Logger(0))
+    noting = Noting(0)
+    ref = counters.adopt(1, noting)
     for amount in range(3):
         ref.tell(Add(amount))
     await ref.ask(Read())
-    assert log == ["0", "1", "2"]
+    assert noting.amounts == [0, 1, 2]
 
 
 async def test_an_actor_that_does_not_exist_answers_everybody_with_stopped(
@@ -255,22 +261,14 @@ async def test_what_is_done_first_has_its_turns_before_the_timers(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    log: list[int] = []
-
-    class Logger(Counter):
-        @handles(Add)
-        def add(self, command: Add) -> int:
-            log.append(command.amount)
-            return 0
-
-    logger = Logger(0)
-    ref = counters.adopt(1, logger)
-    logger.timers.start("a", 10, Add(2), lambda: ref.post(Add(1)))
-    logger.timers.start("b", 20, Add(3), lambda: logger.timers.stop("b"))
-    logger.timers.start("stopped", 30, Add(4), lambda: log.append(-1))
-    logger.timers.stop("stopped")
+    noting = Noting(0)
+    ref = counters.adopt(1, noting)
+    noting.timers.start("a", 10, Add(2), lambda: ref.post(Add(1)))
+    noting.timers.start("b", 20, Add(3), lambda: noting.timers.stop("b"))
+    noting.timers.start("stopped", 30, Add(4), lambda: noting.amounts.append(-1))
+    noting.timers.stop("stopped")
     await trio.sleep(60)
-    assert log == [1, 2]
+    assert noting.amounts == [1, 2]
 
 
 async def test_a_timer_whose_actor_crashes_over_what_is_done_first_is_not_delivered(
@@ -293,19 +291,12 @@ async def test_timers_go_before_what_users_sent(
     counters: Counters,
     autojump_clock: Jump,
 ) -> None:
-    log: list[int] = []
-
-    class Logger(Counter):
-        @handles(Add)
-        def add(self, command: Add) -> int:
-            log.append(command.amount)
-            return 0
-
-    ref = counters.adopt(1, Logger(0))
+    noting = Noting(0)
+    ref = counters.adopt(1, noting)
     ref.tell(Add(1))
     counters.cell(1).wake(Add(2), "a")
     await ref.ask(Read())
-    assert log == [2, 1]
+    assert noting.amounts == [2, 1]
 
 
 async def test_a_timer_that_meets_the_closed_gate_comes_again_until_it_is_taken(
