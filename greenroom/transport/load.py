@@ -9,22 +9,21 @@ from typing import Final
 HIGH: Final = 0.6
 LOW: Final = 0.4
 """Shares of the time."""
-
-
 _SCHEDULED: Final = Path("/proc/thread-self/schedstat")
 
 
 def busy_seconds() -> float:
     """Return for how long this thread has had something to do, since it began.
 
-    It may have run, or waited for a core that others had. Where the kernel does not tell that, its
-    CPU time.
+    It may have run, or waited for a core that others had. Where the kernel does not tell that (it
+    may have no such file, or one of zeros), its CPU time.
     """
+    used = time.thread_time()
     try:
         ran, waited, _ = _SCHEDULED.read_text().split()
     except OSError:
-        return time.thread_time()
-    return (int(ran) + int(waited)) / 1e9
+        return used
+    return max(used, (int(ran) + int(waited)) / 1e9)
 
 
 class Load:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
+from greenroom.transport import load as load_module
 from greenroom.transport.load import HIGH, LOW, Load, busy_seconds
 
 
@@ -35,6 +37,18 @@ def test_a_thread_that_computes_is_busy():
     while time.thread_time() < began + 0.02:
         pass
     assert busy_seconds() - before >= 0.01
+
+
+@pytest.mark.parametrize("told", [None, "0 0 0\n"])
+def test_where_the_kernel_does_not_tell_it_is_the_cpu_time(
+    told: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    file = tmp_path / "schedstat"
+    if told is not None:
+        file.write_text(told)
+    monkeypatch.setattr(load_module, "_SCHEDULED", file)
+    before = time.thread_time()
+    assert before <= busy_seconds() <= time.thread_time()
 
 
 def test_no_time_at_all_says_nothing():
