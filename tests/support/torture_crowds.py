@@ -19,8 +19,8 @@ REGISTER = "/api/game_players.php/register"
 TOKEN = "/api/realtime.php/token"
 
 
-ACTIONS_MAX = 90
-"""Of a room: as many as its members are shown at once."""
+ACTIONS_MAX = 50
+"""Tries to ask, of a room: all that come of them are kept and shown, whether known or not."""
 
 
 class Member:
@@ -127,6 +127,12 @@ class Asked(NamedTuple):
     clock_jumps: int
 
 
+class Asking(dict[str, Asked]):
+    """The actions of a room by their ids, and how often its members tried to ask for one."""
+
+    tries = 0
+
+
 class Exchanges(Crowd):
     """Rooms of three: the host tells everybody, members tell him and ask him to do things."""
 
@@ -140,7 +146,7 @@ class Exchanges(Crowd):
         room_id = await host.settle_in(f"{ROOMS}/create", {"host_switch": False})
         for other in others:
             await other.settle_in(f"{ROOMS}/{room_id}/join")
-        asked: dict[str, Asked] = {}
+        asked = Asking()
         while not self.is_over:
             await self.up.wait()
             with contextlib.suppress(ConnectionLost):
@@ -155,7 +161,7 @@ class Exchanges(Crowd):
             await member.close()
 
     async def _act(
-        self, dice: random.Random, host: Member, others: list[Member], asked: dict[str, Asked]
+        self, dice: random.Random, host: Member, others: list[Member], asked: Asking
     ) -> None:
         match dice.randrange(6):
             case 0:
@@ -164,7 +170,8 @@ class Exchanges(Crowd):
                 await dice.choice(others).say("host")
             case 2 | 3:
                 await dice.choice([host, *others]).hear()
-            case 4 if len(asked) < ACTIONS_MAX:
+            case 4 if asked.tries < ACTIONS_MAX:
+                asked.tries += 1
                 body = {"action_type": "do", "target_players": "host", "request_data": {}}
                 answer = await others[0].call("POST", f"{ROOMS}/actions", body)
                 if answer is not None:
@@ -173,7 +180,7 @@ class Exchanges(Crowd):
             case _:
                 await self._complete(dice, host, asked)
 
-    async def _complete(self, dice: random.Random, host: Member, asked: dict[str, Asked]) -> None:
+    async def _complete(self, dice: random.Random, host: Member, asked: Asking) -> None:
         """Do what the host was asked; what was acknowledged as asked must be there to do."""
         pending = await host.call("GET", f"{ROOMS}/actions/pending")
         if pending is None or not pending["actions"]:
@@ -193,9 +200,7 @@ class Exchanges(Crowd):
                 if not await member.hear():
                     return
 
-    async def _check_actions(
-        self, host: Member, others: list[Member], asked: dict[str, Asked]
-    ) -> None:
+    async def _check_actions(self, host: Member, others: list[Member], asked: Asking) -> None:
         """Each action that was acknowledged is either pending or done, as was said."""
         pending = await host.insist("GET", f"{ROOMS}/actions/pending")
         waiting = {action["action_id"] for action in pending["actions"]}
