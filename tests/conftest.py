@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import signal
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -108,3 +109,11 @@ def server(postgres_server: PostgresProcess) -> Iterator[ServerProcess]:
 def api(server: ServerProcess) -> Api:
     """A client for a game that is this test's alone."""
     return Api(server.address, server.new_game())
+
+
+@pytest.fixture
+def signals_as_a_server_has_them() -> Iterator[None]:
+    """Have ^C taken as a signal; it ends the whole run, as without this."""
+    before = signal.signal(signal.SIGINT, lambda *_: pytest.exit("interrupted"))
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -11,6 +11,9 @@ BehaviourError
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Callable
+
 REFUSAL_CHARACTERS_MAX = 200
 
 
@@ -54,3 +57,28 @@ class TooMuch(BehaviourBug):
 
 class BadBehaviour(BehaviourBug):
     """A behaviour class that cannot be used; the text says what is wrong with it."""
+
+
+def is_real_interrupt(error: BaseException) -> bool:
+    """Return whether this is a ^C at a terminal, which stops more than a hook.
+
+    It can be one only where Python itself makes an exception of the signal: in a studio's tests. A
+    server takes signals otherwise, so there a hook has raised it.
+    """
+    is_raised = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return is_raised and isinstance(error, KeyboardInterrupt)
+
+
+def shown(value: object, show: Callable[[object], str] = repr) -> str:
+    """Return what an object of the studio's says of itself, even if it cannot say it.
+
+    Args:
+        value: an exception of theirs, or anything else.
+        show: `repr` or `str`.
+    """
+    try:
+        return show(value)
+    except BaseException as error:
+        if is_real_interrupt(error):
+            raise
+        return f"<{type(value).__name__} that cannot be shown>"

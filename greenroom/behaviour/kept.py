@@ -8,7 +8,13 @@ import msgspec
 
 from greenroom.behaviour.behaviour import RoomBehaviour
 from greenroom.behaviour.effects import StartTimer
-from greenroom.behaviour.errors import BadBehaviour, BehaviourError, TooMuch
+from greenroom.behaviour.errors import (
+    BadBehaviour,
+    BehaviourError,
+    TooMuch,
+    is_real_interrupt,
+    shown,
+)
 
 STATE_BYTES_MAX = 256 * 1024
 """So large may a room's state be, encoded."""
@@ -40,9 +46,11 @@ def keep(
     """
     try:
         encoded = _encode(state)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        name = type(behaviour).__name__
-        raise BadBehaviour(f"the state of {name} cannot be written down: {error}") from error
+    except BaseException as error:
+        if is_real_interrupt(error):
+            raise
+        name, text = type(behaviour).__name__, shown(error, str)
+        raise BadBehaviour(f"the state of {name} cannot be written down: {text}") from error
     if len(encoded) > STATE_BYTES_MAX:
         raise TooMuch(f"a room's state may have {STATE_BYTES_MAX} bytes, this has {len(encoded)}")
     return _encode(
@@ -69,8 +77,11 @@ def state_of(behaviour: RoomBehaviour[Any], kept: Kept) -> Any:
             return behaviour.migrate(msgspec.msgpack.decode(kept.state), version)
     except BehaviourError:
         raise
-    except (Exception, SystemExit) as error:
-        raise BadBehaviour(f"the state of {name}, version {version}: {error}") from error
+    except BaseException as error:
+        if is_real_interrupt(error):
+            raise
+        text = shown(error, str)
+        raise BadBehaviour(f"the state of {name}, version {version}: {text}") from error
     raise BadBehaviour(
         f"the state of {name} is of version {version}, newer than {behaviour.state_version}"
     )

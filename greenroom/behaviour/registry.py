@@ -22,7 +22,7 @@ from typing import Any, TypeGuard
 import msgspec
 
 from greenroom.behaviour.behaviour import RoomBehaviour
-from greenroom.behaviour.errors import BadBehaviour, BehaviourBug
+from greenroom.behaviour.errors import BadBehaviour, BehaviourBug, is_real_interrupt, shown
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.sources import Sources
 
@@ -125,8 +125,10 @@ def instance_of(behaviour: type[RoomBehaviour[Any]], name: str, watch: Watch) ->
             return behaviour()
     except BehaviourBug:
         raise
-    except (Exception, SystemExit) as error:
-        raise BadBehaviour(f"{name} cannot be made: {error!r}") from error
+    except BaseException as error:
+        if is_real_interrupt(error):
+            raise
+        raise BadBehaviour(f"{name} cannot be made: {shown(error)}") from error
 
 
 def load(name: str) -> type[RoomBehaviour[Any]]:
@@ -142,7 +144,9 @@ def load(name: str) -> type[RoomBehaviour[Any]]:
         module = importlib.import_module(module_name)
     except BehaviourBug:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_real_interrupt(error):
+            raise
         text = _import_failure(error, module_name)
         raise BadBehaviour(f"{module_name} cannot be imported: {text}") from error
     found = getattr(module, class_name, None)
@@ -163,7 +167,7 @@ def _import_failure(error: BaseException, module_name: str) -> str:
     """Return what is wrong, and in which line of the studio's files."""
     if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
         return f"there is no module {error.name}; behaviours_dir is where it is looked for first"
-    text = f"{type(error).__name__}: {error}"
+    text = f"{type(error).__name__}: {shown(error, str)}"
     frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is this module's
     files = [frame for frame in frames if "importlib" not in frame.filename]
     return f"{text} ({files[-1].filename}, line {files[-1].lineno})" if files else text

@@ -24,7 +24,7 @@ from greenroom.behaviour.chance import RoomRandom
 from greenroom.behaviour.delta import Json
 from greenroom.behaviour.desk import Desk
 from greenroom.behaviour.effects import Effect, StartTimer
-from greenroom.behaviour.errors import BehaviourError, HookCrashed, TooMuch
+from greenroom.behaviour.errors import BehaviourError, HookCrashed, TooMuch, is_real_interrupt
 from greenroom.behaviour.handlers import TypedHandler
 from greenroom.behaviour.kept import keep, state_of, unkeep
 from greenroom.behaviour.member import Member
@@ -270,11 +270,13 @@ class Runner(Generic[State]):
 def _run(
     watch: Watch, hook: str, room_id: str, function: Callable[..., Result], *arguments: object
 ) -> Result:
-    """Run a studio's code; whatever it raises is a `BehaviourError`."""
+    """Run a studio's code; whatever it raises is a `BehaviourError`, but for a real ^C."""
     try:
         with watch(hook):
             return function(*arguments)
     except BehaviourError:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_real_interrupt(error):
+            raise
         raise HookCrashed(hook, room_id) from error

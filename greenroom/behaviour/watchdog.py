@@ -89,26 +89,29 @@ class Watchdog:
     def _on_signal(self, _number: int, frame: FrameType | None) -> None:
         at_the_end = frame is not None and frame.f_code is _Watched.__exit__.__code__
         if self.running is not None and not at_the_end:
+            self._watched.was_interrupted = True
             raise Interrupted
 
 
 class _Watched(AbstractContextManager[None]):
     """The hook that runs, one after the other; hooks do not nest."""
 
-    __slots__ = ("_started", "_watchdog", "hook")
+    __slots__ = ("_started", "_watchdog", "hook", "was_interrupted")
 
     def __init__(self, watchdog: Watchdog) -> None:
         self._watchdog = watchdog
         self.hook = ""
+        self.was_interrupted = False
 
     def __enter__(self) -> None:
+        self.was_interrupted = False
         self._started = time.monotonic()
         self._watchdog.runs += 1
         self._watchdog.running = self.hook
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._watchdog.running = None
-        if isinstance(error, Interrupted):
+        if error is not None and self.was_interrupted:  # whatever has become of `Interrupted`
             seconds = time.monotonic() - self._started
             message = f"{self.hook} was interrupted after {seconds:.2f} s"
             raise HookTooSlow(message).with_traceback(error.__traceback__) from None

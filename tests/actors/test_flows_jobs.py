@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import pytest
 import trio
 
 from greenroom.actors.flows.jobs import JOBS_AT_ONCE, JOBS_MAX, ROOM_JOBS_MAX, Jobs
@@ -66,6 +67,35 @@ async def leave_python_in_a_task() -> None:
         raise SystemExit
 
 
+async def leave_a_generator() -> None:
+    await trio.sleep(1)
+    raise GeneratorExit
+
+
+async def interrupt_in_a_task() -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.sleep_forever)
+        await interrupt()
+
+
+async def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+async def raise_a_group() -> None:
+    raise BaseExceptionGroup("several", [GeneratorExit(), BaseException("its own"), ValueError()])
+
+
+async def interrupt_when_stopped() -> None:
+    """Answer a cancellation with something worse."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.sleep_forever)
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise GeneratorExit
+
+
 async def never() -> None:
     await trio.sleep_forever()
 
@@ -116,6 +146,31 @@ async def test_a_room_hears_what_a_job_returns_or_how_it_failed(autojump_clock):
         assert heard["b"] == JobFailed("ZeroDivisionError()")
         assert "SystemExit" in str(heard["c"])
         assert heard["d"] == JobFailed("TooSlowError()")
+
+
+@pytest.mark.usefixtures("signals_as_a_server_has_them")
+async def test_whatever_a_job_raises_is_its_room_s_alone(autojump_clock):
+    jobs = {
+        leave_a_generator: "GeneratorExit",
+        interrupt: "KeyboardInterrupt",
+        interrupt_in_a_task: "KeyboardInterrupt",
+        raise_a_group: "its own",
+        interrupt_when_stopped: "GeneratorExit",
+        one: "1",
+    }
+    async with at_work() as desk:
+        for job in jobs:
+            desk.start(job, job.__name__)
+        await trio.sleep(SECONDS_MAX + 0.1)
+        heard = dict(desk.told)
+        for job, said in jobs.items():
+            assert said in str(heard[job.__name__])
+
+
+async def test_jobs_that_raise_worse_when_they_are_given_up_end_nobody_else(autojump_clock):
+    async with at_work() as desk:
+        desk.start(interrupt_when_stopped)
+        await trio.sleep(1)
 
 
 async def test_a_job_that_never_ends_is_stopped(autojump_clock):

@@ -30,6 +30,7 @@ from greenroom.behaviour.errors import BadBehaviour, HookCrashed, HookTooSlow, T
 from greenroom.behaviour.watchdog import Watchdog
 from greenroom.testing import RoomHarness
 
+pytestmark = pytest.mark.usefixtures("signals_as_a_server_has_them")
 Failure = Callable[[Room[Any] | None], None]
 
 
@@ -44,6 +45,31 @@ def crash(room: Room[Any] | None) -> None:
 
 def leave_python(room: Room[Any] | None) -> None:
     raise SystemExit
+
+
+def leave_a_generator(room: Room[Any] | None) -> None:
+    raise GeneratorExit
+
+
+def interrupt(room: Room[Any] | None) -> None:
+    raise KeyboardInterrupt
+
+
+class OfItsOwnKind(BaseException):
+    """What no `except Exception` catches, and what cannot even say what it is."""
+
+    def __str__(self) -> str:
+        raise GeneratorExit
+
+    __repr__ = __str__
+
+
+def raise_its_own_kind(room: Room[Any] | None) -> None:
+    raise OfItsOwnKind
+
+
+def raise_a_group(room: Room[Any] | None) -> None:
+    raise BaseExceptionGroup("several", [GeneratorExit(), ValueError(), KeyboardInterrupt()])
 
 
 def recurse(room: Room[Any] | None) -> None:
@@ -79,6 +105,10 @@ def order_too_much(room: Room[Any] | None) -> None:
 FAILURES: dict[Failure, type[BehaviourBug]] = {
     crash: HookCrashed,
     leave_python: HookCrashed,
+    leave_a_generator: HookCrashed,
+    interrupt: HookCrashed,
+    raise_its_own_kind: HookCrashed,
+    raise_a_group: HookCrashed,
     recurse: HookCrashed,
     loop: HookTooSlow,
     grow: TooMuch,

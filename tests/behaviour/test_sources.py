@@ -95,11 +95,15 @@ def test_data_and_environments_in_the_folder_are_left_alone(studio: Studio):
         ("game.py", "class Game(:", "SyntaxError"),
         ("parts/points.py", "import nowhere_at_all", "nowhere_at_all"),
         ("parts/points.py", "raise SystemExit", "SystemExit"),
+        ("parts/points.py", "raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("parts/points.py", "raise GeneratorExit", "GeneratorExit"),
+        ("parts/points.py", "raise BaseExceptionGroup('', [GeneratorExit()])", "Group"),
         ("game.py", "Game = 1", "no RoomBehaviour of the name Game"),
         ("game.py", GAME + "    tick_hz = 1_000\n", "tick_hz must be above 0"),
         ("other.py", "", "no RoomBehaviour of the name Other"),
     ],
 )
+@pytest.mark.usefixtures("signals_as_a_server_has_them")
 def test_a_broken_file_leaves_everything_as_it_was(studio: Studio, name: str, text: str, told: str):
     modules = {n: sys.modules[n] for n in ("game", "other", "parts", "parts.points")}
     studio.write("parts/points.py", "POINTS = 2")

@@ -40,6 +40,23 @@ def test_a_loop_is_interrupted_with_its_stack_and_undone(watchdog: Watchdog):
     assert "in on_tick" in "".join(traceback.format_tb(caught.value.__traceback__))
 
 
+@pytest.mark.parametrize("instead", [GeneratorExit, ValueError])
+def test_a_loop_was_interrupted_whatever_it_makes_of_that(
+    watchdog: Watchdog, instead: type[BaseException]
+):
+    def loop() -> None:
+        try:
+            while True:
+                pass
+        except BaseException:  # noqa: BLE001 - a studio may write it
+            raise instead from None
+
+    with pytest.raises(HookTooSlow), watchdog.watch("on_tick"):
+        loop()
+    with pytest.raises(ZeroDivisionError), watchdog.watch("on_tick"):
+        1 / 0  # noqa: B018
+
+
 def test_nothing_runs_beside_a_server_that_has_no_hooks():
     before = threading.active_count()
     with Watchdog(0.02) as watchdog:

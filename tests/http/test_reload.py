@@ -86,10 +86,12 @@ def test_rooms_go_on_with_what_is_saved_and_never_with_what_is_broken(evening: E
     assert evening.greet() == "Good evening 3"
     evening.write("words.py", "import nowhere", "No module named 'nowhere'")
     assert evening.greet() == "Good evening 4"
-    evening.write("words.py", "while True: pass", "importing behaviours was interrupted after")
+    evening.write("words.py", "raise KeyboardInterrupt", "cannot be imported: KeyboardInterrupt")
     assert evening.greet() == "Good evening 5"
+    evening.write("words.py", "while True: pass", "importing behaviours was interrupted after")
+    assert evening.greet() == "Good evening 6"
     evening.write("words.py", 'GREETING = "Hi"', "rooms that go on with them: 1")
     evening.write("greeting.py", RENAMED, "with the old code: 1")
-    assert evening.greet() == "Hi 6"
+    assert evening.greet() == "Hi 7"
     evening.write("greeting.py", MIGRATED, "rooms that go on with them: 1")
-    assert evening.greet() == "Hi 601"
+    assert evening.greet() == "Hi 701"

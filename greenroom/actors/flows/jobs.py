@@ -21,8 +21,8 @@ import trio
 
 from greenroom.behaviour import JobFailed
 from greenroom.behaviour.effects import Run
+from greenroom.behaviour.errors import is_real_interrupt, shown
 from greenroom.behaviour.runner import Watch
-from greenroom.behaviour.watchdog import Interrupted
 
 JOBS_MAX = 1_000
 """So many jobs of all rooms may run or wait; a further one fails at once."""
@@ -122,21 +122,32 @@ class Jobs:
                 async with self._limiter:
                     return await _watched(_begun(work), self._watch)
             return self._too_late()
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is logged
-            return _failed(error)
+        except trio.Cancelled:
+            raise
         except BaseExceptionGroup as group:  # of tasks that it started
-            mine, others = group.split((Exception, SystemExit, Interrupted))
-            if mine is None or others is not None:
-                raise
-            return _failed(mine)
+            return _failed_group(group)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is the job's
+            return _failed(error)
 
     def _too_late(self) -> JobFailed:
         return JobFailed(f"took longer than {self._seconds_max:g} s")
 
 
 def _failed(error: BaseException) -> JobFailed:
+    """Log how a job failed, and say it; a real ^C is raised again."""
+    if is_real_interrupt(error):
+        raise error
     _logger.error("a behaviour's job failed", exc_info=error)
-    return JobFailed(repr(error))
+    return JobFailed(shown(error))
+
+
+def _failed_group(group: BaseExceptionGroup[BaseException]) -> JobFailed:
+    """Do the same for what tasks of a job have raised; that they were cancelled is raised again."""
+    cancelled, mine = group.split(trio.Cancelled)
+    failed = JobFailed("cancelled") if mine is None else _failed(mine)
+    if cancelled is not None:
+        raise cancelled
+    return failed
 
 
 async def _begun(work: Run) -> object:

@@ -17,6 +17,7 @@ from greenroom.actors.player.messages import WriteResult
 from greenroom.actors.room.direction import NoteDelivered, TakeResult
 from greenroom.behaviour import RoomBehaviour
 from greenroom.behaviour.effects import Run, UpdatePlayer
+from greenroom.behaviour.errors import shown
 from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.sources import Sources
@@ -184,8 +185,5 @@ class StudioService:
 
 def _shown(payload: object) -> str:
     """Return the beginning of what a hook was called with; it came from a client."""
-    try:
-        said = repr(payload)
-    except (RecursionError, ValueError):  # nested as deep as the stack, or an endless number
-        return "what cannot be shown"
+    said = shown(payload)  # it may be nested as deep as the stack, or hold an endless number
     return said if len(said) <= PAYLOAD_CHARACTERS_MAX else said[:PAYLOAD_CHARACTERS_MAX] + "…"

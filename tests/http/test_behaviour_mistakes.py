@@ -1,0 +1,106 @@
+"""A studio's hook may raise whatever Python has: its room alone is harmed, and ^C still stops."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from server_kit import Api, Reply, ServerProcess
+
+ROOMS = "/api/game_room.php"
+MISTAKES = '''"""Rooms whose hooks raise what they are asked to raise."""
+
+import builtins
+from pathlib import Path
+
+from greenroom.behaviour import Action, Complete, Member, Room, RoomBehaviour, Verdict
+
+
+class Mistakes(RoomBehaviour[dict[str, int]]):
+    tick_hz = 10
+
+    def on_tick(self, room: Room[dict[str, int]], dt: float) -> None:
+        if (hook := room.rules.get("ticks")) is not None:
+            self.fail(str(hook))
+
+    def on_action(self, room: Room[dict[str, int]], by: Member, action: Action) -> Verdict:
+        if action.action_type == "loop":
+            Path(action.request_data["path"]).touch()
+            while True:
+                pass
+        self.fail(action.action_type)
+        return Complete("well")
+
+    def fail(self, how: str) -> None:
+        if how == "group":
+            raise BaseExceptionGroup("several", [KeyboardInterrupt(), ValueError()])
+        if how != "well":
+            raise getattr(builtins, how)
+'''
+RAISED = ("GeneratorExit", "KeyboardInterrupt", "BaseException", "SystemExit", "group")
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    directory = tmp_path_factory.mktemp("studio")
+    directory.chmod(0o711)
+    (directory / "mistakes.py").write_text(MISTAKES)
+    entry = ("--behaviours-dir", str(directory), "--behaviours", "*/mistakes=mistakes:Mistakes")
+    server = ServerProcess(directory, *entry, GREENROOM_RATE_LIMIT_FACTOR="1000")
+    try:
+        yield server.start()
+        assert server.stop() == 0
+    finally:
+        server.kill()
+
+
+class Table:
+    """A room of one, with the behaviour."""
+
+    def __init__(self, api: Api, **rules: str) -> None:
+        self._api = api
+        _, self.token = api.register()
+        body = {"rules": {"type": "mistakes", **rules}, "realtime": True}
+        made = api.call("POST", f"{ROOMS}/create", body, player=self.token)
+        assert made.status == 200, made
+        self.room_id: str = made.json["room_id"]
+
+    def act(self, action_type: str, data: object = None) -> Reply:
+        body = {"target_players": "host", "action_type": action_type, "request_data": data}
+        return self._api.call("POST", f"{ROOMS}/actions", body, player=self.token)
+
+
+@pytest.mark.parametrize("raised", RAISED)
+def test_whatever_a_hook_raises_harms_its_own_turn_alone(studio: ServerProcess, raised: str):
+    api = Api(studio.address, studio.new_game())
+    harmed, other = Table(api), Table(api)
+    assert harmed.act(raised).status == 500
+    assert harmed.act("well").status == 200
+    assert other.act("well").status == 200
+
+
+@pytest.mark.parametrize("raised", RAISED)
+def test_nor_does_a_tick_that_raises_it(studio: ServerProcess, raised: str):
+    api = Api(studio.address, studio.new_game())
+    logged = studio.log.stat().st_size
+    ticking = Table(api, ticks=raised)
+    studio.wait_logged(f"on_tick crashed in room {ticking.room_id}", logged)
+    assert Table(api).act("well").status == 200
+
+
+def test_a_real_interrupt_while_a_hook_runs_stops_the_server(studio: ServerProcess, tmp_path: Path):
+    table = Table(Api(studio.address, studio.new_game()))
+    runs = tmp_path / "runs"
+    acting = threading.Thread(target=table.act, args=("loop", {"path": str(runs)}))
+    acting.start()
+    deadline = time.monotonic() + 30
+    while not runs.exists():
+        assert time.monotonic() < deadline
+    assert studio.stop(signal.SIGINT) == 0
+    acting.join()
+    assert "stopping at SIGINT" in studio.log.read_text()
+    studio.start()
