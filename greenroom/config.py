@@ -76,7 +76,8 @@ BehaviourEntries = Annotated[
     list[str],
     Meta(description="[GAME][/TYPE]=package.module:Class entries, separated by commas"),
 ]
-LISTS = ("behaviours", "trusted_proxies")
+NETWORK_LISTS = ("http2_clear_from", "trusted_proxies")
+LISTS = ("behaviours", *NETWORK_LISTS)
 """Settings that are lists; in text, commas separate their entries."""
 
 
@@ -123,6 +124,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What clients are told to speak; `wss` where a proxy ends TLS before the realtime port."""
     trusted_proxies: Networks = msgspec.field(default_factory=list)
     """Whose X-Forwarded-For is believed."""
+    http2_clear_from: Networks = msgspec.field(default_factory=list)
+    """Who may speak HTTP/2 without TLS, from the first byte on; nobody may ask to change to it."""
     tls_certificate_file: Path | None = None
     tls_key_file: Path | None = None
 
@@ -441,7 +444,7 @@ def _decode(name: str, value: _Value) -> Any:
         )
         if isinstance(decoded, str) and "\0" in decoded:
             raise ValueError("NUL")
-        if name == "trusted_proxies":
+        if name in NETWORK_LISTS:
             for network in decoded:
                 ipaddress.ip_network(network, strict=False)
     except (msgspec.ValidationError, ValueError, TypeError, RuntimeError):

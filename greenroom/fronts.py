@@ -153,6 +153,7 @@ def http_options(settings: Settings) -> HttpOptions:
         tls_certificate_file=settings.tls_certificate_file,
         tls_key_file=settings.tls_key_file,
         trusted_proxies=tuple(settings.trusted_proxies),
+        http2_clear_from=tuple(settings.http2_clear_from),
         body_bytes_max=settings.body_bytes_max,
         header_bytes_max=settings.header_bytes_max,
         request_seconds_max=settings.request_seconds_max,

@@ -30,6 +30,8 @@ from greenroom.http.options import HttpOptions
 from greenroom.http.pace import Pace
 from greenroom.http.parser import (
     FOREIGN,
+    HTTP_2,
+    HTTP_2_IN_CLEAR,
     INCOMPLETE,
     NEED_DATA,
     REQUEST,
@@ -73,9 +75,8 @@ class ConnectionContext:
     """What all connections of a server share."""
 
     __slots__ = (
-        *("answerer", "budgets", "heads", "options", "pace", "proxies", "reaper"),
-        "stopping",
-        "writer",
+        *("answerer", "budgets", "heads", "http2_clear", "options", "pace", "proxies"),
+        *("reaper", "stopping", "writer"),
     )
 
     def __init__(
@@ -97,6 +98,7 @@ class ConnectionContext:
         self.writer = writer
         self.reaper = reaper
         self.proxies = TrustedProxies(options.trusted_proxies)
+        self.http2_clear = TrustedProxies(options.http2_clear_from)
         self.stopping = False
         """Every answer is the last one of its connection."""
 
@@ -224,9 +226,12 @@ class Connection:
                 parser.keep_alive = parser.keep_alive and parser.drains
                 await self._answer(body_too_large=True)
                 await self._flush()
+                answered += 1
                 goes_on = parser.keep_alive
             else:
-                assert event is FOREIGN
+                assert event is FOREIGN or event is HTTP_2
+                if event is HTTP_2 and (answered or not self._may_speak_http_2()):
+                    raise BadRequest(HTTP_2_IN_CLEAR)
                 await self._flush()
                 self.phase = HANDED
                 return parser.take_rest()
@@ -236,6 +241,11 @@ class Connection:
                     await self._linger()
                 return None
             self.since = self._context.reaper.now
+
+    def _may_speak_http_2(self) -> bool:
+        """Return whether this peer may begin with HTTP/2; over TLS that is agreed on before."""
+        is_clear = isinstance(self._wire, SocketWire)
+        return is_clear and self._context.http2_clear.trusts(self._peer)
 
     async def _receive(self) -> bool:
         """Send what waits, then take more bytes; return whether there were any.

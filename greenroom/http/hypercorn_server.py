@@ -12,10 +12,14 @@ import time
 from functools import partial
 from typing import Any, cast
 
+import h11
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.protocol.events import Event as StreamEvent
+from hypercorn.protocol.events import Response
+from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, LifespanState
@@ -25,7 +29,7 @@ from greenroom.http.budget import Budgets
 from greenroom.http.errors import error_answer
 from greenroom.http.handoff import PushbackStream, TlsPushbackStream
 from greenroom.http.options import HttpOptions
-from greenroom.http.parser import INVALID_REQUEST
+from greenroom.http.parser import HTTP_2_IN_CLEAR, INVALID_REQUEST
 from greenroom.http.wire import TcpStream, abort_stream
 from greenroom.http.writer import AnswerWriter
 
@@ -50,12 +54,13 @@ class HypercornServer:
         self._context = WorkerContext(None)
         self._config = _config(options)
 
-    async def serve(self, stream: TcpStream, rest: bytes) -> None:
+    async def serve(self, stream: TcpStream, rest: bytes, *, may_be_http_2: bool) -> None:
         """Serve one connection to its end and close it.
 
         Args:
             stream: the connection, its handshake done.
             rest: bytes already read from it.
+            may_be_http_2: whether it may begin with HTTP/2 where TLS has not agreed on that.
 
         Nothing is raised but the caller's cancellation, which closes the connection.
         """
@@ -72,6 +77,7 @@ class HypercornServer:
             app = ASGIWrapper(fence)
             server = _Server(app, self._config, self._context, state, cast("Any", wrapped))
             server.linger_seconds_max = self._options.linger_seconds_max
+            server.may_be_http_2 = may_be_http_2
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_cancel_when_lost, wrapped, nursery.cancel_scope)
                 nursery.start_soon(_cancel_when_idle, fence, self._options, nursery.cancel_scope)
@@ -87,32 +93,91 @@ class HypercornServer:
         await self._context.terminated.set()
 
 
+class _Http2InClear(Exception):
+    """The peer began with HTTP/2 where it may not."""
+
+
+class _Http1(H11Protocol):
+    """Hypercorn's HTTP/1.1, which becomes no other protocol because a client asks for that.
+
+    The request is answered as if it had not asked. It is the last of its connection, for a proxy
+    may take what follows for the other protocol, and pass it on unread.
+    """
+
+    may_be_http_2 = False
+    _is_last = False
+
+    async def stream_send(self, event: StreamEvent) -> None:
+        """Send; see Hypercorn."""
+        if self._is_last and isinstance(event, Response):
+            kept = [(name, value) for name, value in event.headers if name != b"connection"]
+            headers = [*kept, (b"connection", b"close")]
+            event = Response(event.stream_id, headers, event.status_code)
+        await super().stream_send(event)
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        """Find out whether this is HTTP/2; see Hypercorn."""
+        if event.method == b"PRI":
+            if not self.may_be_http_2 or self.keep_alive_requests:
+                raise _Http2InClear
+            await super()._check_protocol(event)
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        """Begin to answer a request; see Hypercorn."""
+        headers = request.headers.raw_items()
+        kept = [(name, value) for name, value in headers if name.lower() != b"upgrade"]
+        if len(kept) < len(headers) or request.method == b"CONNECT":
+            self._is_last = True
+            request = h11.Request(
+                method=request.method,
+                headers=kept,
+                target=request.target,
+                http_version=request.http_version,
+            )
+        await super()._create_stream(request)
+
+
+def _never_upgrading(old: H11Protocol, *, may_be_http_2: bool) -> _Http1:
+    """Return ours in place of Hypercorn's."""
+    protocol = _Http1(
+        *(old.app, old.config, old.context, old.task_group, old.connection_state),
+        *(old.ssl, old.client, old.server, old.send),
+    )
+    protocol.may_be_http_2 = may_be_http_2
+    return protocol
+
+
 class _Server(TCPServer):
-    """Hypercorn's connection, with two of its ways changed.
+    """Hypercorn's connection, with some of its ways changed.
 
     Its refusals of malformed HTTP/1.1, which have no body, get ours, and the peer time to read it.
-    And a connection whose peer has finished is closed after the last answer; Hypercorn lets it lie
-    until the idle time is up.
+    A connection whose peer has finished is closed after the last answer; Hypercorn lets it lie
+    until the idle time is up. And no client can change the protocol.
     """
 
     linger_seconds_max = 0.0
+    may_be_http_2 = False
     _idle = True
     _peer_finished = False
 
     async def protocol_send(self, event: Event) -> None:
         """Send; see Hypercorn."""
         if isinstance(event, RawData) and _is_bare_refusal(event.data):
-            refused = error_answer(400, INVALID_REQUEST)
-            event = RawData(AnswerWriter(time.time()).encode(refused, close=True))
-            await super().protocol_send(event)
-            await self._linger()
-            await super().protocol_send(Closed())
+            await self._refuse(INVALID_REQUEST)
             return
         if isinstance(event, Updated):
             self._idle = event.idle
             if event.idle and self._peer_finished:
                 return
         await super().protocol_send(event)
+
+    async def _refuse(self, text: str) -> None:
+        """Answer 400 and close once the peer can have read it."""
+        refused = error_answer(400, text)
+        data = AnswerWriter(time.time()).encode(refused, close=True)
+        await super().protocol_send(RawData(data))
+        await self._linger()
+        await super().protocol_send(Closed())
 
     async def _linger(self) -> None:
         """Read on for a while: closing on unread bytes would destroy the answer on its way."""
@@ -125,7 +190,13 @@ class _Server(TCPServer):
 
     async def _read_data(self) -> None:
         """Read until the peer has finished; see Hypercorn."""
-        await super()._read_data()
+        wrapper = self.protocol
+        if isinstance(wrapper.protocol, H11Protocol):
+            wrapper.protocol = _never_upgrading(wrapper.protocol, may_be_http_2=self.may_be_http_2)
+        try:
+            await super()._read_data()
+        except _Http2InClear:
+            await self._refuse(HTTP_2_IN_CLEAR)
         self._peer_finished = True
         if self._idle:
             await self.idle_task.stop()

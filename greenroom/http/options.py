@@ -21,6 +21,8 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     tls_key_file: Path | None = None
     trusted_proxies: tuple[str, ...] = ()
     """Networks (CIDR) whose X-Forwarded-For is believed."""
+    http2_clear_from: tuple[str, ...] = ()
+    """Networks (CIDR) whose connections without TLS may begin with HTTP/2."""
 
     body_bytes_max: int = 1 << 20
     """A longer body is answered 413."""

@@ -16,6 +16,7 @@ meant is remembered here, and what came over others is in `heads.py`.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from enum import Enum
 from typing import Final
 from urllib.parse import unquote
@@ -44,21 +45,26 @@ class Event(Enum):
     """The head of a request under `/api/` whose body is too large and will be thrown away."""
     FOREIGN = 3
     """The head of a request that is another server's: `take_rest` and hand on."""
+    HTTP_2 = 4
+    """The beginning of HTTP/2, from a client that knows without asking that it is spoken here."""
 
 
 NEED_DATA: Final = Event.NEED_DATA
 REQUEST: Final = Event.REQUEST
 TOO_LARGE: Final = Event.TOO_LARGE
 FOREIGN: Final = Event.FOREIGN
+HTTP_2: Final = Event.HTTP_2
 
 INVALID_REQUEST = "Invalid HTTP request"
 HEAD_TOO_LARGE = "Request head is too large"
 INVALID_HOST = "Invalid Host header"
+HTTP_2_IN_CLEAR = "HTTP/2 is spoken over TLS only: use HTTP/1.1 here"
 INCOMPLETE = "Request is incomplete"
 TIMED_OUT = "Request timed out"
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HOST = re.compile(r"([A-Za-z0-9._~%!$&'()*+;=-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?")
+_UPGRADE = re.compile(rb"(?im)^upgrade:[^\r\n]*\r\n")
 _METHOD = re.compile(rb"[A-Za-z-]{1,32}( |\Z)")
 """The beginning of a request with a method that httptools may not know."""
 _PLAIN_LINES = (
@@ -322,15 +328,30 @@ class RequestParser:
         try:
             self._parser.feed_data(piece)
         except HttpParserUpgrade:
-            return FOREIGN  # WebSocket and h2c, and CONNECT
+            self._overlook_upgrade(head)
         except HttpParserError as error:
-            if _PREFACE.startswith(head) or _is_method_unknown(error, head):
+            if _PREFACE.startswith(head):
+                return HTTP_2
+            if _is_method_unknown(error, head):
                 return FOREIGN
             raise BadRequest(INVALID_REQUEST) from None
         if not self._head_done:
             return NEED_DATA
         self._tail = b""
         return self._judge_head()
+
+    def _overlook_upgrade(self, head: bytes) -> None:
+        """Read a head again as if it asked for no other protocol, which is never spoken here.
+
+        httptools takes what follows such a head for the other protocol, a body too.
+        """
+        headers, self.headers = self.headers, {}
+        self._target = b""
+        self._head_done = self._complete = False
+        self._parser = HttpRequestParser(self)
+        with suppress(HttpParserUpgrade):  # CONNECT, which has no body
+            self._parser.feed_data(_UPGRADE.sub(b"", head))
+        self.headers = headers
 
     def _take_over(self, data: bytes, head: Head) -> None:
         """Let the fields say what a head meant that came over another connection."""
@@ -400,6 +421,8 @@ class RequestParser:
         else:
             tokens = [token.strip() for token in connection.lower().split(",")]
             self.keep_alive = "close" not in tokens and (not http_1_0 or "keep-alive" in tokens)
+        if "upgrade" in headers or self.method == "CONNECT":
+            self.keep_alive = False  # a proxy may pass on whatever follows, unread
         self.path, self.query = split_target(self._target)
         if not self.path.startswith("/api/"):
             return FOREIGN
@@ -430,6 +453,8 @@ class RequestParser:
     def _judge_framing(self) -> Event:
         """Find out how the body ends, and whether it is too large before it has come."""
         headers = self.headers
+        if self.method == "CONNECT":
+            raise BadRequest(INVALID_REQUEST)
         coding = headers.get("transfer-encoding")
         if coding is not None:
             if coding.lower() != "chunked" or self.http_1_0:

@@ -224,7 +224,7 @@ class HttpServer:
         wire: Wire
         if self._tls is None:
             if self._options.server == "hypercorn":
-                await self._hand_over(_stream(connected), b"")
+                await self._hand_over(_stream(connected), b"", peer)
                 return
             wire = SocketWire(connected, self._sender, self._arrivals)
         else:
@@ -232,7 +232,7 @@ class HttpServer:
             if stream is None:
                 return
             if self._options.server == "hypercorn" or stream.selected_alpn_protocol() == "h2":
-                await self._hand_over(stream, b"")
+                await self._hand_over(stream, b"", peer)
                 return
             wire = StreamWire(stream)
         connection = Connection(self._context, wire, peer)
@@ -247,7 +247,7 @@ class HttpServer:
             if rest is None:
                 await wire.close()
         if rest is not None:
-            await self._hand_over(wire.stream(), rest)
+            await self._hand_over(wire.stream(), rest, peer)
 
     async def _shake_hands(
         self, plain: trio.SocketStream, tls: ssl.SSLContext
@@ -264,11 +264,12 @@ class HttpServer:
         await abort_stream(plain)
         return None
 
-    async def _hand_over(self, stream: TcpStream, rest: bytes) -> None:
+    async def _hand_over(self, stream: TcpStream, rest: bytes, peer: str) -> None:
         """Let Hypercorn serve the connection to its end."""
         self._handed.add(stream)
+        may_be_http_2 = self._tls is None and self._context.http2_clear.trusts(peer)
         try:
-            await self._hypercorn.serve(stream, rest)
+            await self._hypercorn.serve(stream, rest, may_be_http_2=may_be_http_2)
         finally:
             self._handed.discard(stream)
 

@@ -24,7 +24,10 @@ SERVERS = ["greenroom", "hypercorn"]
 @pytest.fixture(params=SERVERS)
 async def running(request: pytest.FixtureRequest) -> AsyncIterator[Running]:
     async with serving(
-        server=request.param, idle_seconds_max=0.2, linger_seconds_max=0.2
+        server=request.param,
+        http2_clear_from=("127.0.0.1",),
+        idle_seconds_max=0.2,
+        linger_seconds_max=0.2,
     ) as server:
         yield server
 
@@ -48,12 +51,11 @@ async def test_http_2_without_a_request_does_not_hold_a_connection_for_ever(
 
 
 @pytest.mark.parametrize("rest", [b"", b"A"])
-async def test_a_refused_websocket_handshake_does_not_hold_a_connection_for_ever(
+async def test_a_websocket_handshake_does_not_hold_a_connection_for_ever(
     running: Running, rest: bytes
 ):
     [answer] = replies(await listen(running.port, HANDSHAKE, rest))
-    assert (answer.status, answer.json["error"]) == (400, INVALID_REQUEST)
-    assert answer.headers["connection"] == "close"
+    assert (answer.status, answer.headers["connection"]) == (200, "close")
 
 
 async def test_a_refusal_is_read_by_a_client_that_still_sends(running: Running):

@@ -14,6 +14,7 @@ from greenroom.http.heads import HEAD_BYTES_MAX, HEADS_KNOWN_MAX, Head, KnownHea
 from greenroom.http.parser import (
     FOREIGN,
     HEAD_TOO_LARGE,
+    HTTP_2,
     INVALID_HOST,
     INVALID_REQUEST,
     NEED_DATA,
@@ -40,9 +41,9 @@ def parse(pieces: list[bytes], known: KnownHeads | None = None, **bounds: int) -
         reader.receive(piece)
         try:
             while (event := reader.next()) is not NEED_DATA:
-                if event is FOREIGN:
+                if event is FOREIGN or event is HTTP_2:
                     unread = b"".join(pieces[index + 1 :])
-                    return [*found, ("FOREIGN", reader.take_rest() + unread)]
+                    return [*found, (event.name, reader.take_rest() + unread)]
                 if event is TOO_LARGE:
                     found.append("TOO_LARGE")
                 else:
@@ -192,10 +193,6 @@ FOREIGNERS = {
     "a body for another path": b"POST /x HTTP/1.1\r\n" + H + b"Content-Length: 3\r\n\r\nabc",
     "asterisk": b"OPTIONS * HTTP/1.1\r\n" + H + b"\r\n",
     "CONNECT": b"CONNECT a:1 HTTP/1.1\r\n" + H + b"\r\n",
-    "the HTTP/2 preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00",
-    "a WebSocket": b"GET /api/x HTTP/1.1\r\n"
-    + H
-    + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81",
     "a method nobody knows": b"FROB /api/x HTTP/1.1\r\n" + H + b"\r\n",
 }
 
@@ -284,6 +281,31 @@ def test_a_foreign_request_is_handed_on_byte_for_byte(name: str):
     data = FOREIGNERS[name]
     for pieces in splits(data):
         assert parse(pieces) == [("FOREIGN", data)]
+
+
+def test_the_beginning_of_http_2_is_handed_on_byte_for_byte():
+    data = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00"
+    for pieces in splits(data):
+        assert parse(pieces) == [("HTTP_2", data)]
+
+
+@pytest.mark.parametrize("protocol", ["websocket", "h2c", "TLS/1.2, h2c"])
+def test_whoever_asks_for_another_protocol_is_read_as_if_they_had_not(protocol: str):
+    upgrade = f"Connection: Upgrade\r\nUpgrade: {protocol}\r\n".encode()
+    headers = {"connection": "Upgrade", "upgrade": protocol}
+    for framing, rest, body in (
+        ({}, b"", b""),
+        ({"content-length": "4"}, b"\r\n\r\n", b"\r\n\r\n"),
+        ({"transfer-encoding": "chunked"}, b"1\r\na\r\n0\r\n\r\n", b"a"),
+    ):
+        lines = "".join(f"{name}: {value}\r\n" for name, value in framing.items()).encode()
+        head = b"POST /api/x HTTP/1.1\r\n" + H + upgrade + lines + b"\r\n"
+        expected = request_of("POST", "/api/x", body, headers=headers | framing, keep_alive=False)
+        for pieces in splits(head + rest):
+            assert parse(pieces) == [expected, "DONE"]
+        known = KnownHeads()
+        for _ in range(2):
+            assert parse([head + rest], known) == [expected, "DONE"]
 
 
 def test_a_foreign_request_behind_others_is_handed_on_alone():

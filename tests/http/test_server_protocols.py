@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import h2.events
 import httpx
 import pytest
 import trio
-from http_kit import Echo, Running, exchange, read_all, serving, until
+from http_kit import Echo, Running, exchange, read_all, replies, serving, until
 
 from greenroom.http import hypercorn_server
 from greenroom.http.options import HttpOptions
+from greenroom.http.parser import HTTP_2_IN_CLEAR
 from greenroom.http.server import HttpServer
 from greenroom.http.tls import TlsError
 
@@ -30,7 +32,15 @@ UPGRADE = (
 SERVERS = ["greenroom", "hypercorn"]
 
 
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
 # HTTP/2
+
+
+def serving_http_2(**options: Any) -> AbstractAsyncContextManager[Running]:
+    """A server that speaks HTTP/2 without TLS with this machine."""
+    return serving(http2_clear_from=("127.0.0.1",), **options)
 
 
 def post(body: bytes, path: bytes = b"/api/x") -> bytes:
@@ -90,7 +100,7 @@ def _head(method: str, path: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("server", SERVERS)
 async def test_http_2_in_the_clear_reaches_the_same_endpoints(server: str):
-    async with serving(server=server, body_bytes_max=10_000) as running:
+    async with serving_http_2(server=server, body_bytes_max=10_000) as running:
         client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
         status, headers, body = await client.request("POST", "/api/x?q=1", b"hello")
         assert (status, headers["access-control-allow-origin"]) == (200, "*")
@@ -104,24 +114,92 @@ async def test_http_2_in_the_clear_reaches_the_same_endpoints(server: str):
         await client.stream.aclose()
 
 
+H2C = b"HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n"
+WEBSOCKET = b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+OLD = b"Sec-WebSocket-Version: 1\r\n"
+UPGRADES = {
+    "h2c": b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n" + H2C,
+    "in capitals": b"CONNECTION: UPGRADE\r\nUPGRADE: H2C\r\n" + H2C,
+    "without Connection": b"Upgrade: h2c\r\n" + H2C,
+    "without settings": b"Connection: upgrade\r\nUpgrade: h2c\r\n",
+    "one of several": b"Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n" + H2C,
+    "twice": b"Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\n" + H2C + WEBSOCKET,
+    "the other way": b"Connection: Upgrade\r\nUpgrade: h2c\r\nUpgrade: websocket\r\n" + WEBSOCKET,
+    "two Connections": b"Connection: x\r\nUpgrade: h2c\r\nConnection: upgrade\r\n" + H2C,
+    "with keep-alive": b"Connection: keep-alive, Upgrade\r\nUpgrade: h2c\r\n" + H2C,
+    "WebSocket": b"Connection: Upgrade\r\nUpgrade: websocket\r\n" + WEBSOCKET,
+    "an old WebSocket": b"Connection: Upgrade\r\nUpgrade: websocket\r\n" + OLD,
+    "TLS": b"Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n",
+    "nothing": b"Connection: Upgrade\r\nUpgrade:\r\n",
+}
+"""What asks for another protocol, or nearly does."""
+
+
 @pytest.mark.parametrize("server", SERVERS)
-async def test_an_upgrade_to_http_2_is_taken(server: str):
-    upgrade = (
-        b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
-        b"HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n\r\n"
-    )
+@pytest.mark.parametrize("path", [b"/api/x", b"/healthz", b"/nope"])
+@pytest.mark.parametrize("upgrade", UPGRADES)
+async def test_nobody_is_given_another_protocol_because_they_ask(
+    server: str, path: bytes, upgrade: str
+):
+    """Not even who may speak HTTP/2 in the clear: through a proxy it would be anybody."""
+    asked = b"GET " + path + b" HTTP/1.1\r\n" + H + UPGRADES[upgrade] + b"\r\n"
+    async with serving(server=server, http2_clear_from=("127.0.0.1",)) as running:
+        for behind in (b"", GET, PREFACE + b"\0\0\0\4\0\0\0\0\0"):
+            [answer] = replies(await exchange(running.port, asked + behind))
+            assert answer.status == (404 if path == b"/nope" else 200)
+            assert answer.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("upgrade", UPGRADES)
+async def test_a_body_is_read_of_who_asks_for_another_protocol(server: str, upgrade: str):
+    chunked = b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
     async with serving(server=server) as running:
-        stream = await trio.open_tcp_stream("127.0.0.1", running.port)
-        await stream.send_all(GET[:-2] + upgrade)
-        data = bytearray()
-        while b'"path":"/api/x"' not in data:
-            data += await stream.receive_some()
-        assert data.startswith(b"HTTP/1.1 101 ")
-        await stream.aclose()
+        for body in (b"Content-Length: 5\r\n\r\nhello", chunked):
+            request = b"POST /api/x HTTP/1.1\r\n" + H + UPGRADES[upgrade] + body
+            for pieces in ([request, GET], [request[:40], request[40:] + GET], [*each(request)]):
+                [answer] = replies(await exchange(running.port, *pieces))
+                assert (answer.status, answer.json["body"]) == (200, "hello")
+
+
+def each(data: bytes) -> Iterator[bytes]:
+    return (data[at : at + 1] for at in range(len(data)))
+
+
+@pytest.mark.parametrize("server", SERVERS)
+async def test_nobody_gets_a_tunnel(server: str):
+    for form in (b"a:1", b"/api/x", b"/healthz", b"*"):
+        connect = b"CONNECT " + form + b" HTTP/1.1\r\n" + H + b"\r\n"
+        async with serving(server=server) as running:
+            [answer] = replies(await exchange(running.port, connect + GET))
+            assert answer.status >= 400 or form == b"/api/x"
+            assert answer.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("allowed", [(), ("127.0.0.2", "10.0.0.0/8")])
+async def test_http_2_in_the_clear_is_for_whom_a_setting_names(
+    server: str, allowed: tuple[str, ...]
+):
+    trusted = ("127.0.0.1",)  # whoever may say for whom they speak may not for that reason speak it
+    options: Any = {"http2_clear_from": allowed, "trusted_proxies": trusted}
+    async with serving(server=server, **options) as running:
+        for rest in (b"", b"\0\0\0\4\0\0\0\0\0", GET):
+            [answer] = replies(await exchange(running.port, PREFACE + rest))
+            assert (answer.status, answer.json["error"]) == (400, HTTP_2_IN_CLEAR)
+            assert answer.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize("server", SERVERS)
+async def test_http_2_in_the_clear_begins_with_the_connection_or_not_at_all(server: str):
+    async with serving(server=server, http2_clear_from=("127.0.0.1",)) as running:
+        first, second = replies(await exchange(running.port, GET + PREFACE))
+        assert first.status == 200
+        assert (second.status, second.json["error"]) == (400, HTTP_2_IN_CLEAR)
 
 
 async def test_an_http_2_body_that_does_not_come_is_answered_400():
-    async with serving(request_seconds_max=0.2) as running:
+    async with serving_http_2(request_seconds_max=0.2) as running:
         client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
         status, _, body = await client.request("POST", "/api/x", b"hello", end=False)
         assert status == 400
@@ -130,15 +208,14 @@ async def test_an_http_2_body_that_does_not_come_is_answered_400():
 
 
 async def test_broken_http_2_harms_nobody():
-    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-    async with serving(idle_seconds_max=0.3) as running:
+    async with serving_http_2(idle_seconds_max=0.3) as running:
         for rest in (
             b"",
             b"\xff" * 100,
             b"\0\0\0\4\0\0\0\0\0" + b"\0" * 64,
             b"GET / HTTP/1.1\r\n\r\n",
         ):
-            await exchange(running.port, preface + rest)
+            await exchange(running.port, PREFACE + rest)
         client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
         assert (await client.request("GET", "/api/x"))[0] == 200
         await client.stream.aclose()
@@ -149,7 +226,7 @@ async def test_streams_that_are_opened_and_reset_end_their_connection_after_so_m
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(hypercorn_server, "REQUESTS_A_CONNECTION_MAX", 50)
-    async with serving() as running:
+    async with serving_http_2() as running:
         client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
         with pytest.raises(trio.BrokenResourceError):
             await client.take_back_requests()
@@ -158,7 +235,7 @@ async def test_streams_that_are_opened_and_reset_end_their_connection_after_so_m
 
 
 async def test_http_2_bodies_are_bounded_together():
-    async with serving(bodies_bytes_max=50_000, body_bytes_max=100_000) as running:
+    async with serving_http_2(bodies_bytes_max=50_000, body_bytes_max=100_000) as running:
         client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
         assert (await client.request("POST", "/api/x", b"x" * 60_000))[0] == 429
         assert (await client.request("POST", "/api/x", b"x" * 40_000))[0] == 200
@@ -166,7 +243,7 @@ async def test_http_2_bodies_are_bounded_together():
 
 
 async def test_http_2_answers_are_bounded_together():
-    async with serving(answers_bytes_max=1_000_000) as running:
+    async with serving_http_2(answers_bytes_max=1_000_000) as running:
         client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
         assert (await client.request("GET", "/api/large"))[0] == 429
         assert (await client.request("GET", "/api/x"))[0] == 200
