@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from functools import lru_cache
+
+INVALID_HOST = "Invalid Host header"
+
+_HOST = re.compile(r"([A-Za-z0-9._~%!$&'()*+;=-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?")
+_HOSTS_KNOWN_MAX = 256
+_hosts: set[str] = set()
+"""Host values that have passed the check."""
 
 
 def is_loopback(address: str) -> bool:
@@ -14,6 +22,27 @@ def is_loopback(address: str) -> bool:
         return False
     mapped = getattr(found, "ipv4_mapped", None)
     return bool((mapped or found).is_loopback)
+
+
+def is_host(host: str) -> bool:
+    """Return whether a Host header is well-formed, and remember it; two that are joined are not."""
+    if host in _hosts:
+        return True
+    if _HOST.fullmatch(host) is None:
+        return False
+    if len(_hosts) < _HOSTS_KNOWN_MAX:
+        _hosts.add(host)
+    return True
+
+
+def names_loopback(host: str) -> bool:
+    """Return whether a Host header calls this machine what only it calls itself.
+
+    A browser on this machine reaches it by other names, too: those that a web page chooses, whose
+    owner lets them lead here. Such a page may read what it is answered.
+    """
+    name = host_name(host).lower()
+    return name == "localhost" or is_loopback(name.removeprefix("[").removesuffix("]"))
 
 
 def host_name(host: str) -> str:

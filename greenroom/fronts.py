@@ -112,7 +112,7 @@ class Fronts:
         limits: CallLimits,
     ) -> HttpServer:
         settings = self._settings
-        metrics = Metrics(settings.metrics_token)
+        metrics = Metrics(settings.metrics_token, settings.public_host)
         metrics.add_source(lambda: tree_samples(tree()))
         metrics.add_source(
             lambda: actor_samples({"player": len(world.players), "game": len(world.games)})

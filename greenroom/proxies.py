@@ -5,6 +5,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 
+FORWARDING_HEADERS = ("x-forwarded-for", "x-real-ip", "forwarded", "via")
+"""What proxies add: who carries one is not of this machine, whatever the socket says."""
+
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _HOPS_MAX = 32
 """More proxies than anybody has; bounds the work that one header can cause."""

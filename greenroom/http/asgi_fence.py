@@ -24,6 +24,7 @@ from hypercorn.typing import (
     Scope,
 )
 
+from greenroom.addresses import INVALID_HOST, is_host
 from greenroom.http.budget import BodyLease, Budgets
 from greenroom.http.cors import CORS_HEADERS
 from greenroom.http.errors import (
@@ -34,7 +35,7 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.options import HttpOptions
-from greenroom.http.parser import INVALID_HOST, INVALID_REQUEST, TIMED_OUT, is_host, split_target
+from greenroom.http.parser import INVALID_REQUEST, TIMED_OUT, split_target
 from greenroom.http.request import Answer
 
 _logger = logging.getLogger(__name__)

@@ -27,16 +27,17 @@ from prometheus_client.core import (
     Metric,
 )
 
-from greenroom.addresses import is_loopback
+from greenroom.addresses import host_name, is_loopback, names_loopback
 from greenroom.http.errors import error_answer, invalid_endpoint
 from greenroom.http.request import Answer, Request
+from greenroom.proxies import FORWARDING_HEADERS
 from greenroom.supervisors.tree import ACTORS, TreeNode
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS_BOUNDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 """Upper bounds of the latency histogram: an answer from memory takes the first, a durable one some
 of the middle, the wait for a lost database the last."""
-FORWARDING_HEADERS = ("x-forwarded-for", "x-real-ip", "forwarded", "via", "origin")
+_FOREIGN_HEADERS = (*FORWARDING_HEADERS, "origin")
 """Who carries one of these is no scraper on this machine, whatever the socket says: a proxy that
 nobody declared, or a web page in somebody's browser here."""
 
@@ -119,12 +120,14 @@ def count_samples(
 class Metrics:
     """All that is counted, and the page that shows it."""
 
-    def __init__(self, token: str | None = None) -> None:
+    def __init__(self, token: str | None = None, public_host: str | None = None) -> None:
         """Start with nothing counted.
 
         Args:
             token: the setting `metrics_token`; None shows the page to this machine alone.
+            public_host: the setting; a name by which this machine may ask, beside its own.
         """
+        self._public_host = None if public_host is None else public_host.lower()
         self._token = None if token is None else token.encode()
         self._meters: list[Meter] = []
         self._sources: list[Source] = []
@@ -152,11 +155,19 @@ class Metrics:
             given = request.headers.get("authorization", "").encode("utf-8", "replace")
             if not hmac.compare_digest(given, b"Bearer " + self._token):
                 return error_answer(401, "Invalid metrics token")
-        elif not _is_local(request):
+        elif not self._is_local(request):
             return invalid_endpoint()
         samples = [sample for source in self._sources for sample in source()]
         text = await trio.to_thread.run_sync(self._render, samples)
         return Answer(200, text, content_type=CONTENT_TYPE)
+
+    def _is_local(self, request: Request) -> bool:
+        """Return whether a scraper on this machine asks, by a name that is this machine's."""
+        if any(name in request.headers for name in _FOREIGN_HEADERS):
+            return False
+        host = request.headers.get("host", "")
+        is_called = names_loopback(host) or host_name(host).lower() == self._public_host
+        return is_called and is_loopback(request.address)
 
     def _render(self, samples: list[Sample]) -> bytes:
         """Make the page; in a thread, for it takes milliseconds. It reads counters that go on."""
@@ -173,12 +184,6 @@ class _Families:
 
     def collect(self) -> list[Metric]:
         return self._made
-
-
-def _is_local(request: Request) -> bool:
-    if any(name in request.headers for name in FORWARDING_HEADERS):
-        return False
-    return is_loopback(request.address)
 
 
 def _request_families(meters: list[Meter]) -> list[Metric]:

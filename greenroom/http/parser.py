@@ -28,6 +28,7 @@ from httptools import (
     HttpRequestParser,
 )
 
+from greenroom.addresses import INVALID_HOST, is_host
 from greenroom.http.heads import Head, KnownHeads
 
 
@@ -57,13 +58,11 @@ HTTP_2: Final = Event.HTTP_2
 
 INVALID_REQUEST = "Invalid HTTP request"
 HEAD_TOO_LARGE = "Request head is too large"
-INVALID_HOST = "Invalid Host header"
 HTTP_2_IN_CLEAR = "HTTP/2 is spoken over TLS only: use HTTP/1.1 here"
 INCOMPLETE = "Request is incomplete"
 TIMED_OUT = "Request timed out"
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_HOST = re.compile(r"([A-Za-z0-9._~%!$&'()*+;=-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?")
 _UPGRADE = re.compile(rb"(?im)^upgrade:[^\r\n]*\r\n")
 _METHOD = re.compile(rb"[A-Za-z-]{1,32}( |\Z)")
 """The beginning of a request with a method that httptools may not know."""
@@ -82,7 +81,6 @@ _PLAIN = re.compile(
     + rb")?\r\n"
 )
 """A head that leaves no question open about where its request ends, and the next begins."""
-_HOSTS_KNOWN_MAX = 256
 _NAMES_KNOWN_MAX = 1024
 _FRAMING_BYTES_A_BODY_BYTE = 8
 """A chunk of one byte costs six: bounds chunk extensions and trailers, never honest chunks."""
@@ -91,8 +89,6 @@ _LENGTH_DIGITS_MAX = 20
 
 _names: dict[bytes, str] = {}
 """Header names as they came → lower case, for the same few dozen come all day."""
-_hosts: set[str] = set()
-"""Host values that have passed the check."""
 
 
 def _lower(name: bytes) -> str:
@@ -101,17 +97,6 @@ def _lower(name: bytes) -> str:
     if len(_names) < _NAMES_KNOWN_MAX:
         _names[name] = lower
     return lower
-
-
-def is_host(host: str) -> bool:
-    """Return whether a Host header is well-formed, and remember it."""
-    if host in _hosts:
-        return True
-    if _HOST.fullmatch(host) is None:
-        return False
-    if len(_hosts) < _HOSTS_KNOWN_MAX:
-        _hosts.add(host)
-    return True
 
 
 def is_one_plain_request(data: bytes) -> bool:

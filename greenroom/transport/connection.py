@@ -25,7 +25,7 @@ from greenroom.actors.room.direction import ShowState
 from greenroom.actors.room.director import RefusedByBehaviour
 from greenroom.actors.room.ports import Happened
 from greenroom.actors.room.refusals import TokenInvalidated, TokenUnknown
-from greenroom.addresses import is_loopback
+from greenroom.addresses import is_loopback, names_loopback
 from greenroom.fastlane.suites import choose_suite
 from greenroom.transport.context import ConnectionContext
 from greenroom.transport.fanout import Fanout
@@ -345,7 +345,8 @@ class Connection(Outbox):
         self._put(opening.answer)
         self._session.begin()
         self.kind, self._host = opening.kind, opening.host
-        self._is_local = opening.forwarded_for is None and is_loopback(self._address)
+        is_called = names_loopback(opening.host) and not opening.is_forwarded
+        self._is_local = is_called and is_loopback(self._address)
         return opening, rest
 
     def _judge_address(self, opening: Opening) -> int:

@@ -19,7 +19,8 @@ from httptools import (
     HttpRequestParser,
 )
 
-from greenroom.addresses import host_name
+from greenroom.addresses import INVALID_HOST, host_name, is_host
+from greenroom.proxies import FORWARDING_HEADERS
 from greenroom.transport.messages import CLIENT_KINDS, ClientKind
 
 HEAD_BYTES_MAX: Final = 8 << 10
@@ -51,6 +52,8 @@ class Opening(msgspec.Struct, frozen=True):
     """By what name he has reached us."""
     forwarded_for: str | None
     """Whom a proxy on the way says that it speaks for."""
+    is_forwarded: bool
+    """Whether anything says that there is one."""
 
 
 class NotAnOpening(Exception):
@@ -113,6 +116,7 @@ def read_opening(head: bytes) -> Opening:
     if target.path != "/" or method not in {"GET", "HEAD"}:
         _refuse("404 Not Found", INVALID_ENDPOINT)
     headers = found.headers
+    _check_head(headers, parser.get_http_version())
     if not _holds(headers.get("upgrade"), "websocket"):
         raise NotAnOpening(_ok(is_head=method == "HEAD"))
     if method != "GET" or parser.get_http_version() != "1.1":
@@ -128,6 +132,15 @@ def overloaded(retry_seconds: int) -> bytes:
     )
     more = b"Retry-After: %d\r\n" % retry_seconds
     return _ANSWER % (b"429 Too Many Requests", b"application/json", len(body), more, body)
+
+
+def _check_head(headers: dict[str, str], version: str) -> None:
+    """Refuse what two readers may understand differently: whose request it is, where it ends."""
+    host = headers.get("host")
+    if not is_host(host) if host is not None else version != "1.0":
+        _refuse("400 Bad Request", INVALID_HOST)
+    if "transfer-encoding" in headers or headers.get("content-length", "0").strip("0"):
+        _refuse("400 Bad Request", INVALID_REQUEST)
 
 
 def _agree(headers: dict[str, str], query: dict[str, str]) -> Opening:
@@ -154,6 +167,7 @@ def _agree(headers: dict[str, str], query: dict[str, str]) -> Opening:
         _read_resume(query.get("resume")),
         host_name(headers.get("host", "")),
         headers.get("x-forwarded-for"),
+        any(name in headers for name in FORWARDING_HEADERS),
     )
 
 

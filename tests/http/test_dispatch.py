@@ -493,7 +493,9 @@ async def test_answers_are_counted_by_endpoint_and_status(stage: Stage) -> None:
     await stage.answer("POST", "/api/echo.php", b'{"word":"hi"}')
     await stage.answer("POST", "/api/echo.php/", b"[")
     await stage.answer("GET", "/api/nowhere.php")
-    page = await stage.metrics.answer(Request("GET", "/metrics", "", {}, b"", "127.0.0.1"))
+    page = await stage.metrics.answer(
+        Request("GET", "/metrics", "", {"host": "localhost"}, b"", "127.0.0.1")
+    )
 
     text = page.body.decode()
     endpoint = 'endpoint="/api/echo.php",method="POST"'

@@ -21,6 +21,7 @@ from greenroom.supervisors.tree import ACTORS, TreeNode
 
 def scrape(address: str = "127.0.0.1", **headers: str) -> Request:
     given = {name.replace("_", "-"): value for name, value in headers.items()}
+    given = {"host": "127.0.0.1:8080"} | given
     return Request("GET", "/metrics", "", given, b"", address)
 
 
@@ -43,6 +44,44 @@ async def test_what_was_forwarded_from_this_machine_is_not_of_this_machine(heade
     answer = await Metrics().answer(scrape(**{header: "127.0.0.1"}))
 
     assert answer.status == 404
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "LocalHost:9", "127.0.0.1", "127.1.2.3:80", "[::1]", "[::1]:8080"],
+)
+async def test_this_machine_calls_itself_by_its_own_names(host: str) -> None:
+    assert (await Metrics().answer(scrape(host=host))).status == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(
+            "",
+            "evil.example",
+            "evil.example:8080",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+        ),
+        *("10.0.0.1", "[::2]", "[fe80::1]:8080", "127.0.0.1@evil.example", "127.0.0.1, localhost"),
+    ],
+)
+async def test_a_page_in_a_browser_here_whose_name_leads_here_learns_nothing(host: str) -> None:
+    """Its requests come from this machine, and without Origin: the browser sees one site."""
+    assert (await Metrics().answer(scrape(host=host))).status == 404
+    assert (await Metrics(public_host="play.example.com").answer(scrape(host=host))).status == 404
+
+
+async def test_this_machine_may_call_itself_by_its_public_name() -> None:
+    metrics = Metrics(public_host="play.example.com")
+
+    assert (await metrics.answer(scrape(host="Play.example.com:8080"))).status == 200
+    assert (await metrics.answer(scrape("203.0.113.7", host="play.example.com"))).status == 404
+    with_token = Metrics("s3cret")
+    for host in ("evil.example", "play.example.com"):
+        request = scrape("203.0.113.7", host=host, authorization="Bearer s3cret")
+        assert (await with_token.answer(request)).status == 200
 
 
 @pytest.mark.parametrize("address", ["203.0.113.7", "127.0.0.1"])

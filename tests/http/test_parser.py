@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from greenroom.addresses import INVALID_HOST
 from greenroom.http.heads import HEAD_BYTES_MAX, HEADS_KNOWN_MAX, Head, KnownHeads
 from greenroom.http.parser import (
     FOREIGN,
     HEAD_TOO_LARGE,
     HTTP_2,
-    INVALID_HOST,
     INVALID_REQUEST,
     NEED_DATA,
     REQUEST,

@@ -14,11 +14,13 @@ from http_kit import exchange, read_all, replies
 from realtime_kit import Client, Stage, open_stage
 
 from greenroom.actors.room.messages import KickMember
+from greenroom.addresses import INVALID_HOST
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.sockets import ListenError
 from greenroom.transport import websocket
 from greenroom.transport.handshake import (
     HEAD_BYTES_MAX,
+    INVALID_HANDSHAKE,
     NotAnOpening,
     Opening,
     overloaded,
@@ -59,7 +61,9 @@ async def status_of(stage: Stage, head: bytes) -> int:
         (b"POST / HTTP/1.1\r\nHost: a\r\n\r\n", 404, "Invalid endpoint"),
         (b"\x16\x03\x01", 400, "Invalid HTTP request"),
         (b"", 400, "Invalid HTTP request"),
-        (b"GET / HTTP/1.1\r\nUPGRADE: websocket\r\n\r\n", 426, "Invalid WebSocket handshake"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nUPGRADE: websocket\r\n\r\n", 426, INVALID_HANDSHAKE),
+        (b"GET / HTTP/1.1\r\n\r\n", 400, INVALID_HOST),
+        (b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n", 400, INVALID_HOST),
     ],
 )
 def test_what_is_no_opening_is_refused(head: bytes, status: int, text: str):
@@ -157,11 +161,37 @@ def test_many_subprotocols_are_read_and_answered_with_none_of_the_clients():
     assert b"Sec-WebSocket-Protocol" not in hostile.answer
 
 
+def test_an_opening_without_a_body_may_say_so():
+    assert opening(Content_Length="0").host == "a"
+
+
+def test_http_1_0_knows_no_host():
+    with pytest.raises(NotAnOpening) as other:
+        read_opening(b"GET / HTTP/1.0\r\n\r\n")
+    assert replies(other.value.answer)[0].status == 200
+
+
+@pytest.mark.parametrize(
+    "host", [None, "a b", "a, b", "a/b", "a\r\nHost: b", "a\r\nHost: a", "[x]"]
+)
+def test_an_opening_is_for_one_host(host: str | None):
+    with pytest.raises(NotAnOpening) as other:
+        opening(Host=host)
+    [reply] = replies(other.value.answer)
+    assert (reply.status, reply.json["error"]) == (400, INVALID_HOST)
+
+
 @pytest.mark.parametrize(
     "more",
     [
         b"Content-Length: 1\r\nContent-Length: 2\r\n",
         b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n",
+        b"Content-Length: 5\r\n",
+        b"Content-Length: 00005\r\n",
+        b"Content-Length: 0\r\nContent-Length: 0\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: identity\r\n",
+        b"transfer-encoding:\r\n",
         b"X : y\r\n",
         b"X: y\r\n z\r\n",
         b"X: y\nZ: z\r\n",
@@ -235,7 +265,7 @@ async def test_a_head_that_does_not_end_is_bounded_and_one_that_does_not_come_is
 async def test_more_connections_than_allowed_are_refused():
     async with open_stage(connections_max=2, connections_per_address_max=1) as stage:
         async with stage.connected(0):
-            [reply] = replies(await exchange(stage.port.port, b"GET / HTTP/1.1\r\n\r\n"))
+            [reply] = replies(await exchange(stage.port.port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
             assert (reply.status, reply.json["retry_after"]) == (429, 5)
 
 
@@ -264,7 +294,7 @@ async def test_refused_connections_that_nobody_ends_are_ended_and_bounded(
     monkeypatch.setattr(websocket, "REFUSALS_MAX", 1)
     limits = by_address(realtime_connections_per_second_address=0.005)
     async with open_stage(limits=limits, close_seconds_max=0.2) as stage:
-        await exchange(stage.port.port, b"GET / HTTP/1.1\r\n\r\n")
+        await exchange(stage.port.port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         answers = list[bytes]()
         async with AsyncExitStack() as stack:
             for is_last in (False, False, True):

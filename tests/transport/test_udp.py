@@ -131,18 +131,30 @@ async def test_other_machines_get_keys_over_tls_alone_or_where_a_setting_allows_
             await open_keys(host)
 
 
-async def test_a_proxy_on_this_machine_does_not_make_its_clients_local():
-    async with open_stage() as stage:
-        headers = [
-            (b"X-Realtime-Token", (await stage.token(0)).encode()),
-            (b"X-Forwarded-For", b"203.0.113.7"),
-        ]
-        url = f"ws://127.0.0.1:{stage.port.port}/"
-        async with trio_websocket.open_websocket_url(url, extra_headers=headers) as connection:
-            host = Client(connection)
-            await host.expect("connected")
-            await host.send({"type": "udp_open"})
-            assert "over wss alone" in (await host.expect("error"))["data"]["message"]
+PROXIES = {
+    "X-Forwarded-For": ("127.0.0.1", [(b"X-Forwarded-For", b"203.0.113.7")]),
+    "X-Real-IP": ("127.0.0.1", [(b"X-Real-IP", b"203.0.113.7")]),
+    "Forwarded": ("localhost:8081", [(b"Forwarded", b"for=203.0.113.7")]),
+    "Via": ("[::1]:8081", [(b"Via", b"1.1 proxy")]),
+    "the name that was called": ("play.example.com", []),
+}
+"""What tells of a proxy that nobody declared."""
+
+
+@pytest.mark.parametrize("told_by", PROXIES)
+async def test_a_proxy_on_this_machine_does_not_make_its_clients_local(told_by: str):
+    host, headers = PROXIES[told_by]
+    async with open_stage() as stage, trio.open_nursery() as nursery:
+        token = (b"X-Realtime-Token", (await stage.token(0)).encode())
+        stream = await trio.open_tcp_stream("127.0.0.1", stage.port.port)
+        connection = await trio_websocket.wrap_client_stream(
+            nursery, stream, host, "/", extra_headers=[token, *headers]
+        )
+        client = Client(connection)
+        await client.expect("connected")
+        await client.send({"type": "udp_open"})
+        assert "over wss alone" in (await client.expect("error"))["data"]["message"]
+        await connection.aclose()
 
 
 async def test_opening_again_makes_the_keys_before_void():
