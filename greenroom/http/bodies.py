@@ -76,9 +76,9 @@ def read_document(data: bytes) -> Document:
 
 
 def read_members(data: bytes) -> dict[str, Document]:
-    """Return the members of a JSON object, each verbatim; nothing and null are an empty object.
+    """Return the members of a JSON object, each verbatim; no bytes and null are an empty object.
 
-    Of a name given twice the last one counts.
+    White space alone is a body, and no JSON. Of a name given twice the last one counts.
 
     Args:
         data: a request's whole body.
@@ -92,7 +92,7 @@ def read_members(data: bytes) -> dict[str, Document]:
     try:
         return _members.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        if data.strip(_JSON_SPACE) in (b"", b"null"):
+        if data.strip(_JSON_SPACE) == b"null":
             return {}
         raise InvalidBody from None
 

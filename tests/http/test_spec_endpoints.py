@@ -306,9 +306,14 @@ def test_head_is_answered_where_get_is(api: Api) -> None:
 def test_a_body_that_is_no_object_is_invalid_everywhere(api: Api) -> None:
     for row in WITH_BODY:
         _, token = api.register()  # a fresh one, for rotate is among the rows
-        for body in (b"{", b"[]", b"5", b'"{}"', b"true", b'{"a":\xff}', b'{"a":NaN}', b"{}{}"):
+        no_json = (b"{", b"[]", b"5", b'"{}"', b"true", b'{"a":\xff}', b'{"a":NaN}', b"{}{}")
+        for body in (*no_json, *BLANK_BODIES):
             reply = call(api, row, body, P=token)
             assert_error(row, reply, 400, "Invalid JSON body")
+
+
+BLANK_BODIES = (b"\t", b" ", b"\n", b"\r\n", b" \t ", b"\x00", b"\xef\xbb\xbf")
+"""They are there and hold nothing: no JSON, where a body of no bytes is an absent one."""
 
 
 def test_nothing_null_and_an_empty_object_are_the_same(api: Api) -> None:
