@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from garbage_kit import own_garbage
 from http_kit import Echo, read_all, replies
 
 from greenroom.http.budget import Budgets
@@ -349,9 +350,7 @@ async def test_a_large_answer_to_somebody_who_has_left_is_held_no_longer(
 async def test_a_connection_that_is_over_leaves_no_cycle_to_the_garbage_collector(
     *, is_plain: bool
 ):
-    gc.collect()
-    gc.disable()
-    try:
+    with own_garbage():
         for end in (b"", b"GET", b"@\r\n\r\n", b"GET /healthz HTTP/1.1\r\n" + H + b"\r\n"):
             one = Served(Echo(), {}, is_plain=is_plain)
             async with trio.open_nursery() as nursery:
@@ -362,8 +361,6 @@ async def test_a_connection_that_is_over_leaves_no_cycle_to_the_garbage_collecto
             del one
         await trio.lowlevel.checkpoint()
         assert not [each for each in gc.get_objects() if isinstance(each, RequestParser)]
-    finally:
-        gc.enable()
 
 
 async def test_a_stop_ends_idle_connections_at_once_and_others_after_their_answer():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import re
 import socket
 
 import pytest
 import trio
+from garbage_kit import own_garbage
 from http_kit import until
 from realtime_kit import Stage, open_stage
 
@@ -467,10 +467,7 @@ def upgrade(token: str) -> bytes:
 
 async def test_connections_that_are_over_leave_no_cycle_to_the_garbage_collector():
     async with open_stage() as stage:
-        gc.collect()
-        gc.disable()
-        gc.set_debug(gc.DEBUG_SAVEALL)
-        try:
+        with own_garbage() as found:
             async with stage.connected(0) as polite, stage.connected(1) as kicked:
                 await polite.say("hello")
                 await kicked.expect("receive")
@@ -481,10 +478,4 @@ async def test_connections_that_are_over_leave_no_cycle_to_the_garbage_collector
             async with stage.dial(None) as stranger:
                 await stranger.closed()
             await until(lambda: not stage.port.connections)
-            gc.collect()
-            ours = [each for each in gc.garbage if type(each).__module__.startswith("greenroom.")]
-        finally:
-            gc.set_debug(0)
-            gc.garbage.clear()
-            gc.enable()
-        assert not ours
+            assert not found()
