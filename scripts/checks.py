@@ -22,7 +22,8 @@ usage: scripts/test            everything CI runs (about ten minutes)
 
 Everything is: ruff format, ruff, mypy, pyright, lint-imports, the table of what shows the API's
 specification (docs/conformance.md), pytest on several processes with branch coverage, schemathesis
-against a running server of either kind. A failed step does not stop the others.
+against a running server of either kind. A failed step does not stop the others. What is random has
+the same seed in every run; scripts/search looks further, with fresh ones.
 
 Examples:
   scripts/test tests/actors -k passive     some tests
@@ -63,6 +64,7 @@ def main(arguments: Sequence[str]) -> int:
         "COVERAGE_FILE": str(cache / "coverage"),
         "HYPOTHESIS_STORAGE_DIRECTORY": str(cache / "hypothesis"),
         "MYPY_CACHE_DIR": str(cache / "mypy"),
+        "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "1"),
         "PYTHONPATH": str(ROOT),
         "PYTHONSAFEPATH": "1",
         "RUFF_CACHE_DIR": str(cache / "ruff"),

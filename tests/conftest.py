@@ -9,8 +9,10 @@ import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import patient_clock
 import psycopg
 import pytest
+import seeds
 import trio
 from hypothesis import settings
 from postgres_kit import PostgresProcess
@@ -19,13 +21,28 @@ from server_kit import Api, ServerProcess
 from greenroom.persistence.driver import Connection
 from greenroom.persistence.migrations import migrate
 
-settings.register_profile("greenroom", deadline=None)  # other tests run on the same cores
-settings.load_profile("greenroom")
+# No deadline: other tests run on the same cores. Examples are the same in every run, unless a
+# search gives a seed: then pytest is given it as --hypothesis-seed, too.
+settings.register_profile("fixed", deadline=None, derandomize=True, database=None)
+settings.register_profile("search", deadline=None, max_examples=1_000, print_blob=True)
+settings.load_profile("search" if seeds.GIVEN_SEED else "fixed")
+
+patient_clock.make_patient()
 
 TEMPLATE = "migrated"
 CONNECT_SECONDS_MAX = 30.0
 
 _numbers = itertools.count(1)
+
+
+def pytest_report_header() -> str:
+    """Say which chance this is."""
+    return f"TEST_SEED={seeds.SEED}"
+
+
+def pytest_runtest_setup() -> None:
+    """Let a test's chance depend on no other test."""
+    seeds.seed_everything()
 
 
 @pytest.hookimpl(wrapper=True)

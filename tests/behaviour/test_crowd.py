@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 from cards import Cards
+from seeds import SEED
 from tictactoe import Board, TicTacToe
 
 from greenroom.behaviour import Member, Message, Refused, Room, RoomBehaviour, Verdict, action
@@ -151,7 +152,7 @@ def test_a_mistake_is_found_and_its_seed_told(
     told: str,
     capsys: pytest.CaptureFixture[str],
 ):
-    crowd = SimulatedCrowd(behaviour, MOVES)
+    crowd = SimulatedCrowd(behaviour, MOVES, seed=SEED)
     with pytest.raises(error, match=told) as caught:
         crowd.run(2_000)
     (note,) = caught.value.__notes__
@@ -174,5 +175,6 @@ def test_what_a_studio_checks_is_checked_after_every_step():
 
 
 def test_the_examples_bear_a_crowd():
-    SimulatedCrowd(TicTacToe, {"place": place}, players_max=2).run(300)
-    SimulatedCrowd(Cards, {kind: acting(kind) for kind in ("deal", "look", "draw")}).run(300)
+    SimulatedCrowd(TicTacToe, {"place": place}, players_max=2, seed=SEED).run(300)
+    moves = {kind: acting(kind) for kind in ("deal", "look", "draw")}
+    SimulatedCrowd(Cards, moves, seed=SEED).run(300)

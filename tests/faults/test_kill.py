@@ -1,6 +1,6 @@
 """Nothing acknowledged is lost: a crowd writes while the server, or its Postgres, is killed.
 
-Rounds and seed come from KILL_ROUNDS (20 for a long run) and KILL_SEED.
+KILL_ROUNDS says how often (20 for a long run).
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import pytest
 import trio
 from crowd_kit import BREATH_SECONDS, HEAL_SECONDS_MAX, Counters, Crowd
 from duo_kit import Duos
+from seeds import SEED
 from server_kit import ServerProcess
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "3"))
-SEED = int(os.environ.get("KILL_SEED", str(random.SystemRandom().randrange(10**6))))
 
 pytestmark = [
+    pytest.mark.chance,
     pytest.mark.slow,
     pytest.mark.timeout(600),
     pytest.mark.parametrize("crowd_type", [Counters, Duos]),
@@ -36,7 +37,6 @@ async def wait_until(condition: Callable[[], bool]) -> None:
 async def test_a_killed_server_has_every_acknowledged_change_when_it_is_back(
     data_dir: Path, crowd_type: type[Crowd]
 ) -> None:
-    print(f"KILL_SEED={SEED}")  # noqa: T201 - to run it again
     chance = random.Random(SEED)
     server = ServerProcess(data_dir, GREENROOM_RATE_LIMIT_FACTOR="1000")
     server.start()
@@ -61,7 +61,6 @@ async def test_a_killed_server_has_every_acknowledged_change_when_it_is_back(
 async def test_a_killed_postgres_is_healed_under_the_running_server_and_nothing_is_lost(
     data_dir: Path, crowd_type: type[Crowd]
 ) -> None:
-    print(f"KILL_SEED={SEED}")  # noqa: T201 - to run it again
     chance = random.Random(SEED)
     server = ServerProcess(data_dir, GREENROOM_RATE_LIMIT_FACTOR="1000")
     server.start()

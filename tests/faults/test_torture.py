@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-import os
-import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from seeds import SEED
 
-SEED = int(os.environ.get("TORTURE_SEED", str(random.SystemRandom().randrange(10**6))))
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "torture.py"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.chance, pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 def torture(*arguments: str) -> subprocess.CompletedProcess[str]:

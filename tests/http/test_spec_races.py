@@ -17,6 +17,8 @@ import pytest
 from lobby_http_kit import AREA, ROOMS, Player, lobby, player
 from server_kit import Api
 
+pytestmark = pytest.mark.chance
+
 CROWD = 200
 SECONDS_MAX = 60.0
 FRIENDS = "/api/friends.php"

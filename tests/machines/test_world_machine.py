@@ -1,7 +1,7 @@
 """A whole world driven at random against a small model, with every fault that a server can meet.
 
-The same seeds every time; `MACHINE_SECONDS=600 MACHINE_SEED=1000 scripts/test tests/machines` goes
-on for so long, each batch with the next seed. A failure prints the steps that led to it, and its
+The same seeds every time; `MACHINE_SECONDS=600 TEST_SEED=1000 scripts/test tests/machines` goes on
+for so long, each batch with the next seed. A failure prints the steps that led to it, and its
 seed.
 """
 
@@ -30,11 +30,11 @@ from machine_calls import Calls
 from machine_checks import WorldChecks
 from machine_ledger import Key
 from machine_theatre import Theatre
+from seeds import SEED
 
 from greenroom.actors.room.invite_messages import InviteAnswer
 from greenroom.actors.social.messages import Pair
 
-FIRST_SEED = int(os.environ.get("MACHINE_SEED", "1"))
 LONG_SECONDS = int(os.environ.get("MACHINE_SECONDS", "0"))
 BATCHES = 50
 SECONDS_MAX = 30
@@ -420,16 +420,17 @@ def run_machine(machine: type[WorldMachine], seed: int) -> None:
     try:
         run_state_machine_as_test(seeded, settings=BATCH)
     except BaseException as error:
-        error.add_note(f"MACHINE_SEED={seed} makes these steps again")
+        error.add_note(f"TEST_SEED={seed} makes these steps again")
         raise
 
 
+@pytest.mark.chance
 @pytest.mark.slow
 @pytest.mark.timeout(LONG_SECONDS + 600)
 def test_the_world_stands_whatever_befalls_it():
     began = time.monotonic()
     for number in itertools.count():
-        run_machine(WorldMachine, FIRST_SEED + number)
+        run_machine(WorldMachine, SEED + number)
         seconds = time.monotonic() - began
         if seconds > (LONG_SECONDS or SECONDS_MAX) or (not LONG_SECONDS and number + 1 >= BATCHES):
             break
