@@ -26,6 +26,8 @@ from greenroom.persistence.migrations import migrate
 settings.register_profile("fixed", deadline=None, derandomize=True, database=None)
 settings.register_profile("search", deadline=None, max_examples=1_000, print_blob=True)
 settings.load_profile("search" if seeds.GIVEN_SEED else "fixed")
+if not seeds.GIVEN_SEED:
+    seeds.ignore_loaded_modules()
 
 patient_clock.make_patient()
 

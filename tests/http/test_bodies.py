@@ -7,7 +7,7 @@ import time
 from typing import Annotated, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from greenroom.actors.text.nesting import DEPTH_MAX
@@ -333,6 +333,7 @@ def test_every_object_survives_as_a_document_byte_for_byte(
     assert bytes(engine.rules) == document
 
 
+@example(b"\t")
 @given(st.binary(max_size=200) | OBJECTS.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_read_or_refused_just_as_the_standard_library_would(data: bytes) -> None:
     def constant(name: str) -> None:
@@ -342,7 +343,7 @@ def test_any_bytes_are_read_or_refused_just_as_the_standard_library_would(data: 
         # It knows NaN, a byte order mark and UTF-16, which JSON in UTF-8 does not.
         expected = json.loads(data.decode(), parse_constant=constant)
     except (ValueError, RecursionError):
-        expected = None if data.strip(b" \t\r\n") in {b"", b"null"} else 0
+        expected = 0 if data else None
     try:
         members = {name: json.loads(bytes(raw)) for name, raw in read_members(data).items()}
     except InvalidBody:

@@ -9,6 +9,7 @@ import os
 import random
 
 import trio
+from hypothesis.internal.conjecture import providers
 
 FIXED_SEED = 1
 GIVEN_SEED = os.environ.get("TEST_SEED")
@@ -19,3 +20,14 @@ def seed_everything() -> None:
     """Begin all chance of this process anew: Python's, and the order in which trio runs tasks."""
     random.seed(SEED)
     vars(trio._core._run)["_r"].seed(SEED)  # there is no public way
+
+
+def ignore_loaded_modules() -> None:
+    """Keep hypothesis from drawing constants out of the modules that happen to be loaded.
+
+    Which are, depends on the tests that ran before: other examples each time.
+    """
+    name = "_get_local_constants"  # there is no public way
+    assert name in vars(providers)
+    nothing = vars(providers)["Constants"]()
+    vars(providers)[name] = lambda: nothing
