@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 import sys
 from pathlib import Path
@@ -35,8 +36,9 @@ def test_hypothesis_tries_the_same_whatever_is_loaded(
     constants = "".join(f"A{n} = {n * 7919 + 10**9}\n" for n in range(500))
     (tmp_path / "loaded_later.py").write_text(constants)
     monkeypatch.syspath_prepend(tmp_path)
-    __import__("loaded_later")
+    module = importlib.import_module("loaded_later")
     monkeypatch.delitem(sys.modules, "loaded_later")
+    monkeypatch.setitem(sys.modules, "loaded_later", module)  # until the test is over
 
     assert drawn() == before
 
