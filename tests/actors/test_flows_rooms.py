@@ -21,7 +21,15 @@ from greenroom.actors.kernel.errors import Refused, StorageUnavailable
 from greenroom.actors.kernel.timers import RETRY_SECONDS
 from greenroom.actors.player.messages import LogOut
 from greenroom.actors.room import refusals
-from greenroom.actors.room.messages import PutOut, ReadCurrent, RoomStatus, StopRoom
+from greenroom.actors.room.groups import read_sources, read_targets
+from greenroom.actors.room.messages import (
+    PollUpdates,
+    PutOut,
+    ReadCurrent,
+    RoomStatus,
+    SendUpdates,
+    StopRoom,
+)
 
 WANTED = NewRoom(
     room_name="Den",
@@ -240,6 +248,40 @@ async def test_snapshots_that_cannot_be_written_are_written_later(
     arena.memory.journals.snapshots.clear()
     await rooms.save()
     assert arena.memory.journals.snapshots == {}, "nothing has changed since"
+
+
+@pytest.mark.parametrize("stopped_in_order", [True, False])
+async def test_what_a_poll_has_delivered_stays_delivered_after_a_stop(
+    stopped_in_order: bool, autojump_clock: trio.testing.MockClock
+):
+    memory = Memory()
+    async with open_world(memory) as world, trio.open_nursery() as nursery:
+        arena = Arena(world, memory, *await add_game(world))
+        (host, _), (guest, _) = await come(arena), await come(arena)
+        room_id = await open_room(arena, host)
+        await join(arena, guest, room_id)
+        room = world.rooms.directory.ref(room_id)
+        tell = SendUpdates(host.player_id, read_targets("all", None), "n", b"{}")
+        poll = PollUpdates(guest.player_id, read_sources("all", None), None)
+        await room.ask(tell)
+        await nursery.start(Keeper(world).run)
+        await room.ask(poll)
+        await trio.sleep(world.settings.snapshot_seconds + 1)
+        await room.ask(tell)
+        await room.ask(poll)
+        await trio.sleep(world.settings.snapshot_seconds + 1)
+        if not stopped_in_order:
+            memory.journals.away = True  # the last snapshot is not written
+        await room.ask(tell)
+        await trio.sleep(world.settings.snapshot_seconds + 1)
+        await room.ask(poll)
+        nursery.cancel_scope.cancel()
+    memory.journals.away = False
+    async with open_world(memory) as world:
+        await Keeper(world).restore()
+        found = await world.rooms.directory.ref(room_id).ask(ReadCurrent(guest.player_id))
+        assert found is not None
+        assert len(found.pending_updates) == (0 if stopped_in_order else 1)
 
 
 async def test_many_rooms_are_saved_in_parts(arena: Arena, autojump_clock: trio.testing.MockClock):

@@ -325,10 +325,11 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(PollUpdates)
     def poll_updates(self, command: PollUpdates) -> UpdatesPage:
-        """Give a member what comes after his cursor."""
+        """Give a member what comes after their cursor; the next snapshot holds that they have it."""
         room = self._member(command.player_id, PlayerNotInAnyRoom)
         page = updates.poll(room, command)
-        updates.mark_read(room, command.player_id, page)
+        if page.updates and updates.mark_read(room, command.player_id, page):
+            self._index.note_changed((room.room_id,))
         return page
 
     # Realtime.

@@ -58,7 +58,10 @@ GONE = 0
 
 
 class Member(msgspec.Struct, kw_only=True):
-    """One seat. `last_heartbeat` and `read` are soft: they change without events."""
+    """One seat. `last_heartbeat` and `read` are soft: they change without events.
+
+    What was read is in the next snapshot; after a crash it may be as old as the last one.
+    """
 
     player_id: int
     player_name: str

@@ -103,12 +103,14 @@ def unread(room: Room, player_id: int) -> tuple[UpdateView, ...]:
     return _views(room, (u for u in member.inbox if u.number > member.read.get(u.sender_id, 0)))
 
 
-def mark_read(room: Room, player_id: int, page: UpdatesPage) -> None:
-    """Note that a member was given a page: soft, no event."""
+def mark_read(room: Room, player_id: int, page: UpdatesPage) -> bool:
+    """Note that a member was given a page: soft, no event. Return whether any of it is new."""
     member = room.members[player_id]
+    before = member.read.copy()
     for view in page.updates:
         number = number_of(view.update_id)
         member.read[view.from_player_id] = max(number, member.read.get(view.from_player_id, 0))
+    return member.read != before
 
 
 def send(room: Room, event: UpdatesSent) -> None:
