@@ -18,7 +18,7 @@ import msgspec
 
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.text.nesting import nests_too_deep
-from greenroom.http.fields import Body, Document, KeepEmpty, Missing, WholeBody
+from greenroom.http.fields import BadEntry, Body, Document, KeepEmpty, Missing, WholeBody
 
 QUERY_FIELDS_MAX = 64
 INTEGER_DIGITS_MAX = 18
@@ -26,6 +26,7 @@ INTEGER_MAX = 10**INTEGER_DIGITS_MAX - 1
 """A round number that databases hold, so that both forms of an integer have the same bound."""
 
 BodyT = TypeVar("BodyT", bound=Body)
+_Entry = TypeVar("_Entry")
 
 _JSON_SPACE = b" \t\r\n"
 _BRACE, _N = b"{n"
@@ -43,6 +44,10 @@ class InvalidBody(Refused):
 
 class _Unfit(Exception):
     """A value is not of its field's type."""
+
+
+class _UnfitEntry(_Unfit):
+    """A value is an array, and an entry of it is not of the right type."""
 
 
 def _check_text(data: bytes) -> None:
@@ -144,16 +149,16 @@ def _number(value: object) -> float:
         raise _Unfit from None
 
 
-def _integers(value: object) -> list[int]:
-    if type(value) is not list:
-        raise _Unfit
-    return [_integer(entry) for entry in value]
+def _list_of(convert: Callable[[object], _Entry]) -> Callable[[object], list[_Entry]]:
+    def convert_list(value: object) -> list[_Entry]:
+        if type(value) is not list:
+            raise _Unfit
+        try:
+            return [convert(entry) for entry in value]
+        except _Unfit:
+            raise _UnfitEntry from None
 
-
-def _strings(value: object) -> list[str]:
-    if type(value) is not list:
-        raise _Unfit
-    return [_string(entry) for entry in value]
+    return convert_list
 
 
 class FieldKind(msgspec.Struct, frozen=True):
@@ -171,8 +176,8 @@ _KINDS: dict[object, FieldKind] = {
     int: FieldKind("an integer", _integer, empty_is_absent=True),
     bool: FieldKind("a boolean", _boolean),
     float: FieldKind("a number", _number),
-    list[int]: FieldKind("an array", _integers),
-    list[str]: FieldKind("an array", _strings),
+    list[int]: FieldKind("an array", _list_of(_integer)),
+    list[str]: FieldKind("an array", _list_of(_string)),
     Document: _DOCUMENT,
 }
 
@@ -190,6 +195,8 @@ class Field(msgspec.Struct, frozen=True):
     keep_empty: bool
     metas: tuple[msgspec.Meta, ...]
     """Limits and descriptions, for the docs alone."""
+    bad_entry_text: str | None = None
+    """For an array with an entry of the wrong type; None for that of any other wrong type."""
     takes_whole: bool = False
     """Whether a body without any declared name is this document."""
 
@@ -214,6 +221,9 @@ class Field(msgspec.Struct, frozen=True):
             return None
         try:
             return self.kind.convert(value)
+        except _UnfitEntry:
+            bad_entry = self.bad_entry_text
+            raise self.unfit() if bad_entry is None else InvalidBody(bad_entry) from None
         except _Unfit:
             raise self.unfit() from None
 
@@ -291,6 +301,7 @@ def body_fields(body: type[Body]) -> tuple[Field, ...]:
         unfit_text = missing_text if missing is not None and missing.covers_wrong_types else None
         if info.required and missing is None:
             raise TypeError(f"{body.__name__}.{info.name} needs a default or Missing(text)")
+        bad_entry = next((mark.text for mark in marks if isinstance(mark, BadEntry)), None)
         keep_empty = any(isinstance(mark, KeepEmpty) for mark in marks)
         metas = tuple(mark for mark in marks if isinstance(mark, msgspec.Meta))
         fields.append(
@@ -302,6 +313,7 @@ def body_fields(body: type[Body]) -> tuple[Field, ...]:
                 unfit_text,
                 keep_empty,
                 metas,
+                bad_entry,
                 takes_whole=any(mark is WholeBody for mark in marks),
             )
         )

@@ -65,6 +65,12 @@ class Missing(msgspec.Struct, frozen=True):
     """Whether a value of the wrong type gets the same text."""
 
 
+class BadEntry(msgspec.Struct, frozen=True):
+    """Marks a list field, with the whole text of the 400 for an array whose entries do not fit."""
+
+    text: str
+
+
 OtherPlayerId = Annotated[int, Missing("Missing required field: player_id")]
 """Of a field `player_id` that names another player: whom to kick, to invite, to befriend."""
 

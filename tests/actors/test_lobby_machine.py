@@ -67,6 +67,7 @@ class LobbyMachine(RuleBasedStateMachine):
             lobby.is_open
             and lobby.join_by_requests
             and player_id not in lobby.members
+            and len(lobby.members) < lobby.max_players
             and all(request.player_id != player_id for request in lobby.pending.values())
         )
 

@@ -72,6 +72,7 @@ def invited_to_a_full_lobby(kit: LobbyKit) -> None:
             lambda k: k.request(4),
             refusals.AlreadyRequested,
         ),
+        ({"join_by_requests": True}, full, lambda k: k.request(4), refusals.LobbyFull),
         ({}, None, lambda k: k.approve(HOST, "x"), refusals.RequestNotFound),
         ({}, None, lambda k: k.reject(HOST, "x"), refusals.RequestNotFound),
         ({}, None, lambda k: k.leave(GUEST), refusals.NotInAnyLobby),

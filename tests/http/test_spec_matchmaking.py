@@ -387,9 +387,11 @@ def test_answers_are_the_hosts(api: Api):
 
 
 def test_on_a_full_lobby_a_request_stays(api: Api):
-    lobby_id, (host, guest) = lobby(api, 1, join_by_requests=True, max_players=2)
-    requester, request_id = asked(api, lobby_id)
+    lobby_id, (host,) = lobby(api, 0, join_by_requests=True, max_players=2)
+    (requester, request_id), (guest, other_id) = asked(api, lobby_id), asked(api, lobby_id)
     path, approve = f"{request_id}/response", {"action": "approve"}
+    host.done(f"{other_id}/response", approve)
+    refused(player(api).post(f"{lobby_id}/request"), 400, "Matchmaking lobby is full")
     refused(host.post(path, approve), 400, "Matchmaking lobby is full")
     assert requester.seen(f"{request_id}/status")["request"]["status"] == "pending"
     guest.done("leave")

@@ -282,6 +282,25 @@ def test_the_host_leaves_and_another_is_host(api: Api):
     assert host.seen("current")["room"]["is_host"] is False
 
 
+def test_who_has_logged_out_is_no_target_and_no_next_host_at_once(api: Api):
+    _, (host, first, second) = room(api, 2, host_switch=True)
+    logged_out = api.call("POST", "/api/game_players.php/logout", player=first.token)
+    assert logged_out.status == 200
+    roster = second.seen("players")["players"]
+    shown = {int(entry["player_id"]): entry["is_online"] for entry in roster}
+    assert shown == {host.player_id: True, first.player_id: False, second.player_id: True}
+    for word in ("others", "all"):
+        sent = host.done("updates", {"target_players": word, "type": "x"})
+        assert first.player_id not in sent["target_players_ids"]
+    specific = {"target_players": "specific", "target_players_ids": [first.player_id]}
+    text = "No valid target players found"
+    refused(host.post("actions", specific | {"action_type": "x"}), 400, text)
+    host.done("leave")
+    assert second.seen("current")["room"]["is_host"]
+    assert not first.seen("current")["room"]["is_host"]
+    assert first.seen("current")["room"]["is_online"]
+
+
 def test_the_room_ends_with_its_host_without_host_switch(api: Api):
     room_id, (host, guest) = room(api, 1, host_switch=False)
     host.done("leave")
@@ -401,6 +420,14 @@ def test_targets_are_checked(api: Api, path: str, rest: dict[str, str], missing:
             host,
             rest | {"target_players": "specific", "target_players_ids": 5},
             "target_players_ids must be an array",
+        ),
+        *(
+            (
+                host,
+                rest | {"target_players": "specific", "target_players_ids": ids},
+                "Invalid target players ids",
+            )
+            for ids in (["x"], [1.5], [None], [host.player_id, ""], [True], [10**30], [[1]])
         ),
         (guest, rest | {"target_players": "all"}, only),
         (guest, rest | {"target_players": "others"}, only),

@@ -189,7 +189,7 @@ async def request_to_join(
 
     Raises:
         AlreadyInLobby or JoiningInRoom, LobbyNotFound, TakesNoRequests, AlreadyRequested,
-            TooManyRequests: in this order.
+            LobbyFull, TooManyRequests: in this order.
         ActorUnavailable: nothing was asked, or (CommitUnsettled) maybe was.
 
     Cancellation: nothing was asked; once it has been, the result is returned.

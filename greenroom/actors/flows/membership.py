@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import trio
 
 from greenroom.actors.flows.journalled import Journalled
 from greenroom.actors.flows.world import World
-from greenroom.actors.kernel.errors import ActorStopped
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
 from greenroom.actors.kernel.message import Command
+from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.lobby.messages import PutOutOfLobby, RenameLobbyMember
+from greenroom.actors.player.messages import LogOut, PlayerRole
 from greenroom.actors.room.messages import NoteSignOfLife, NoteSilence, PutOut, RenameMember
 
 Role = TypeVar("Role")
 
 SLICE: Final = 1_000
 """So many players are looked at before other tasks get their turn."""
+
+
+async def log_out(world: World, player: Ref[PlayerRole]) -> int:
+    """Take a player offline, in the room where they sit, too; return when (Unix seconds).
+
+    A room that cannot be told now is told by the next sweep. Lobbies look for themselves.
+
+    Raises:
+        ActorUnavailable: they may still be online.
+
+    Cancellation: they may be offline already, and their room told later.
+    """
+    left_at = await player.ask(LogOut())
+    room_id = world.rooms.index.seat_of(player.key)
+    if room_id is not None and not world.player_index.is_online(player.key):
+        with suppress(ActorUnavailable, Refused):
+            await world.rooms.directory.ref(room_id).ask(NoteSilence(player.key))
+    return left_at
 
 
 async def put_out(world: World, player_id: int) -> None:

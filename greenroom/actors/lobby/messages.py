@@ -114,7 +114,8 @@ class JoinLobby(Command[LobbyRole, None], frozen=True, kw_only=True):
 class RequestToJoin(Command[LobbyRole, None], frozen=True, kw_only=True):
     """Ask the host for a seat.
 
-    Refused: AlreadyInLobby, LobbyNotFound, TakesNoRequests, AlreadyRequested, TooManyRequests.
+    Refused: AlreadyInLobby, LobbyNotFound, TakesNoRequests, AlreadyRequested, LobbyFull,
+    TooManyRequests.
     """
 
     request_id: str

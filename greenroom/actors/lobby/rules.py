@@ -8,7 +8,7 @@ command comes to; it changes nothing. `apply` changes the lobby by one event and
     JoinLobby          MemberJoined                              in it, not open, approval, full,
                                                                  password
     RequestToJoin      JoinRequested                             in it, not open, takes none,
-                                                                 asked already, too many
+                                                                 asked already, full, too many
     ApproveRequest     JoinAnswered, MemberJoined                no such, not host, full
     RejectRequest      JoinAnswered                              no such, not host
     LeaveLobby         MemberLeft, HostChanged | LobbyEnded      started, not in it
@@ -176,17 +176,18 @@ def _require_free_seat(lobby: Lobby) -> None:
 def decide_request(
     lobby: Lobby, command: RequestToJoin, limits: LobbyLimits, now: int
 ) -> JoinRequested:
-    """Ask for a seat; whether one is free matters only when the host approves.
+    """Ask for a seat; one must be free then, and again when the host approves.
 
     Raises:
-        AlreadyInLobby, LobbyNotFound, TakesNoRequests, AlreadyRequested, TooManyRequests: in this
-            order.
+        AlreadyInLobby, LobbyNotFound, TakesNoRequests, AlreadyRequested, LobbyFull,
+            TooManyRequests: in this order.
     """
     _require_outsider(lobby, command.player_id)
     if not lobby.join_by_requests:
         raise TakesNoRequests
     if any(request.player_id == command.player_id for request in lobby.pending.values()):
         raise AlreadyRequested
+    _require_free_seat(lobby)
     held = sum(len(request.player_data) for request in lobby.pending.values())
     if (
         len(lobby.pending) >= limits.requests_max

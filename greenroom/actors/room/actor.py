@@ -325,7 +325,7 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(PollUpdates)
     def poll_updates(self, command: PollUpdates) -> UpdatesPage:
-        """Give a member what comes after their cursor; the next snapshot holds that they have it."""
+        """Give a member what comes after their cursor; it is in the next snapshot."""
         room = self._member(command.player_id, PlayerNotInAnyRoom)
         page = updates.poll(room, command)
         if page.updates and updates.mark_read(room, command.player_id, page):

@@ -293,6 +293,7 @@ ENDPOINTS: Final = (
             LobbyNotFound,
             TakesNoRequests,
             AlreadyRequested,
+            LobbyFull,
             TooManyRequests,
         ),
     ),

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import msgspec
 
 from greenroom.actors.flows.listing import list_players
+from greenroom.actors.flows.membership import log_out
 from greenroom.actors.flows.moderation import ban_player, unban_player
 from greenroom.actors.flows.platform import (
     BannedByPublisher,
@@ -35,7 +36,6 @@ from greenroom.actors.player.messages import (
     Heartbeat,
     InvalidPlayerToken,
     LogIn,
-    LogOut,
     PlayerNotFound,
     PlayerView,
 )
@@ -227,7 +227,7 @@ async def heartbeat(caller: PlayerCaller) -> HeartbeatReply:
 
 async def logout(caller: PlayerCaller) -> LogoutReply:
     """Go offline."""
-    return LogoutReply(last_logout=timestamp(await caller.player.ask(LogOut())))
+    return LogoutReply(last_logout=timestamp(await log_out(caller.world, caller.player)))
 
 
 # rename, rotate

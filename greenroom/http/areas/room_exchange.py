@@ -40,7 +40,7 @@ from greenroom.http.areas.rooms import (
     update_entry,
 )
 from greenroom.http.caller import PlayerCaller
-from greenroom.http.fields import Body, Document, Missing, Reply, timestamp
+from greenroom.http.fields import BadEntry, Body, Document, Missing, Reply, timestamp
 from greenroom.http.table import Auth, Endpoint
 
 _EMPTY: Final = b"{}"
@@ -55,6 +55,7 @@ _TARGET_REFUSALS: Final = (
 )
 
 _TargetWord = Annotated[str, Missing("Missing required field: target_players")]
+_TargetIds = Annotated[list[int] | None, BadEntry(InvalidTargetIds.text)]
 
 
 # Actions.
@@ -65,7 +66,7 @@ class ActionsBody(Body, kw_only=True):
 
     action_type: Annotated[str, Missing("Missing action_type")]
     target_players: _TargetWord
-    target_players_ids: list[int] | None = None
+    target_players_ids: _TargetIds = None
     request_data: Document | None = None
 
 
@@ -190,7 +191,7 @@ class UpdatesBody(Body, kw_only=True):
         Missing("Missing required field: type"),
         msgspec.Meta(description="What it is about, in a word of the game's own"),
     ]
-    target_players_ids: list[int] | None = None
+    target_players_ids: _TargetIds = None
     data: Annotated[Document | None, msgspec.Meta(description="What is told")] = None
 
 
