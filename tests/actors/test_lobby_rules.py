@@ -134,8 +134,8 @@ def test_an_approved_requester_sits_under_his_present_name_with_his_data():
 def test_only_the_present_host_answers_and_a_full_lobby_keeps_its_requests():
     kit = LobbyKit(join_by_requests=True, max_players=2)
     kit.invite(GUEST)
-    kit.join(GUEST)
     request_id = kit.request(THIRD)
+    kit.join(GUEST)
     for attempt in (kit.approve, kit.reject):
         with pytest.raises(refusals.OnlyHostAnswers):
             attempt(GUEST, request_id)
@@ -204,8 +204,8 @@ def test_whoever_is_not_there_is_not_put_out_or_renamed():
 
 def test_a_start_moves_who_is_online_and_all_that_belongs_to_the_room():
     kit = LobbyKit(join_by_requests=True, **PASSWORD)
-    kit.join(GUEST, THIRD, join_token=TOKEN)
     request_id = kit.request(4)
+    kit.join(GUEST, THIRD, join_token=TOKEN)
     kit.offline = {HOST, GUEST}  # whoever starts is there
     kit.now += 60
     room = kit.start(HOST)
