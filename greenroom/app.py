@@ -361,7 +361,8 @@ class _Parts:
             ),
         )
         accounts, committer = self.storage.accounts, self.storage.committer
-        ledger = Ledger(plans_of(msgspec.structs.asdict(settings)))
+        plans = plans_of(msgspec.structs.asdict(settings))
+        ledger = Ledger(plans, settings.plan_share_per_address)
         self.usage = UsageKeeper(ledger, self.storage.usage, clock)
         player_index, game_index = PlayerIndex(ledger), GameIndex(ledger)
         leaderboards = Leaderboards(accounts)

@@ -52,6 +52,7 @@ Rate = Annotated[float, Meta(gt=0, le=1e9, description="a number a second, above
 PlanLimit = Annotated[
     int, Meta(ge=0, le=10**15, description="a whole number from 0 to 1000000000000000")
 ]
+Share = Annotated[float, Meta(gt=0, le=1, description="a number above 0, at most 1")]
 Flag = Annotated[bool, Meta(description="true or false")]
 Factor = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0, at most 1000000000")]
 DatabaseUrl = Annotated[
@@ -168,6 +169,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pro_games_max: PlanLimit = 3
     pro_players_online_max: PlanLimit = 2_000
     pro_calls_per_day_max: PlanLimit = 1_000_000
+    plan_share_per_address: Share = 0.25
+    """How much one address may use of a plan's players online and calls; 1 is all of them."""
 
     body_bytes_max: Bytes = 1 << 20
     header_bytes_max: Bytes = 32 << 10

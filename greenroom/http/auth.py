@@ -71,7 +71,7 @@ async def _player_caller(world: World, texts: TokenTexts, request: Request) -> P
     if not token:
         raise TokenMissing(texts.token_missing)
     try:
-        player = await identify_player(world, identity, token)
+        player = await identify_player(world, identity, token, request.address)
     except PlayerOfAnotherGame:
         raise TokenInvalid(texts.token_foreign or texts.token_invalid) from None
     except InvalidPlayerToken:

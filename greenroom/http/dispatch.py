@@ -15,7 +15,7 @@ from typing import Any, get_args, get_type_hints
 from greenroom.actors.flows.world import World
 from greenroom.http.auth import AUTHENTICATE, TokenInvalid
 from greenroom.http.bodies import BodyDecoder, read_document, read_members, read_query
-from greenroom.http.caller import GameCaller, PlayerCaller
+from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
 from greenroom.http.engine import FORMATS, ReplyEncoder, converter
 from greenroom.http.errors import (
@@ -25,6 +25,7 @@ from greenroom.http.errors import (
     body_too_large,
     internal_server_error,
     invalid_endpoint,
+    is_too_many,
     too_many_requests,
 )
 from greenroom.http.fields import Reply, Streamed
@@ -172,7 +173,12 @@ class Dispatcher:
         if request.body_too_large:
             return body_too_large()
         query = read_query(request.query) if request.query else _NO_QUERY
-        reply = await endpoint.handler(caller, *arguments, *route.read(request, query))
+        try:
+            reply = await endpoint.handler(caller, *arguments, *route.read(request, query))
+        except Exception as error:
+            if is_too_many(error):
+                self._ledger.give_back_call(caller.game_id, _share_address(caller))
+            raise
         is_engine = query.get("format") in FORMATS
         if isinstance(reply, Streamed):
             return await _stream(endpoint.reply, reply, is_engine=is_engine)
@@ -185,7 +191,8 @@ class Dispatcher:
             wait = route.limits.admit_player(caller.player_id, now, units)
         else:
             wait = route.limits.admit_game_address(caller.game_id, caller.address, now)
-        return wait or self._ledger.count_call(caller.game_id, self._world.clock.now())
+        now_unix = self._world.clock.now()
+        return wait or self._ledger.count_call(caller.game_id, now_unix, _share_address(caller))
 
     def _answer_unknown(self, request: Request) -> Answer:
         """Answer what no row is there for: a preflight (for any path), or nothing at all."""
@@ -201,6 +208,13 @@ class Dispatcher:
         for reason, count in sorted((self._limits.refused + self._ledger.refused).items()):
             labels = {"reason": reason}
             yield Sample("greenroom_refused_calls", help_text, count, labels, "counter")
+
+
+def _share_address(caller: GameCaller) -> str:
+    """Return the address whose share of the plan a call counts for; the owner's counts for none."""
+    if isinstance(caller, AdminCaller) or (isinstance(caller, TrustedCaller) and caller.is_admin):
+        return ""
+    return caller.address
 
 
 def _answer_of(error: Exception, route: Route) -> Answer:

@@ -20,7 +20,7 @@ from greenroom.actors.kernel.errors import (
     Refused,
     StorageUnavailable,
 )
-from greenroom.actors.plans.refusals import TooManyPlayersOnline
+from greenroom.actors.plans.refusals import CallShareUsed, TooManyPlayersOnline
 from greenroom.actors.player.messages import Ban, PlayerIsBanned
 from greenroom.actors.room.director import BehaviourFailed, BehaviourRests
 from greenroom.http.fields import timestamp
@@ -55,6 +55,8 @@ STATUSES: tuple[tuple[type[Refused], int], ...] = (
     (PlayerIsBanned, 403),
     (BannedByPublisher, 403),
     (TooManyPlayersOnline, 429),
+    (CallShareUsed, 429),
+    (BehaviourRests, 429),
     (Unauthorized, 401),
     (InvalidPlatformTicket, 401),
     (PlatformUnavailable, 429),
@@ -115,6 +117,13 @@ def internal_server_error() -> Answer:
     return error_answer(500, INTERNAL_SERVER_ERROR)
 
 
+def is_too_many(error: Exception) -> bool:
+    """Return whether `answer_of` answers this with 429: come back later, nothing was done."""
+    if isinstance(error, Refused):
+        return status_of(type(error)) == 429
+    return isinstance(error, MailboxFull | StorageUnavailable)
+
+
 def answer_of(error: Exception, where: str) -> Answer:
     """Return the answer for whatever an endpoint raised, and log what is a fault of the server.
 
@@ -128,6 +137,8 @@ def answer_of(error: Exception, where: str) -> Answer:
         case KeyInvalid():
             return error_answer(401, str(error), message="Authentication failed")
         case PlatformUnavailable():
+            return too_many_requests(error.retry_seconds, str(error))
+        case CallShareUsed():
             return too_many_requests(error.retry_seconds, str(error))
         case TooManyPlayersOnline():
             return too_many_requests(PLAN_RETRY_SECONDS, str(error))

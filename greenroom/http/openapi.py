@@ -12,7 +12,11 @@ from inspect import getdoc
 
 import msgspec
 
-from greenroom.actors.plans.refusals import TooManyPlayersOnline
+from greenroom.actors.plans.refusals import (
+    CallShareUsed,
+    TooManyPlayersFromAddress,
+    TooManyPlayersOnline,
+)
 from greenroom.http.auth import ADMIN_KEY_HEADER, PLAYER_TOKEN_HEADER, PROJECT_KEY_HEADER
 from greenroom.http.bodies import InvalidBody, body_fields
 from greenroom.http.errors import (
@@ -291,7 +295,12 @@ def _bans(endpoint: Endpoint) -> bool:
 def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
     """Return the texts that this endpoint may refuse with, by status."""
     tokens = endpoint.texts
-    texts: dict[int, list[str]] = {400: [], 401: [], 404: [], 429: [TOO_MANY_REQUESTS]}
+    texts: dict[int, list[str]] = {
+        400: [],
+        401: [],
+        404: [],
+        429: [TOO_MANY_REQUESTS, CallShareUsed.text],
+    }
     if endpoint.input is not None or endpoint.document_body or endpoint.method != "GET":
         texts[400].append(InvalidBody.text)
     for field in body_fields(endpoint.input) if endpoint.input is not None else ():
@@ -301,7 +310,7 @@ def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
     texts[401] += [tokens.token_missing, tokens.token_invalid, tokens.token_foreign or ""]
     texts[401].append(tokens.admin_invalid)
     if _bans(endpoint):
-        texts[429].append(TooManyPlayersOnline.text)
+        texts[429] += [TooManyPlayersOnline.text, TooManyPlayersFromAddress.text]
     for refusal in endpoint.refusals:
         texts.setdefault(status_of(refusal), []).append(refusal.text)
     return {status: [*dict.fromkeys(filter(None, some))] for status, some in texts.items()}

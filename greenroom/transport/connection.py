@@ -20,6 +20,7 @@ import trio
 from greenroom.actors.flows import realtime
 from greenroom.actors.flows.realtime import Admission
 from greenroom.actors.kernel.errors import ActorUnavailable, Refused
+from greenroom.actors.plans.refusals import TooManyPlayersOnline
 from greenroom.actors.room.channel import SendMessage
 from greenroom.actors.room.direction import ShowState
 from greenroom.actors.room.director import RefusedByBehaviour
@@ -384,14 +385,14 @@ class Connection(Outbox):
             self.close(POLICY, TOKEN_REQUIRED)
             return
         try:
-            member = await realtime.admit(context.world, opening.token)
+            member = await realtime.admit(context.world, opening.token, self._address)
         except (TokenUnknown, TokenInvalidated) as refusal:
             if isinstance(refusal, TokenUnknown):
                 context.limits.note_failed_token(self._address, time.monotonic())
             self.close(POLICY, str(refusal))
             return
-        except ActorUnavailable:
-            self.close(OVERLOAD, "Overload")
+        except (ActorUnavailable, TooManyPlayersOnline) as failure:
+            self.close(OVERLOAD, str(failure) if isinstance(failure, Refused) else "Overload")
             return
         self.connection_id = os.urandom(16).hex()
         self._member = member

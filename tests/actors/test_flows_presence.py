@@ -66,6 +66,19 @@ async def test_a_silent_player_goes_offline_when_stale_and_no_sooner(
     assert not arena.memory.players[new.player_id].is_online
 
 
+async def test_who_comes_back_counts_for_the_address_that_was_told_last(arena: Arena):
+    shares = arena.world.ledger.of_game(arena.game.game_id).owner.online_from
+    new = await register(arena)
+    player = arena.world.players.ref(new.player_id)
+    await player.ask(LogOut())
+    await identify_player(arena.world, arena.game, new.token, "192.0.2.1")
+    assert shares.of("192.0.2.1") == 1
+    await player.ask(LogOut())
+    assert shares.of("192.0.2.1") == 0
+    note_sign_of_life(arena.world, new.player_id)  # over a connection made before
+    assert shares.of("192.0.2.1") == 1
+
+
 async def test_any_good_call_is_a_sign_of_life_and_bad_ones_are_none(
     autojump_clock: MockClock, arena: Arena
 ):

@@ -134,9 +134,11 @@ class ServerProcess:
 class Api:
     """A blocking client of one server, for one game; a connection a call."""
 
-    def __init__(self, address: tuple[str, int], game: Game) -> None:
+    def __init__(self, address: tuple[str, int], game: Game, here: str = "") -> None:
+        """Call `address`, from an address of this machine: the usual one unless `here` is given."""
         self.address = address
         self.game = game
+        self._source = (here, 0) if here else None
 
     def call(
         self,
@@ -156,7 +158,9 @@ class Api:
             sent["X-Api-Private-Token"] = self.game.private
         sent |= headers
         raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        connection = http.client.HTTPConnection(*self.address, timeout=30)
+        connection = http.client.HTTPConnection(
+            *self.address, timeout=30, source_address=self._source
+        )
         try:
             present = {name: value for name, value in sent.items() if value is not None}
             connection.request(method, path, raw, present)

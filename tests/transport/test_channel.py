@@ -15,6 +15,8 @@ from realtime_kit import Stage, open_stage
 from greenroom.actors.flows.membership import put_out
 from greenroom.actors.flows.realtime import mint_token
 from greenroom.actors.flows.register import rename_player, rotate_token
+from greenroom.actors.plans.plan import PlanLimits
+from greenroom.actors.plans.refusals import TooManyPlayersOnline
 from greenroom.actors.player.messages import LogOut
 from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.room import groups
@@ -91,6 +93,16 @@ async def test_a_token_lets_in_any_number_of_times_and_the_last_connection_count
                 await second.expect("connected")
                 assert await first.closed() == (1000, "Connection replaced")
                 await second.nothing_more()
+
+
+async def test_who_is_offline_and_finds_the_plan_full_is_told_so():
+    async with open_stage() as stage:
+        token = await stage.token(1)
+        await stage.arena.world.players.ref(stage.player_id(1)).ask(LogOut())
+        owner = stage.arena.world.ledger.of_game(stage.arena.game.game_id).owner
+        owner.limits = PlanLimits(players_online_max=1)
+        async with stage.dial(token) as client:
+            assert await client.closed() == (1013, TooManyPlayersOnline.text)
 
 
 async def test_tokens_of_who_left_was_put_out_or_whose_room_ended_are_invalidated():

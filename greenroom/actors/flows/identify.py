@@ -91,13 +91,22 @@ async def identify_admin(game: GameIdentity, private_token: str) -> bool:
     return True
 
 
-async def identify_player(world: World, game: GameIdentity, player_token: str) -> PlayerIdentity:
+async def identify_player(
+    world: World, game: GameIdentity, player_token: str, address: str = ""
+) -> PlayerIdentity:
     """Return the player whose token this is, and take the call as his sign of life.
+
+    Args:
+        world: where.
+        game: whose key came with it.
+        player_token: as the client gave it.
+        address: where the call comes from; empty if that is not known.
 
     Raises:
         InvalidPlayerToken: nobody's token, or not any more.
         PlayerOfAnotherGame: a good token (and so an InvalidPlayerToken too), of another game.
         PlayerIsBanned: a good token, of a banned player.
+        TooManyPlayersOnline: he was offline, and the plan lets no more online, or not from there.
         ActorUnavailable: it could not be found out.
 
     Cancellation: nothing has changed.
@@ -108,7 +117,7 @@ async def identify_player(world: World, game: GameIdentity, player_token: str) -
         player_id = await _wake_player(world, game, player_token, token_hash)
     player = world.players.ref(player_id)
     try:
-        await player.ask(Authenticate(game.game_id, token_hash))
+        await player.ask(Authenticate(game.game_id, token_hash, address))
     except (PlayerNotFound, ActorStopped):
         raise InvalidPlayerToken from None
     note_member_is_alive(world, player_id)

@@ -83,8 +83,13 @@ async def mint_token(world: World, player_id: int, player_token_hash: bytes) -> 
     return MintedToken(token, room_id, await room.ask(command))
 
 
-async def admit(world: World, token: str) -> Admission:
+async def admit(world: World, token: str, address: str = "") -> Admission:
     """Return whom a token lets in, and take it as his sign of life.
+
+    Args:
+        world: where he plays.
+        token: as the client gave it.
+        address: where he connects from; empty if that is not known.
 
     Raises:
         TokenUnknown: nobody's token, or expired.
@@ -104,7 +109,8 @@ async def admit(world: World, token: str) -> Admission:
         raise TokenUnknown from None
     player = world.players.ref(admitted.player_id)
     try:
-        await player.ask(Authenticate(admitted.game_id, admitted.player_token_hash))
+        command = Authenticate(admitted.game_id, admitted.player_token_hash, address)
+        await player.ask(command)
         record = await player.ask(DescribePlayer())
     except (InvalidPlayerToken, PlayerIsBanned, PlayerNotFound, ActorStopped):
         raise TokenInvalidated from None

@@ -43,6 +43,8 @@ async def register_player(
     player_name: str,
     player_data: bytes,
     user: PlatformUser | None = None,
+    *,
+    address: str = "",
 ) -> NewPlayer:
     """Open an account, durably, and leave its player online.
 
@@ -52,6 +54,7 @@ async def register_player(
         player_name: as he typed it; it is trimmed and held against the game's rules.
         player_data: his document, a JSON object's bytes.
         user: who he is on a platform; None for a guest. He must have no account yet.
+        address: where the call comes from; empty if that is not known.
 
     Raises:
         NameRefused: the name is against a rule.
@@ -75,6 +78,7 @@ async def register_player(
         player_data=player_data,
         platform=None if user is None else user.platform,
         platform_id=None if user is None else user.platform_id,
+        address=address,
     )
     try:
         await player.ask(command)

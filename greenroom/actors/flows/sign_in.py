@@ -59,12 +59,12 @@ class SignedIn(msgspec.Struct, frozen=True):
     is_new: bool
 
 
-async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket) -> SignedIn:
+async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket, address: str = "") -> SignedIn:
     """Sign in with a platform's ticket, which is good for one time only.
 
     The old token of an account that was there is good for nothing from now on. Name and document
     are for a new account alone; without a name it gets the user's there, if the game's rules let
-    it pass.
+    it pass. `address` is where the call comes from; empty if that is not known.
 
     Raises:
         PlatformDisabled: the game uses no platform.
@@ -89,9 +89,10 @@ async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket) -> SignedIn
         found = await world.accounts.players_by_platform_ids(game.key, [user.platform_id])
         account = next((one for one in found if one.platform == user.platform), None)
         if account is not None:
-            return SignedIn(await _log_in(world, account), user.platform_id, is_new=False)
+            return SignedIn(await _log_in(world, account, address), user.platform_id, is_new=False)
         name = wanted.player_name or await _name(game, platform, user)
-        player = await register_player(world, game, name, wanted.player_data, user)
+        document = wanted.player_data
+        player = await register_player(world, game, name, document, user, address=address)
         return SignedIn(player, user.platform_id, is_new=True)
 
 
@@ -113,13 +114,13 @@ async def _use_up(world: World, user: PlatformUser, ticket: bytes) -> None:
         raise InvalidPlatformTicket
 
 
-async def _log_in(world: World, account: Player) -> NewPlayer:
+async def _log_in(world: World, account: Player, address: str) -> NewPlayer:
     """Give an account a new token, and its player a login."""
     token = make_token(PLAYER_TOKEN, os.urandom(TOKEN_RANDOM_BYTES))
     actor = PlayerActor(account, world.player_index, world.clock)
     player = world.players.adopt(account.player_id, actor)
     try:
-        shown = await player.ask(SignIn(hash_token(token)))
+        shown = await player.ask(SignIn(hash_token(token), address))
     except (PlayerNotFound, ActorStopped):
         raise StorageUnavailable("the account is just being deleted") from None
     return NewPlayer(shown.player_id, shown.player_name, shown.player_tag, token)

@@ -7,6 +7,7 @@ what must survive, and writes it every second.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -15,64 +16,100 @@ import msgspec
 
 from greenroom.actors.plans.plan import PLANS, UNLIMITED, Plan, PlanLimits
 from greenroom.actors.plans.refusals import (
+    CallShareUsed,
     StorageLimitReached,
     TooManyGames,
+    TooManyPlayersFromAddress,
     TooManyPlayersOnline,
 )
+from greenroom.actors.plans.shares import AddressCounts, share_key
 
 DAY_SECONDS: Final = 86_400
 PLAYER_BYTES: Final = 256
 """What a player is taken to weigh besides his name and document: his row, with its indexes."""
+SHARE_PER_ADDRESS: Final = 0.25
+"""Of a plan's calls and players online: a class of pupils plays, and four strangers are needed."""
 
 
 class OwnerUsage:
     """What one owner uses, all his games together."""
 
-    __slots__ = ("calls", "games", "limits", "owner_id", "players_online", "storage_bytes")
+    __slots__ = (
+        *("calls", "calls_from", "games", "limits", "online_from", "owner_id", "players_online"),
+        *("share_per_address", "storage_bytes"),
+    )
 
-    def __init__(self, owner_id: int, limits: PlanLimits) -> None:
+    def __init__(
+        self, owner_id: int, limits: PlanLimits, share_per_address: float = SHARE_PER_ADDRESS
+    ) -> None:
         """Start with nothing used."""
         self.owner_id = owner_id
         self.limits = limits
+        self.share_per_address = share_per_address
+        self.calls_from = AddressCounts()
+        """Of a plan without limits they are not counted."""
+        self.online_from = AddressCounts()
         self.calls = 0
         self.games = 0
         self.players_online = 0
         self.storage_bytes = 0
 
+    def share(self, limit: float) -> float:
+        """Return how much of what a plan allows one address may use; at least 1."""
+        return max(1.0, self.share_per_address * limit)
+
 
 class GameUsage:
     """What one game uses; changed together with its owner's sums."""
 
-    __slots__ = ("_refused", "calls", "game_id", "owner", "players_online", "storage_bytes")
+    __slots__ = (
+        *("_online_from", "_refused", "calls", "game_id", "owner", "players_online"),
+        "storage_bytes",
+    )
 
     def __init__(self, game_id: int, owner: OwnerUsage, refused: Counter[str]) -> None:
         """Start with nothing used."""
         self.game_id = game_id
         self.owner = owner
+        self._online_from = owner.online_from
         self._refused = refused
         self.calls = 0
         self.players_online = 0
         self.storage_bytes = 0
 
-    def check_player(self) -> None:
+    def check_player(self, address: str = "") -> None:
         """Let one more player come online.
+
+        Args:
+            address: where they call from; empty if that is not known.
 
         Raises:
             TooManyPlayersOnline: the plan allows no more.
+            TooManyPlayersFromAddress: it allows no more from there.
         """
-        if self.owner.players_online >= self.owner.limits.players_online_max:
+        owner = self.owner
+        players_online_max = owner.limits.players_online_max
+        if owner.players_online >= players_online_max:
             self._refused["players by plan"] += 1
             raise TooManyPlayersOnline
+        key = share_key(address)
+        if key and owner.online_from.of(key) + 1 > owner.share(players_online_max):
+            self._refused["players by plan and address"] += 1
+            raise TooManyPlayersFromAddress
 
-    def came_online(self) -> None:
+    def came_online(self, address: str = "") -> None:
         """Count a player who is online now."""
         self.players_online += 1
         self.owner.players_online += 1
+        if key := share_key(address):
+            self._online_from.add(key)
 
-    def went_offline(self) -> None:
-        """Count a player no more."""
+    def went_offline(self, address: str = "") -> None:
+        """Count a player no more; `address` is what they were counted with."""
         self.players_online -= 1
         self.owner.players_online -= 1
+        if key := share_key(address):
+            self._online_from.take(key)
 
     def check_storage(self, more_bytes: int) -> None:
         """Let so much more be stored; what shrinks, or stays as large, always may.
@@ -106,13 +143,20 @@ class StoredUsage(msgspec.Struct, frozen=True):
 class Ledger:
     """The usage of all owners and games."""
 
-    def __init__(self, plans: Mapping[Plan, PlanLimits] = PLANS) -> None:
+    def __init__(
+        self,
+        plans: Mapping[Plan, PlanLimits] = PLANS,
+        share_per_address: float = SHARE_PER_ADDRESS,
+    ) -> None:
         """Start with nobody.
 
         Args:
             plans: what each plan allows.
+            share_per_address: how much one address may use of the calls and the players online
+                of a plan, as a part of 1.
         """
         self._plans = plans
+        self._share_per_address = share_per_address
         self._owners: dict[int, OwnerUsage] = {}
         self._games: dict[int, GameUsage] = {}
         self._day_ends_at = 0
@@ -142,7 +186,8 @@ class Ledger:
         """Return an owner's usage; `plan` counts only if nothing is known of him yet."""
         owner = self._owners.get(owner_id)
         if owner is None:
-            owner = self._owners[owner_id] = OwnerUsage(owner_id, self._plans[plan])
+            owner = OwnerUsage(owner_id, self._plans[plan], self._share_per_address)
+            self._owners[owner_id] = owner
         return owner
 
     def games(self) -> list[GameUsage]:
@@ -182,23 +227,45 @@ class Ledger:
         """Let another plan count for an owner from now on."""
         self.of_owner(owner_id, plan).limits = self._plans[plan]
 
-    def count_call(self, game_id: int, now: int) -> int:
+    def count_call(self, game_id: int, now: int, address: str = "") -> int:
         """Count a call of a game; return 0, or in how many seconds its owner's next day begins.
 
         Args:
             game_id: whose.
             now: Unix seconds.
+            address: where it comes from; empty for a call that counts for no address.
+
+        Raises:
+            CallShareUsed: the address has used its share of the day.
         """
         if now >= self._day_ends_at:
             self.see_day(now)
         game = self.of_game(game_id)
         owner = game.owner
-        if owner.calls >= owner.limits.calls_per_day_max:
+        calls_max = owner.limits.calls_per_day_max
+        if owner.calls >= calls_max:
             self.refused["calls by plan"] += 1
             return self._day_ends_at - now
+        if calls_max != math.inf and (key := share_key(address)):
+            if owner.calls_from.of(key) + 1 > owner.share(calls_max):
+                self.refused["calls by plan and address"] += 1
+                raise CallShareUsed(self._day_ends_at - now)
+            owner.calls_from.add(key)
         owner.calls += 1
         game.calls += 1
         return 0
+
+    def give_back_call(self, game_id: int, address: str = "") -> None:
+        """Count no more a call that was counted with `address`, for it was refused after that.
+
+        One that was counted before midnight is no part of today's, and stays.
+        """
+        game = self.of_game(game_id)
+        if game.calls:
+            game.calls -= 1
+            game.owner.calls -= 1
+            if key := share_key(address):
+                game.owner.calls_from.take(key)
 
     def see_day(self, now: int) -> None:
         """Begin to count calls anew if another day has begun by `now` (Unix seconds).
@@ -210,6 +277,7 @@ class Ledger:
         self._day_ends_at = (now // DAY_SECONDS + 1) * DAY_SECONDS
         for owner in self._owners.values():
             owner.calls = 0
+            owner.calls_from.clear()
         for game in self._games.values():
             game.calls = 0
 

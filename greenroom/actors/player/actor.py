@@ -63,6 +63,8 @@ class PlayerActor(Actor[PlayerRole]):
         self._index = index
         self._clock = clock
         self._online_in: GameUsage | None = None
+        self._address = ""
+        """Where they came online from, the last time that this was told."""
         self._closed = False
 
     @property
@@ -137,14 +139,15 @@ class PlayerActor(Actor[PlayerRole]):
         self._uncount()
         self._closed = True
 
-    def _seen(self, player: Player, now: int, *, is_kept: bool = True) -> None:
+    def _seen(self, player: Player, now: int, address: str = "", *, is_kept: bool = True) -> None:
         """Take a sign of life; see `Heartbeat`.
 
         Raises:
             TooManyPlayersOnline: he was offline, and his game's plan allows no more.
         """
         if self._online_in is None:
-            self._usage(player.game_id).check_player()
+            self._address = address or self._address
+            self._usage(player.game_id).check_player(self._address)
             self._count(player.game_id)
         rules.seen(player, now)
         self._index.seen(player.player_id, self._clock.monotonic(), now, is_kept=is_kept)
@@ -156,12 +159,12 @@ class PlayerActor(Actor[PlayerRole]):
     def _count(self, game_id: int) -> None:
         """Count him among the players online."""
         self._online_in = self._usage(game_id)
-        self._online_in.came_online()
+        self._online_in.came_online(self._address)
 
     def _uncount(self) -> None:
         """Count him no more, if he was."""
         if self._online_in is not None:
-            self._online_in.went_offline()
+            self._online_in.went_offline(self._address)
             self._online_in = None
 
     @handles(RegisterPlayer)
@@ -169,8 +172,9 @@ class PlayerActor(Actor[PlayerRole]):
         """Come into being."""
         if self._record is not None:
             raise RuntimeError(f"player {command.player_id} exists already")
+        self._address = command.address
         usage = self._usage(command.game_id)
-        usage.check_player()
+        usage.check_player(command.address)
         usage.check_storage(player_bytes(command.player_name, command.player_data))
         return Changed(None, rules.decide_register(command, self._clock.now()))
 
@@ -179,7 +183,7 @@ class PlayerActor(Actor[PlayerRole]):
         """Check a token, and take a good one as a sign of life."""
         player, now = self._player, self._clock.now()
         rules.check_token(player, command.game_id, command.token_hash, now)
-        self._seen(player, now)
+        self._seen(player, now, command.address)
 
     @handles(LogIn)
     def log_in(self, command: LogIn) -> Changed[PlayerView]:
@@ -193,7 +197,7 @@ class PlayerActor(Actor[PlayerRole]):
         """Log in under a new token."""
         player, now = self._player, self._clock.now()
         events = rules.decide_sign_in(player, command.new_hash, now)
-        self._seen(player, now)
+        self._seen(player, now, command.address)
         return Changed(rules.view(player), *events)
 
     @handles(Heartbeat)

@@ -193,6 +193,8 @@ class RegisterPlayer(Command[PlayerRole, None], frozen=True):
     player_data: bytes
     platform: str | None = None
     platform_id: str | None = None
+    address: str = ""
+    """Where the call comes from, for the shares of the plan; empty if that is not known."""
 
 
 class Authenticate(Command[PlayerRole, None], frozen=True):
@@ -203,6 +205,8 @@ class Authenticate(Command[PlayerRole, None], frozen=True):
 
     game_id: int
     token_hash: bytes
+    address: str = ""
+    """Where the call comes from, as in `RegisterPlayer`."""
 
 
 class LogIn(Command[PlayerRole, PlayerView], frozen=True):
@@ -212,10 +216,12 @@ class LogIn(Command[PlayerRole, PlayerView], frozen=True):
 class SignIn(Command[PlayerRole, PlayerView], frozen=True):
     """Log in with a platform's ticket: only the token that hashes to `new_hash` is good then.
 
-    Refused: PlayerIsBanned.
+    Refused: PlayerIsBanned, TooManyPlayersOnline.
     """
 
     new_hash: bytes
+    address: str = ""
+    """Where the call comes from, as in `RegisterPlayer`."""
 
 
 class Heartbeat(Command[PlayerRole, int], frozen=True):

@@ -30,7 +30,11 @@ from greenroom.actors.flows.sign_in import (
     sign_in,
 )
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.plans.refusals import StorageLimitReached, TooManyPlayersOnline
+from greenroom.actors.plans.refusals import (
+    StorageLimitReached,
+    TooManyPlayersFromAddress,
+    TooManyPlayersOnline,
+)
 from greenroom.actors.player.bans import BAN_DURATIONS
 from greenroom.actors.player.messages import (
     Heartbeat,
@@ -140,10 +144,12 @@ async def register(caller: GameCaller, body: RegisterBody) -> RegisterReply:
         await check_clients_write(caller)
     if body.platform_ticket is None:
         assert body.player_name is not None
-        player = await register_player(caller.world, caller.game, body.player_name, document)
+        player = await register_player(
+            caller.world, caller.game, body.player_name, document, address=caller.address
+        )
         return _registered(caller, player)
     ticket = Ticket(body.platform_ticket, body.platform_identity, body.player_name, document)
-    signed_in = await sign_in(caller.world, caller.game, ticket)
+    signed_in = await sign_in(caller.world, caller.game, ticket, caller.address)
     reply = _registered(caller, signed_in.player)
     reply.auth, reply.platform_id = "platform", signed_in.platform_id
     if not signed_in.is_new:
@@ -418,6 +424,7 @@ ENDPOINTS: Final = (
             NameRefused,
             StorageLimitReached,
             TooManyPlayersOnline,
+            TooManyPlayersFromAddress,
         ),
         rate_class="register",
     ),

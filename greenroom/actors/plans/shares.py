@@ -1,0 +1,81 @@
+"""What each address uses of a plan, so that no stranger spends it for everybody. Pure.
+
+Overload: beyond `ADDRESSES_MAX` addresses, further ones share a fixed number of counts, each
+address always the same one. Memory stays as it is, and nobody gets off by coming from many.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+from greenroom.addresses import address_key
+
+ADDRESSES_MAX: Final = 4_096
+"""Counted each by itself, for one owner: about half a megabyte."""
+_SHARED_COUNTS: Final = 4_096
+
+_OWN_MACHINE: Final = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
+
+
+def share_key(address: str) -> str:
+    """Return under what an address's share is counted; empty for whoever has no share.
+
+    That is whoever has no address, and this machine as it usually calls itself (127.0.0.1 and
+    ::1): a developer may use a plan alone, and behind a proxy here that is not in
+    `trusted_proxies` all players have that address.
+    """
+    return "" if not address or address in _OWN_MACHINE else address_key(address)
+
+
+class AddressCounts:
+    """How much each address uses of one thing."""
+
+    __slots__ = ("_addresses_max", "_counts", "_shared")
+
+    def __init__(self, addresses_max: int = ADDRESSES_MAX) -> None:
+        """Start with nothing used; count so many addresses each by itself."""
+        self._addresses_max = addresses_max
+        self._counts: dict[str, int] = {}
+        self._shared: array[int] | None = None
+
+    def __len__(self) -> int:
+        """Return how many addresses are counted each by itself."""
+        return len(self._counts)
+
+    def of(self, key: str) -> int:
+        """Return how much is counted under a key, or under the one it shares."""
+        count = self._counts.get(key)
+        return count if count is not None else self._shared_count(key)
+
+    def add(self, key: str) -> None:
+        """Count one more."""
+        if key in self._counts or len(self._counts) < self._addresses_max:
+            self._counts[key] = self._counts.get(key, 0) + 1
+            return
+        if self._shared is None:
+            self._shared = array("L", bytes(array("L").itemsize * _SHARED_COUNTS))
+        self._shared[_place(key)] += 1
+
+    def take(self, key: str) -> None:
+        """Count one less; what was counted under a shared key is taken from that."""
+        count = self._counts.get(key)
+        if count is None:
+            if self._shared is not None and self._shared_count(key):
+                self._shared[_place(key)] -= 1
+        elif count > 1:
+            self._counts[key] = count - 1
+        else:
+            del self._counts[key]
+
+    def clear(self) -> None:
+        """Forget all that was counted."""
+        self._counts.clear()
+        self._shared = None
+
+    def _shared_count(self, key: str) -> int:
+        return 0 if self._shared is None else self._shared[_place(key)]
+
+
+def _place(key: str) -> int:
+    return hash(key) % _SHARED_COUNTS
