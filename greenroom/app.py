@@ -415,6 +415,7 @@ class _Parts:
                 sweep_seconds=settings.sweep_seconds,
                 snapshot_seconds=settings.snapshot_seconds,
                 journal_retention_seconds=settings.journal_retention_hours * 3_600,
+                room_document_bytes_max=settings.room_document_bytes_max,
             ),
         )
 

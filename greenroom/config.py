@@ -219,6 +219,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a member who went offline keeps his seat in a room that he may leave."""
     room_idle_seconds: WholeSeconds = 300
     """How long a room lasts that nobody is online in."""
+    room_document_bytes_max: Bytes = 64 << 10
+    """The `rules` of a room or lobby, and a seat's `player_data` there; larger ones are refused."""
     room_updates_max: Count = 2_000
     """Updates that a room keeps; older ones are counted as missed."""
     room_updates_bytes_max: Bytes = 2 << 20

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec.structs import astuple, replace
 
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.text.nesting import nests_too_deep
@@ -25,13 +26,16 @@ INTEGER_DIGITS_MAX = 18
 INTEGER_MAX = 10**INTEGER_DIGITS_MAX - 1
 """A round number that databases hold, so that both forms of an integer have the same bound."""
 
+ARRAY_BYTES_MAX = 64 << 10
+ARRAY_ENTRIES_MAX = 1_000
+"""Beyond what any call takes."""
+
 BodyT = TypeVar("BodyT", bound=Body)
 _Entry = TypeVar("_Entry")
 
 _JSON_SPACE = b" \t\r\n"
 _BRACE, _N = b"{n"
 """How an object and null begin."""
-_members = msgspec.json.Decoder(dict[str, Document])
 _verbatim = msgspec.json.Decoder(Document)
 _value = msgspec.json.Decoder()
 
@@ -40,6 +44,10 @@ class InvalidBody(Refused):
     """The body does not fit; whole, or with the text of the one field that does not."""
 
     text = "Invalid JSON body"
+
+
+def _is_given(member: Document | None) -> bool:
+    return member is not None
 
 
 class _Unfit(Exception):
@@ -80,26 +88,40 @@ def read_document(data: bytes) -> Document:
     return document
 
 
-def read_members(data: bytes) -> dict[str, Document]:
-    """Return the members of a JSON object, each verbatim; no bytes and null are an empty object.
+class MembersDecoder:
+    """Splits JSON objects into some of their members; others are read over, and cost little."""
 
-    White space alone is a body, and no JSON. Of a name given twice the last one counts.
+    def __init__(self, names: Iterable[str]) -> None:
+        """Look for members of these names."""
+        members = msgspec.defstruct("Members", [(name, Document, None) for name in names])
+        self._decode = msgspec.json.Decoder(members).decode
+        self._nothing = members()
 
-    Args:
-        data: a request's whole body.
+    def decode(self, data: bytes) -> msgspec.Struct:
+        """Return the members as attributes, each verbatim, None for what is not there.
 
-    Raises:
-        InvalidBody: it is not JSON, not an object, not UTF-8 or nests too deep.
-    """
-    if not data:
-        return {}
-    _check_text(data)
-    try:
-        return _members.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        if data.strip(_JSON_SPACE) == b"null":
-            return {}
-        raise InvalidBody from None
+        No bytes and null are an empty object; white space alone is no JSON. Of a name given twice
+        the last one counts.
+
+        Args:
+            data: a request's whole body.
+
+        Raises:
+            InvalidBody: it is not JSON, not an object, not UTF-8 or nests too deep.
+        """
+        if not data:
+            return self._nothing
+        _check_text(data)
+        try:
+            return self._decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            if data.strip(_JSON_SPACE) == b"null":
+                return self._nothing
+            raise InvalidBody from None
+
+
+read_nothing = MembersDecoder(()).decode
+"""Checks a body that nothing is looked for in."""
 
 
 def read_query(query: str) -> dict[str, str]:
@@ -168,6 +190,7 @@ class FieldKind(msgspec.Struct, frozen=True):
     convert: Callable[[object], Any]
     empty_is_absent: bool = False
     """Whether `""` counts as absent: where a string is a form of the type at all."""
+    is_array: bool = False
 
 
 _DOCUMENT = FieldKind("an object", lambda value: value)
@@ -176,8 +199,8 @@ _KINDS: dict[object, FieldKind] = {
     int: FieldKind("an integer", _integer, empty_is_absent=True),
     bool: FieldKind("a boolean", _boolean),
     float: FieldKind("a number", _number),
-    list[int]: FieldKind("an array", _list_of(_integer)),
-    list[str]: FieldKind("an array", _list_of(_string)),
+    list[int]: FieldKind("an array", _list_of(_integer), is_array=True),
+    list[str]: FieldKind("an array", _list_of(_string), is_array=True),
     Document: _DOCUMENT,
 }
 
@@ -235,10 +258,25 @@ class Field(msgspec.Struct, frozen=True):
         """
         if self.is_document:
             return self._object(raw)
+        if self.kind.is_array:
+            self._check_array(raw)
         try:
             return self.read(_value.decode(raw))
         except msgspec.MsgspecError:  # a number beyond all bounds
             raise self.unfit() from None
+
+    def _check_array(self, raw: Document) -> None:
+        """Refuse arrays that would take long to look through, before they are.
+
+        Raises:
+            InvalidBody: it is larger than any of use is.
+        """
+        data = memoryview(raw)
+        if len(data) > ARRAY_BYTES_MAX or bytes(data).count(b",") >= ARRAY_ENTRIES_MAX:
+            raise InvalidBody(
+                self.unfit_text
+                or f"{self.name} must be an array of at most {ARRAY_ENTRIES_MAX} entries"
+            )
 
     def read_json_string(self, raw: Document) -> Any:
         """Return the document that `<name>_json` holds as a string, None for null and `""`.
@@ -328,9 +366,12 @@ class BodyDecoder(Generic[BodyT]):
         self._body = body
         self._fields = body_fields(body)
         self._whole = next((field.name for field in self._fields if field.takes_whole), None)
-        self._names = {field.name for field in self._fields} | {
-            f"{field.name}_json" for field in self._fields if field.is_document
-        }
+        self._plan = [
+            (field, field.name, f"{field.name}_json" if field.is_document else None)
+            for field in self._fields
+        ]
+        names = [name for _, *both in self._plan for name in both if name is not None]
+        self._members = MembersDecoder(names)
 
     def decode(self, data: bytes) -> BodyT:
         """Return the struct that a request's body holds.
@@ -338,15 +379,16 @@ class BodyDecoder(Generic[BodyT]):
         Raises:
             InvalidBody: the body, or one of its fields, does not fit.
         """
-        members = read_members(data)
-        if self._whole is not None and members and self._names.isdisjoint(members):
-            members = {self._whole: Document(data.strip(_JSON_SPACE))}
+        members = self._members.decode(data)
+        if self._whole is not None and data and not any(map(_is_given, astuple(members))):
+            whole = Document(data.strip(_JSON_SPACE))
+            members = replace(members, **{self._whole: whole})
         values: dict[str, Any] = {}
-        for field in self._fields:
-            raw = members.get(field.name)
+        for field, name, json_name in self._plan:
+            raw = getattr(members, name)
             value = None if raw is None else field.read_raw(raw)
-            if value is None and field.is_document:
-                raw = members.get(field.name + "_json")
+            if value is None and json_name is not None:
+                raw = getattr(members, json_name)
                 value = None if raw is None else field.read_json_string(raw)
             self._put(values, field, value)
         return self._body(**values)

@@ -14,7 +14,7 @@ from typing import Any, get_args, get_type_hints
 
 from greenroom.actors.flows.world import World
 from greenroom.http.auth import AUTHENTICATE, TokenInvalid
-from greenroom.http.bodies import BodyDecoder, read_document, read_members, read_query
+from greenroom.http.bodies import BodyDecoder, read_document, read_nothing, read_query
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
 from greenroom.http.engine import FORMATS, ReplyEncoder, converter
@@ -28,9 +28,9 @@ from greenroom.http.errors import (
     is_too_many,
     too_many_requests,
 )
-from greenroom.http.fields import Reply, Streamed
+from greenroom.http.fields import Streamed
 from greenroom.http.in_flight import InFlight
-from greenroom.http.limits import CallLimits, units_of
+from greenroom.http.limits import ANSWER_BYTES_PER_UNIT, CallLimits, units_of, units_of_answer
 from greenroom.http.metrics import Metrics, Sample
 from greenroom.http.request import Answer, Request
 from greenroom.http.router import Router
@@ -76,7 +76,7 @@ def _reader(endpoint: Endpoint) -> Callable[[Request, Query], tuple[Any, ...]]:
 
 def _read_nothing(request: Request, _: Query) -> tuple[()]:
     """Check the body of a call without arguments: any object will do, anything else is refused."""
-    read_members(request.body)
+    read_nothing(request.body)
     return ()
 
 
@@ -181,9 +181,32 @@ class Dispatcher:
             raise
         is_engine = query.get("format") in FORMATS
         if isinstance(reply, Streamed):
-            return await _stream(endpoint.reply, reply, is_engine=is_engine)
+            return await self._stream(route, caller, reply, is_engine=is_engine)
         encode = route.encoder.encode_engine if is_engine else route.encoder.encode
-        return Answer(200, encode(reply))
+        body = encode(reply)
+        if len(body) >= ANSWER_BYTES_PER_UNIT:
+            self._charge_answer(route, caller, len(body))
+        return Answer(200, body)
+
+    def _charge_answer(self, route: Route, caller: GameCaller, size: int) -> None:
+        """Charge a large answer, or a part of one, to whom it goes to."""
+        player_id = caller.player_id if isinstance(caller, PlayerCaller) else None
+        route.limits.owe(caller.address, player_id, self._monotonic(), units_of_answer(size))
+
+    async def _stream(
+        self, route: Route, caller: GameCaller, streamed: Streamed, *, is_engine: bool
+    ) -> Answer:
+        """Return an answer whose first page is read, so that what can go wrong with it has."""
+        convert = None
+        if is_engine:
+            hints = get_type_hints(route.endpoint.reply, include_extras=True)
+            (entry,) = get_args(hints[streamed.field])
+            convert = converter(entry)
+        stream = ReplyStream(
+            streamed, convert, lambda size: self._charge_answer(route, caller, size)
+        )
+        await stream.read_ahead()
+        return Answer(200, b"", stream=stream)
 
     def _admit_caller(self, route: Route, caller: GameCaller, now: float, units: int) -> int:
         """Charge a call to whom it came from; return 0, or after how many seconds to try again."""
@@ -223,14 +246,3 @@ def _answer_of(error: Exception, route: Route) -> Answer:
     except Exception:
         logger.exception("%s: its error could not be answered", route.name)
         return internal_server_error()
-
-
-async def _stream(reply: type[Reply], streamed: Streamed, *, is_engine: bool) -> Answer:
-    """Return an answer whose first page is read, so that what can go wrong with it has."""
-    convert = None
-    if is_engine:
-        (entry,) = get_args(get_type_hints(reply, include_extras=True)[streamed.field])
-        convert = converter(entry)
-    stream = ReplyStream(streamed, convert)
-    await stream.read_ahead()
-    return Answer(200, b"", stream=stream)

@@ -20,6 +20,9 @@ REPLACED = frozenset({"player_data", "rules", "request_data", "response_data"})
 DOUBLED = frozenset({"data"})
 FORMATS = frozenset({"engine", "unity"})
 
+_SPACES = (b" ", b"\n", b"\t", b"\r")
+"""A document without any of them is compact as it is."""
+
 Convert = Callable[[Any], Any]
 
 
@@ -34,7 +37,9 @@ def compact(document: object) -> str:
     data = bytes(document)
     if data == b"null":
         return "{}"
-    return msgspec.json.format(data, indent=-1).decode()
+    if any(space in data for space in _SPACES):
+        data = msgspec.json.format(data, indent=-1)
+    return data.decode()
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:

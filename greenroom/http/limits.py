@@ -138,6 +138,20 @@ class Limiter:
         self._full_at[key] = full_at + self._interval * units
         return 0.0
 
+    def owe(self, key: str | int, now: float, units: int) -> None:
+        """Charge a key for what it has had already: it may go into debt, and is not refused.
+
+        Args:
+            key: whose allowance; it has been charged for the call before.
+            now: monotonic seconds.
+            units: how much.
+        """
+        if key in self._full_at:
+            self._full_at[key] = max(self._full_at[key], now) + self._interval * units
+        elif self._shared is not None:
+            full_at = max(self._shared_full_at(key), now) + self._interval * units
+            self._shared[hash(key) % _SHARED_SLOTS] = full_at
+
     def _charge_newcomer(self, key: str | int, now: float, units: int) -> float:
         """Charge a key that is not remembered; where there is no room for it, the one it shares."""
         full_at = max(self._shared_full_at(key), now)
@@ -173,6 +187,18 @@ BODY_BYTES_PER_UNIT = 64 << 10
 def units_of(body: bytes) -> int:
     """Return how many calls one with this body counts for: bodies are written down, and kept."""
     return 1 + len(body) // BODY_BYTES_PER_UNIT
+
+
+ANSWER_BYTES_PER_UNIT: Final = 16 << 10
+
+
+def units_of_answer(size: int) -> int:
+    """Return how many calls an answer of so many bytes counts for besides its own.
+
+    Whoever asks with the project key alone pays by what is put together for them; most answers are
+    small, and cost nothing more.
+    """
+    return size // ANSWER_BYTES_PER_UNIT
 
 
 class ClassLimits:
@@ -230,6 +256,19 @@ class ClassLimits:
             return 0
         wait = self._player.charge(player_id, now, units)
         return self._refuse(f"{self._name} by player", wait) if wait else 0
+
+    def owe(self, address: str, player_id: int | None, now: float, units: int) -> None:
+        """Charge an answer to the address that it goes to, and to its player, if there is one.
+
+        Args:
+            address: the client's.
+            player_id: whose token came with the call; None where none had to.
+            now: monotonic seconds.
+            units: see `units_of_answer`.
+        """
+        self._address.owe(address_key(address), now, units)
+        if self._player is not None and player_id is not None:
+            self._player.owe(player_id, now, units)
 
     def admit_game_address(self, game_id: int, address: str, now: float) -> int:
         """Charge one call to its address within a game; return 0, or seconds as `admit`."""

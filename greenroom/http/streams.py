@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -16,15 +16,19 @@ _encode = msgspec.json.Encoder().encode
 class ReplyStream:
     """The bytes of one `Streamed`. Whoever holds one must `aclose` it, read to its end or not."""
 
-    __slots__ = ("_convert", "_count", "_is_over", "_pages", "_ready")
+    __slots__ = ("_charge", "_convert", "_count", "_is_over", "_pages", "_ready")
 
-    def __init__(self, streamed: Streamed, convert: Convert | None) -> None:
+    def __init__(
+        self, streamed: Streamed, convert: Convert | None, charge: Callable[[int], None]
+    ) -> None:
         """Begin with nothing read.
 
         Args:
             streamed: what the handler returned.
             convert: turns an entry into its engine form; None leaves it as it is.
+            charge: told of the bytes of each page.
         """
+        self._charge = charge
         self._pages = streamed.pages
         self._convert = convert
         self._ready: bytes | None = b'{"success":true,"%b":[' % streamed.field.encode()
@@ -71,7 +75,9 @@ class ReplyStream:
     async def _next_chunk(self) -> bytes:
         async for page in self._pages:
             if page:
-                return self._encode_page(page)
+                chunk = self._encode_page(page)
+                self._charge(len(chunk))
+                return chunk
         self._is_over = True
         return b'],"count":%d}' % self._count
 

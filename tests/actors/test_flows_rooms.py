@@ -344,7 +344,7 @@ async def test_rooms_of_large_rules_are_listed_up_to_a_bound_and_the_first_alway
         await create_room(arena.world, arena.game.game, host.player, wanted)
     index = arena.world.rooms.index
     for bytes_max, count in ((0, 1), (199, 1), (200, 2), (1_000, 4)):
-        monkeypatch.setattr(journalled, "RULES_BYTES_MAX", bytes_max)
+        monkeypatch.setattr(journalled, "DOCUMENTS_BYTES_MAX", bytes_max)
         assert len(await find_open(index, arena.game.game_id, "", 20)) == count
 
 

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 from room_kit import GUEST, HOST, NOW, THIRD, RoomKit
 
-from greenroom.actors.room import actions, refusals
+from greenroom.actors.room import actions, refusals, views
 from greenroom.actors.room.messages import ActionResult, PendingAction, Sent
 
 
@@ -36,6 +36,24 @@ def test_a_target_sees_what_he_is_asked_and_by_whom(kit: RoomKit):
     )
     assert actions.pending(kit.room, GUEST) == ()
     assert actions.results(kit.room, GUEST, NOW) == ()
+
+
+def test_large_ones_are_shown_as_far_as_others_can_wait_and_the_first_always(kit: RoomKit):
+    sent = [kit.act(GUEST, "host", request_data=b"x" * 400_000) for _ in range(3)]
+    kit.tell(GUEST, "host", data=b"y" * 300_000)
+    kit.tell(GUEST, "host", data=b"z")
+
+    assert [a.action_id for a in actions.pending(kit.room, HOST)] == [s.ids[0] for s in sent[:2]]
+    status = views.status(kit.room, HOST)
+    assert status is not None
+    assert len(status.pending_actions) == 2
+    assert status.pending_updates == (), "the first would be too much beside the actions"
+    for each in sent:
+        kit.complete(HOST, each.ids[0], "completed", b"r" * 600_000)
+    assert [r.action_id for r in actions.results(kit.room, GUEST, NOW)] == [sent[2].ids[0]]
+    status = views.status(kit.room, HOST)
+    assert status is not None
+    assert [update.data[:1] for update in status.pending_updates] == [b"y", b"z"]
 
 
 def test_a_sender_sees_what_came_of_it_again_and_again(kit: RoomKit):

@@ -35,6 +35,8 @@ TEXTS = {
     refusals.RoomFull: "Room is full",
     refusals.IncorrectPassword: "Incorrect password",
     refusals.MaxPlayersOutOfRange: "max_players must be between 2 and 16",
+    refusals.RulesTooLarge: "rules must be at most 65536 bytes",
+    refusals.SeatDataTooLarge: "player_data must be at most 65536 bytes",
     refusals.NotInAnyRoom: "You are not in any room",
     refusals.PlayerNotInAnyRoom: "Player is not in any room",
     refusals.NotInAnyGameRoom: "You are not in any game room",

@@ -92,6 +92,20 @@ def test_senders_are_chosen_with_the_host_as_default(kit: RoomKit):
         data("specific", [77])
 
 
+def test_a_page_holds_what_others_can_wait_for_and_the_next_goes_on_there():
+    kit = RoomKit(RoomLimits(updates_bytes_max=8 << 20))
+    kit.join(GUEST)
+    sizes = [600_000, 400_000, 100_000, 2_000_000, 1]
+    for size in sizes:
+        kit.tell(HOST, "specific", [GUEST], data=b"x" * size)
+
+    pages, cursor = [], None
+    while (page := kit.poll(GUEST, cursor)).updates:
+        pages.append([len(update.data) for update in page.updates])
+        cursor = page.last_update
+    assert pages == [[600_000, 400_000], [100_000], [2_000_000], [1]]
+
+
 def test_what_was_not_polled_yet_is_pending(kit: RoomKit):
     for n in range(60):
         kit.tell(HOST, "all", data=b"%d" % n)

@@ -6,6 +6,7 @@ import json
 import time
 from typing import Annotated, Any
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -14,9 +15,10 @@ from greenroom.actors.text.nesting import DEPTH_MAX
 from greenroom.http.bodies import (
     BodyDecoder,
     InvalidBody,
+    MembersDecoder,
     body_fields,
     read_document,
-    read_members,
+    read_nothing,
     read_query,
 )
 from greenroom.http.fields import Body, Document, KeepEmpty, Missing
@@ -40,6 +42,7 @@ class Needs(Body, kw_only=True):
 
 
 EVERYTHING = BodyDecoder(Everything)
+MEMBERS = MembersDecoder(("a", "rules"))
 NEEDS = BodyDecoder(Needs)
 
 
@@ -132,13 +135,47 @@ def test_nesting_is_taken_up_to_its_bound() -> None:
     document = b'{"a":' + nested + b"}"
 
     assert bytes(read_document(document)) == document
-    assert read_members(document).keys() == {"a"}
+    members = MEMBERS.decode(document)
+    assert bytes(members.a) == nested  # type: ignore[attr-defined]
 
 
 def test_brackets_in_strings_do_not_nest() -> None:
     text = json.dumps({"a": '[{"' * 5000, "\\": "\\", "[\\": ["]"] * 1000})
 
     assert bytes(read_document(text.encode())).decode() == text
+
+
+def _in_places(depth: int, places: int) -> bytes:
+    """A document that goes down to a depth in so many places, with strings that nest nothing."""
+    inner = b",".join([b'["[","{[",' * 60 + b"1" + b"]" * 60] * places)
+    outer = depth - 61
+    return b'{"a":' + b"[" * (outer - 1) + b"[" + inner + b"]" * outer + b"}"
+
+
+@pytest.mark.parametrize(
+    ("depth", "places", "is_taken"),
+    [(DEPTH_MAX, 5, True), (DEPTH_MAX + 1, 1, False), (430, 2_000, True), (499, 2_000, False)],
+)
+def test_many_places_are_deep_or_few_are_deeper(depth: int, places: int, is_taken: bool) -> None:
+    document = _in_places(depth, places)
+    if not is_taken:
+        with pytest.raises(InvalidBody):
+            read_document(document)
+    else:
+        assert bytes(read_document(document)) == document
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (json.dumps({"ids": [1] * 1_001}), "ids must be an array of at most 1000 entries"),
+        (json.dumps({"names": [""] * 1_001}), "names must be an array of at most 1000 entries"),
+        (json.dumps({"names": ["x" * 66_000]}), "names must be an array of at most 1000 entries"),
+    ],
+)
+def test_arrays_longer_than_any_call_takes_are_refused(text: str, error: str) -> None:
+    assert refusal(text.encode()) == error
+    assert decode(json.dumps({"ids": [1] * 1_000})) == {"ids": [1] * 1_000}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +193,7 @@ def test_brackets_in_strings_do_not_nest() -> None:
 def test_no_malformed_megabyte_takes_long_to_refuse(data: bytes) -> None:
     began = time.process_time()
     with pytest.raises(InvalidBody):
-        read_members(data)
+        read_nothing(data)
 
     assert time.process_time() - began < 1.0
 
@@ -333,8 +370,14 @@ def test_every_object_survives_as_a_document_byte_for_byte(
     assert bytes(engine.rules) == document
 
 
+KNOWN = st.dictionaries(st.sampled_from(["a", "rules", "x"]), JSON)
+
+
 @example(b"\t")
-@given(st.binary(max_size=200) | OBJECTS.map(lambda value: json.dumps(value).encode()))
+@given(
+    st.binary(max_size=200)
+    | st.tuples(OBJECTS, KNOWN).map(lambda both: json.dumps(both[0] | both[1]).encode())
+)
 def test_any_bytes_are_read_or_refused_just_as_the_standard_library_would(data: bytes) -> None:
     def constant(name: str) -> None:
         raise ValueError(name)
@@ -345,12 +388,15 @@ def test_any_bytes_are_read_or_refused_just_as_the_standard_library_would(data: 
     except (ValueError, RecursionError):
         expected = 0 if data else None
     try:
-        members = {name: json.loads(bytes(raw)) for name, raw in read_members(data).items()}
+        given = msgspec.structs.asdict(MEMBERS.decode(data))
     except InvalidBody:
         assert expected is not None
         assert not isinstance(expected, dict) or "\\ud" in data.decode().lower()
     else:
-        assert members == (expected or {})
+        members = {name: json.loads(bytes(raw)) for name, raw in given.items() if raw is not None}
+        assert members == {
+            name: (expected or {})[name] for name in given if name in (expected or {})
+        }
 
 
 VALUES = JSON | st.text().map(lambda text: text[:5]) | st.integers().map(str)

@@ -19,6 +19,7 @@ from greenroom.http.limits import (
     LimitSettings,
     Rate,
     units_of,
+    units_of_answer,
 )
 
 RATES = st.builds(Rate, st.floats(0.01, 1000), st.integers(1, 100).map(float))
@@ -198,6 +199,28 @@ def test_a_call_with_a_large_body_counts_for_several():
     assert write.admit_player(1, 0.0) == 1
     assert write.admit("school", 0.0, 100_000) == 0
     assert write.admit("school", 0.0) == 21  # 40 s worth, of which a burst bears 20
+
+
+def test_a_large_answer_counts_for_several_once_it_is_known():
+    assert [units_of_answer(size) for size in (0, 16_383, 16_384, 1 << 20)] == [0, 0, 1, 64]
+    read, now = CallLimits().of("read"), 0.0
+    answered = 0
+    while read.admit("school", now) == 0 and read.admit_player(1, now) == 0:
+        read.owe("school", 1, now, 64)
+        answered += 1
+    assert answered == 31  # 65 x 31 is just above a burst of 2,000
+    assert read.admit_player(1, now) == 1
+    assert read.admit_player(2, now) == 0
+    assert read.admit("school", now) == 0
+    read.owe("school", None, now, 100_000)
+    assert read.admit("school", now) > 0
+
+
+def test_a_newcomer_who_shares_an_allowance_owes_there():
+    limiter = Limiter(Rate(1.0, 5.0), keys_max=0)
+    assert limiter.charge("a", 0.0) == 0.0
+    limiter.owe("a", 0.0, 9)
+    assert limiter.charge("a", 0.0) == pytest.approx(6.0)
 
 
 def test_censoring_is_limited_by_game_and_address_each_for_itself() -> None:

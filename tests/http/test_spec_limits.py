@@ -261,3 +261,17 @@ async def test_the_start_burst_passes_with_the_limits_as_they_come(data_dir: Pat
         assert await trio.to_thread.run_sync(server.stop) == 0
     finally:
         server.kill()
+
+
+def test_a_large_answer_is_charged_by_its_size(strict: ServerProcess):
+    client = Client(strict)
+    _, host = client.register("Ada")
+    rules = {"map": "x" * 60_000}
+    body = {"max_players": 4, "rules": rules}
+    reply = client.call("POST", "/api/game_room.php/create", body, player=host)
+    assert reply.status == 200
+    for path in ("/api/game_room.php/list?format=engine", "/api/game_room.php/list"):
+        client.move()
+        reply = client.call("POST", path, {})
+        assert len(reply.body) > 60_000  # four calls of the three that there are
+        assert_too_many(client.call("POST", path, {}), 30, 60)

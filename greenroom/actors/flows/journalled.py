@@ -12,13 +12,12 @@ from greenroom.actors.kernel.actor import Actor
 from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.journal import Recovered
+from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.room.seating import SeatIndex
 
 Role = TypeVar("Role")
 
-RULES_BYTES_MAX: Final = 10 << 20
-"""Rules in one list, together: an answer is encoded at once, while others wait."""
 SLICE: Final = 1_000
 """So many names are looked at before other tasks get their turn."""
 
@@ -123,7 +122,7 @@ async def find_open(
         index: of which kind.
         game_id: whose.
         search: what the name contains, whatever the case; empty for all.
-        limit: how many at most; fewer where their rules are more than `RULES_BYTES_MAX`.
+        limit: how many at most; fewer where their rules are more than `DOCUMENTS_BYTES_MAX`.
 
     Cancellation: nothing has changed.
     """
@@ -135,7 +134,7 @@ async def find_open(
         for place in places:
             if wanted in place.folded_name and (listing := index.listing_of(place.key)):
                 size += len(listing.rules)
-                if found and size > RULES_BYTES_MAX:
+                if found and size > DOCUMENTS_BYTES_MAX:
                     return list(found.values())
                 found[place.key] = listing
                 if len(found) == limit:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from greenroom.actors.flows.rooms import Entrance, check_title, password_hash
+from greenroom.actors.flows.rooms import Entrance, check_documents, check_title, password_hash
 from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.errors import ActorStopped, Refused
@@ -114,13 +114,14 @@ async def create_lobby(
     """Open a lobby with its creator as host, durably.
 
     Raises:
-        MaxPlayersOutOfRange, NameRefused: no such lobby can be.
+        MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused: no such lobby can be.
         AlreadyInLobby, CreatingInRoom: he has a seat.
         ActorUnavailable: the lobby was not opened, or (CommitUnsettled) maybe was.
 
     Cancellation: no lobby was opened; once one has been, the result is returned.
     """
     check_size(wanted.max_players)
+    check_documents(world, rules=wanted.rules, player_data=wanted.player_data)
     name = await check_title(game, "matchmaking_name", wanted.lobby_name)
     lobbies = world.lobbies
     with world.seats.claim(player.key, "lobby", CreatingInRoom, AlreadyInLobby):
@@ -160,12 +161,13 @@ async def join_lobby(
     """Take a seat in a lobby, durably.
 
     Raises:
-        AlreadyInLobby or JoiningInRoom, LobbyNotFound, NeedsApproval, LobbyFull,
-            IncorrectPassword: in this order.
+        SeatDataTooLarge, AlreadyInLobby or JoiningInRoom, LobbyNotFound, NeedsApproval,
+            LobbyFull, IncorrectPassword: in this order.
         ActorUnavailable: he has no seat, or (CommitUnsettled) maybe has.
 
     Cancellation: he has no seat; once he has, that is the result.
     """
+    check_documents(world, player_data=entrance.player_data)
     with world.seats.claim(player.key, "lobby", JoiningInRoom, AlreadyInLobby):
         lobby = _find(world, game_id, lobby_id)
         record = await player.ask(DescribePlayer())
@@ -188,12 +190,13 @@ async def request_to_join(
     """Ask a lobby's host for a seat, durably; return the request's id.
 
     Raises:
-        AlreadyInLobby or JoiningInRoom, LobbyNotFound, TakesNoRequests, AlreadyRequested,
-            LobbyFull, TooManyRequests: in this order.
+        SeatDataTooLarge, AlreadyInLobby or JoiningInRoom, LobbyNotFound, TakesNoRequests,
+            AlreadyRequested, LobbyFull, TooManyRequests: in this order.
         ActorUnavailable: nothing was asked, or (CommitUnsettled) maybe was.
 
     Cancellation: nothing was asked; once it has been, the result is returned.
     """
+    check_documents(world, player_data=player_data)
     world.seats.require_none(player.key, "lobby", JoiningInRoom, AlreadyInLobby)
     lobby = _find(world, game_id, lobby_id)
     record = await player.ask(DescribePlayer())

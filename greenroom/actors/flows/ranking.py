@@ -9,13 +9,12 @@ import msgspec
 
 from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorCrashed, ActorStopped, MailboxFull, Refused
+from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
 from greenroom.actors.leaderboard.index import Fields
 from greenroom.actors.leaderboard.profiles import Profile
 from greenroom.actors.leaderboard.tops import Entries, LeaderboardEntry
 from greenroom.actors.player.messages import ReadPlayerDocument
 
-DOCUMENTS_BYTES_MAX: Final = 10 << 20
-"""Documents in one answer: ten of the largest, as many as are shown unless more are asked for."""
 SLICE: Final = 10
 """So many documents are gathered before it is seen how much they are."""
 

@@ -25,6 +25,8 @@ from greenroom.actors.room.refusals import (
     CreatingInLobby,
     JoiningInLobby,
     RoomNotFound,
+    RulesTooLarge,
+    SeatDataTooLarge,
 )
 from greenroom.actors.room.rules import check_size
 
@@ -54,6 +56,19 @@ def password_hash(password: str) -> bytes | None:
     return hash_password(password, os.urandom(SALT_BYTES)) if password else None
 
 
+def check_documents(world: World, *, rules: bytes = b"", player_data: bytes) -> None:
+    """Let pass the documents that whoever looks at a room or lobby is shown.
+
+    Raises:
+        RulesTooLarge, SeatDataTooLarge: the server's settings allow less.
+    """
+    bytes_max = world.settings.room_document_bytes_max
+    if len(rules) > bytes_max:
+        raise RulesTooLarge(f"rules must be at most {bytes_max} bytes")
+    if len(player_data) > bytes_max:
+        raise SeatDataTooLarge(f"player_data must be at most {bytes_max} bytes")
+
+
 async def check_title(game: Ref[GameRole], field: str, title: str | None) -> str | None:
     """Return the title of a room or lobby, trimmed; None for one that is to be named after its id.
 
@@ -72,13 +87,14 @@ async def create_room(
     """Open a room with its creator as host, durably.
 
     Raises:
-        MaxPlayersOutOfRange, NameRefused: no such room can be.
+        MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused: no such room can be.
         AlreadyInRoom, CreatingInLobby: he has a seat.
         ActorUnavailable: the room was not opened, or (CommitUnsettled) maybe was.
 
     Cancellation: no room was opened; once one has been, the result is returned.
     """
     check_size(wanted.max_players)
+    check_documents(world, rules=wanted.rules, player_data=wanted.player_data)
     name = await check_title(game, "room_name", wanted.room_name)
     rooms = world.rooms
     with world.seats.claim(player.key, "room", AlreadyInRoom, CreatingInLobby):
@@ -116,12 +132,13 @@ async def join_room(
     """Take a seat in a room, durably; return whether it made him host.
 
     Raises:
-        AlreadyInRoom or JoiningInLobby, RoomNotFound, RoomInactive, RoomFull, IncorrectPassword:
-            in this order.
+        SeatDataTooLarge, AlreadyInRoom or JoiningInLobby, RoomNotFound, RoomInactive, RoomFull,
+            IncorrectPassword: in this order.
         ActorUnavailable: he has no seat, or (CommitUnsettled) maybe has.
 
     Cancellation: he has no seat; once he has, the result is returned.
     """
+    check_documents(world, player_data=entrance.player_data)
     rooms = world.rooms
     with world.seats.claim(player.key, "room", AlreadyInRoom, JoiningInLobby):
         if rooms.index.game_of(room_id) != game_id:

@@ -39,6 +39,8 @@ class WorldSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How often rooms that have changed are written whole."""
     journal_retention_seconds: int = 24 * 3_600
     """How far the history of rooms reaches back, of those that have ended too."""
+    room_document_bytes_max: int = 64 << 10
+    """Of the `rules` of a room or lobby, and of the `player_data` of each seat in one."""
 
 
 class RealtimeAddress(msgspec.Struct, frozen=True, kw_only=True):

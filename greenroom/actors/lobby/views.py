@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from greenroom.actors.kernel.portion import portion
 from greenroom.actors.lobby.messages import LobbyListing, LobbySeat, LobbyStatus
-from greenroom.actors.lobby.state import Lobby
+from greenroom.actors.lobby.state import JoinRequest, Lobby
 
 
 def listing(lobby: Lobby) -> LobbyListing:
@@ -40,7 +41,11 @@ def status(lobby: Lobby, player_id: int) -> LobbyStatus:
         lobby=listing(lobby),
         member=lobby.members.get(player_id),
         is_host=is_host,
-        pending=tuple(lobby.pending.values()) if is_host else (),
+        pending=tuple(portion(lobby.pending.values(), _size)) if is_host else (),
         room_id=lobby.room_id,
         started_at=lobby.started_at,
     )
+
+
+def _size(request: JoinRequest) -> int:
+    return len(request.player_data)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from greenroom.actors.kernel.portion import portion
 from greenroom.actors.room.events import ActionProcessed, ActionsSent
 from greenroom.actors.room.groups import find_targets
 from greenroom.actors.room.messages import (
@@ -78,7 +79,7 @@ def decide_complete(room: Room, command: CompleteAction, now: int) -> ActionProc
 
 
 def pending(room: Room, player_id: int) -> tuple[PendingAction, ...]:
-    """Return what a member is asked to do, oldest first."""
+    """Return what a member is asked to do, oldest first, as much as one answer holds."""
     waiting = (a for a in room.actions.values() if a.target_id == player_id)
     return tuple(
         PendingAction(
@@ -91,12 +92,17 @@ def pending(room: Room, player_id: int) -> tuple[PendingAction, ...]:
             request_data=action.request_data,
             created_at=action.created_at,
         )
-        for action in islice(waiting, SHOWN_MAX)
+        for action in portion(islice(waiting, SHOWN_MAX), _size_of_request)
     )
 
 
 def results(room: Room, player_id: int, now: int) -> tuple[ActionResult, ...]:
-    """Return what came of a member's actions within the last hour, newest first."""
+    """Return what came of a member's actions within the last hour, newest first, likewise."""
+    own = (
+        result
+        for result in reversed(room.results)
+        if result.sender_id == player_id and now - result.processed_at < RESULT_SECONDS_MAX
+    )
     return tuple(
         ActionResult(
             action_id=result.action_id,
@@ -107,8 +113,7 @@ def results(room: Room, player_id: int, now: int) -> tuple[ActionResult, ...]:
             is_host=result.target_id == room.host_id,
             processed_at=result.processed_at,
         )
-        for result in reversed(room.results)
-        if result.sender_id == player_id and now - result.processed_at < RESULT_SECONDS_MAX
+        for result in portion(own, _size)
     )
 
 
@@ -165,7 +170,11 @@ def _size(result: Result) -> int:
 
 
 def _pending_bytes(room: Room) -> int:
-    return sum(len(a.action_type) + len(a.request_data) for a in room.actions.values())
+    return sum(map(_size_of_request, room.actions.values()))
+
+
+def _size_of_request(action: Action) -> int:
+    return len(action.action_type) + len(action.request_data)
 
 
 def action_id(seed: bytes, index: int) -> str:

@@ -59,6 +59,18 @@ class MaxPlayersOutOfRange(Refused):
     text = f"max_players must be between {MAX_PLAYERS_MIN} and {MAX_PLAYERS_MAX}"
 
 
+class RulesTooLarge(Refused):
+    """Rules of a room or lobby, which lists show to everybody; the bound is a setting."""
+
+    text = "rules must be at most 65536 bytes"
+
+
+class SeatDataTooLarge(Refused):
+    """A member's `player_data` in a room or lobby, which rosters show; the bound is a setting."""
+
+    text = "player_data must be at most 65536 bytes"
+
+
 # Without a seat: three texts for one thing, by the operation that was called.
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX, portion
 from greenroom.actors.room.cursors import (
     ORDINAL_MASK,
     SENDER_MASK,
@@ -92,15 +93,20 @@ def poll(room: Room, command: PollUpdates) -> UpdatesPage:
     after = 0 if cursor is None else cursor.number
     first = bisect_right(member.inbox, after, key=_number)
     later = islice(member.inbox, first, None)
-    views = _views(room, (u for u in later if u.sender_id in senders))
+    own = (u for u in later if u.sender_id in senders)
+    views = _views(room, portion(islice(own, PAGE_MAX), _size))
     last = views[-1].update_id if views else command.last_update
     return UpdatesPage(views, last, _missed(room, member, senders, cursor))
 
 
-def unread(room: Room, player_id: int) -> tuple[UpdateView, ...]:
-    """Return what a member has not polled yet, oldest first."""
+def unread(
+    room: Room, player_id: int, bytes_max: int = DOCUMENTS_BYTES_MAX
+) -> tuple[UpdateView, ...]:
+    """Return what a member has not polled yet, oldest first, as much as fits in."""
     member = room.members[player_id]
-    return _views(room, (u for u in member.inbox if u.number > member.read.get(u.sender_id, 0)))
+    new = (u for u in member.inbox if u.number > member.read.get(u.sender_id, 0))
+    is_alone = bytes_max == DOCUMENTS_BYTES_MAX
+    return _views(room, portion(islice(new, PAGE_MAX), _size, bytes_max, first_always=is_alone))
 
 
 def mark_read(room: Room, player_id: int, page: UpdatesPage) -> bool:
@@ -242,8 +248,12 @@ def _missed_of(room: Room, sender_id: int, fallen: Fallen, cursor: Cursor) -> in
     return (fallen.count - cursor.pair_ordinal) & ORDINAL_MASK if is_his else fallen.count
 
 
+def _size(update: Update) -> int:
+    return update.sending.event.size
+
+
 def _views(room: Room, updates: Iterable[Update]) -> tuple[UpdateView, ...]:
-    """Return the first updates as their target reads them."""
+    """Return updates as their target reads them."""
     return tuple(
         UpdateView(
             update_id=update_id(room.room_id, update.sender_id, update.delivery),
@@ -252,5 +262,5 @@ def _views(room: Room, updates: Iterable[Update]) -> tuple[UpdateView, ...]:
             data=update.sending.event.data,
             created_at=update.sending.event.at,
         )
-        for update in islice(updates, PAGE_MAX)
+        for update in updates
     )

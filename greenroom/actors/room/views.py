@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
 from greenroom.actors.room import actions, updates
 from greenroom.actors.room.messages import RoomListing, RoomStatus, RosterEntry, SeatView
 from greenroom.actors.room.state import Room
@@ -60,6 +61,8 @@ def status(room: Room, player_id: int) -> RoomStatus | None:
     member = room.members.get(player_id)
     if member is None:
         return None
+    pending = actions.pending(room, player_id)
+    left = DOCUMENTS_BYTES_MAX - sum(len(a.action_type) + len(a.request_data) for a in pending)
     return RoomStatus(
         room=listing(room),
         join_token=room.join_token,
@@ -70,6 +73,6 @@ def status(room: Room, player_id: int) -> RoomStatus | None:
         last_heartbeat=member.last_heartbeat,
         created_at=room.created_at,
         last_activity=room.last_activity,
-        pending_actions=actions.pending(room, player_id),
-        pending_updates=updates.unread(room, player_id),
+        pending_actions=pending,
+        pending_updates=updates.unread(room, player_id, left),
     )

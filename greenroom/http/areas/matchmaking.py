@@ -30,7 +30,12 @@ from greenroom.actors.lobby.refusals import (
     TakesNoRequests,
     TooManyRequests,
 )
-from greenroom.actors.room.refusals import IncorrectPassword, MaxPlayersOutOfRange
+from greenroom.actors.room.refusals import (
+    IncorrectPassword,
+    MaxPlayersOutOfRange,
+    RulesTooLarge,
+    SeatDataTooLarge,
+)
 from greenroom.actors.text.names import TITLE_CHARACTERS_MAX, NameRefused
 from greenroom.http.areas.rooms import (
     LIST_DEFAULT,
@@ -276,7 +281,10 @@ ENDPOINTS: Final = (
         reply=LobbyCreateReply,
         handler=create,
         summary="Open a lobby",
-        refusals=(MaxPlayersOutOfRange, NameRefused, AlreadyInLobby, CreatingInRoom),
+        refusals=(
+            *(MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused),
+            *(AlreadyInLobby, CreatingInRoom),
+        ),
     ),
     Endpoint(
         method="POST",
@@ -288,6 +296,7 @@ ENDPOINTS: Final = (
         handler=request,
         summary="Ask a lobby's host for a seat",
         refusals=(
+            SeatDataTooLarge,
             AlreadyInLobby,
             JoiningInRoom,
             LobbyNotFound,
@@ -317,6 +326,7 @@ ENDPOINTS: Final = (
         handler=join,
         summary="Join a lobby",
         refusals=(
+            SeatDataTooLarge,
             AlreadyInLobby,
             JoiningInRoom,
             LobbyNotFound,

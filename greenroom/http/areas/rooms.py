@@ -45,6 +45,8 @@ from greenroom.actors.room.refusals import (
     RoomFull,
     RoomInactive,
     RoomNotFound,
+    RulesTooLarge,
+    SeatDataTooLarge,
 )
 from greenroom.actors.text.names import TITLE_CHARACTERS_MAX, NameRefused
 from greenroom.http.caller import GameCaller, PlayerCaller
@@ -464,7 +466,10 @@ ENDPOINTS: Final = (
         reply=RoomCreateReply,
         handler=create,
         summary="Open a room",
-        refusals=(MaxPlayersOutOfRange, NameRefused, AlreadyInRoom, CreatingInLobby),
+        refusals=(
+            *(MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused),
+            *(AlreadyInRoom, CreatingInLobby),
+        ),
     ),
     Endpoint(
         method="POST",
@@ -489,6 +494,7 @@ ENDPOINTS: Final = (
         handler=join,
         summary="Join a room",
         refusals=(
+            SeatDataTooLarge,
             AlreadyInRoom,
             JoiningInLobby,
             RoomNotFound,
