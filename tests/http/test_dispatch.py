@@ -238,7 +238,7 @@ async def test_a_body_that_is_too_large_is_refused_after_everything_else(stage: 
     assert await status("/api/nothing.php", headers) == 404
 
 
-@pytest.mark.parametrize("body", [b"", b" \r\n", b"null", b"{}", b'{"unknown":[1]}'])
+@pytest.mark.parametrize("body", [b"", b"null", b"{}", b'{"unknown":[1]}'])
 async def test_calls_without_arguments_may_send_any_form_of_nothing(
     stage: Stage, body: bytes
 ) -> None:
