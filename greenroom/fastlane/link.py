@@ -108,7 +108,7 @@ class _End:
         found, window = self._statistics, self._window
         found.packets_sent = self._number
         found.packets_received = window.taken
-        found.packets_lost = window.highest - window.taken
+        found.packets_lost = window.lost
         return found
 
     def pack(self, encoded: Sequence[bytes]) -> list[bytes]:

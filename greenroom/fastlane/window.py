@@ -21,13 +21,19 @@ class ReplayWindow:
         taken: how many were taken.
     """
 
-    __slots__ = ("_seen", "highest", "taken")
+    __slots__ = ("_seen", "_skipped", "highest", "taken")
 
     def __init__(self) -> None:
         """Begin with nothing taken."""
         self.highest = 0
         self.taken = 0
         self._seen = 0
+        self._skipped = 0
+
+    @property
+    def lost(self) -> int:
+        """Return how many have not come; a jump of more than `WINDOW` is no loss."""
+        return max(0, self.highest - self._skipped - self.taken)
 
     def is_fresh(self, number: int) -> bool:
         """Return whether a number has not come yet, and is not too old to know."""
@@ -42,6 +48,8 @@ class ReplayWindow:
         if ahead > 0:
             self._seen = (self._seen << ahead | 1) & _MASK if ahead < WINDOW else 1
             self.highest = number
+            if ahead > WINDOW:
+                self._skipped += ahead - 1
         else:
             self._seen |= 1 << -ahead
         self.taken += 1

@@ -24,7 +24,8 @@ Document = msgspec.Raw
 
 _UNSEEN = (
     r"\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    r"\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
+    r"\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
+    r"\ue000-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\ufffe\uffff"
 )
 # U+E0000 to U+E0FFF, in words that engines which know code points only, and those which know
 # UTF-16 only, both understand: what is in the second range and not in the first.
@@ -32,7 +33,8 @@ _TAGS = "(?![\u4e00-\U000dffff])[\u4e00-\U000e0fff]"
 _INNER = rf"(?!{_TAGS})[^{_UNSEEN}]"
 _OUTER = rf"(?!{_TAGS})[^\s{_UNSEEN}]"
 NAME_PATTERN = rf"^\s*{_OUTER}(?:{_INNER}){{0,48}}{_OUTER}\s*$"
-"""For the docs: what every game without rules of its own takes for a name."""
+"""For the docs: what every game without rules of its own takes for a name. More is refused: what is
+unassigned, or private use beyond U+FFFF, and combining marks alone."""
 
 
 class Body(msgspec.Struct, kw_only=True, gc=False):

@@ -14,6 +14,7 @@ from greenroom.actors.text.names import (
     NameRefused,
     NameRules,
     check_player_name,
+    check_title,
     read_name_rules,
 )
 
@@ -64,11 +65,34 @@ def test_characters_are_counted_not_bytes():
         ("\u3164\u3164", "zero-width"),
         ("\u2800\u2800", "zero-width"),
         ("a\U000e0041b", "zero-width"),
+        ("a\ue000b", "private-use or unassigned"),
+        ("\U000f0000\U0010fffd", "private-use or unassigned"),
+        ("a\ufffeb", "private-use or unassigned"),
+        ("a\ufdd0b", "private-use or unassigned"),
+        ("a\U0001ffffb", "private-use or unassigned"),
+        ("a\u0378b", "private-use or unassigned"),
     ],
 )
 def test_invisible_characters_are_always_refused(name: str, kind: str):
     with pytest.raises(NameRefused, match=f"^Player name must not contain {kind} characters$"):
         check_player_name(name, FREE)
+
+
+@pytest.mark.parametrize(
+    "name", ["\u0301\u0302", "\u0300 \u0301", "\u20dd\u20dd\u20dd", "\u0903\u0903"]
+)
+def test_a_name_is_more_than_combining_marks(name: str):
+    text = "must contain more than combining marks"
+    with pytest.raises(NameRefused, match=f"^Player name {text}$"):
+        check_player_name(name, FREE)
+    with pytest.raises(NameRefused, match=f"^room_name {text}$"):
+        check_title("room_name", name, FREE)
+    assert check_player_name(f"e{name}", FREE) == f"e{name}"
+
+
+def test_no_title_is_none_and_new_pictographs_are_names():
+    assert check_title("room_name", " ", FREE) == ""
+    assert check_player_name("\U0001faff\U0001f2ff", FREE) == "\U0001faff\U0001f2ff"
 
 
 LATIN = NameRules(scripts=("Latin",))

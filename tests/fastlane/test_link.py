@@ -176,3 +176,19 @@ def test_what_is_lost_is_counted():
     for packet in made[::2]:
         server.receive(packet, HOME, 0.0)
     assert server.statistics.packets_lost == 4
+
+
+@pytest.mark.parametrize("jump", [1 << 62, (1 << 63) - 20, WINDOW + 1])
+def test_a_number_that_jumps_far_is_no_loss_at_either_end(jump: int):
+    client, server = ends()
+    for _ in range(2):
+        for end in (client, server):
+            end._number += jump
+        server.receive(send(client, Sent("x", b"1")), HOME, 0.0)
+        (packet,) = server.pack([frames.encode(Received("x", b"1", 1))])
+        client.receive(packet, 0.0)
+    for end in (client, server):
+        assert (end.packets_received, end.statistics.packets_lost) == (2, 0)
+        end._number += 2
+    server.receive(send(client, Sent("x", b"1")), HOME, 0.0)
+    assert server.statistics.packets_lost == 2

@@ -7,7 +7,9 @@ that is malformed is ignored and reported, so that a typing error of the owner's
 
 Always refused: offensive words (`moderation.py` finds them), and control and bidirectional
 characters and those that take no room (zero-width spaces and joiners, fillers, tags), because two
-names could then look alike, or rewrite the line that they stand in. Where scripts are restricted,
+names could then look alike, or rewrite the line that they stand in; those that nothing stands for
+(private use, noncharacters, what Unicode has not assigned); and what is combining marks alone.
+Where scripts are restricted,
 characters that NFKC replaces by others (full-width letters, mathematical alphabets, ligatures) are
 refused too: they are look-alikes that belong to every script.
 """
@@ -52,6 +54,9 @@ _ZERO_WIDTH: Final = regex.compile(
     r"(?<!\p{Extended_Pictographic})\uFE0F|[\p{Default_Ignorable_Code_Point}--\uFE0F]|\u2800",
     regex.VERSION1,
 )
+# What Unicode keeps free for pictographs may be one already.
+_MEANINGLESS: Final = regex.compile(r"[\p{Co}[\p{Cn}--\p{Extended_Pictographic}]]", regex.VERSION1)
+_VISIBLE: Final = regex.compile(r"[\p{L}\p{N}\p{P}\p{S}\p{Extended_Pictographic}]", regex.VERSION1)
 _SCRIPT_NAME: Final = regex.compile(r"[A-Za-z][A-Za-z_ ]{1,39}")
 
 
@@ -114,6 +119,10 @@ def broken_rule(text: str, rules: NameRules) -> str | None:
         return "must not contain bidirectional characters"
     if _ZERO_WIDTH.search(text):
         return "must not contain zero-width characters"
+    if _MEANINGLESS.search(text):
+        return "must not contain private-use or unassigned characters"
+    if text and _VISIBLE.search(text) is None:
+        return "must contain more than combining marks"
     if rules.scripts:
         if not _allowed_script(rules.scripts).fullmatch(text):
             return f"must use only these scripts: {', '.join(rules.scripts)}"
