@@ -148,6 +148,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     censor_calls_per_second_game_address: Rate = 20.0
     """Of one game, from one address."""
     admin_calls_per_second_address: Rate = 200.0
+    pages_per_second_address: Rate = 200.0
+    probes_per_second_address: Rate = 100.0
     failed_tokens_per_second_address: Rate = 50.0
     connections_per_second_address: Rate = 2_000.0
     """New connections."""

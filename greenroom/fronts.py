@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 
 from greenroom.actors.flows.world import RealtimeAddress, World
 from greenroom.config import Settings
-from greenroom.http.discovery import discovery_routes
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
-from greenroom.http.health import Health
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.metrics import (
     Metrics,
@@ -22,6 +20,8 @@ from greenroom.http.metrics import (
 )
 from greenroom.http.options import HttpOptions
 from greenroom.http.server import HttpServer
+from greenroom.http.site.discovery import discovery_routes
+from greenroom.http.site.health import Health
 from greenroom.http.tls import server_context
 from greenroom.persistence.storage import Storage
 from greenroom.supervisors.spec import ChildSpec

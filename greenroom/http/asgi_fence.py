@@ -36,7 +36,7 @@ from greenroom.http.errors import (
 )
 from greenroom.http.options import HttpOptions
 from greenroom.http.parser import INVALID_REQUEST, TIMED_OUT, split_target
-from greenroom.http.request import Answer
+from greenroom.http.request import Answer, body_bytes_max_of
 
 _logger = logging.getLogger(__name__)
 
@@ -114,8 +114,6 @@ class AsgiFence:
             if scope["http_version"] < "2":
                 _check_head(scope)
                 scope = _origin_form(scope)
-            if not scope["path"].startswith("/"):
-                raise _Refused(invalid_endpoint())
         except _Gone:
             return
         except _Refused as refused:
@@ -152,6 +150,7 @@ class AsgiFence:
         options = self._options
         if _declared_length(scope) > options.drain_bytes_max:
             return _too_large(scope)
+        bytes_max = body_bytes_max_of(scope["path"], options.body_bytes_max)
         parts: list[bytes] = []
         size = 0
         with trio.move_on_after(options.request_seconds_max):
@@ -161,14 +160,14 @@ class AsgiFence:
                     raise _Gone
                 part = bytes(message.get("body", b""))
                 size += len(part)
-                if size > options.body_bytes_max:
+                if size > bytes_max:
                     parts.clear()
                 elif part:
                     parts.append(part)
                     if not lease.hold(size):
                         raise _Refused(too_many_requests(OVERLOAD_RETRY_SECONDS))
                 if not message.get("more_body", False) or size > options.drain_bytes_max:
-                    return b"".join(parts) if size <= options.body_bytes_max else _too_large(scope)
+                    return b"".join(parts) if size <= bytes_max else _too_large(scope)
         raise _Refused(error_answer(400, TIMED_OUT))
 
 

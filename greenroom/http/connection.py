@@ -12,9 +12,10 @@ answered); a stop of the server, after the answer in flight.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Coroutine
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import trio
 
@@ -26,10 +27,10 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.heads import KnownHeads
+from greenroom.http.limits import CallLimits
 from greenroom.http.options import HttpOptions
-from greenroom.http.pace import Pace
+from greenroom.http.pace import PROBES, Pace
 from greenroom.http.parser import (
-    FOREIGN,
     HTTP_2,
     HTTP_2_IN_CLEAR,
     INCOMPLETE,
@@ -66,8 +67,8 @@ class _Overloaded(Exception):
 class Answerer(Protocol):
     """The dispatcher, as the servers see it."""
 
-    async def answer(self, request: Request) -> Answer:
-        """Answer a request under `/api/`; does not raise."""
+    def answer(self, request: Request) -> Coroutine[Any, Any, Answer]:
+        """Answer a request; what is awaited does not raise."""
         ...
 
 
@@ -75,7 +76,7 @@ class ConnectionContext:
     """What all connections of a server share."""
 
     __slots__ = (
-        *("answerer", "budgets", "heads", "http2_clear", "options", "pace", "proxies"),
+        *("answerer", "budgets", "heads", "http2_clear", "limits", "options", "pace", "proxies"),
         *("reaper", "stopping", "writer"),
     )
 
@@ -88,9 +89,11 @@ class ConnectionContext:
         budgets: Budgets,
         *,
         pace: Pace,
+        limits: CallLimits,
     ) -> None:
         """Share these."""
         self.budgets = budgets
+        self.limits = limits
         self.heads = KnownHeads()
         self.pace = pace
         self.options = options
@@ -174,7 +177,8 @@ class Connection:
                 try:
                     return await self._converse()
                 except BadRequest as error:
-                    last = error_answer(400, str(error))
+                    self._context.limits.note_broken(self._peer, time.monotonic())
+                    last = error_answer(error.status, str(error))
                 except _Overloaded:
                     last = too_many_requests(OVERLOAD_RETRY_SECONDS)
             await self._say_goodbye(last)
@@ -204,7 +208,7 @@ class Connection:
             event = parser.next()
             if event is REQUEST:
                 must_refuse, self._arrived = self._arrived, None
-                if parser.method == "OPTIONS":
+                if parser.method == "OPTIONS" or parser.path in PROBES:
                     must_refuse = False  # a browser takes a refused preflight for a broken server
                 elif must_refuse is None:
                     must_refuse = self._context.pace.must_refuse()
@@ -229,8 +233,8 @@ class Connection:
                 answered += 1
                 goes_on = parser.keep_alive
             else:
-                assert event is FOREIGN or event is HTTP_2
-                if event is HTTP_2 and (answered or not self._may_speak_http_2()):
+                assert event is HTTP_2
+                if answered or not self._may_speak_http_2():
                     raise BadRequest(HTTP_2_IN_CLEAR)
                 await self._flush()
                 self.phase = HANDED

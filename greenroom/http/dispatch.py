@@ -139,7 +139,7 @@ class Dispatcher:
         started = self._monotonic()
         route, arguments = self._router.find(request.method, request.path)
         if route is None:
-            return self._answer_unknown(request)
+            return self._answer_unknown(request, started)
         entered = self.in_flight.enter(started)
         if entered is None:
             self._limits.refused["requests in flight"] += 1
@@ -217,9 +217,14 @@ class Dispatcher:
         now_unix = self._world.clock.now()
         return wait or self._ledger.count_call(caller.game_id, now_unix, _share_address(caller))
 
-    def _answer_unknown(self, request: Request) -> Answer:
-        """Answer what no row is there for: a preflight (for any path), or nothing at all."""
-        if request.method == "OPTIONS":
+    def _answer_unknown(self, request: Request, now: float) -> Answer:
+        """Answer what no row is there for: a preflight of some call, or nothing at all."""
+        is_preflight = request.method == "OPTIONS"
+        admit = self._limits.of("read").admit if is_preflight else self._limits.admit_page
+        retry_seconds = admit(request.address, now)
+        if retry_seconds:
+            return too_many_requests(retry_seconds)
+        if is_preflight:
             return Answer(204, b"", PREFLIGHT_HEADERS)
         self._unknown.count(404, 0.0)
         return invalid_endpoint()

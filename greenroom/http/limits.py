@@ -62,6 +62,8 @@ class LimitSettings(msgspec.Struct, frozen=True, kw_only=True):
     censor_calls_per_second_address: float = 100.0
     censor_calls_per_second_game_address: float = 20.0
     admin_calls_per_second_address: float = 200.0
+    pages_per_second_address: float = 200.0
+    probes_per_second_address: float = 100.0
     failed_tokens_per_second_address: float = 50.0
     connections_per_second_address: float = 2_000.0
     realtime_connections_per_second_address: float = 200.0
@@ -201,6 +203,10 @@ def units_of_answer(size: int) -> int:
     return size // ANSWER_BYTES_PER_UNIT
 
 
+CONNECTIONS_A_BROKEN_ONE: Final = 9
+"""Besides itself: what is read, judged and answered on it costs as much as some that are opened."""
+
+
 class ClassLimits:
     """What one class of endpoints allows: the address, then the player or the address in a game."""
 
@@ -299,6 +305,8 @@ class CallLimits:
         self._failed_tokens = self._needed("failed_tokens_per_second_address")
         self._connections = self._needed("connections_per_second_address")
         self._realtime_connections = self._needed("realtime_connections_per_second_address")
+        self._pages = self._needed("pages_per_second_address")
+        self._probes = self._needed("probes_per_second_address")
         self._classes = {name: self._class(name) for name in RATE_CLASSES}
 
     def of(self, rate_class: str) -> ClassLimits:
@@ -313,6 +321,25 @@ class CallLimits:
         """Charge a new connection to its address; return 0, or seconds as `ClassLimits.admit`."""
         wait = self._connections.charge(address_key(address), now)
         return self._refuse("connections by address", wait)
+
+    def note_broken(self, address: str, now: float) -> None:
+        """Charge an address for a connection that brought no HTTP: it counts for some."""
+        self._connections.owe(address_key(address), now, CONNECTIONS_A_BROKEN_ONE)
+
+    def admit_page(self, address: str, now: float) -> int:
+        """Charge what is no call to its address, likewise, however many wrong tokens came first."""
+        wait = self._pages.charge(address_key(address), now)
+        return self._refuse("pages by address", wait)
+
+    def owe_page(self, address: str, now: float, units: int) -> None:
+        """Charge more to an address that was admitted, for what the answer turned out to be."""
+        if units:
+            self._pages.owe(address_key(address), now, units)
+
+    def admit_probe(self, address: str, now: float) -> int:
+        """Charge a probe to its address, likewise, whatever else has come from there."""
+        wait = self._probes.charge(address_key(address), now)
+        return self._refuse("probes by address", wait)
 
     def admit_realtime(self, address: str, now: float) -> int:
         """Charge a new connection of the realtime port, likewise; each brings a token at once.

@@ -43,6 +43,8 @@ _INSTRUCTIONS: Final = (
     "Read-only tools of a multiplayer game backend. Tools that read a game need its project key "
     "in the header X-Api-Token. search_api_reference explains the HTTP API."
 )
+_ACCEPT_CHARACTERS_MAX: Final = 1_024
+"""Of the header Accept; what comes after them counts for nothing."""
 _BASE64_HEADER: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _META: Final = "io.modelcontextprotocol/"
 _STATUSES: Final = {-32601: 404, -32603: 500}
@@ -200,7 +202,8 @@ class McpEndpoint:
 
 
 def _takes_json(accept: str) -> bool:
-    ranges = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
+    parts = accept[:_ACCEPT_CHARACTERS_MAX].split(",")
+    ranges = {part.partition(";")[0].strip().lower() for part in parts}
     return not ranges.isdisjoint({"application/json", "application/*", "*/*"})
 
 

@@ -21,6 +21,9 @@ SEARCH_LIMIT = 5
 SEARCH_LIMIT_MAX = 20
 """Operations told at once; each is some two kilobytes."""
 
+QUERY_CHARACTERS_MAX = 200
+"""Of a search; several times the longest question with words that are in the reference."""
+
 _KEY_NEEDED = "Needs the game's project key in the request header X-Api-Token."
 
 
@@ -69,7 +72,11 @@ class SearchBody(Body, kw_only=True):
     query: Annotated[
         str,
         Missing("query is required"),
-        msgspec.Meta(description="Words, e.g. `ban player`", examples=["ban player"]),
+        msgspec.Meta(
+            max_length=QUERY_CHARACTERS_MAX,
+            description="Words, e.g. `ban player`",
+            examples=["ban player"],
+        ),
     ]
     limit: Annotated[
         int | None,
@@ -86,6 +93,12 @@ class InvalidLimit(Refused):
     """Nothing, or too much at once."""
 
     text = f"limit must be between 1 and {SEARCH_LIMIT_MAX}"
+
+
+class QueryTooLong(Refused):
+    """More than anybody asks."""
+
+    text = f"query must have at most {QUERY_CHARACTERS_MAX} characters"
 
 
 class SearchTool:
@@ -112,7 +125,9 @@ class SearchTool:
             limit = SEARCH_LIMIT if body.limit is None else body.limit
             if not 1 <= limit <= SEARCH_LIMIT_MAX:
                 raise InvalidLimit
-        except (InvalidBody, InvalidLimit) as error:
+            if len(body.query) > QUERY_CHARACTERS_MAX:
+                raise QueryTooLong
+        except (InvalidBody, InvalidLimit, QueryTooLong) as error:
             return False, msgspec.json.encode({"success": False, "error": str(error)})
         found = self._reference.search(body.query, limit)
         operations = [

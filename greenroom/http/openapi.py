@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from inspect import getdoc
 
-import msgspec
-
 from greenroom.actors.plans.refusals import (
     CallShareUsed,
     TooManyPlayersFromAddress,
@@ -28,7 +26,6 @@ from greenroom.http.errors import (
 )
 from greenroom.http.fields import Body
 from greenroom.http.glossary import DESCRIPTIONS
-from greenroom.http.request import Answer, Request
 from greenroom.http.schemas import (
     EXAMPLES,
     ReplySchemas,
@@ -99,19 +96,6 @@ _AREA_DESCRIPTIONS = {
     "leaderboard": "Rankings by numbers in players' documents",
     "time": "Authoritative time",
 }
-
-
-class OpenApi:
-    """The document, and what answers GET /openapi.json with it."""
-
-    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
-        """Make the document of this table."""
-        self.document = build(endpoints)
-        self._body = msgspec.json.encode(self.document)
-
-    async def answer(self, request: Request) -> Answer:  # noqa: ARG002
-        """Answer the document; needs no key, never waits."""
-        return Answer(200, self._body)
 
 
 def build(endpoints: Iterable[Endpoint]) -> Schema:

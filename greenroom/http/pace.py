@@ -52,6 +52,10 @@ STEP_MAX: Final = 1.25
 """How much more, or less, a pass takes up than the one before, at most."""
 
 
+PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Paths that tell operators how the server is: then most of all, so they are never shed."""
+
+
 def do_nothing() -> None:
     """Stand for what there is nobody to do."""
 

@@ -30,10 +30,20 @@ from httptools import (
 
 from greenroom.addresses import INVALID_HOST, is_host
 from greenroom.http.heads import Head, KnownHeads
+from greenroom.http.request import body_bytes_max_of
 
 
 class BadRequest(Exception):
-    """The peer broke the protocol; the connection cannot be read any further."""
+    """The peer broke the protocol; the connection cannot be read any further.
+
+    Attributes:
+        status: what to answer with.
+    """
+
+    def __init__(self, text: str, status: int = 400) -> None:
+        """Say what is wrong."""
+        super().__init__(text)
+        self.status = status
 
 
 class Event(Enum):
@@ -41,24 +51,24 @@ class Event(Enum):
 
     NEED_DATA = 0
     REQUEST = 1
-    """A whole request under `/api/`."""
+    """A whole request."""
     TOO_LARGE = 2
-    """The head of a request under `/api/` whose body is too large and will be thrown away."""
-    FOREIGN = 3
-    """The head of a request that is another server's: `take_rest` and hand on."""
-    HTTP_2 = 4
+    """The head of a request whose body is too large and will be thrown away."""
+    HTTP_2 = 3
     """The beginning of HTTP/2, from a client that knows without asking that it is spoken here."""
 
 
 NEED_DATA: Final = Event.NEED_DATA
 REQUEST: Final = Event.REQUEST
 TOO_LARGE: Final = Event.TOO_LARGE
-FOREIGN: Final = Event.FOREIGN
 HTTP_2: Final = Event.HTTP_2
 
 INVALID_REQUEST = "Invalid HTTP request"
 HEAD_TOO_LARGE = "Request head is too large"
 HTTP_2_IN_CLEAR = "HTTP/2 is spoken over TLS only: use HTTP/1.1 here"
+TARGET_TOO_LONG = "Request target is too long"
+TOO_MANY_FIELDS = "Too many header fields"
+UNKNOWN_METHOD = "Invalid endpoint"
 INCOMPLETE = "Request is incomplete"
 TIMED_OUT = "Request timed out"
 
@@ -81,6 +91,13 @@ _PLAIN = re.compile(
     + rb")?\r\n"
 )
 """A head that leaves no question open about where its request ends, and the next begins."""
+FIELDS_MAX: Final = 100
+"""Of a head, as most servers have it: each costs more than its bytes."""
+TARGET_BYTES_MAX: Final = 8 << 10
+"""Path and query; what a proxy usually passes on, and several times what anybody needs."""
+_LINES_MAX = FIELDS_MAX + 2
+_CONNECTION_CHARACTERS_MAX = 256
+"""Of a header `Connection`, in which every comma costs."""
 _NAMES_KNOWN_MAX = 1024
 _FRAMING_BYTES_A_BODY_BYTE = 8
 """A chunk of one byte costs six: bounds chunk extensions and trailers, never honest chunks."""
@@ -135,6 +152,7 @@ class RequestParser:
     """
 
     __slots__ = (
+        "_body_bytes_allowed",
         "_body_bytes_max",
         "_complete",
         "_data",
@@ -148,6 +166,7 @@ class RequestParser:
         "_known",
         "_last",
         "_last_head",
+        "_lines",
         "_parser",
         "_parts",
         "_position",
@@ -192,12 +211,12 @@ class RequestParser:
 
         Args:
             header_bytes_max: bound of request line and headers together.
-            body_bytes_max: a longer body makes the request `TOO_LARGE`.
+            body_bytes_max: a longer body makes the request `TOO_LARGE`; see `body_bytes_max_of`.
             drain_bytes_max: how much of such a body is thrown away before it is `BadRequest`.
             known: heads that other parsers, of the same bounds, have judged.
         """
         self._header_bytes_max = header_bytes_max
-        self._body_bytes_max = body_bytes_max
+        self._body_bytes_max = self._body_bytes_allowed = body_bytes_max
         self._drain_bytes_max = drain_bytes_max
         self._parser = HttpRequestParser(self)
         self._data = b""
@@ -218,7 +237,7 @@ class RequestParser:
         self._head = b""
         self._tail = b""
         self._remaining = -1
-        self._size = self._framing_bytes = 0
+        self._size = self._framing_bytes = self._lines = 0
         self._head_done = self._complete = self._too_large = self._is_repeated = False
         self._parts: list[bytes] = []
         self.expects_continue = self.in_message = False
@@ -268,11 +287,8 @@ class RequestParser:
         self._end = len(data)
 
     def take_rest(self) -> bytes:
-        """Return every byte from the beginning of the present request, for another server.
-
-        Blank lines before it, which are no error here, are one to Hypercorn.
-        """
-        rest = (self._head + self._data[self._position :]).lstrip(b"\r\n")
+        """Return every byte from the beginning of what was found, for another server."""
+        rest = self._head + self._data[self._position :]
         self._position = self._end
         return rest
 
@@ -308,8 +324,7 @@ class RequestParser:
                 return self._repeat(known)
             head = self._head = piece
             self.headers = {}
-        if len(head) > self._header_bytes_max:
-            raise BadRequest(HEAD_TOO_LARGE)
+        self._bound_head(head, piece)
         try:
             self._parser.feed_data(piece)
         except HttpParserUpgrade:
@@ -318,7 +333,7 @@ class RequestParser:
             if _PREFACE.startswith(head):
                 return HTTP_2
             if _is_method_unknown(error, head):
-                return FOREIGN
+                raise BadRequest(UNKNOWN_METHOD, 404) from None
             raise BadRequest(INVALID_REQUEST) from None
         if not self._head_done:
             return NEED_DATA
@@ -337,6 +352,19 @@ class RequestParser:
         with suppress(HttpParserUpgrade):  # CONNECT, which has no body
             self._parser.feed_data(_UPGRADE.sub(b"", head))
         self.headers = headers
+
+    def _bound_head(self, head: bytes, piece: bytes) -> None:
+        """Refuse a head that is too much to be read, before it is.
+
+        Args:
+            head: what has come of it.
+            piece: the last part of that.
+        """
+        if len(head) > self._header_bytes_max:
+            raise BadRequest(HEAD_TOO_LARGE)
+        self._lines += piece.count(b"\n")
+        if self._lines > _LINES_MAX:
+            raise BadRequest(TOO_MANY_FIELDS)
 
     def _take_over(self, data: bytes, head: Head) -> None:
         """Let the fields say what a head meant that came over another connection."""
@@ -383,7 +411,7 @@ class RequestParser:
             if size > self._drain_bytes_max:
                 raise BadRequest(INVALID_REQUEST)
             return NEED_DATA
-        if size > self._body_bytes_max:
+        if size > self._body_bytes_allowed:
             self._parts.clear()
             self._too_large = True
             return TOO_LARGE
@@ -391,6 +419,8 @@ class RequestParser:
 
     def _judge_head(self) -> Event:
         """Check what the grammar leaves open, and say whose request it is."""
+        if len(self._target) > TARGET_BYTES_MAX:
+            raise BadRequest(TARGET_TOO_LONG)
         headers = self.headers
         self.method = self._parser.get_method().decode("ascii")
         version = self._parser.get_http_version()
@@ -403,14 +433,15 @@ class RequestParser:
         connection = headers.get("connection")
         if connection is None:
             self.keep_alive = not http_1_0
+        elif len(connection) > _CONNECTION_CHARACTERS_MAX:
+            raise BadRequest(INVALID_REQUEST)
         else:
             tokens = [token.strip() for token in connection.lower().split(",")]
             self.keep_alive = "close" not in tokens and (not http_1_0 or "keep-alive" in tokens)
         if "upgrade" in headers or self.method == "CONNECT":
             self.keep_alive = False  # a proxy may pass on whatever follows, unread
         self.path, self.query = split_target(self._target)
-        if not self.path.startswith("/api/"):
-            return FOREIGN
+        self._body_bytes_allowed = body_bytes_max_of(self.path, self._body_bytes_max)
         event = REQUEST if self._complete else NEED_DATA
         if "content-length" in headers or "transfer-encoding" in headers:
             event = self._judge_framing()
@@ -451,7 +482,7 @@ class RequestParser:
             self._remaining = int(length)
         if not self._complete and "expect" in headers and not self.http_1_0:
             self.expects_continue = headers["expect"].lower() == "100-continue"
-        if self._remaining > self._body_bytes_max:
+        if self._remaining > self._body_bytes_allowed:
             self._too_large = True
             return TOO_LARGE
         return REQUEST if self._complete else NEED_DATA
@@ -489,6 +520,9 @@ class RequestParser:
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take one header; trailers are thrown away."""
         if self._head_done:
+            self._lines += 1
+            if self._lines > 2 * _LINES_MAX:
+                raise BadRequest(INVALID_REQUEST)
             return
         key = _names.get(name) or _lower(name)
         text = value.decode("latin-1").rstrip(" \t")

@@ -1,16 +1,12 @@
-"""The Quart-trio application: discovery, and the endpoints for HTTP/2 and `--server hypercorn`.
+"""The Quart-trio application: what answers HTTP/2 and `--server hypercorn`.
 
-It adds nothing of its own: everything under `/api/` goes to the dispatcher, the discovery paths to
-their functions, and whatever else comes is 404.
+It adds nothing of its own: everything goes to the front, as from the other server.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Mapping
 from typing import cast
 
-import msgspec
 import quart
 from hypercorn.typing import HTTPScope
 from quart_trio import QuartTrio
@@ -18,32 +14,19 @@ from werkzeug.exceptions import HTTPException
 
 from greenroom.http.asgi_fence import ANSWER_LEASE, BODY_TOO_LARGE
 from greenroom.http.budget import ANSWER_BYTES_MIN, BodyLease
-from greenroom.http.connection import Answerer
 from greenroom.http.cors import CORS_HEADERS
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
-    body_too_large,
     internal_server_error,
-    invalid_endpoint,
     too_many_requests,
 )
 from greenroom.http.options import HttpOptions
-from greenroom.http.pace import Pace
+from greenroom.http.pace import PROBES, Pace
+from greenroom.http.parser import FIELDS_MAX, TARGET_BYTES_MAX, TARGET_TOO_LONG, TOO_MANY_FIELDS
 from greenroom.http.request import Answer, Request
+from greenroom.http.site.front import Front
+from greenroom.http.writer import BARE_STATUSES
 from greenroom.proxies import TrustedProxies, plain_address
-
-Discovery = Callable[[Request], Answer | Awaitable[Answer]]
-"""What answers GET on a path outside `/api/`; may be async."""
-
-
-class EveryMethod(msgspec.Struct, frozen=True):
-    """Marks what answers every method on its path, preflights too."""
-
-    answer: Discovery
-
-
-Routes = Mapping[str, Discovery | EveryMethod]
-"""By path, without a slash at its end."""
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"]
 
@@ -51,38 +34,40 @@ _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE",
 class _App:
     """The views of the application."""
 
-    def __init__(
-        self, answerer: Answerer, discovery: Routes, options: HttpOptions, pace: Pace
-    ) -> None:
+    def __init__(self, front: Front, options: HttpOptions, pace: Pace) -> None:
         self._pace = pace
-        self._answerer = answerer
-        self._discovery = discovery
+        self._front = front
         self._proxies = TrustedProxies(options.trusted_proxies)
 
     async def view(self, path: str = "") -> quart.Response:  # noqa: ARG002  the rule names it
         """Answer every request there is."""
-        answer = await self._answer(await self._request())
         scope = cast("HTTPScope", quart.request.scope)
+        request = await self._request()
+        excess = _excess_of(scope)
+        if excess is None:
+            answer = await self._answer(request)
+        else:
+            answer = self._front.refuse(request.address, excess)
+            if scope["http_version"] < "2":
+                answer.headers += (("Connection", "close"),)
         lease = cast("BodyLease", scope["extensions"][ANSWER_LEASE])
         size = len(answer.body)
         if size > ANSWER_BYTES_MIN and not lease.hold(size):
             answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
         return _response(answer)
 
+    async def refuse(self, _: HTTPException) -> quart.Response:
+        """Answer what Quart has no rule for: methods, and paths that are none."""
+        request = await self._request()
+        request.path = ""  # which nothing is at
+        return _response(await self._answer(request))
+
     async def _answer(self, request: Request) -> Answer:
-        route = self._discovery.get(request.path.rstrip("/"))
-        if not isinstance(route, EveryMethod):
-            if request.path.startswith("/api/") or request.method == "OPTIONS":
-                if request.method != "OPTIONS" and self._pace.must_refuse():
-                    self._pace.note_refusing()
-                    return too_many_requests(OVERLOAD_RETRY_SECONDS)
-                return await self._answerer.answer(request)
-            if route is None or request.method not in {"GET", "HEAD"}:
-                return invalid_endpoint()
-        if request.body_too_large:
-            return body_too_large()
-        answer = (route.answer if isinstance(route, EveryMethod) else route)(request)
-        return await answer if inspect.isawaitable(answer) else answer
+        is_shed = request.method != "OPTIONS" and request.path not in PROBES
+        if is_shed and self._pace.must_refuse():
+            self._pace.note_refusing()
+            return too_many_requests(OVERLOAD_RETRY_SECONDS)
+        return await self._front.answer(request)
 
     async def _request(self) -> Request:
         """Return Quart's present request as ours."""
@@ -104,14 +89,13 @@ class _App:
         )
 
 
-def build_app(answerer: Answerer, discovery: Routes, options: HttpOptions, pace: Pace) -> QuartTrio:
+def build_app(front: Front, options: HttpOptions, pace: Pace) -> QuartTrio:
     """Return the application.
 
     Args:
-        answerer: answers everything under `/api/`.
-        discovery: path → what answers there: `/openapi.json`, `/healthz`, `/mcp`, …
+        front: answers everything.
         options: the bounds; the body has been bounded already when the application sees it.
-        pace: tells what must be refused of what is under `/api/`.
+        pace: tells what must be refused.
     """
     app = QuartTrio("greenroom", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = None
@@ -119,14 +103,23 @@ def build_app(answerer: Answerer, discovery: Routes, options: HttpOptions, pace:
     app.config["RESPONSE_TIMEOUT"] = None
     app.url_map.merge_slashes = False
     app.url_map.strict_slashes = False
-    views = _App(answerer, discovery, options, pace)
+    views = _App(front, options, pace)
     for rule in ("/", "/<path:path>"):
         app.add_url_rule(
             rule, "view", views.view, methods=_METHODS, provide_automatic_options=False
         )
-    app.register_error_handler(HTTPException, _refuse)
+    app.register_error_handler(HTTPException, views.refuse)
     app.register_error_handler(Exception, _fail)
     return app
+
+
+def _excess_of(scope: HTTPScope) -> str | None:
+    """Return what there is too much of in a head, by the bounds of `parser.py`."""
+    if sum(1 for _ in scope["headers"]) > FIELDS_MAX:
+        return TOO_MANY_FIELDS
+    if len(scope["raw_path"]) + len(scope["query_string"]) >= TARGET_BYTES_MAX:
+        return TARGET_TOO_LONG
+    return None
 
 
 def _response(answer: Answer) -> quart.Response:
@@ -135,15 +128,10 @@ def _response(answer: Answer) -> quart.Response:
     response = quart.Response(body, status=answer.status, content_type=answer.content_type)
     for name, value in (*CORS_HEADERS, *answer.headers):
         response.headers[name] = value
-    if answer.status == 204:
+    if answer.status in BARE_STATUSES:
         del response.headers["Content-Type"], response.headers["Content-Length"]
     response.timeout = None
     return response
-
-
-async def _refuse(_: HTTPException) -> quart.Response:
-    """Answer what Quart itself refuses: paths and methods it has no rule for."""
-    return _response(invalid_endpoint())
 
 
 async def _fail(error: Exception) -> quart.Response:

@@ -7,19 +7,19 @@ and `Reference.search` what the tool `search_api_reference` of POST /mcp answers
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import msgspec
 
 from greenroom.http.openapi import FORMAT_DESCRIPTION
-from greenroom.http.request import Answer, Request
 from greenroom.http.schemas import Schema
 
 SUMMARY = "A multiplayer game backend that a studio runs itself: calls over HTTP, answers in JSON."
 QUERY_WORDS_MAX = 16
 """Of a search; what comes after them counts for nothing."""
 
-_TEXT = "text/plain; charset=utf-8"
 _WORDS = re.compile(r"[a-z0-9]+")
 _IN_TITLE = 5
 """How often a word in the title counts, against once in the text."""
@@ -44,23 +44,20 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 class Reference:
-    """The pages, made once."""
+    """The pages, made once.
+
+    Attributes:
+        operations: all there are.
+        index: /llms.txt.
+        full: /llms-full.txt.
+    """
 
     def __init__(self, document: Schema) -> None:
         """Write the reference of an OpenAPI document."""
         self.operations = tuple(_operations(document))
-        self._index = _index(document, self.operations).encode()
-        self._full = _full(document, self.operations).encode()
-        self._titles = [_count_words(f"{o.title} {o.summary}") for o in self.operations]
-        self._texts = [_count_words(o.text) for o in self.operations]
-
-    async def answer_index(self, request: Request) -> Answer:  # noqa: ARG002
-        """Answer GET /llms.txt; needs no key, never waits."""
-        return Answer(200, self._index, content_type=_TEXT)
-
-    async def answer_full(self, request: Request) -> Answer:  # noqa: ARG002
-        """Answer GET /llms-full.txt; needs no key, never waits."""
-        return Answer(200, self._full, content_type=_TEXT)
+        self.index = _index(document, self.operations).encode()
+        self.full = _full(document, self.operations).encode()
+        self._found = _weigh_words(self.operations)
 
     def search(self, query: str, limit: int) -> list[Operation]:
         """Return the operations that words are found in, the best first.
@@ -69,21 +66,27 @@ class Reference:
             query: words, in any order and case; operations with more of them come first.
             limit: how many operations at most.
         """
-        words = list(dict.fromkeys(_WORDS.findall(query.lower())))[:QUERY_WORDS_MAX]
-        found: list[tuple[int, int, int]] = []
-        for number, (title, text) in enumerate(zip(self._titles, self._texts, strict=True)):
-            hits = sum(word in title or word in text for word in words)
-            weight = sum(_IN_TITLE * title.get(word, 0) + text.get(word, 0) for word in words)
-            if hits:
-                found.append((-hits, -weight, number))
-        return [self.operations[number] for _, _, number in sorted(found)[:limit]]
+        words = dict.fromkeys(_WORDS.findall(query.lower()))
+        hits: Counter[int] = Counter()
+        weights: Counter[int] = Counter()
+        for word in islice(words, QUERY_WORDS_MAX):
+            for number, weight in self._found.get(word, {}).items():
+                hits[number] += 1
+                weights[number] += weight
+        best = sorted(hits, key=lambda number: (-hits[number], -weights[number], number))
+        return [self.operations[number] for number in best[:limit]]
 
 
-def _count_words(text: str) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for word in _WORDS.findall(text.lower()):
-        counts[word] = counts.get(word, 0) + 1
-    return counts
+def _weigh_words(operations: Iterable[Operation]) -> dict[str, dict[int, int]]:
+    """Return in which operations each word is found, and how much it counts there."""
+    found: dict[str, dict[int, int]] = {}
+    for number, operation in enumerate(operations):
+        title = f"{operation.title} {operation.summary}"
+        for text, weight in ((title, _IN_TITLE), (operation.text, 1)):
+            for word in _WORDS.findall(text.lower()):
+                weights = found.setdefault(word, {})
+                weights[number] = weights.get(number, 0) + weight
+    return found
 
 
 def _index(document: Schema, operations: Iterable[Operation]) -> str:

@@ -3,8 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from typing import Final
 
 import msgspec
+
+API_PREFIX: Final = "/api/"
+"""How the paths of the endpoint table begin."""
+PAGE_BODY_BYTES_MAX: Final = 64 << 10
+"""Of a request to any other path: what the tools of `/mcp` take is a thousandth of it."""
+
+
+def body_bytes_max_of(path: str, body_bytes_max: int) -> int:
+    """Return how long a body may be.
+
+    Args:
+        path: where it goes, percent-decoded.
+        body_bytes_max: the setting.
+    """
+    return (
+        body_bytes_max if path.startswith(API_PREFIX) else min(body_bytes_max, PAGE_BODY_BYTES_MAX)
+    )
 
 
 class Request(msgspec.Struct, gc=False):

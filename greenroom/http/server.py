@@ -19,8 +19,9 @@ from greenroom.http.in_flight import InFlight
 from greenroom.http.limits import CallLimits
 from greenroom.http.options import HttpOptions
 from greenroom.http.pace import Pace
-from greenroom.http.quart_app import Routes, build_app
+from greenroom.http.quart_app import build_app
 from greenroom.http.reaper import Reaper
+from greenroom.http.site.front import Front, Routes
 from greenroom.http.tls import server_context
 from greenroom.http.wire import (
     ConnectionLost,
@@ -49,7 +50,7 @@ class HttpServer:
         self,
         options: HttpOptions,
         answerer: Answerer,
-        discovery: Routes,
+        pages: Routes,
         limits: CallLimits | None = None,
         in_flight: InFlight | None = None,
     ) -> None:
@@ -58,8 +59,8 @@ class HttpServer:
         Args:
             options: where to listen, and the bounds.
             answerer: answers everything under `/api/`.
-            discovery: path → what answers there: `/openapi.json`, `/healthz`, `/mcp`, …
-            limits: how often an address may connect; the defaults if not given.
+            pages: path → what answers there: `/openapi.json`, `/healthz`, `/mcp`, …
+            limits: how often an address may connect, and ask for pages; the defaults if not given.
             in_flight: what the answerer has under way.
 
         Raises:
@@ -74,10 +75,17 @@ class HttpServer:
         self._limits = limits or CallLimits()
         self._pace = Pace(self._limits.refused, in_flight)
         self._arrivals = Arrivals(self._pace, self._sender) if HAS_EPOLL else None
+        front = Front(answerer, pages, self._limits)
         self._context = ConnectionContext(
-            options, answerer, self._writer, self._reaper, self._budgets, pace=self._pace
+            options,
+            front,
+            self._writer,
+            self._reaper,
+            self._budgets,
+            pace=self._pace,
+            limits=self._limits,
         )
-        self._app = build_app(answerer, discovery, options, self._pace)
+        self._app = build_app(front, options, self._pace)
         self._hypercorn = HypercornServer(self._app, options, self._budgets)
         self._nursery: trio.Nursery | None = None
         self._own: set[Connection] = set()

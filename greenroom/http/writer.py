@@ -15,6 +15,8 @@ _logger = logging.getLogger(__name__)
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
+BARE_STATUSES = frozenset({204, 304})
+"""They have no body, and say nothing of one."""
 _PREFIXES_MAX = 256
 
 
@@ -71,13 +73,14 @@ class AnswerWriter:
         self, answer: Answer, prefix: bytes, *, head_only: bool, close: bool, http_1_0: bool
     ) -> bytes:
         """Encode what is not the common case."""
-        length = b"" if answer.status == 204 else b"Content-Length: %d\r\n" % len(answer.body)
+        is_bare = answer.status in BARE_STATUSES
+        length = b"" if is_bare else b"Content-Length: %d\r\n" % len(answer.body)
         return b"%b%b%b%b\r\n%b" % (
             prefix,
             _lines(answer.headers),
             length,
             _connection(close=close, http_1_0=http_1_0),
-            b"" if head_only or answer.status == 204 else answer.body,
+            b"" if head_only or is_bare else answer.body,
         )
 
     def _prefix(self, answer: Answer) -> bytes:
@@ -86,7 +89,7 @@ class AnswerWriter:
         prefix = self._prefixes.get(key)
         if prefix is None:
             headers: tuple[tuple[str, str], ...] = (("Date", self._date), *CORS_HEADERS)
-            if answer.status != 204:
+            if answer.status not in BARE_STATUSES:
                 headers += (("Content-Type", answer.content_type),)
             prefix = _status_line(answer.status) + _lines(headers)
             if len(self._prefixes) < _PREFIXES_MAX:

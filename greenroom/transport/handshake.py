@@ -24,6 +24,10 @@ from greenroom.proxies import FORWARDING_HEADERS
 from greenroom.transport.messages import CLIENT_KINDS, ClientKind
 
 HEAD_BYTES_MAX: Final = 8 << 10
+FIELDS_MAX: Final = 100
+"""Header fields; each costs more than its bytes."""
+QUERY_FIELDS_MAX: Final = 16
+"""Several times what there is."""
 PROTOCOL: Final = "greenroom.v1"
 TOKEN_PREFIX: Final = "token."  # noqa: S105 - what a subprotocol begins with that holds a token
 
@@ -37,6 +41,7 @@ _ANSWER: Final = (
 INVALID_ENDPOINT: Final = "Invalid endpoint"
 INVALID_HANDSHAKE: Final = "Invalid WebSocket handshake"
 INVALID_REQUEST: Final = "Invalid HTTP request"
+TOO_MANY_FIELDS: Final = "Too many header fields"
 OVERLOADED: Final = "Too many requests"
 
 
@@ -98,6 +103,8 @@ def read_opening(head: bytes) -> Opening:
     Raises:
         NotAnOpening: it is not for a WebSocket.
     """
+    if head.count(b"\n") > FIELDS_MAX + 2:
+        _refuse("400 Bad Request", TOO_MANY_FIELDS)
     found = _Head()
     parser: Any = HttpRequestParser(found)
     try:
@@ -121,7 +128,7 @@ def read_opening(head: bytes) -> Opening:
         raise NotAnOpening(_ok(is_head=method == "HEAD"))
     if method != "GET" or parser.get_http_version() != "1.1":
         _refuse("400 Bad Request", INVALID_HANDSHAKE)
-    return _agree(headers, dict(parse_qsl(target.query)))
+    return _agree(headers, _read_query(target.query))
 
 
 def overloaded(retry_seconds: int) -> bytes:
@@ -169,6 +176,13 @@ def _agree(headers: dict[str, str], query: dict[str, str]) -> Opening:
         headers.get("x-forwarded-for"),
         any(name in headers for name in FORWARDING_HEADERS),
     )
+
+
+def _read_query(query: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(query, max_num_fields=QUERY_FIELDS_MAX))
+    except ValueError:
+        _refuse("400 Bad Request", INVALID_REQUEST)
 
 
 def _token_of(offered: list[str]) -> str | None:

@@ -17,6 +17,7 @@ from greenroom.http.arrivals import HAS_EPOLL, Arrivals
 from greenroom.http.budget import Budgets
 from greenroom.http.connection import Connection, ConnectionContext
 from greenroom.http.heads import KnownHeads
+from greenroom.http.limits import CallLimits
 from greenroom.http.options import HttpOptions
 from greenroom.http.pace import Pace
 from greenroom.http.parser import REQUEST, BadRequest, RequestParser, is_one_plain_request
@@ -67,7 +68,10 @@ class Served:
         self.arrivals = Arrivals(pace, self.sender)
         self.wire = SocketWire(ours, self.sender, self.arrivals)
         reaper = Reaper(options, writer)
-        context = ConnectionContext(options, self.echo, writer, reaper, Budgets(options), pace=pace)
+        budgets, limits = Budgets(options), CallLimits()
+        context = ConnectionContext(
+            options, self.echo, writer, reaper, budgets, pace=pace, limits=limits
+        )
         self.connection = Connection(context, self.wire, "198.51.100.1")
         self.client = trio.SocketStream(trio.socket.from_stdlib_socket(theirs))
         self.is_over = trio.Event()

@@ -16,6 +16,7 @@ from http_kit import Echo, read_all, replies
 
 from greenroom.http.budget import Budgets
 from greenroom.http.connection import Connection, ConnectionContext
+from greenroom.http.limits import CallLimits
 from greenroom.http.options import HttpOptions
 from greenroom.http.pace import Pace
 from greenroom.http.parser import RequestParser
@@ -49,7 +50,13 @@ class Served:
         self.budgets = Budgets(settings)
         self.pace = Pace()
         self.context = ConnectionContext(
-            settings, echo, writer, self.reaper, self.budgets, pace=self.pace
+            settings,
+            echo,
+            writer,
+            self.reaper,
+            self.budgets,
+            pace=self.pace,
+            limits=CallLimits(),
         )
         self.client: Client | trio.SocketStream
         self.server: Client

@@ -504,3 +504,22 @@ async def test_answers_are_counted_by_endpoint_and_status(stage: Stage) -> None:
     assert 'greenroom_http_requests_total{endpoint="unknown",method="",status="404"} 1.0' in text
     assert f"greenroom_http_request_seconds_count{{{endpoint}}} 2.0" in text
     assert "greenroom_http_requests_in_flight 0.0" in text
+
+
+# What is in no row
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "reason"),
+    [("GET", 404, "pages by address"), ("OPTIONS", 204, "read by address")],
+)
+async def test_what_no_row_is_there_for_is_charged_to_its_address(
+    arena: Arena, method: str, status: int, reason: str
+) -> None:
+    rates = LimitSettings(pages_per_second_address=0.1, read_calls_per_second_address=0.1)
+    stage = Stage(arena, limits=rates)
+    request = Request(method, "/api/nothing.php", "", {}, b"", "203.0.113.7")
+    answers = [await stage.dispatcher.answer(request) for _ in range(3)]
+    assert [answer.status for answer in answers] == [status, status, 429]
+    assert dict(answers[2].headers)["Retry-After"] == "10"
+    assert stage.limits.refused == {reason: 1}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from greenroom.http.health import Health
 from greenroom.http.request import Request
+from greenroom.http.site.health import Health
 
 PROBE = Request("GET", "/readyz", "", {}, b"", "203.0.113.7")
 
 
-async def test_ready_follows_what_it_is_told_and_live_does_not() -> None:
+def test_ready_follows_what_it_is_told_and_live_does_not() -> None:
     is_ready = True
     health = Health(lambda: is_ready)
 
-    assert (await health.ready(PROBE)).body == b'{"success":true,"status":"ok"}'
+    assert health.ready(PROBE).body == b'{"success":true,"status":"ok"}'
     is_ready = False
-    refused = await health.ready(PROBE)
+    refused = health.ready(PROBE)
     assert (refused.status, refused.body) == (503, b'{"success":false,"error":"Not ready"}')
-    assert (await health.live(PROBE)).status == 200
+    assert health.live(PROBE).status == 200

@@ -112,4 +112,4 @@ async def test_what_nobody_has_time_for_is_refused_by_either_server(
     assert (answer.status, answer.headers["retry-after"]) == (429, "1")
     assert answer.json["retry_after"] == 1
     [answer] = replies(await exchange(running.port, request.replace(b"/api/x", b"/healthz")))
-    assert answer.status == 200
+    assert answer.status == 200  # for others see `test_front.py`

@@ -139,6 +139,15 @@ def test_one_home_is_one_address(address: str, key: str) -> None:
     assert address_key(address) == key
 
 
+def test_what_is_owed_is_a_debt_whatever_is_left() -> None:
+    limiter = Limiter(Rate(1.0, 2.0))
+    assert limiter.charge("a", 0.0) == limiter.charge("a", 0.0) == 0.0
+    limiter.owe("a", 0.0, 10)
+    assert limiter.wait_seconds("a", 0.0) == pytest.approx(11.0)
+    limiter.owe("a", 100.0, 10)  # nothing is left of the debt, and so it begins anew
+    assert limiter.wait_seconds("a", 100.0) == pytest.approx(9.0)
+
+
 @pytest.mark.parametrize("factor", [0.01, 1.0, 2.0])
 def test_the_factor_multiplies_every_limit(factor: float) -> None:
     limits = CallLimits(LimitSettings(rate_limit_factor=factor))

@@ -20,7 +20,12 @@ from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.limits import CallLimits
 from greenroom.http.mcp import HANDSHAKE_VERSIONS, STATELESS_VERSIONS, McpEndpoint
-from greenroom.http.mcp_tools import SEARCH_LIMIT, SEARCH_LIMIT_MAX, make_tools
+from greenroom.http.mcp_tools import (
+    QUERY_CHARACTERS_MAX,
+    SEARCH_LIMIT,
+    SEARCH_LIMIT_MAX,
+    make_tools,
+)
 from greenroom.http.metrics import Metrics
 from greenroom.http.openapi import build
 from greenroom.http.reference import Reference
@@ -400,6 +405,19 @@ async def test_a_search_is_bounded(limit: int) -> None:
     assert said["error"] == f"limit must be between 1 and {SEARCH_LIMIT_MAX}"
     _, said = await Client().call("search_api_reference")
     assert said["error"] == "query is required"
+
+
+async def test_what_is_searched_for_is_bounded() -> None:
+    question = "ban " * (QUERY_CHARACTERS_MAX // 4)
+    assert (await Client().call("search_api_reference", query=question))[0]
+    succeeded, said = await Client().call("search_api_reference", query=question + "?")
+    assert not succeeded
+    assert said["error"] == f"query must have at most {QUERY_CHARACTERS_MAX} characters"
+
+
+async def test_an_accept_header_is_read_to_its_bound_only() -> None:
+    accept = {"accept": "x/y," * 8_000 + "*/*"}
+    assert (await Client().send("POST", b"{}", accept)).status == 406
 
 
 def test_a_tool_must_need_no_more_than_the_project_key() -> None:

@@ -30,7 +30,7 @@ from greenroom.http.fields import NAME_PATTERN, Body, Document, KeepEmpty, Missi
 from greenroom.http.glossary import DESCRIPTIONS
 from greenroom.http.limits import CallLimits
 from greenroom.http.metrics import Metrics
-from greenroom.http.openapi import OpenApi, build
+from greenroom.http.openapi import build
 from greenroom.http.request import Request
 from greenroom.http.schemas import (
     EXAMPLES,
@@ -84,14 +84,6 @@ def test_it_is_valid_openapi() -> None:
     validate(DOCUMENT)
     assert DOCUMENT["openapi"] == "3.0.3"
     assert DOCUMENT["info"]["version"] == "1.0.0"
-
-
-async def test_it_is_answered_without_a_key() -> None:
-    answer = await OpenApi(ENDPOINTS).answer(
-        Request("GET", "/openapi.json", "", {}, b"", "203.0.113.7")
-    )
-
-    assert (answer.status, json.loads(answer.body)) == (200, DOCUMENT)
 
 
 def test_every_endpoint_is_in_it_once_with_its_security_and_statuses() -> None:

@@ -13,16 +13,21 @@ from hypothesis import strategies as st
 from greenroom.addresses import INVALID_HOST
 from greenroom.http.heads import HEAD_BYTES_MAX, HEADS_KNOWN_MAX, Head, KnownHeads
 from greenroom.http.parser import (
-    FOREIGN,
+    FIELDS_MAX,
     HEAD_TOO_LARGE,
     HTTP_2,
     INVALID_REQUEST,
     NEED_DATA,
     REQUEST,
+    TARGET_BYTES_MAX,
+    TARGET_TOO_LONG,
     TOO_LARGE,
+    TOO_MANY_FIELDS,
+    UNKNOWN_METHOD,
     BadRequest,
     RequestParser,
 )
+from greenroom.http.request import PAGE_BODY_BYTES_MAX
 
 H = b"Host: a\r\n"
 CHUNKED = b"POST /api/x HTTP/1.1\r\n" + H + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -41,9 +46,9 @@ def parse(pieces: list[bytes], known: KnownHeads | None = None, **bounds: int) -
         reader.receive(piece)
         try:
             while (event := reader.next()) is not NEED_DATA:
-                if event is FOREIGN or event is HTTP_2:
+                if event is HTTP_2:
                     unread = b"".join(pieces[index + 1 :])
-                    return [*found, (event.name, reader.take_rest() + unread)]
+                    return [*found, ("HTTP_2", reader.take_rest() + unread)]
                 if event is TOO_LARGE:
                     found.append("TOO_LARGE")
                 else:
@@ -181,19 +186,26 @@ GOOD = {
         + b"\r\n",
         ["TOO_LARGE", request_of("GET", "/api/x")],
     ),
+    "other paths": (
+        b"GET /healthz HTTP/1.1\r\n" + H + b"\r\n"
+        b"GET /api HTTP/1.1\r\n" + H + b"\r\n"
+        b"POST /x HTTP/1.1\r\n" + H + b"Content-Length: 3\r\n\r\nabc"
+        b"OPTIONS * HTTP/1.1\r\n" + H + b"\r\n",
+        [
+            request_of("GET", "/healthz"),
+            request_of("GET", "/api"),
+            request_of("POST", "/x", b"abc", headers={"content-length": "3"}),
+            request_of("OPTIONS", "*"),
+        ],
+    ),
+    "CONNECT": (
+        b"CONNECT a:1 HTTP/1.1\r\n" + H + b"\r\n",
+        [request_of("CONNECT", "a:1", keep_alive=False)],
+    ),
     "the largest body": (
         b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 1000\r\n\r\n" + b"x" * 1000,
         [request_of("POST", "/api/x", b"x" * 1000, headers={"content-length": "1000"})],
     ),
-}
-
-FOREIGNERS = {
-    "another path": b"GET /healthz HTTP/1.1\r\n" + H + b"\r\nrest",
-    "its neighbour": b"GET /api HTTP/1.1\r\n" + H + b"\r\n",
-    "a body for another path": b"POST /x HTTP/1.1\r\n" + H + b"Content-Length: 3\r\n\r\nabc",
-    "asterisk": b"OPTIONS * HTTP/1.1\r\n" + H + b"\r\n",
-    "CONNECT": b"CONNECT a:1 HTTP/1.1\r\n" + H + b"\r\n",
-    "a method nobody knows": b"FROB /api/x HTTP/1.1\r\n" + H + b"\r\n",
 }
 
 BAD = {
@@ -276,13 +288,6 @@ def test_a_good_request_is_understood_however_it_is_split(name: str):
         assert parse(pieces) == [*expected, "DONE"]
 
 
-@pytest.mark.parametrize("name", FOREIGNERS)
-def test_a_foreign_request_is_handed_on_byte_for_byte(name: str):
-    data = FOREIGNERS[name]
-    for pieces in splits(data):
-        assert parse(pieces) == [("FOREIGN", data)]
-
-
 def test_the_beginning_of_http_2_is_handed_on_byte_for_byte():
     data = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00"
     for pieces in splits(data):
@@ -308,14 +313,14 @@ def test_whoever_asks_for_another_protocol_is_read_as_if_they_had_not(protocol: 
             assert parse([head + rest], known) == [expected, "DONE"]
 
 
-def test_a_foreign_request_behind_others_is_handed_on_alone():
+def test_http_2_behind_requests_is_noticed_there():
     first = b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 4\r\n\r\n\r\n\r\n"
     second = CHUNKED + b"4\r\n\r\n\r\n\r\n0\r\n\r\n"
-    foreign = b"GET /healthz HTTP/1.1\r\n" + H + b"\r\nGET /api/x HTTP/1.1\r\n"
-    for pieces in splits(first + second + foreign):
+    rest = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGET /api/x HTTP/1.1\r\n"
+    for pieces in splits(first + second + rest):
         *requests, last = parse(pieces)
         assert [request[0] for request in requests] == ["POST", "POST"]
-        assert last == ("FOREIGN", foreign)
+        assert last == ("HTTP_2", rest)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -330,30 +335,93 @@ def test_a_length_of_more_digits_than_int_takes_is_refused():
     assert parse(pieces, header_bytes_max=10_000) == [INVALID_REQUEST]
 
 
-def test_blank_lines_before_a_foreign_request_stay_here():
-    data = FOREIGNERS["another path"]
-    assert parse([b"\r\n\r\n" + data]) == [("FOREIGN", data)]
-
-
 @pytest.mark.parametrize("name", BAD_HOSTS)
 def test_a_wrong_host_header_is_refused(name: str):
     for pieces in splits(BAD_HOSTS[name]):
         assert parse(pieces) == [INVALID_HOST]
 
 
+def many(count: int) -> bytes:
+    """A head with so many fields besides Host."""
+    return b"GET /api/x HTTP/1.1\r\n" + H + b"a:\r\n" * count + b"\r\n"
+
+
 @pytest.mark.parametrize(
-    "head",
+    ("head", "text"),
     [
-        b"GET /api/" + b"x" * 2_000 + b" HTTP/1.1\r\n" + H + b"\r\n",
-        b"GET /api/x HTTP/1.1\r\n" + H + b"X: " + b"y" * 2_000 + b"\r\n\r\n",
-        b"GET /api/x HTTP/1.1\r\n" + H + b"X: y\r\n" * 400 + b"\r\n",
-        b"\r\n" * 1_001,
+        (b"GET /api/" + b"x" * 2_000 + b" HTTP/1.1\r\n" + H + b"\r\n", HEAD_TOO_LARGE),
+        (b"GET /api/x HTTP/1.1\r\n" + H + b"X: " + b"y" * 2_000 + b"\r\n\r\n", HEAD_TOO_LARGE),
+        (many(FIELDS_MAX), TOO_MANY_FIELDS),
+        (b"\r\n" * 1_000, TOO_MANY_FIELDS),
     ],
     ids=["path", "value", "count", "empty lines"],
 )
-def test_a_head_is_bounded(head: bytes):
+def test_a_head_is_bounded(head: bytes, text: str):
     for pieces in splits(head):
-        assert parse(pieces) == [HEAD_TOO_LARGE]
+        assert parse(pieces) == [text]
+
+
+def test_as_many_fields_are_read_as_are_allowed_of_each_request_anew():
+    data = many(FIELDS_MAX - 1) + CHUNKED + b"0\r\n\r\n" + many(FIELDS_MAX - 1)
+    for pieces in ([data], [data[i : i + 1] for i in range(len(data))]):
+        *found, end = parse(pieces)
+        assert [request[1] for request in found] == ["/api/x"] * 3
+        assert end == "DONE"
+
+
+def test_a_head_of_many_fields_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch):
+    seen: list[bytes] = []
+    monkeypatch.setattr(
+        RequestParser, "on_header", lambda _, name, value: seen.append(name + value)
+    )
+    assert parse([many(8_000)], header_bytes_max=1 << 15) == [TOO_MANY_FIELDS]
+    assert seen == []
+
+
+def test_trailers_are_bounded_in_number():
+    data = CHUNKED + b"3e8\r\n" + b"x" * 1_000 + b"\r\n0\r\n"
+    assert parse([data + b"a:\r\n" * 100 + b"\r\n"])[-1] == "DONE"
+    assert parse([data + b"a:\r\n" * 1_500 + b"\r\n"]) == [INVALID_REQUEST]
+
+
+@pytest.mark.parametrize("target", [b"/api/%b", b"/api/x?%b", b"/%b", b"http://a/api/x?%b"])
+def test_a_target_is_bounded(target: bytes):
+    for length, expected in ((TARGET_BYTES_MAX, "DONE"), (TARGET_BYTES_MAX + 1, TARGET_TOO_LONG)):
+        text = target % (b"x" * (length - len(target) + 2))
+        sent = b"GET " + text + b" HTTP/1.1\r\n" + H + b"\r\n"
+        assert parse([sent[:99], sent[99:]], header_bytes_max=1 << 15)[-1] == expected
+
+
+def test_a_connection_header_of_many_commas_is_refused():
+    sent = b"GET /api/x HTTP/1.1\r\n" + H + b"Connection: " + b"," * 300 + b"\r\n\r\n"
+    assert parse([sent]) == [INVALID_REQUEST]
+
+
+def test_a_method_nobody_knows_is_a_404_and_the_end():
+    sent = b"FROB /api/x HTTP/1.1\r\n" + H + b"\r\n"
+    for pieces in splits(sent):
+        assert parse(pieces) == [UNKNOWN_METHOD]
+    reader = parser()
+    reader.receive(sent)
+    with pytest.raises(BadRequest) as refused:
+        reader.next()
+    assert refused.value.status == 404
+
+
+@pytest.mark.parametrize("framing", ["length", "chunks"])
+def test_a_body_for_another_path_than_the_apis_is_bounded_by_less(framing: str):
+    size = PAGE_BODY_BYTES_MAX + 1
+    head = b"POST %b HTTP/1.1\r\n" + H
+    if framing == "length":
+        head += b"Content-Length: %d\r\n\r\n" % size
+        rest = b"x" * size
+    else:
+        head += b"Transfer-Encoding: chunked\r\n\r\n"
+        rest = b"%x\r\n%b\r\n0\r\n\r\n" % (size, b"x" * size)
+    bounds: dict[str, Any] = {"body_bytes_max": 1 << 20, "drain_bytes_max": 1 << 20}
+    assert parse([head % b"/mcp" + rest], **bounds)[0] == "TOO_LARGE"
+    [request, end] = parse([head % b"/api/x" + rest], **bounds)
+    assert (len(request[4]), end) == (size, "DONE")
 
 
 def test_a_large_body_is_refused_before_it_has_come():

@@ -10,21 +10,13 @@ import pytest
 from greenroom.http.endpoints import ENDPOINTS
 from greenroom.http.openapi import build
 from greenroom.http.reference import QUERY_WORDS_MAX, Reference
-from greenroom.http.request import Request
 
 DOCUMENT = build(ENDPOINTS)
 REFERENCE = Reference(DOCUMENT)
-REQUEST = Request("GET", "/llms.txt", "", {}, b"", "203.0.113.7")
 
 
-async def page(name: str) -> str:
-    answer = await getattr(REFERENCE, f"answer_{name}")(REQUEST)
-    assert (answer.status, answer.content_type) == (200, "text/plain; charset=utf-8")
-    return str(answer.body.decode())
-
-
-async def test_the_index_is_in_the_format_of_llms_txt() -> None:
-    lines = (await page("index")).splitlines()
+def test_the_index_is_in_the_format_of_llms_txt() -> None:
+    lines = REFERENCE.index.decode().splitlines()
     assert lines[0] == "# Greenroom"
     assert lines[2].startswith("> ")
     headings = [line for line in lines if line.startswith("#")]
@@ -34,8 +26,8 @@ async def test_the_index_is_in_the_format_of_llms_txt() -> None:
     assert all(item.fullmatch(line) or line in headings or not line for line in after)
 
 
-async def test_every_endpoint_is_in_the_index_and_its_link_leads_to_its_heading() -> None:
-    index, full = await page("index"), await page("full")
+def test_every_endpoint_is_in_the_index_and_its_link_leads_to_its_heading() -> None:
+    index, full = REFERENCE.index.decode(), REFERENCE.full.decode()
     headings = re.findall(r"^### (.+)$", full, re.MULTILINE)
     anchors = [re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings]
     links = re.findall(r"\(/llms-full\.txt#([^)]+)\)", index)

@@ -481,7 +481,7 @@ class Recorder:
         return Answer(200, request.path.encode())
 
 
-async def test_a_pipeline_across_a_handover_keeps_its_order():
+async def test_a_pipeline_of_calls_and_pages_keeps_its_order():
     sent = b"".join(
         GET.replace(b"/api/x", path)
         for path in (b"/api/1", b"/api/2", b"/healthz", b"/api/3", b"/healthz", b"/api/4")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,15 @@ import trio
 from http_kit import Echo, Running, exchange, read_all, replies, serving, until
 
 from greenroom.http import hypercorn_server
+from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.options import HttpOptions
-from greenroom.http.parser import HTTP_2_IN_CLEAR
+from greenroom.http.parser import (
+    FIELDS_MAX,
+    HTTP_2_IN_CLEAR,
+    TARGET_BYTES_MAX,
+    TARGET_TOO_LONG,
+    TOO_MANY_FIELDS,
+)
 from greenroom.http.server import HttpServer
 from greenroom.http.tls import TlsError
 
@@ -65,10 +72,17 @@ class Http2:
             await self.stream.send_all(self.connection.data_to_send())
 
     async def request(
-        self, method: str, path: str, body: bytes = b"", *, end: bool = True
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        end: bool = True,
+        fields: Sequence[tuple[str, str]] = (),
     ) -> tuple[int, dict[str, str], bytes]:
         stream_id = self.connection.get_next_available_stream_id()
-        self.connection.send_headers(stream_id, _head(method, path), end_stream=end and not body)
+        head = [*_head(method, path), *fields]
+        self.connection.send_headers(stream_id, head, end_stream=end and not body)
         for start in range(0, len(body), 16_000):
             part = body[start : start + 16_000]
             last = start + 16_000 >= len(body)
@@ -110,6 +124,22 @@ async def test_http_2_in_the_clear_reaches_the_same_endpoints(server: str):
         assert (await client.request("GET", "/nope"))[0] == 404
         assert (await client.request("POST", "/api/x", b"x" * 20_000))[0] == 413
         assert (await client.request("GET", "/api/stream"))[2] == b'{"success":true,"players":[]}'
+        assert (await client.request("GET", "/api/x"))[0] == 200
+        await client.stream.aclose()
+
+
+async def test_http_2_is_bounded_and_charged_like_http_1():
+    limits = CallLimits(LimitSettings(pages_per_second_address=0.2))
+    async with serving_http_2(limits=limits) as running:
+        client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
+        fields = [(f"x-{number}", "y") for number in range(FIELDS_MAX)]
+        status, _, body = await client.request("GET", "/api/x", fields=fields)
+        assert (status, TOO_MANY_FIELDS.encode() in body) == (400, True)
+        status, _, body = await client.request("GET", "/api/x?" + "y" * TARGET_BYTES_MAX)
+        assert (status, TARGET_TOO_LONG.encode() in body) == (400, True)
+        statuses = [(await client.request("GET", path))[0] for path in ("/sync", "/nope", "/sync")]
+        assert statuses == [200, 404, 429]
+        assert limits.refused == {"pages by address": 1}
         assert (await client.request("GET", "/api/x"))[0] == 200
         await client.stream.aclose()
 

@@ -136,10 +136,11 @@ class Stage:
         self.seconds = 0.0
         self.pages: Pages | None = None
         self.metrics = Metrics()
+        self.limits = CallLimits(limits)
         self.dispatcher = Dispatcher(
             arena.world,
             self._endpoints(),
-            limits=CallLimits(limits),
+            limits=self.limits,
             metrics=self.metrics,
             requests_in_flight_max=in_flight_max,
             monotonic=lambda: self.seconds,

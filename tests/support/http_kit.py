@@ -16,9 +16,9 @@ from greenroom.http.errors import body_too_large
 from greenroom.http.in_flight import InFlight
 from greenroom.http.limits import CallLimits
 from greenroom.http.options import HttpOptions
-from greenroom.http.quart_app import Routes
 from greenroom.http.request import Answer, Request
 from greenroom.http.server import HttpServer
+from greenroom.http.site.front import Routes
 
 JSON = "application/json; charset=utf-8"
 SECONDS_MAX = 20.0
@@ -134,12 +134,13 @@ async def serving(
     *,
     limits: CallLimits | None = None,
     in_flight: InFlight | None = None,
+    routes: Routes | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
     """A server on a free port of loopback, stopped at the end."""
     settings = HttpOptions(**({"port": 0, "stop_seconds_max": 1.0} | options))
-    routes: Routes = {"/healthz": hello, "/sync": _sync}
-    running = Running(HttpServer(settings, answerer or Echo(), routes, limits, in_flight))
+    pages: Routes = routes or {"/healthz": hello, "/sync": _sync}
+    running = Running(HttpServer(settings, answerer or Echo(), pages, limits, in_flight))
     with trio.fail_after(SECONDS_MAX):
         async with trio.open_nursery() as nursery:
             await nursery.start(running.run)

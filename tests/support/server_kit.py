@@ -170,6 +170,7 @@ class Api:
             connection.close()
         found = {name.lower(): value for name, value in response.getheaders()}
         is_json = found.get("content-type", "").startswith("application/json")
+        is_json = is_json and "content-encoding" not in found
         decoded = json.loads(content) if content and is_json else None
         return Reply(response.status, decoded, found, content)
 

@@ -19,6 +19,7 @@ from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.sockets import ListenError
 from greenroom.transport import websocket
 from greenroom.transport.handshake import (
+    FIELDS_MAX,
     HEAD_BYTES_MAX,
     INVALID_HANDSHAKE,
     NotAnOpening,
@@ -205,6 +206,21 @@ def test_an_opening_of_two_meanings_is_refused(more: bytes):
         read_opening(head)
     [reply] = replies(other.value.answer)
     assert (reply.status, reply.json["error"]) == (400, "Invalid HTTP request")
+
+
+@pytest.mark.parametrize(
+    ("head", "text"),
+    [
+        (request(*["a:"] * FIELDS_MAX), "Too many header fields"),
+        (request().replace(b" / ", b" /?%b " % (b"a=b&" * 1_000)), "Invalid HTTP request"),
+    ],
+    ids=["fields", "query"],
+)
+def test_an_opening_of_more_than_anybody_says_is_refused(head: bytes, text: str):
+    with pytest.raises(NotAnOpening) as other:
+        read_opening(head)
+    [reply] = replies(other.value.answer)
+    assert (reply.status, reply.json["error"]) == (400, text)
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from greenroom import __version__
 from greenroom.http.connection import Answerer
-from greenroom.http.docs import DocsPage
 from greenroom.http.mcp import McpEndpoint
 from greenroom.http.mcp_tools import make_tools
-from greenroom.http.openapi import OpenApi
-from greenroom.http.quart_app import Discovery, EveryMethod
+from greenroom.http.openapi import build
 from greenroom.http.reference import Reference
+from greenroom.http.site.docs import docs_pages
+from greenroom.http.site.front import EveryMethod, Page
+from greenroom.http.site.static import Static
 from greenroom.http.table import Endpoint
+
+_JSON = "application/json; charset=utf-8"
+_TEXT = "text/plain; charset=utf-8"
 
 
 def discovery_routes(
     endpoints: Iterable[Endpoint], tools: Iterable[Endpoint], answerer: Answerer
-) -> dict[str, Discovery | EveryMethod]:
+) -> dict[str, Page | EveryMethod]:
     """Return the discovery resources by their paths. None needs a key; tools that read a game do.
 
     Args:
@@ -25,16 +31,14 @@ def discovery_routes(
         tools: its rows as tools.
         answerer: the dispatcher that has the tools' rows.
     """
-    openapi = OpenApi(endpoints)
-    reference = Reference(openapi.document)
-    page = DocsPage()
+    document = build(endpoints)
+    reference = Reference(document)
     mcp = McpEndpoint(make_tools(tools, answerer, reference), __version__)
-    return {
-        "/openapi.json": openapi.answer,
-        "/llms.txt": reference.answer_index,
-        "/llms-full.txt": reference.answer_full,
-        "/docs": page.answer_page,
-        "/docs/page.js": page.answer_script,
-        "/docs/redoc.standalone.js": page.answer_redoc,
-        "/mcp": EveryMethod(mcp.answer),
+    static = {
+        "/openapi.json": Static(msgspec.json.encode(document), _JSON),
+        "/llms.txt": Static(reference.index, _TEXT),
+        "/llms-full.txt": Static(reference.full, _TEXT),
+        **docs_pages(),
     }
+    pages = {path: page.answer for path, page in static.items()}
+    return {**pages, "/mcp": EveryMethod(mcp.answer)}

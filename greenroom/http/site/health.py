@@ -8,7 +8,10 @@ from greenroom.http.errors import error_answer
 from greenroom.http.request import Answer, Request
 
 NOT_READY = "Not ready"
-_OK = b'{"success":true,"status":"ok"}'
+_FRESH = (("Cache-Control", "no-store"),)
+_OK = Answer(200, b'{"success":true,"status":"ok"}', _FRESH)
+_NOT_READY = error_answer(503, NOT_READY)
+_NOT_READY.headers = _FRESH
 
 
 class Health:
@@ -22,10 +25,10 @@ class Health:
         """
         self._is_ready = is_ready
 
-    async def live(self, request: Request) -> Answer:  # noqa: ARG002
+    def live(self, request: Request) -> Answer:  # noqa: ARG002
         """Answer 200: whoever can answer is alive. Never waits."""
-        return Answer(200, _OK)
+        return _OK
 
-    async def ready(self, request: Request) -> Answer:  # noqa: ARG002
+    def ready(self, request: Request) -> Answer:  # noqa: ARG002
         """Answer 200 or 503. Never waits."""
-        return Answer(200, _OK) if self._is_ready() else error_answer(503, NOT_READY)
+        return _OK if self._is_ready() else _NOT_READY

@@ -1,0 +1,1 @@
+"""What is answered outside `/api/`: discovery, the reference page, the probes."""

@@ -1,0 +1,111 @@
+"""Everything that comes, by its path: the API to the dispatcher, the rest answered here, limited.
+
+What is outside `/api/` needs no token, so its address alone can be charged: for each request one
+unit, and more for large answers. Probes have an allowance of their own, which nothing else can use
+up: who stops a server because its probes were refused must not be led to it by somebody else's
+requests, or wrong tokens, from the same address.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any
+
+import msgspec
+
+from greenroom.http.connection import Answerer
+from greenroom.http.cors import PREFLIGHT_HEADERS
+from greenroom.http.errors import (
+    body_too_large,
+    error_answer,
+    invalid_endpoint,
+    too_many_requests,
+)
+from greenroom.http.limits import CallLimits, units_of_answer
+from greenroom.http.pace import PROBES
+from greenroom.http.request import API_PREFIX, Answer, Request
+
+Page = Callable[[Request], Answer | Awaitable[Answer]]
+"""What answers GET on a path outside `/api/`; may be async."""
+
+
+class EveryMethod(msgspec.Struct, frozen=True):
+    """Marks what answers every method on its path, preflights too."""
+
+    answer: Page
+
+
+Routes = Mapping[str, Page | EveryMethod]
+"""By path, without a slash at its end."""
+
+
+class Front:
+    """Answers every request there is, for either server."""
+
+    def __init__(
+        self,
+        api: Answerer,
+        routes: Routes,
+        limits: CallLimits,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Answer by these.
+
+        Args:
+            api: the dispatcher, which has limits of its own.
+            routes: what there is besides.
+            limits: of client addresses.
+            monotonic: seconds, for the limits.
+        """
+        self._api = api
+        self._routes = routes
+        self._limits = limits
+        self._monotonic = monotonic
+
+    def answer(self, request: Request) -> Coroutine[Any, Any, Answer]:
+        """Answer a request; see `Answerer`."""
+        if request.path.startswith(API_PREFIX):
+            return self._api.answer(request)
+        return self._answer_outside(request)
+
+    async def _answer_outside(self, request: Request) -> Answer:
+        """Answer what is not the API's, and charge it to its address.
+
+        Cancellation: nothing has changed.
+        """
+        path = request.path.rstrip("/")
+        now = self._monotonic()
+        limits = self._limits
+        admit = limits.admit_probe if path in PROBES else limits.admit_page
+        retry_seconds = admit(request.address, now)
+        if retry_seconds:
+            return too_many_requests(retry_seconds)
+        answer = await self._answer_route(request, self._routes.get(path))
+        sent = 0 if request.method == "HEAD" else len(answer.body)
+        limits.owe_page(request.address, now, units_of_answer(sent))
+        return answer
+
+    async def _answer_route(self, request: Request, route: Page | EveryMethod | None) -> Answer:
+        """Answer by a path's route, if there is one, and the method is one of its."""
+        if not isinstance(route, EveryMethod):
+            if request.method == "OPTIONS" and request.path.startswith("/"):
+                return Answer(204, b"", PREFLIGHT_HEADERS)
+            if route is None or request.method not in {"GET", "HEAD"}:
+                return invalid_endpoint()
+        if request.body_too_large:
+            return body_too_large()
+        answer = (route.answer if isinstance(route, EveryMethod) else route)(request)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    def refuse(self, address: str, text: str) -> Answer:
+        """Answer 400 to a request that nobody looks at, and charge it to its address.
+
+        Args:
+            address: the client's.
+            text: what is wrong.
+        """
+        retry_seconds = self._limits.admit_page(address, self._monotonic())
+        return too_many_requests(retry_seconds) if retry_seconds else error_answer(400, text)
