@@ -59,6 +59,7 @@ from greenroom.actors.plans.plan import plans_of
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import RoomRole
+from greenroom.actors.room.passwords import GuessLimits
 from greenroom.actors.room.seating import SeatTable
 from greenroom.actors.room.state import RoomLimits
 from greenroom.actors.social.messages import FriendLimits, FriendshipRole
@@ -331,6 +332,15 @@ def _room_limits(settings: Settings) -> RoomLimits:
         idle_seconds_max=settings.room_idle_seconds,
         updates_max=settings.room_updates_max,
         updates_bytes_max=settings.room_updates_bytes_max,
+        guesses=_guess_limits(settings),
+    )
+
+
+def _guess_limits(settings: Settings) -> GuessLimits:
+    return GuessLimits(
+        per_second_address=settings.wrong_passwords_per_second_address * settings.rate_limit_factor,
+        per_second_place=settings.wrong_passwords_per_second_place * settings.rate_limit_factor,
+        burst_seconds=settings.rate_burst_seconds,
     )
 
 
@@ -339,6 +349,7 @@ def _lobby_limits(settings: Settings) -> LobbyLimits:
         requests_max=settings.lobby_requests_max,
         requests_bytes_max=settings.lobby_requests_bytes_max,
         requests_of_player_max=settings.lobby_requests_of_player_max,
+        guesses=_guess_limits(settings),
     )
 
 

@@ -151,6 +151,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pages_per_second_address: Rate = 200.0
     probes_per_second_address: Rate = 100.0
     failed_tokens_per_second_address: Rate = 50.0
+    wrong_passwords_per_second_address: Rate = 0.25
+    """Of one room or lobby, and join tokens; beyond, nobody there may guess."""
+    wrong_passwords_per_second_place: Rate = 1.0
+    """Of one room or lobby, from all addresses together."""
     connections_per_second_address: Rate = 2_000.0
     """New connections."""
     realtime_connections_per_second_address: Rate = 200.0

@@ -10,7 +10,7 @@ from greenroom.client import operations
 from greenroom.client.lobby_replies import JoinAnswered, LobbyCurrent, LobbyRoster, LobbyStarted
 from greenroom.client.replies import Beat, Done
 from greenroom.client.room import Room
-from greenroom.client.room_replies import Kicked
+from greenroom.client.room_replies import JoinTokenRenewed, Kicked
 
 if TYPE_CHECKING:
     from greenroom.client.player import Player
@@ -83,6 +83,12 @@ class Lobby:
     async def set_password(self, password: str) -> Done:
         """Replace the password, `""` removes it, before the start; hosts only."""
         return await self.player.caller.call(operations.LOBBY_PASSWORD, password=password)
+
+    async def renew_join_token(self) -> JoinTokenRenewed:
+        """Have another join token from now on; hosts only."""
+        renewed = await self.player.caller.call(operations.LOBBY_JOIN_TOKEN)
+        self.join_token = renewed.join_token
+        return renewed
 
     async def approve(self, request_id: str) -> JoinAnswered:
         """Let a requester in; hosts only."""

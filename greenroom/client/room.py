@@ -12,6 +12,7 @@ from greenroom.client.room_replies import (
     Action,
     ActionResult,
     ActionsSent,
+    JoinTokenRenewed,
     Kicked,
     RoomCurrent,
     RoomRoster,
@@ -71,6 +72,12 @@ class Room:
     async def set_password(self, password: str) -> Done:
         """Replace the password, `""` removes it; hosts only."""
         return await self.player.caller.call(operations.ROOM_PASSWORD, password=password)
+
+    async def renew_join_token(self) -> JoinTokenRenewed:
+        """Have another join token from now on; hosts only."""
+        renewed = await self.player.caller.call(operations.ROOM_JOIN_TOKEN)
+        self.join_token = renewed.join_token
+        return renewed
 
     # Actions: somebody is asked, and answers.
 

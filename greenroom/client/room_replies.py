@@ -39,6 +39,12 @@ class RoomCreated(Reply, kw_only=True):
     is_host: bool
 
 
+class JoinTokenRenewed(Reply, kw_only=True):
+    """What lets others in now; the token before opens nothing any more."""
+
+    join_token: str
+
+
 class RoomJoined(Reply, kw_only=True):
     """A seat is taken."""
 

@@ -23,6 +23,7 @@ from greenroom.actors.kernel.errors import (
 from greenroom.actors.plans.refusals import CallShareUsed, TooManyPlayersOnline
 from greenroom.actors.player.messages import Ban, PlayerIsBanned
 from greenroom.actors.room.director import BehaviourFailed, BehaviourRests
+from greenroom.actors.room.passwords import TooManyGuesses
 from greenroom.http.fields import timestamp
 from greenroom.http.request import Answer
 
@@ -55,6 +56,7 @@ STATUSES: tuple[tuple[type[Refused], int], ...] = (
     (PlayerIsBanned, 403),
     (BannedByPublisher, 403),
     (TooManyPlayersOnline, 429),
+    (TooManyGuesses, 429),
     (CallShareUsed, 429),
     (BehaviourRests, 429),
     (Unauthorized, 401),
@@ -142,6 +144,8 @@ def answer_of(error: Exception, where: str) -> Answer:
             return too_many_requests(error.retry_seconds, str(error))
         case TooManyPlayersOnline():
             return too_many_requests(PLAN_RETRY_SECONDS, str(error))
+        case TooManyGuesses():
+            return too_many_requests(math.ceil(error.retry_seconds), str(error))
         case BehaviourRests():
             return too_many_requests(math.ceil(error.retry_seconds))
         case BehaviourFailed():

@@ -43,6 +43,7 @@ TEXTS = {
     refusals.MayNotLeave: "Players are not allowed to leave this room",
     refusals.OnlyHostSetsPassword: "Only host can update room password",
     refusals.OnlyHostKicks: "Only host can kick players",
+    refusals.OnlyHostRenewsToken: "Only host can renew the join token",
     refusals.OnlyHostStops: "Only host can stop game room",
     refusals.KickingOneself: "You cannot kick yourself",
     refusals.MemberNotFound: "Player not found in this room",

@@ -78,6 +78,7 @@ ROOM: dict[str, Call] = {
     "STOP_ROOM": lambda r: r.stop(),
     "ROOM_KICK": lambda r: r.kick(7),
     "ROOM_PASSWORD": lambda r: r.set_password(""),
+    "ROOM_JOIN_TOKEN": lambda r: r.renew_join_token(),
     "SEND_ACTIONS": lambda r: r.ask("move", {}, target="specific", target_ids=[7]),
     "ACTION_RESULTS": lambda r: r.results(),
     "PENDING_ACTIONS": lambda r: r.pending(),
@@ -95,6 +96,7 @@ LOBBY: dict[str, Call] = {
     "REMOVE_LOBBY": lambda y: y.remove(),
     "LOBBY_KICK": lambda y: y.kick(7),
     "LOBBY_PASSWORD": lambda y: y.set_password(""),
+    "LOBBY_JOIN_TOKEN": lambda y: y.renew_join_token(),
     "ANSWER_REQUEST": lambda y: y.approve("7"),
 }
 FRIENDS: dict[str, Call] = {

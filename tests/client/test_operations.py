@@ -25,7 +25,7 @@ BY_CALL = {(each.method, each.path): each for each in OPERATIONS.values()}
 
 
 def test_all_operations_of_the_api_are_here_once() -> None:
-    assert len(OPERATIONS) == len(BY_CALL) == 59
+    assert len(OPERATIONS) == len(BY_CALL) == 61
 
 
 def test_every_operation_of_the_server_is_here() -> None:

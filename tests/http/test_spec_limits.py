@@ -30,6 +30,7 @@ STRICT = {
     "GREENROOM_CENSOR_CALLS_PER_SECOND_GAME_ADDRESS": "0.05",
     "GREENROOM_ADMIN_CALLS_PER_SECOND_ADDRESS": "0.05",
     "GREENROOM_FAILED_TOKENS_PER_SECOND_ADDRESS": "0.05",
+    "GREENROOM_WRONG_PASSWORDS_PER_SECOND_ADDRESS": "0.05",
     "GREENROOM_FREE_CALLS_PER_DAY_MAX": "5",
     "GREENROOM_STANDARD_PLAYERS_ONLINE_MAX": "2",
     "GREENROOM_PRO_STORAGE_BYTES_MAX": "1000",
@@ -275,3 +276,59 @@ def test_a_large_answer_is_charged_by_its_size(strict: ServerProcess):
         reply = client.call("POST", path, {})
         assert len(reply.body) > 60_000  # four calls of the three that there are
         assert_too_many(client.call("POST", path, {}), 30, 60)
+
+
+AREAS = {"game_room.php": "room_id", "matchmaking.php": "matchmaking_id"}
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_wrong_passwords_are_slowed_where_they_come_from(strict: ServerProcess, area: str):
+    api = Client(strict)
+    (_, host), (_, guest), (_, guesser) = (api.register(name) for name in ("Ann", "Bob", "Eve"))
+    wanted = {"password": "4711", "max_players": 4}
+    made = api.call("POST", f"/api/{area}/create", wanted, player=host).json
+    path = f"/api/{area}/{made[AREAS[area]]}/join"
+
+    def join(player: str, **body: str) -> Reply:
+        return api.call("POST", path, body, player=player)
+
+    api.move()
+    for body in ({"password": "0000"}, {"join_token": "f" * 16}, {"password": "0001"}):
+        assert join(guesser, **body).json["error"] == "Incorrect password"
+    assert join(guesser).json["error"] == "Incorrect password", "no guess at all"
+    reply = join(guesser, password="4711")
+    assert (reply.status, reply.json["error"]) == (429, "Too many wrong passwords")
+    assert 0 < reply.json["retry_after"] <= 20
+    assert reply.headers["retry-after"] == str(reply.json["retry_after"])
+    assert join(guesser, join_token=made["join_token"]).status == 200
+    api.move()
+    assert join(guest, password="4711").status == 200, "a stranger's guesses are in nobody's way"
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_a_host_has_another_join_token_and_the_old_one_is_dead(strict: ServerProcess, area: str):
+    api = Client(strict)
+    (_, host), (guest_id, guest) = api.register("Ann"), api.register("Bob")
+    wanted = {"password": "4711", "max_players": 4}
+    made = api.call("POST", f"/api/{area}/create", wanted, player=host).json
+    path = f"/api/{area}/{made[AREAS[area]]}/join"
+
+    def join(token: str) -> Reply:
+        return api.call("POST", path, {"join_token": token}, player=guest)
+
+    def renew(player: str) -> Reply:
+        return api.call("POST", f"/api/{area}/join_token", player=player)
+
+    refused = renew(guest)
+    none = {"game_room.php": "any room", "matchmaking.php": "a matchmaking lobby"}
+    assert (refused.status, refused.json["error"]) == (400, f"You are not in {none[area]}")
+    assert join(made["join_token"]).status == 200
+    refused = renew(guest)
+    assert (refused.status, refused.json["error"]) == (400, "Only host can renew the join token")
+    renewed = renew(host)
+    assert renewed.status == 200
+    assert renewed.json == {"success": True, "join_token": renewed.json["join_token"]}
+    kicked = api.call("POST", f"/api/{area}/kick", {"player_id": guest_id}, player=host)
+    assert kicked.status == 200
+    assert join(made["join_token"]).json["error"] == "Incorrect password"
+    assert join(renewed.json["join_token"]).status == 200

@@ -12,7 +12,13 @@ from typing import TypeVar
 
 import msgspec
 
-from greenroom.actors.flows.rooms import Entrance, check_documents, check_title, password_hash
+from greenroom.actors.flows.rooms import (
+    Entrance,
+    check_documents,
+    check_title,
+    new_join_token,
+    password_hash,
+)
 from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.errors import ActorStopped, Refused
@@ -37,6 +43,7 @@ from greenroom.actors.lobby.messages import (
     ReadRequest,
     RejectRequest,
     RemoveLobby,
+    RenewLobbyToken,
     RequestToJoin,
     SetLobbyPassword,
     StartLobby,
@@ -59,6 +66,7 @@ from greenroom.actors.lobby.refusals import (
     RequestNotFound,
     RequestNotHis,
     TooLateForPassword,
+    TooLateForToken,
     TooLateToKick,
     TooLateToStop,
     TooManyRequests,
@@ -81,6 +89,7 @@ from greenroom.actors.room.refusals import (
     NotInAnyGameRoom,
     NotInAnyRoom,
     OnlyHostKicks,
+    OnlyHostRenewsToken,
     OnlyHostStops,
     PlayerNotInAnyRoom,
 )
@@ -133,7 +142,7 @@ async def create_lobby(
             lobby_name=name,
             max_players=wanted.max_players,
             password_hash=password_hash(wanted.password or ""),
-            join_token=os.urandom(8).hex(),
+            join_token=new_join_token(),
             strict_full=wanted.strict_full,
             join_by_requests=wanted.join_by_requests,
             host_switch=wanted.host_switch,
@@ -163,6 +172,7 @@ async def join_lobby(
     Raises:
         SeatDataTooLarge, AlreadyInLobby or JoiningInRoom, LobbyNotFound, NeedsApproval,
             LobbyFull, IncorrectPassword: in this order.
+        TooManyGuesses: before the last three of these.
         ActorUnavailable: he has no seat, or (CommitUnsettled) maybe has.
 
     Cancellation: he has no seat; once he has, that is the result.
@@ -177,6 +187,7 @@ async def join_lobby(
             player_data=entrance.player_data,
             password=entrance.password,
             join_token=entrance.join_token,
+            address=entrance.address,
         )
         try:
             await lobby.ask(command)
@@ -321,7 +332,7 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
     """
     try:
         behaviour = _behaviour_of(world, player_id)
-        command = StartLobby(player_id, os.urandom(16).hex(), os.urandom(8).hex(), behaviour)
+        command = StartLobby(player_id, os.urandom(16).hex(), new_join_token(), behaviour)
         start = await _ask_open(world, player_id, command, NotInLobby)
     except LobbyHasStarted as started:
         raise await _too_late(world, player_id, OnlyHostStarts, type(started)) from None
@@ -454,6 +465,18 @@ async def set_lobby_password(world: World, player_id: int, password: str) -> Non
     """
     command = SetLobbyPassword(player_id, password_hash(password))
     await _before_start(world, player_id, command, OnlyHostSetsLobbyPassword, TooLateForPassword)
+
+
+async def renew_lobby_token(world: World, player_id: int) -> str:
+    """Replace the join token of a host's lobby; return the new one.
+
+    Raises:
+        NotInLobby, OnlyHostRenewsToken, TooLateForToken: in this order.
+    """
+    join_token = new_join_token()
+    command = RenewLobbyToken(player_id, join_token)
+    await _before_start(world, player_id, command, OnlyHostRenewsToken, TooLateForToken)
+    return join_token
 
 
 async def _before_start(

@@ -17,6 +17,7 @@ from greenroom.actors.room.messages import (
     CreateRoom,
     EndRoom,
     JoinRoom,
+    RenewJoinToken,
     RoomOpened,
 )
 from greenroom.actors.room.passwords import SALT_BYTES, hash_password
@@ -24,6 +25,7 @@ from greenroom.actors.room.refusals import (
     AlreadyInRoom,
     CreatingInLobby,
     JoiningInLobby,
+    NotInAnyRoom,
     RoomNotFound,
     RulesTooLarge,
     SeatDataTooLarge,
@@ -49,6 +51,8 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
     password: str | None
     join_token: str | None
     player_data: bytes
+    address: str = ""
+    """Where they come from, as `address_key` has it: wrong guesses count against it."""
 
 
 def password_hash(password: str) -> bytes | None:
@@ -67,6 +71,26 @@ def check_documents(world: World, *, rules: bytes = b"", player_data: bytes) -> 
         raise RulesTooLarge(f"rules must be at most {bytes_max} bytes")
     if len(player_data) > bytes_max:
         raise SeatDataTooLarge(f"player_data must be at most {bytes_max} bytes")
+
+
+def new_join_token() -> str:
+    """Return what will open a room or lobby without its password: 64 random bits."""
+    return os.urandom(8).hex()
+
+
+async def renew_join_token(world: World, player_id: int) -> str:
+    """Replace the join token of a host's room; return the new one.
+
+    Raises:
+        NotInAnyRoom, OnlyHostRenewsToken: in this order.
+        ActorUnavailable: it was not replaced, or (CommitUnsettled) maybe was.
+
+    Cancellation: it was not replaced; once it has been, the result is returned.
+    """
+    join_token = new_join_token()
+    room = world.rooms.of(player_id, NotInAnyRoom)
+    await room.ask(RenewJoinToken(player_id, join_token))
+    return join_token
 
 
 async def check_title(game: Ref[GameRole], field: str, title: str | None) -> str | None:
@@ -108,7 +132,7 @@ async def create_room(
             room_name=name,
             max_players=wanted.max_players,
             password_hash=password_hash(wanted.password or ""),
-            join_token=os.urandom(8).hex(),
+            join_token=new_join_token(),
             host_switch=wanted.host_switch,
             can_leave=True,
             realtime=wanted.realtime,
@@ -134,6 +158,7 @@ async def join_room(
     Raises:
         SeatDataTooLarge, AlreadyInRoom or JoiningInLobby, RoomNotFound, RoomInactive, RoomFull,
             IncorrectPassword: in this order.
+        TooManyGuesses: before the last three of these.
         ActorUnavailable: he has no seat, or (CommitUnsettled) maybe has.
 
     Cancellation: he has no seat; once he has, the result is returned.
@@ -150,6 +175,7 @@ async def join_room(
             player_data=entrance.player_data,
             password=entrance.password,
             join_token=entrance.join_token,
+            address=entrance.address,
         )
         try:
             return await rooms.directory.ref(room_id).ask(command)

@@ -8,6 +8,7 @@ one index to the other in between no two turns: nobody is ever seen without a se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from greenroom.actors.kernel.actor import Actor, handles
@@ -39,6 +40,7 @@ from greenroom.actors.lobby.messages import (
     RejectRequest,
     RemoveLobby,
     RenameLobbyMember,
+    RenewLobbyToken,
     RequestToJoin,
     SetLobbyPassword,
     StartLobby,
@@ -58,6 +60,7 @@ from greenroom.actors.room import rules as room_rules
 from greenroom.actors.room.events import RoomCreated
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.invite_messages import AnswerInvite, InvitePlayer, NotInRoomOrLobby
+from greenroom.actors.room.passwords import Guesses
 
 Reply = TypeVar("Reply")
 
@@ -84,6 +87,7 @@ class LobbyActor(Actor[LobbyRole]):
         self._is_online = is_online
         self._clock = clock
         self._limits = limits
+        self._guesses = Guesses(limits.guesses)
 
     @property
     def is_created(self) -> bool:
@@ -155,7 +159,14 @@ class LobbyActor(Actor[LobbyRole]):
     @handles(JoinLobby)
     def join(self, command: JoinLobby) -> Changed[None]:
         """Seat a player."""
-        return self._changed(None, rules.decide_join(self._lobby, command, self._clock.now()))
+        lobby, clock = self._lobby, self._clock
+        decide = partial(rules.decide_join, lobby, command, clock.now())
+        wrong = rules.wrong_guess(lobby, command)
+        if wrong is None:
+            return self._changed(None, decide())
+        return self._changed(
+            None, self._guesses.judge(command.address, clock.monotonic(), wrong, decide)
+        )
 
     @handles(LeaveLobby)
     def leave(self, command: LeaveLobby) -> Changed[None]:
@@ -274,6 +285,12 @@ class LobbyActor(Actor[LobbyRole]):
     def keep_seat(self, command: KeepLobbySeat) -> None:
         """Say that a member has his seat; his sign of life was taken before."""
         rules.require_member(self._lobby, command.player_id, NotInAnyLobby)
+
+    @handles(RenewLobbyToken)
+    def renew_join_token(self, command: RenewLobbyToken) -> Changed[None]:
+        """Replace the join token."""
+        event = rules.decide_join_token(self._lobby, command, self._clock.now())
+        return self._changed(None, event)
 
     @handles(SetLobbyPassword)
     def set_password(self, command: SetLobbyPassword) -> Changed[None]:

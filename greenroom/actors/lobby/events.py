@@ -41,6 +41,13 @@ class LobbyCreated(Event, frozen=True, kw_only=True):
     at: int
 
 
+class LobbyTokenRenewed(Event, frozen=True):
+    """Only this token opens the lobby without password or approval now."""
+
+    join_token: str
+    at: int
+
+
 class LobbyPasswordSet(Event, frozen=True):
     """Only this password opens the lobby now; None: it needs none."""
 
@@ -89,6 +96,7 @@ LobbyEvent = (
     | HostChanged
     | MemberRenamed
     | LobbyPasswordSet
+    | LobbyTokenRenewed
     | JoinRequested
     | JoinAnswered
     | LobbyStarted

@@ -109,6 +109,8 @@ class JoinLobby(Command[LobbyRole, None], frozen=True, kw_only=True):
     player_data: bytes
     password: str | None = None
     join_token: str | None = None
+    address: str = ""
+    """Where it comes from, for guesses."""
 
 
 class RequestToJoin(Command[LobbyRole, None], frozen=True, kw_only=True):
@@ -207,6 +209,16 @@ class RemoveLobby(Command[LobbyRole, None], frozen=True):
     """End the lobby. Refused: LobbyHasStarted, NotInLobby, OnlyHostRemoves."""
 
     player_id: int
+
+
+class RenewLobbyToken(Command[LobbyRole, None], frozen=True):
+    """Replace the join token: the old one opens nothing any more.
+
+    Refused: LobbyHasStarted, NotInLobby, OnlyHostRenewsToken.
+    """
+
+    player_id: int
+    join_token: str
 
 
 class SetLobbyPassword(Command[LobbyRole, None], frozen=True):

@@ -170,6 +170,12 @@ class TooLateToStop(Refused):
     text = "Cannot stop matchmaking lobby after it has been started"
 
 
+class TooLateForToken(Refused):
+    """The lobby has started; the host can renew the room's."""
+
+    text = "Cannot renew join token after matchmaking has started"
+
+
 class TooLateForPassword(Refused):
     """The lobby has started; the host can set the room's."""
 

@@ -17,6 +17,7 @@ command comes to; it changes nothing. `apply` changes the lobby by one event and
                                                                  oneself, who
     StopLobby …        LobbyEnded                                started, not in it, not host
     SetLobbyPassword   LobbyPasswordSet                          started, not in it, not host
+    RenewLobbyToken    LobbyTokenRenewed                         started, not in it, not host
     StartLobby         MemberLeft…, JoinAnswered…, LobbyStarted  started, not in it, not host,
                        and the room's RoomCreated                not full
     EndLobby           LobbyEnded, or none
@@ -40,6 +41,7 @@ from greenroom.actors.lobby.events import (
     LobbyEvent,
     LobbyPasswordSet,
     LobbyStarted,
+    LobbyTokenRenewed,
     RequestAnswer,
 )
 from greenroom.actors.lobby.messages import (
@@ -47,6 +49,7 @@ from greenroom.actors.lobby.messages import (
     CreateLobby,
     JoinLobby,
     KickFromLobby,
+    RenewLobbyToken,
     RequestToJoin,
     StartLobby,
 )
@@ -84,7 +87,12 @@ from greenroom.actors.room.invites import InviteAnswered, Invited, InviteDropped
 from greenroom.actors.room.messages import CreateRoom
 from greenroom.actors.room.passwords import password_matches, token_matches
 from greenroom.actors.room.presence import heir_of
-from greenroom.actors.room.refusals import IncorrectPassword, KickingOneself, OnlyHostKicks
+from greenroom.actors.room.refusals import (
+    IncorrectPassword,
+    KickingOneself,
+    OnlyHostKicks,
+    OnlyHostRenewsToken,
+)
 
 _EMPTY = b"{}"
 
@@ -150,8 +158,7 @@ def decide_join(lobby: Lobby, command: JoinLobby, now: int) -> MemberJoined:
         AlreadyInLobby, LobbyNotFound, NeedsApproval, LobbyFull, IncorrectPassword: in this order.
     """
     _require_outsider(lobby, command.player_id)
-    is_invited = command.player_id in lobby.invites
-    is_known = is_invited or token_matches(command.join_token, lobby.join_token)
+    is_known = _is_known(lobby, command)
     if lobby.join_by_requests and not is_known:
         raise NeedsApproval
     _require_free_seat(lobby)
@@ -159,6 +166,24 @@ def decide_join(lobby: Lobby, command: JoinLobby, now: int) -> MemberJoined:
     if hashed is not None and not is_known and not password_matches(command.password, hashed):
         raise IncorrectPassword
     return MemberJoined(command.player_id, command.player_name, command.player_data, now)
+
+
+def wrong_guess(lobby: Lobby, command: JoinLobby) -> type[Refused] | None:
+    """Return how a wrong password or join token of somebody's is refused.
+
+    None where they try neither, need neither, or bring the right token.
+    """
+    if _is_known(lobby, command):
+        return None
+    if lobby.join_by_requests:
+        return None if command.join_token is None else NeedsApproval
+    has_tried = command.password is not None or command.join_token is not None
+    return IncorrectPassword if has_tried and lobby.password_hash is not None else None
+
+
+def _is_known(lobby: Lobby, command: JoinLobby) -> bool:
+    is_invited = command.player_id in lobby.invites
+    return is_invited or token_matches(command.join_token, lobby.join_token)
 
 
 def _require_outsider(lobby: Lobby, player_id: int) -> None:
@@ -312,6 +337,16 @@ def decide_password(
     return LobbyPasswordSet(password_hash, now)
 
 
+def decide_join_token(lobby: Lobby, command: RenewLobbyToken, now: int) -> LobbyTokenRenewed:
+    """Replace the join token.
+
+    Raises:
+        LobbyHasStarted, NotInLobby, OnlyHostRenewsToken: in this order.
+    """
+    require_host(lobby, command.player_id, OnlyHostRenewsToken)
+    return LobbyTokenRenewed(command.join_token, now)
+
+
 def decide_start(
     lobby: Lobby, command: StartLobby, online: Sequence[int], now: int
 ) -> tuple[tuple[LobbyEvent, ...], RoomCreated]:
@@ -409,6 +444,8 @@ def apply(lobby: Lobby, event: LobbyEvent) -> None:
             invites.apply(lobby.invites, event)
         case LobbyPasswordSet():
             lobby.password_hash = event.password_hash
+        case LobbyTokenRenewed():
+            lobby.join_token = event.join_token
         case JoinRequested():
             lobby.pending[event.request_id] = _requested(event)
         case JoinAnswered():

@@ -8,6 +8,7 @@ import msgspec
 
 from greenroom.actors.room.events import NewMember
 from greenroom.actors.room.invites import Invites
+from greenroom.actors.room.passwords import GuessLimits
 
 RequestStatus = Literal["pending", "approved", "rejected"]
 
@@ -21,6 +22,7 @@ class LobbyLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of their `player_data` together; beyond: refused."""
     requests_of_player_max: int = 10
     """One player's that wait, in all lobbies together; beyond: refused."""
+    guesses: GuessLimits = GuessLimits()
 
 
 ANSWERED_MAX = 200

@@ -64,6 +64,7 @@ from greenroom.actors.room.messages import (
     ReadRoster,
     ReadSeat,
     RenameMember,
+    RenewJoinToken,
     RoomListing,
     RoomOpened,
     RoomRole,
@@ -77,8 +78,10 @@ from greenroom.actors.room.messages import (
     StopRoom,
     UpdatesPage,
 )
+from greenroom.actors.room.passwords import Guesses
 from greenroom.actors.room.ports import Accepted, Connections, Happened, Receive
 from greenroom.actors.room.refusals import (
+    IncorrectPassword,
     NotInAnyRoom,
     NotRealtime,
     PlayerNotInAnyRoom,
@@ -115,6 +118,7 @@ class RoomActor(Actor[RoomRole]):
         self._connections = connections
         self._clock = clock
         self._limits = limits
+        self._guesses = Guesses(limits.guesses)
 
     @property
     def state(self) -> Room | None:
@@ -210,7 +214,13 @@ class RoomActor(Actor[RoomRole]):
     @handles(JoinRoom)
     def join(self, command: JoinRoom) -> Changed[bool]:
         """Seat a player."""
-        events = rules.decide_join(self._room, command, self._clock.now())
+        room, clock = self._room, self._clock
+        decide = partial(rules.decide_join, room, command, clock.now())
+        if rules.is_guess(room, command):
+            address, monotonic = command.address, clock.monotonic()
+            events = self._guesses.judge(address, monotonic, IncorrectPassword, decide)
+        else:
+            events = decide()
         return self._changed(len(events) > 1, events)
 
     @handles(LeaveRoom)
@@ -279,6 +289,12 @@ class RoomActor(Actor[RoomRole]):
         event = rules.decide_password(
             self._room, command.player_id, command.password_hash, self._clock.now()
         )
+        return self._changed(None, (event,))
+
+    @handles(RenewJoinToken)
+    def renew_join_token(self, command: RenewJoinToken) -> Changed[None]:
+        """Replace the join token."""
+        event = rules.decide_join_token(self._room, command, self._clock.now())
         return self._changed(None, (event,))
 
     @handles(RenameMember)

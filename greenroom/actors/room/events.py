@@ -108,6 +108,13 @@ class RoomPasswordSet(Event, frozen=True):
     at: int
 
 
+class JoinTokenRenewed(Event, frozen=True):
+    """Only this token opens the room without its password now; in lobbies the same."""
+
+    join_token: str
+    at: int
+
+
 class ActionsSent(Event, frozen=True):
     """A member asks others to do something: one action for each, `(action_id, target_id)`."""
 
@@ -202,6 +209,7 @@ RoomEvent = (
     | MemberWentOffline
     | MemberCameBack
     | RoomPasswordSet
+    | JoinTokenRenewed
     | ActionsSent
     | ActionProcessed
     | UpdatesSent

@@ -183,6 +183,8 @@ class JoinRoom(Command[RoomRole, bool], frozen=True, kw_only=True):
     player_data: bytes
     password: str | None = None
     join_token: str | None = None
+    address: str = ""
+    """Where it comes from, for guesses."""
 
 
 class ReadRoster(Command[RoomRole, tuple[RosterEntry, ...]], frozen=True):
@@ -242,6 +244,16 @@ class KickMember(Command[RoomRole, None], frozen=True):
 
     player_id: int
     target_id: int
+
+
+class RenewJoinToken(Command[RoomRole, None], frozen=True):
+    """Replace the join token: the old one opens nothing any more.
+
+    Refused: NotInAnyRoom, OnlyHostRenewsToken.
+    """
+
+    player_id: int
+    join_token: str
 
 
 class SetRoomPassword(Command[RoomRole, None], frozen=True):

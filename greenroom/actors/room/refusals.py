@@ -53,6 +53,12 @@ class IncorrectPassword(Refused):
     text = "Incorrect password"
 
 
+class OnlyHostRenewsToken(Refused):
+    """The join token is the host's, in rooms and lobbies."""
+
+    text = "Only host can renew the join token"
+
+
 class MaxPlayersOutOfRange(Refused):
     """Too small or too large for a room; for a lobby, too."""
 

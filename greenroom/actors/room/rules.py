@@ -12,6 +12,7 @@ command comes to; it changes nothing. `apply` changes the room by one event and 
     StopRoom         RoomEnded                                  not in it, not host
     EndRoom          RoomEnded, or none
     SetRoomPassword  RoomPasswordSet                            not in it, not host
+    RenewJoinToken   JoinTokenRenewed                           not in it, not host
     RenameMember     MemberRenamed, or none
     SendActions …    see actions.py
     InvitePlayer …   see invites.py
@@ -33,6 +34,7 @@ from greenroom.actors.room.events import (
     BehaviourChanged,
     EndReason,
     HostChanged,
+    JoinTokenRenewed,
     MemberCameBack,
     MemberJoined,
     MemberLeft,
@@ -47,7 +49,7 @@ from greenroom.actors.room.events import (
     UpdatesSent,
 )
 from greenroom.actors.room.invites import InviteAnswered, Invited, InviteDropped
-from greenroom.actors.room.messages import CreateRoom, JoinRoom, KickMember, PutOut
+from greenroom.actors.room.messages import CreateRoom, JoinRoom, KickMember, PutOut, RenewJoinToken
 from greenroom.actors.room.passwords import password_matches, token_matches
 from greenroom.actors.room.refusals import (
     MAX_PLAYERS_MAX,
@@ -61,6 +63,7 @@ from greenroom.actors.room.refusals import (
     NotInAnyGameRoom,
     NotInAnyRoom,
     OnlyHostKicks,
+    OnlyHostRenewsToken,
     OnlyHostSetsPassword,
     OnlyHostStops,
     RoomFull,
@@ -134,16 +137,27 @@ def decide_join(room: Room, command: JoinRoom, now: int) -> tuple[RoomEvent, ...
         raise RoomInactive
     if len(room.members) >= room.max_players:
         raise RoomFull
-    if room.password_hash is not None and not (
-        command.player_id in room.invites
-        or token_matches(command.join_token, room.join_token)
-        or password_matches(command.password, room.password_hash)
+    hashed = room.password_hash
+    if not (
+        hashed is None or _is_known(room, command) or password_matches(command.password, hashed)
     ):
         raise IncorrectPassword
     joined = MemberJoined(command.player_id, command.player_name, command.player_data, now)
     if presence.seeks_host(room):
         return (joined, HostChanged(command.player_id, now))
     return (joined,)
+
+
+def is_guess(room: Room, command: JoinRoom) -> bool:
+    """Return whether somebody tries a password or join token, and nothing else lets them in."""
+    has_tried = command.password is not None or command.join_token is not None
+    return room.password_hash is not None and has_tried and not _is_known(room, command)
+
+
+def _is_known(room: Room, command: JoinRoom) -> bool:
+    """Return whether no password is wanted of somebody."""
+    is_invited = command.player_id in room.invites
+    return is_invited or token_matches(command.join_token, room.join_token)
 
 
 def decide_leave(room: Room, player_id: int, now: int) -> tuple[RoomEvent, ...]:
@@ -210,6 +224,18 @@ def decide_password(
     if player_id != room.host_id:
         raise OnlyHostSetsPassword
     return RoomPasswordSet(password_hash, now)
+
+
+def decide_join_token(room: Room, command: RenewJoinToken, now: int) -> JoinTokenRenewed:
+    """Replace the join token.
+
+    Raises:
+        NotInAnyRoom, OnlyHostRenewsToken: in this order.
+    """
+    require_member(room, command.player_id, NotInAnyRoom)
+    if command.player_id != room.host_id:
+        raise OnlyHostRenewsToken
+    return JoinTokenRenewed(command.join_token, now)
 
 
 def decide_rename(
@@ -295,6 +321,8 @@ def apply(room: Room, event: RoomEvent) -> None:
             invites.apply(room.invites, event)
         case RoomPasswordSet():
             room.password_hash = event.password_hash
+        case JoinTokenRenewed():
+            room.join_token = event.join_token
         case BehaviourChanged():
             _take_studio(room, event)
         case OrderDone():

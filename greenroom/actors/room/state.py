@@ -6,6 +6,7 @@ import msgspec
 
 from greenroom.actors.room.events import ActionStatus, Delivery, UpdatesSent
 from greenroom.actors.room.invites import Invites
+from greenroom.actors.room.passwords import GuessLimits
 from greenroom.behaviour.effects import RoomOrder
 
 
@@ -20,6 +21,7 @@ class RoomLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Updates that a room keeps; beyond, the oldest fall off, and are counted as missed."""
     updates_bytes_max: int = 2 * 1024 * 1024
     """Bytes of all kept updates' data, likewise; the newest is kept whatever its size."""
+    guesses: GuessLimits = GuessLimits()
 
 
 class Sending(msgspec.Struct, frozen=True):

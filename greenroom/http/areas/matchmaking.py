@@ -30,6 +30,7 @@ from greenroom.actors.lobby.refusals import (
     TakesNoRequests,
     TooManyRequests,
 )
+from greenroom.actors.room.passwords import TooManyGuesses
 from greenroom.actors.room.refusals import (
     IncorrectPassword,
     MaxPlayersOutOfRange,
@@ -37,6 +38,7 @@ from greenroom.actors.room.refusals import (
     SeatDataTooLarge,
 )
 from greenroom.actors.text.names import TITLE_CHARACTERS_MAX, NameRefused
+from greenroom.addresses import address_key
 from greenroom.http.areas.rooms import (
     LIST_DEFAULT,
     TEXTS,
@@ -205,6 +207,7 @@ async def join(caller: PlayerCaller, matchmaking_id: str, body: LobbyJoinBody) -
         password=body.password,
         join_token=body.join_token,
         player_data=document_of(body.player_data),
+        address=address_key(caller.address),
     )
     await join_lobby(caller.world, caller.game_id, caller.player, matchmaking_id, entrance)
     return LobbyJoinReply(matchmaking_id=matchmaking_id)
@@ -333,6 +336,7 @@ ENDPOINTS: Final = (
             NeedsApproval,
             LobbyFull,
             IncorrectPassword,
+            TooManyGuesses,
         ),
     ),
 )

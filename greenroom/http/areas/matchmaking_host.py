@@ -10,6 +10,7 @@ from greenroom.actors.flows.lobbies import (
     answer_request,
     kick_from_lobby,
     remove_lobby,
+    renew_lobby_token,
     set_lobby_password,
     start_lobby,
     stop_lobby,
@@ -30,11 +31,13 @@ from greenroom.actors.lobby.refusals import (
     PlayerIsSeated,
     RequestNotFound,
     TooLateForPassword,
+    TooLateForToken,
     TooLateToKick,
     TooLateToStop,
 )
-from greenroom.actors.room.refusals import KickingOneself, OnlyHostKicks
+from greenroom.actors.room.refusals import KickingOneself, OnlyHostKicks, OnlyHostRenewsToken
 from greenroom.http.areas.matchmaking import AREA
+from greenroom.http.areas.room_exchange import JoinTokenReply
 from greenroom.http.areas.rooms import (
     TEXTS,
     KickBody,
@@ -156,6 +159,11 @@ async def password(caller: PlayerCaller, body: PasswordBody) -> LobbyPasswordRep
     return LobbyPasswordReply()
 
 
+async def join_token(caller: PlayerCaller) -> JoinTokenReply:
+    """Replace the join token."""
+    return JoinTokenReply(join_token=await renew_lobby_token(caller.world, caller.player_id))
+
+
 ENDPOINTS: Final = (
     Endpoint(
         method="POST",
@@ -219,5 +227,15 @@ ENDPOINTS: Final = (
         handler=password,
         summary="Set or remove the lobby's password",
         refusals=(NotInLobby, OnlyHostSetsLobbyPassword, TooLateForPassword),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{AREA}/join_token",
+        auth=Auth.PLAYER,
+        texts=TEXTS,
+        reply=JoinTokenReply,
+        handler=join_token,
+        summary="Replace the join token: the old one opens nothing any more",
+        refusals=(NotInLobby, OnlyHostRenewsToken, TooLateForToken),
     ),
 )

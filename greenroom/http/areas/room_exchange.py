@@ -1,4 +1,4 @@
-"""The rooms area, second half: actions and updates, what members ask and tell each other."""
+"""The rooms area, second half: what members ask and tell each other, and the join token."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from greenroom.actors.flows.rooms import renew_join_token
 from greenroom.actors.room.events import ActionStatus
 from greenroom.actors.room.groups import read_sources, read_targets
 from greenroom.actors.room.messages import (
@@ -26,6 +27,7 @@ from greenroom.actors.room.refusals import (
     NotInAnyRoom,
     NoValidSources,
     NoValidTargets,
+    OnlyHostRenewsToken,
     OnlyHostTargetsOthers,
     PlayerNotInAnyRoom,
     TargetIdsMissing,
@@ -246,6 +248,20 @@ async def poll_updates(caller: PlayerCaller, body: PollBody) -> PollReply:
     )
 
 
+# The join token.
+
+
+class JoinTokenReply(Reply, kw_only=True):
+    """What lets others in without password or approval now."""
+
+    join_token: str
+
+
+async def join_token(caller: PlayerCaller) -> JoinTokenReply:
+    """Replace the join token."""
+    return JoinTokenReply(join_token=await renew_join_token(caller.world, caller.player_id))
+
+
 ENDPOINTS: Final = (
     Endpoint(
         method="POST",
@@ -311,5 +327,15 @@ ENDPOINTS: Final = (
         summary="Read what one was told",
         refusals=(InvalidSources, PlayerNotInAnyRoom, NoValidSources),
         rate_class="read",
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{AREA}/join_token",
+        auth=Auth.PLAYER,
+        texts=TEXTS,
+        reply=JoinTokenReply,
+        handler=join_token,
+        summary="Replace the join token: the old one opens nothing any more",
+        refusals=(NotInAnyRoom, OnlyHostRenewsToken),
     ),
 )

@@ -27,6 +27,7 @@ from greenroom.actors.room.messages import (
     StopRoom,
     UpdateView,
 )
+from greenroom.actors.room.passwords import TooManyGuesses
 from greenroom.actors.room.refusals import (
     AlreadyInRoom,
     CreatingInLobby,
@@ -49,6 +50,7 @@ from greenroom.actors.room.refusals import (
     SeatDataTooLarge,
 )
 from greenroom.actors.text.names import TITLE_CHARACTERS_MAX, NameRefused
+from greenroom.addresses import address_key
 from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.fields import (
     Body,
@@ -197,6 +199,7 @@ async def join(caller: PlayerCaller, room_id: str, body: JoinBody) -> RoomJoinRe
         password=body.password,
         join_token=body.join_token,
         player_data=document_of(body.player_data),
+        address=address_key(caller.address),
     )
     is_host = await join_room(caller.world, caller.game_id, caller.player, room_id, entrance)
     return RoomJoinReply(room_id=room_id, is_host=is_host)
@@ -501,6 +504,7 @@ ENDPOINTS: Final = (
             RoomInactive,
             RoomFull,
             IncorrectPassword,
+            TooManyGuesses,
         ),
     ),
     Endpoint(
