@@ -177,3 +177,17 @@ def test_what_a_leaver_was_asked_has_failed_and_what_he_asked_is_void(kit: RoomK
     assert actions.pending(kit.room, HOST) == ()
     assert list(kit.room.actions) == [from_host[1]]
     assert [r.sender_id for r in kit.room.results] == [HOST]
+
+
+def test_a_host_who_leaves_with_a_thousand_pending_actions_holds_nobody_up():
+    kit = RoomKit(max_players=16, host_switch=True)
+    kit.join(*range(2, 17))
+    for number in range(990):
+        kit.act(2 + number % 15, "host")
+    with patch.object(actions, "_kept", wraps=actions._kept) as kept:
+        kit.leave(HOST)
+    assert kept.call_count == 1, "what is kept is found by looking through all"
+    assert not kit.room.actions
+    for player_id in range(2, 17):
+        shown = actions.results(kit.room, player_id, NOW)
+        assert [(r.status, r.target_id) for r in shown] == [("failed", HOST)] * 50

@@ -10,7 +10,7 @@ A result is kept for an hour, and no more than `RESULTS_MAX` of one sender.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -127,29 +127,38 @@ def add(room: Room, event: ActionsSent) -> None:
 
 def process(room: Room, event: ActionProcessed) -> None:
     """Turn an action into its result."""
-    action = room.actions.pop(event.action_id)
-    room.results.append(
-        Result(
-            action.action_id,
-            action.sender_id,
-            action.target_id,
-            action.action_type,
-            event.status,
-            event.response_data,
-            event.at,
-        )
-    )
-    room.results = list(_kept(room.results, event.at))[::-1]
+    _add_results(room, (_result(room.actions.pop(event.action_id), event),), event.at)
 
 
 def forget_member(room: Room, player_id: int, now: int) -> None:
-    """Void what somebody who left has asked for; fail what he was asked."""
-    for action in list(room.actions.values()):
-        if action.sender_id == player_id:
-            del room.actions[action.action_id]
-        elif action.target_id == player_id:
-            process(room, ActionProcessed(action.action_id, "failed", None, now))
+    """Void what somebody who left has asked for; fail what they were asked."""
+    waiting, failed = dict[str, Action](), list[Result]()
+    for action in room.actions.values():
+        if player_id not in {action.sender_id, action.target_id}:
+            waiting[action.action_id] = action
+        elif action.sender_id != player_id:
+            failed.append(_result(action, ActionProcessed(action.action_id, "failed", None, now)))
+    room.actions = waiting
     room.results = [result for result in room.results if result.sender_id != player_id]
+    _add_results(room, failed, now)
+
+
+def _result(action: Action, event: ActionProcessed) -> Result:
+    return Result(
+        action.action_id,
+        action.sender_id,
+        action.target_id,
+        action.action_type,
+        event.status,
+        event.response_data,
+        event.at,
+    )
+
+
+def _add_results(room: Room, results: Iterable[Result], now: int) -> None:
+    """Add what came last; all of it at once, for what is kept is found by looking through all."""
+    room.results += results
+    room.results = list(_kept(room.results, now))[::-1]
 
 
 def _kept(results: list[Result], now: int) -> Iterator[Result]:
@@ -157,12 +166,13 @@ def _kept(results: list[Result], now: int) -> Iterator[Result]:
     counts: dict[int, int] = {}
     size = 0
     for result in reversed(results):
+        count = counts[result.sender_id] = counts.get(result.sender_id, 0) + 1
+        if count > RESULTS_MAX or now - result.processed_at >= RESULT_SECONDS_MAX:
+            continue
         size += _size(result)
         if size > RESULTS_BYTES_MAX and result is not results[-1]:
             return
-        count = counts[result.sender_id] = counts.get(result.sender_id, 0) + 1
-        if count <= RESULTS_MAX and now - result.processed_at < RESULT_SECONDS_MAX:
-            yield result
+        yield result
 
 
 def _size(result: Result) -> int:
