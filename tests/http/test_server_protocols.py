@@ -15,7 +15,7 @@ import h2.events
 import httpx
 import pytest
 import trio
-from http_kit import Echo, Running, exchange, read_all, replies, serving, until
+from http_kit import UPGRADES, Echo, Running, exchange, read_all, replies, serving, until
 
 from greenroom.http import hypercorn_server
 from greenroom.http.limits import CallLimits, LimitSettings
@@ -142,27 +142,6 @@ async def test_http_2_is_bounded_and_charged_like_http_1():
         assert limits.refused == {"pages by address": 1}
         assert (await client.request("GET", "/api/x"))[0] == 200
         await client.stream.aclose()
-
-
-H2C = b"HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n"
-WEBSOCKET = b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-OLD = b"Sec-WebSocket-Version: 1\r\n"
-UPGRADES = {
-    "h2c": b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n" + H2C,
-    "in capitals": b"CONNECTION: UPGRADE\r\nUPGRADE: H2C\r\n" + H2C,
-    "without Connection": b"Upgrade: h2c\r\n" + H2C,
-    "without settings": b"Connection: upgrade\r\nUpgrade: h2c\r\n",
-    "one of several": b"Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n" + H2C,
-    "twice": b"Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\n" + H2C + WEBSOCKET,
-    "the other way": b"Connection: Upgrade\r\nUpgrade: h2c\r\nUpgrade: websocket\r\n" + WEBSOCKET,
-    "two Connections": b"Connection: x\r\nUpgrade: h2c\r\nConnection: upgrade\r\n" + H2C,
-    "with keep-alive": b"Connection: keep-alive, Upgrade\r\nUpgrade: h2c\r\n" + H2C,
-    "WebSocket": b"Connection: Upgrade\r\nUpgrade: websocket\r\n" + WEBSOCKET,
-    "an old WebSocket": b"Connection: Upgrade\r\nUpgrade: websocket\r\n" + OLD,
-    "TLS": b"Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n",
-    "nothing": b"Connection: Upgrade\r\nUpgrade:\r\n",
-}
-"""What asks for another protocol, or nearly does."""
 
 
 @pytest.mark.parametrize("server", SERVERS)

@@ -24,6 +24,26 @@ JSON = "application/json; charset=utf-8"
 SECONDS_MAX = 20.0
 """No test waits longer for anything."""
 
+_H2C = b"HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n"
+_WEBSOCKET = b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+_OLD = b"Sec-WebSocket-Version: 1\r\n"
+UPGRADES = {
+    "h2c": b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n" + _H2C,
+    "in capitals": b"CONNECTION: UPGRADE\r\nUPGRADE: H2C\r\n" + _H2C,
+    "without Connection": b"Upgrade: h2c\r\n" + _H2C,
+    "without settings": b"Connection: upgrade\r\nUpgrade: h2c\r\n",
+    "one of several": b"Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n" + _H2C,
+    "twice": b"Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\n" + _H2C + _WEBSOCKET,
+    "the other way": b"Connection: Upgrade\r\nUpgrade: h2c\r\nUpgrade: websocket\r\n" + _WEBSOCKET,
+    "two Connections": b"Connection: x\r\nUpgrade: h2c\r\nConnection: upgrade\r\n" + _H2C,
+    "with keep-alive": b"Connection: keep-alive, Upgrade\r\nUpgrade: h2c\r\n" + _H2C,
+    "WebSocket": b"Connection: Upgrade\r\nUpgrade: websocket\r\n" + _WEBSOCKET,
+    "an old WebSocket": b"Connection: Upgrade\r\nUpgrade: websocket\r\n" + _OLD,
+    "TLS": b"Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n",
+    "nothing": b"Connection: Upgrade\r\nUpgrade:\r\n",
+}
+"""What asks for another protocol, or nearly does."""
+
 
 class Echo:
     """Answers with what it was asked; paths under /api/ choose other behaviours."""
