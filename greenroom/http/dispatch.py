@@ -32,6 +32,7 @@ from greenroom.http.fields import Streamed
 from greenroom.http.in_flight import InFlight
 from greenroom.http.limits import ANSWER_BYTES_PER_UNIT, CallLimits, units_of, units_of_answer
 from greenroom.http.metrics import Metrics, Sample
+from greenroom.http.pace import hold_up
 from greenroom.http.request import Answer, Request
 from greenroom.http.router import Router
 from greenroom.http.streams import ReplyStream
@@ -139,7 +140,7 @@ class Dispatcher:
         started = self._monotonic()
         route, arguments = self._router.find(request.method, request.path)
         if route is None:
-            return self._answer_unknown(request, started)
+            return await self._answer_unknown(request, started)
         entered = self.in_flight.enter(started)
         if entered is None:
             self._limits.refused["requests in flight"] += 1
@@ -217,12 +218,13 @@ class Dispatcher:
         now_unix = self._world.clock.now()
         return wait or self._ledger.count_call(caller.game_id, now_unix, _share_address(caller))
 
-    def _answer_unknown(self, request: Request, now: float) -> Answer:
+    async def _answer_unknown(self, request: Request, now: float) -> Answer:
         """Answer what no row is there for: a preflight of some call, or nothing at all."""
         is_preflight = request.method == "OPTIONS"
         admit = self._limits.of("read").admit if is_preflight else self._limits.admit_page
         retry_seconds = admit(request.address, now)
         if retry_seconds:
+            await hold_up()
             return too_many_requests(retry_seconds)
         if is_preflight:
             return Answer(204, b"", PREFLIGHT_HEADERS)

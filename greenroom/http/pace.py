@@ -56,6 +56,19 @@ PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 """Paths that tell operators how the server is: then most of all, so they are never shed."""
 
 
+HOLD_UP_SECONDS = 1.0
+"""How long somebody waits for a refusal who has asked for too much that needs no token."""
+
+
+async def hold_up() -> None:
+    """Wait before a refusal: whoever asks without end asks that much less.
+
+    A refusal costs a third of an answer, so as many as a connection can take would fill the core.
+    Nothing is read from the connection meanwhile, and it is all that is held.
+    """
+    await trio.sleep(HOLD_UP_SECONDS)
+
+
 def do_nothing() -> None:
     """Stand for what there is nobody to do."""
 

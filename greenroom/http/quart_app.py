@@ -47,7 +47,7 @@ class _App:
         if excess is None:
             answer = await self._answer(request)
         else:
-            answer = self._front.refuse(request.address, excess)
+            answer = await self._front.refuse(request.address, excess)
             if scope["http_version"] < "2":
                 answer.headers += (("Connection", "close"),)
         lease = cast("BodyLease", scope["extensions"][ANSWER_LEASE])

@@ -22,6 +22,7 @@ from greenroom.actors.kernel.errors import (
     StorageUnavailable,
 )
 from greenroom.actors.player.tokens import ADMIN_KEY, PLAYER_TOKEN, PROJECT_KEY, make_token
+from greenroom.http import dispatch
 from greenroom.http.limits import LimitSettings
 from greenroom.http.request import Request
 
@@ -514,12 +515,19 @@ async def test_answers_are_counted_by_endpoint_and_status(stage: Stage) -> None:
     [("GET", 404, "pages by address"), ("OPTIONS", 204, "read by address")],
 )
 async def test_what_no_row_is_there_for_is_charged_to_its_address(
-    arena: Arena, method: str, status: int, reason: str
+    arena: Arena, method: str, status: int, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rates = LimitSettings(pages_per_second_address=0.1, read_calls_per_second_address=0.1)
     stage = Stage(arena, limits=rates)
     request = Request(method, "/api/nothing.php", "", {}, b"", "203.0.113.7")
+    waits: list[float] = []
+
+    async def hold_up() -> None:
+        waits.append(stage.seconds)
+
+    monkeypatch.setattr(dispatch, "hold_up", hold_up)
     answers = [await stage.dispatcher.answer(request) for _ in range(3)]
+    assert waits == [0.0]  # for the refusal alone
     assert [answer.status for answer in answers] == [status, status, 429]
     assert dict(answers[2].headers)["Retry-After"] == "10"
     assert stage.limits.refused == {reason: 1}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from http_kit import exchange, hello, replies, serving
+import trio
+from http_kit import Echo, exchange, hello, replies, serving
 
+from greenroom.http import pace
 from greenroom.http.hypercorn_server import HypercornServer
 from greenroom.http.limits import (
     ANSWER_BYTES_PER_UNIT,
@@ -12,10 +14,10 @@ from greenroom.http.limits import (
     CallLimits,
     LimitSettings,
 )
-from greenroom.http.pace import Pace
+from greenroom.http.pace import HOLD_UP_SECONDS, Pace
 from greenroom.http.parser import FIELDS_MAX, TARGET_BYTES_MAX, TARGET_TOO_LONG, TOO_MANY_FIELDS
 from greenroom.http.request import PAGE_BODY_BYTES_MAX, Answer, Request
-from greenroom.http.site.front import EveryMethod, Routes
+from greenroom.http.site.front import EveryMethod, Front, Routes
 from greenroom.http.site.static import Static
 
 H = b"Host: a\r\n"
@@ -36,6 +38,12 @@ ROUTES: Routes = {
     "/static": STATIC.answer,
     "/mcp": EveryMethod(_every_method),
 }
+
+
+@pytest.fixture(autouse=True)
+def hold_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refusals are not waited for, but where that is what is tested."""
+    monkeypatch.setattr(pace, "HOLD_UP_SECONDS", 0.0)
 
 
 def limits(**rates: float) -> CallLimits:
@@ -207,3 +215,22 @@ async def test_a_pipeline_of_pages_and_calls_keeps_its_order():
         found = replies(await exchange(running.port, sent))
         assert [reply.status for reply in found] == [200, 200, 200, 404, 200, 200]
         assert found[2].body == STATIC.answer(Request("GET", "", "", {}, b"", "")).body
+
+
+async def test_who_asks_for_too_much_waits_for_the_refusal_and_others_do_not(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(pace, "HOLD_UP_SECONDS", HOLD_UP_SECONDS)
+    front = Front(Echo(), ROUTES, limits(pages=1, probes=1))
+
+    async def seconds(path: str, address: str = HERE) -> tuple[int, float]:
+        began = trio.current_time()
+        answer = await front.answer(Request("GET", path, "", {}, b"", address))
+        return answer.status, round(trio.current_time() - began, 6)
+
+    for path in ("/page", "/healthz"):
+        assert await seconds(path) == (200, 0.0)
+        assert await seconds(path) == (429, HOLD_UP_SECONDS)
+    assert await seconds("/nope") == (429, HOLD_UP_SECONDS)
+    assert await seconds("/api/x") == (200, 0.0)
+    assert await seconds("/page", "203.0.113.7") == (200, 0.0)

@@ -17,7 +17,7 @@ import pytest
 import trio
 from http_kit import UPGRADES, Echo, Running, exchange, read_all, replies, serving, until
 
-from greenroom.http import hypercorn_server
+from greenroom.http import hypercorn_server, pace
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.options import HttpOptions
 from greenroom.http.parser import (
@@ -128,7 +128,8 @@ async def test_http_2_in_the_clear_reaches_the_same_endpoints(server: str):
         await client.stream.aclose()
 
 
-async def test_http_2_is_bounded_and_charged_like_http_1():
+async def test_http_2_is_bounded_and_charged_like_http_1(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pace, "HOLD_UP_SECONDS", 0.0)
     limits = CallLimits(LimitSettings(pages_per_second_address=0.2))
     async with serving_http_2(limits=limits) as running:
         client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))

@@ -24,7 +24,7 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.limits import CallLimits, units_of_answer
-from greenroom.http.pace import PROBES
+from greenroom.http.pace import PROBES, hold_up
 from greenroom.http.request import API_PREFIX, Answer, Request
 
 Page = Callable[[Request], Answer | Awaitable[Answer]]
@@ -82,6 +82,7 @@ class Front:
         admit = limits.admit_probe if path in PROBES else limits.admit_page
         retry_seconds = admit(request.address, now)
         if retry_seconds:
+            await hold_up()
             return too_many_requests(retry_seconds)
         answer = await self._answer_route(request, self._routes.get(path))
         sent = 0 if request.method == "HEAD" else len(answer.body)
@@ -100,7 +101,7 @@ class Front:
         answer = (route.answer if isinstance(route, EveryMethod) else route)(request)
         return await answer if inspect.isawaitable(answer) else answer
 
-    def refuse(self, address: str, text: str) -> Answer:
+    async def refuse(self, address: str, text: str) -> Answer:
         """Answer 400 to a request that nobody looks at, and charge it to its address.
 
         Args:
@@ -108,4 +109,7 @@ class Front:
             text: what is wrong.
         """
         retry_seconds = self._limits.admit_page(address, self._monotonic())
-        return too_many_requests(retry_seconds) if retry_seconds else error_answer(400, text)
+        if retry_seconds:
+            await hold_up()
+            return too_many_requests(retry_seconds)
+        return error_answer(400, text)
