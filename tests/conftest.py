@@ -13,7 +13,9 @@ import patient_clock
 import psycopg
 import pytest
 import seeds
+import server_kit
 import trio
+from answer_judge import judge
 from hypothesis import settings
 from postgres_kit import PostgresProcess
 from server_kit import Api, ServerProcess
@@ -30,6 +32,7 @@ if not seeds.GIVEN_SEED:
     seeds.ignore_loaded_modules()
 
 patient_clock.make_patient()
+server_kit.judges.append(judge)
 
 TEMPLATE = "migrated"
 CONNECT_SECONDS_MAX = 30.0

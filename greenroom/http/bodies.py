@@ -293,7 +293,7 @@ class Field(msgspec.Struct, frozen=True):
         if type(text) is not str:
             raise InvalidBody(f"{self.name}_json must be a string")
         try:
-            data = text.strip().encode()
+            data = text.encode().strip(_JSON_SPACE)
             _check_text(data)
             document = _verbatim.decode(data)
         except (Refused, msgspec.MsgspecError, UnicodeError, RecursionError):

@@ -21,7 +21,7 @@ from greenroom.actors.kernel.errors import (
     StorageUnavailable,
 )
 from greenroom.actors.plans.refusals import CallShareUsed, TooManyPlayersOnline
-from greenroom.actors.player.messages import Ban, PlayerIsBanned
+from greenroom.actors.player.messages import Ban, BanDuration, PlayerIsBanned
 from greenroom.actors.room.director import BehaviourFailed, BehaviourRests
 from greenroom.actors.room.passwords import TooManyGuesses
 from greenroom.http.fields import timestamp
@@ -76,7 +76,7 @@ class BanInfo(msgspec.Struct, frozen=True):
     """The `ban_info` of a 403."""
 
     ban_id: str
-    ban_duration: str
+    ban_duration: BanDuration
     ban_reason: str | None
     banned_at: str | None
     banned_until: str | None

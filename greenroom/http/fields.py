@@ -12,7 +12,7 @@ A request body is a struct of `Body` whose fields are `str`, `int`, `bool`, `flo
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import lru_cache
 from typing import Annotated, ClassVar
 
@@ -77,6 +77,14 @@ OtherPlayerId = Annotated[int, Missing("Missing required field: player_id")]
 """Of a field `player_id` that names another player: whom to kick, to invite, to befriend."""
 
 
+def one_of(words: Iterable[str], description: str | None = None) -> msgspec.Meta:
+    """Return the mark of a string field that takes these words and no others, for the docs.
+
+    The handler refuses what is none of them, with a text of its own.
+    """
+    return msgspec.Meta(description=description, extra_json_schema={"enum": [*words]})
+
+
 class KeepEmpty(msgspec.Struct, frozen=True):
     """Marks a string field in which `""` is a value (everywhere else it counts as absent)."""
 
@@ -85,6 +93,13 @@ class WholeBody:
     """Marks the document that a body itself is, when it has none of the declared names.
 
     Old clients send their `player_data` so, where there is an object that may hold it.
+    """
+
+
+class AnyValue:
+    """Marks a document of a reply that may be any JSON value, not an object alone.
+
+    Behaviours answer with what they like, and so do members over the realtime channel.
     """
 
 

@@ -12,13 +12,16 @@ import time
 from functools import partial
 from typing import Any, cast
 
+import h2.events
 import h11
+import hypercorn.protocol
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.events import Response
+from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
@@ -128,13 +131,39 @@ class _Http1(H11Protocol):
         kept = [(name, value) for name, value in headers if name.lower() != b"upgrade"]
         if len(kept) < len(headers) or request.method == b"CONNECT":
             self._is_last = True
+        method = _exact(request.method)
+        if self._is_last or method != request.method:
             request = h11.Request(
-                method=request.method,
+                method=method,
                 headers=kept,
                 target=request.target,
                 http_version=request.http_version,
             )
         await super()._create_stream(request)
+
+
+class _Http2(H2Protocol):
+    """Hypercorn's HTTP/2, in which `get` is no GET."""
+
+    async def _create_stream(self, request: h2.events.RequestReceived) -> None:
+        """Begin to answer a request; see Hypercorn."""
+        request.headers = [
+            (name, _exact(value) if name == b":method" else value)
+            for name, value in request.headers or ()
+        ]
+        await super()._create_stream(request)
+
+
+hypercorn.protocol.__dict__["H2Protocol"] = _Http2  # it is made where no argument reaches
+
+
+def _exact(method: bytes) -> bytes:
+    """Return a method that means after Hypercorn what it means by HTTP, where capitals count.
+
+    Hypercorn puts every method into capitals. One that is not in them already is given a letter
+    more, so that it is none of those that are answered.
+    """
+    return method if method == method.upper() else b"-" + method
 
 
 def _never_upgrading(old: H11Protocol, *, may_be_http_2: bool) -> _Http1:

@@ -15,6 +15,7 @@ from greenroom.actors.plans.refusals import (
     TooManyPlayersFromAddress,
     TooManyPlayersOnline,
 )
+from greenroom.actors.player.bans import BAN_DURATIONS
 from greenroom.http.auth import ADMIN_KEY_HEADER, PLAYER_TOKEN_HEADER, PROJECT_KEY_HEADER
 from greenroom.http.bodies import InvalidBody, body_fields
 from greenroom.http.errors import (
@@ -225,7 +226,7 @@ def _error_schemas() -> Schema:
         "type": "object",
         "properties": {
             "ban_id": {"type": "string"},
-            "ban_duration": {"type": "string"},
+            "ban_duration": {"type": "string", "enum": [*BAN_DURATIONS]},
             "ban_reason": {"type": "string", "nullable": True},
             "banned_at": {"type": "string"},
             "banned_until": {"type": "string", "nullable": True},

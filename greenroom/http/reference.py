@@ -200,7 +200,7 @@ def _type(schema: Schema) -> str:
     if "anyOf" in schema:
         return _type(schema["anyOf"][0])
     if "enum" in schema:
-        return " or ".join(f"`{value}`" for value in schema["enum"] if value is not None)
+        return " or ".join(f"`{value}`" for value in schema["enum"] if value not in {None, ""})
     name: str = schema["type"]
     return f"{name} of {_type(schema['items'])}" if name == "array" else name
 

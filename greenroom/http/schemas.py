@@ -12,7 +12,7 @@ import msgspec
 
 from greenroom.http.bodies import INTEGER_DIGITS_MAX, INTEGER_MAX, Field, body_fields
 from greenroom.http.engine import DOUBLED, REPLACED, converter
-from greenroom.http.fields import Body, Document
+from greenroom.http.fields import AnyValue, Body, Document
 from greenroom.http.glossary import DESCRIPTIONS
 
 Schema = dict[str, Any]
@@ -125,6 +125,8 @@ def field_schema(field: Field, *, is_required: bool = False) -> Schema:
         if field.type is str and not field.keep_empty:
             schema.setdefault("minLength", 1)
         return schema
+    if "enum" in schema and not field.keep_empty:
+        schema["enum"] = [*schema["enum"], ""]  # which is absent
     return _nullable(schema)
 
 
@@ -274,9 +276,15 @@ class ReplySchemas:
         if name == "success":
             yield name, {"type": "boolean", "enum": [True]}
             return
+        marks: tuple[Any, ...] = ()
+        if get_origin(hint) is typing.Annotated:
+            hint, *rest = get_args(hint)
+            marks = tuple(rest)
         is_document = Document in (hint, *get_args(hint))
         if not (is_engine and is_document and name in REPLACED):
             schema = self._value(hint, name, is_engine=is_engine)
+            if AnyValue in marks:
+                schema = {"example": EXAMPLES[name]}
             if name in DESCRIPTIONS and "$ref" not in schema:  # beside a reference none is read
                 schema.setdefault("description", DESCRIPTIONS[name])
             if isinstance(info.default, str):
@@ -357,10 +365,14 @@ PLAIN_EXAMPLES: Schema = {"string": "text", "integer": 1, "number": 1.5, "boolea
 """By type, of fields whose names have none."""
 
 
+_NULL: Schema = {"type": "object", "nullable": True, "enum": [None]}
+"""Null alone. `nullable` means something only beside a `type`, which no reference has."""
+
+
 def _nullable(schema: Schema) -> Schema:
     """Return a schema that takes null too, the way OpenAPI 3.0 says it."""
     if "$ref" in schema:
-        return {"nullable": True, "allOf": [schema]}
+        return {"anyOf": [schema, _NULL]}
     if "anyOf" in schema:
         return {**schema, "anyOf": [_nullable(part) for part in schema["anyOf"]]}
     if "enum" in schema:

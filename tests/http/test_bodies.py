@@ -276,6 +276,8 @@ def test_fields_are_read(text: str, expected: dict[str, Any]) -> None:
         ('{"rules_json":1e999}', "rules_json must be a string"),
         ('{"rules_json":"{"}', "rules is not valid JSON"),
         ('{"rules_json":" "}', "rules is not valid JSON"),
+        ('{"rules_json":"\\u001f{}"}', "rules is not valid JSON"),
+        ('{"rules_json":"\\u00a0{}"}', "rules is not valid JSON"),
         ('{"rules_json":"[]"}', "rules must be an object"),
         ('{"rules_json":"1"}', "rules must be an object"),
         ('{"rules_json":"{\\"a\\":\\"\\\\ud800\\"}"}', "rules is not valid JSON"),

@@ -80,6 +80,8 @@ EXCHANGES: dict[str, tuple[bytes, list[tuple[int, str]]]] = {
     "dots": (GET.replace(b"/api/x", b"/api/../healthz"), [(200, "/api/../healthz")]),
     "unknown path with a body": (post(b"abc", b"/nope") + GET, [(404, "Invalid"), (200, "GET")]),
     "unknown method": (GET.replace(b"GET", b"FROB"), [(404, "Invalid endpoint")]),
+    "a method in lower case": (GET.replace(b"GET", b"get"), [(404, "Invalid endpoint")]),
+    "a method in both cases": (GET.replace(b"GET", b"Get"), [(404, "Invalid endpoint")]),
     "PATCH": (GET.replace(b"GET", b"PATCH"), [(200, '"method":"PATCH"')]),
     "TRACE": (GET.replace(b"GET", b"TRACE"), [(200, '"method":"TRACE"')]),
     "asterisk": (GET.replace(b"GET /api/x", b"OPTIONS *"), [(404, "Invalid endpoint")]),

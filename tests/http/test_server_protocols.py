@@ -113,6 +113,17 @@ def _head(method: str, path: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("server", SERVERS)
+async def test_over_http_2_too_a_method_in_lower_case_is_none(server: str):
+    async with serving_http_2(server=server) as running:
+        client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
+        for method, path in (("get", "/healthz"), ("Get", "/healthz"), ("options", "/api/x")):
+            status, _, body = await client.request(method, path)
+            assert (status, b"Invalid endpoint" in body) == (404, True), method
+        assert (await client.request("GET", "/healthz"))[0] == 200
+        await client.stream.aclose()
+
+
+@pytest.mark.parametrize("server", SERVERS)
 async def test_http_2_in_the_clear_reaches_the_same_endpoints(server: str):
     async with serving_http_2(server=server, body_bytes_max=10_000) as running:
         client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))

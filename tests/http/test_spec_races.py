@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pytest
+from answer_judge import judge
 from lobby_http_kit import AREA, ROOMS, Player, lobby, player
 from server_kit import Api
 
@@ -41,7 +42,9 @@ def outcomes(api: Api, calls: Sequence[Call]) -> list[Outcome]:
     connections = [_begin(api, call) for call in calls]
     for connection in connections:
         connection.sendall(b"}")
-    return [_outcome(connection) for connection in connections]
+    return [
+        _outcome(connection, call.path) for connection, call in zip(connections, calls, strict=True)
+    ]
 
 
 def _begin(api: Api, call: Call) -> socket.socket:
@@ -55,10 +58,11 @@ def _begin(api: Api, call: Call) -> socket.socket:
     return connection
 
 
-def _outcome(connection: socket.socket) -> Outcome:
+def _outcome(connection: socket.socket, path: str) -> Outcome:
     with connection, http.client.HTTPResponse(connection) as response:
         response.begin()
         answer: dict[str, Any] = json.loads(response.read())
+        judge("POST", path, response.status, answer)
         assert answer["success"] == (response.status == 200)
         return response.status, answer.get("error")
 

@@ -13,10 +13,11 @@ PATH = "/api/time.php"
 
 
 def test_the_time_is_told_in_three_ways(api: Api):
+    before = int(time.time())
     reply = api.call("GET", PATH)
     assert reply.status == 200
     told = reply.json
-    assert abs(told["timestamp"] - time.time()) < 5
+    assert before <= told["timestamp"] <= time.time()
     moment = datetime.fromtimestamp(told["timestamp"], UTC)
     assert told == {
         "success": True,
@@ -66,7 +67,11 @@ def test_no_offset_and_zero_give_no_block(api: Api, query: str):
 
 
 @pytest.mark.parametrize(
-    "value", ["15", "-15", "1.5", "abc", "1e1", "++1", "+-1", "٣", "9" * 500, "1 2", "0x1", "\x00"]
+    "value",
+    [
+        *("15", "-15", "1.5", "abc", "1e1", "++1", "+-1", "٣", "9" * 500, "1 2", "0x1", "\x00"),
+        *("\x1f", "\x1c3", "3\x85", "\xa03", "\u20033"),  # white space to Python, or to browsers
+    ],
 )
 def test_other_offsets_are_refused(api: Api, value: str):
     reply = api.call("GET", f"{PATH}?utc={quote(value)}")

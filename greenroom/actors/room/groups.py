@@ -26,6 +26,9 @@ _WORDS: Final[dict[str, GroupWord]] = {
     "specific": "specific",
 }
 
+GROUP_WORDS: Final = tuple(_WORDS)
+"""What `target_players` and `from_players` may say."""
+
 
 class Senders(msgspec.Struct, frozen=True):
     """Whose updates are wanted: those of `player_ids`, or everybody's but theirs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
@@ -46,7 +46,7 @@ from greenroom.http.areas.rooms import (
     RoomPasswordReply,
 )
 from greenroom.http.caller import PlayerCaller
-from greenroom.http.fields import Body, Missing, Reply
+from greenroom.http.fields import Body, Missing, Reply, one_of
 from greenroom.http.table import Auth, Endpoint
 
 Answering = Literal["approve", "reject"]
@@ -60,6 +60,7 @@ class AnswerBody(Body, kw_only=True):
         str,
         Missing("Missing required fields: requestId and action"),
         msgspec.Meta(examples=["approve"]),
+        one_of(get_args(Answering)),
     ]
 
 

@@ -182,7 +182,7 @@ class LobbyLeaveReply(Reply, kw_only=True):
 class LobbyHeartbeatReply(Reply, kw_only=True):
     """His seat is his."""
 
-    status: str = "ok"
+    status: Literal["ok"] = "ok"
 
 
 async def players(caller: PlayerCaller) -> LobbyPlayersReply:

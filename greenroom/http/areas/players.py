@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -37,6 +37,7 @@ from greenroom.actors.plans.refusals import (
 )
 from greenroom.actors.player.bans import BAN_DURATIONS
 from greenroom.actors.player.messages import (
+    BanDuration,
     Heartbeat,
     InvalidPlayerToken,
     LogIn,
@@ -54,6 +55,7 @@ from greenroom.http.fields import (
     Missing,
     Reply,
     Streamed,
+    one_of,
     timestamp,
 )
 from greenroom.http.table import Auth, Endpoint, TokenTexts
@@ -130,8 +132,8 @@ class RegisterReply(Reply, kw_only=True):
     player_name: str
     player_tag: str
     game_id: int
-    auth: str = "guest"
-    account: str = "created"
+    auth: Literal["guest", "platform"] = "guest"
+    account: Literal["created", "existing"] = "created"
     platform_id: str | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -342,7 +344,7 @@ class BanBody(Body, kw_only=True):
     ban_duration: Annotated[
         str,
         Missing(f"ban_duration is required ({', '.join(BAN_DURATIONS)})"),
-        msgspec.Meta(extra_json_schema={"enum": list(BAN_DURATIONS)}),
+        one_of(BAN_DURATIONS),
     ]
     ban_reason: Annotated[str | None, msgspec.Meta(max_length=BAN_REASON_CHARACTERS_MAX)] = None
 
@@ -353,7 +355,7 @@ class BanReply(Reply, kw_only=True):
     message: str = "Player banned successfully"
     ban_id: str
     player_id: int
-    ban_duration: str
+    ban_duration: BanDuration
     ban_reason: str | None
     banned_until: str | None
 

@@ -9,7 +9,7 @@ import msgspec
 
 from greenroom.actors.flows.rooms import renew_join_token
 from greenroom.actors.room.events import ActionStatus
-from greenroom.actors.room.groups import read_sources, read_targets
+from greenroom.actors.room.groups import GROUP_WORDS, read_sources, read_targets
 from greenroom.actors.room.messages import (
     CompleteAction,
     PollUpdates,
@@ -42,7 +42,16 @@ from greenroom.http.areas.rooms import (
     update_entry,
 )
 from greenroom.http.caller import PlayerCaller
-from greenroom.http.fields import BadEntry, Body, Document, Missing, Reply, timestamp
+from greenroom.http.fields import (
+    AnyValue,
+    BadEntry,
+    Body,
+    Document,
+    Missing,
+    Reply,
+    one_of,
+    timestamp,
+)
 from greenroom.http.table import Auth, Endpoint
 
 _EMPTY: Final = b"{}"
@@ -56,7 +65,7 @@ _TARGET_REFUSALS: Final = (
     NoValidTargets,
 )
 
-_TargetWord = Annotated[str, Missing("Missing required field: target_players")]
+_TargetWord = Annotated[str, Missing("Missing required field: target_players"), one_of(GROUP_WORDS)]
 _TargetIds = Annotated[list[int] | None, BadEntry(InvalidTargetIds.text)]
 
 
@@ -85,8 +94,8 @@ class ResultEntry(msgspec.Struct, kw_only=True):
 
     action_id: str
     action_type: str
-    response_data: Document | None
-    status: str
+    response_data: Annotated[Document | None, AnyValue]
+    status: ActionStatus
     target_id: int
     is_host: bool
     processed_at: str | None
@@ -108,7 +117,7 @@ class CompleteBody(Body, kw_only=True):
     """What came of it."""
 
     status: Annotated[
-        str, Missing("Status is required"), msgspec.Meta(description="`completed` or `failed`")
+        str, Missing("Status is required"), one_of(_STATUSES, "`completed` or `failed`")
     ]
     response_data: Document | None = None
 
@@ -208,7 +217,7 @@ class UpdatesReply(Reply, kw_only=True):
 class PollBody(Body, kw_only=True):
     """Whose updates, and from where on."""
 
-    from_players: str | None = None
+    from_players: Annotated[str | None, one_of(GROUP_WORDS)] = None
     from_players_ids: list[int] | None = None
     last_update: Annotated[
         str | None, msgspec.Meta(description="What the last answer said; nothing at first")

@@ -53,6 +53,7 @@ from greenroom.actors.text.names import TITLE_CHARACTERS_MAX, NameRefused
 from greenroom.addresses import address_key
 from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.fields import (
+    AnyValue,
     Body,
     Document,
     KeepEmpty,
@@ -236,7 +237,7 @@ class RoomLeaveReply(Reply, kw_only=True):
 class RoomHeartbeatReply(Reply, kw_only=True):
     """His seat is his."""
 
-    status: str = "ok"
+    status: Literal["ok"] = "ok"
 
 
 async def players(caller: PlayerCaller) -> RoomPlayersReply:
@@ -319,7 +320,7 @@ class UpdateEntry(msgspec.Struct, kw_only=True):
     update_id: str
     from_player_id: int
     type: str
-    data: Document
+    data: Annotated[Document, AnyValue]
     created_at: str | None
 
 

@@ -16,6 +16,9 @@ from greenroom.http.table import Auth, Endpoint, TokenTexts
 OFFSET_HOURS_MAX: Final = 14
 
 _HOURS: Final = re.compile(r"[+-]?[0-9]{1,2}")
+_WHITE_SPACE: Final = " \t\n\v\f\r"
+_SPACE: Final = r"[ \t\n\v\f\r]"
+"""The same as a pattern. A list of its own: Python and JSON schemas know different ones besides."""
 
 
 class InvalidOffset(Refused):
@@ -32,7 +35,7 @@ class TimeQuery(Body, kw_only=True):
         msgspec.Meta(
             description="Whole hours, `3`, `+3` or `-2`; a `+` may stand unencoded",
             examples=["+1", "-2"],
-            pattern=r"^\s*([+-]?(0?[0-9]|1[0-4]))?\s*$",
+            pattern=rf"^{_SPACE}*([+-]?(0?[0-9]|1[0-4]))?{_SPACE}*$",
         ),
     ] = None
 
@@ -75,7 +78,7 @@ def _hours(text: str) -> int:
 
     An unencoded `+` arrives as a space, so `+3` may be `" 3"`.
     """
-    text = text.strip()
+    text = text.strip(_WHITE_SPACE)
     if not text:
         return 0
     hours = int(text) if _HOURS.fullmatch(text) else OFFSET_HOURS_MAX + 1
