@@ -55,7 +55,7 @@ def test_a_title_counts_more_than_the_text_and_more_words_more_than_either() -> 
         return REFERENCE.search(query, 1)[0].title
 
     assert best("rotate") == "POST /api/game_players.php/rotate"
-    assert best("replace token") == "POST /api/game_players.php/rotate"
+    assert best("rotate token") == "POST /api/game_players.php/rotate"
     assert best("cheating ban_duration") == "POST /api/game_players.php/ban"
     assert REFERENCE.search("", 5) == []
 
