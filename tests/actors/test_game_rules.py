@@ -115,3 +115,17 @@ def test_events_of_others_are_a_bug():
 def test_operators_never_see_keys():
     shown = set(msgspec.structs.asdict(rules.view(a_game())))
     assert not shown & {"api_key_hash", "private_key_hash", "tag_key"}
+
+
+def test_the_server_reads_its_own_parts_of_a_game_document_and_no_large_ones():
+    rest = b'"motd":"' + b"x" * 100_000 + b'"'
+    assert rules.own_rules(b"{%b}" % rest) == (b"{}", [])
+    document = b'{"name_rules":{"case":"lower"},"moderation":{},"name_rules":null,%b}' % rest
+    assert rules.own_rules(document) == (b'{"name_rules":null,"moderation":{}}', [])
+    escaped = b'{"room_title_rule\\u0073":{}}'
+    assert rules.own_rules(escaped) == (b'{"room_title_rules":{}}', [])
+    large = b'{"name_rules":["%b"],"moderation":1}' % (b"x" * 16_384)
+    problems = ["name_rules is larger than 16384 bytes"]
+    assert rules.own_rules(large) == (b'{"moderation":1}', problems)
+    unreadable = b'{"moderation"'
+    assert rules.own_rules(unreadable) == (unreadable, []), "whoever reads it says what is wrong"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from greenroom.actors.flows.world import ID_MAX, World
 from greenroom.actors.player.index import PlayerIndex
@@ -14,7 +14,7 @@ PAGE_PLAYERS_MAX = 500
 
 async def list_players(
     world: World, game_id: int, after_id: int = 0, limit: int | None = None
-) -> AsyncIterator[list[PlayerView]]:
+) -> AsyncGenerator[list[PlayerView]]:
     """Iterate over pages of a game's players, by id. Documents of players not active are `{}`.
 
     Args:

@@ -114,11 +114,12 @@ class GameActor(Actor[GameRole]):
 
     def _read_rules(self, game: Game) -> None:
         """Cache the document's rules; what is malformed is ignored, and its owner can read why."""
-        self._name_rules, problems = read_name_rules(game.data, "name_rules")
-        self._title_rules, title_problems = read_name_rules(game.data, "room_title_rules")
-        languages, language_problems = read_languages(game.data)
+        own, too_large = rules.own_rules(game.data)
+        self._name_rules, problems = read_name_rules(own, "name_rules")
+        self._title_rules, title_problems = read_name_rules(own, "room_title_rules")
+        languages, language_problems = read_languages(own)
         self._moderator = moderator(languages)
-        for problem in [*problems, *title_problems, *language_problems]:
+        for problem in [*too_large, *problems, *title_problems, *language_problems]:
             _log.warning("game %d: %s; ignored", game.game_id, problem)
 
     @handles(CreateGame)

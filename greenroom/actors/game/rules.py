@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import hmac
 
+import msgspec
+
 from greenroom.actors.game import settings
 from greenroom.actors.game.messages import (
     ChangeGameSettings,
@@ -29,6 +31,45 @@ from greenroom.actors.kernel.message import Event
 from greenroom.actors.plans.plan import Plan
 
 GAME_NAME_CHARACTERS_MAX = 100
+OWN_RULES_BYTES_MAX = 16 << 10
+"""Of each part of the game document that the server itself reads."""
+
+
+class _OwnRules(msgspec.Struct, omit_defaults=True):
+    """The parts of a game document that the server reads; all else is the game's own."""
+
+    name_rules: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    room_title_rules: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    moderation: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_TRACES = (b"_rules", b"moderation", b"\\u")
+"""Without any of these a document has no such part, however its names are spelled."""
+_decode_own_rules = msgspec.json.Decoder(_OwnRules).decode
+
+
+def own_rules(document: bytes) -> tuple[bytes, list[str]]:
+    """Cut a game document down to what the server reads of it: the rest may be large.
+
+    Args:
+        document: a JSON object's bytes.
+
+    Returns:
+        A JSON object with those members alone, and what was wrong with those left out.
+    """
+    if not any(word in document for word in _TRACES):
+        return b"{}", []  # seen in a tenth of the time that reading takes
+    try:
+        found = _decode_own_rules(document)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return document, []  # whoever reads it says so
+    problems: list[str] = []
+    for name in _OwnRules.__struct_fields__:
+        part = getattr(found, name)
+        if part is not msgspec.UNSET and len(memoryview(part)) > OWN_RULES_BYTES_MAX:
+            setattr(found, name, msgspec.UNSET)
+            problems.append(f"{name} is larger than {OWN_RULES_BYTES_MAX} bytes")
+    return msgspec.json.encode(found), problems
 
 
 def check_project_key(game: Game, api_key_hash: bytes) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -318,20 +319,21 @@ async def list_(caller: AdminCaller, query: ListQuery) -> Streamed:
     return Streamed("players", _listed(pages))
 
 
-async def _listed(pages: AsyncIterator[list[PlayerView]]) -> AsyncIterator[list[ListedPlayer]]:
-    async for page in pages:
-        yield [
-            ListedPlayer(
-                id=player.player_id,
-                player_name=player.player_name,
-                is_online=player.is_online,
-                last_login=timestamp(player.last_login),
-                last_logout=timestamp(player.last_logout),
-                last_heartbeat=timestamp(player.last_heartbeat),
-                created_at=timestamp(player.created_at),
-            )
-            for player in page
-        ]
+async def _listed(pages: AsyncGenerator[list[PlayerView]]) -> AsyncIterator[list[ListedPlayer]]:
+    async with aclosing(pages):
+        async for page in pages:
+            yield [
+                ListedPlayer(
+                    id=player.player_id,
+                    player_name=player.player_name,
+                    is_online=player.is_online,
+                    last_login=timestamp(player.last_login),
+                    last_logout=timestamp(player.last_logout),
+                    last_heartbeat=timestamp(player.last_heartbeat),
+                    created_at=timestamp(player.created_at),
+                )
+                for player in page
+            ]
 
 
 _PlayerId = Annotated[int, Missing("player_id is required")]

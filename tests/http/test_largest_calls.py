@@ -1,0 +1,107 @@
+"""No call holds the loop for long, however large what it brings, finds or is answered."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+import trio
+from largest_kit import (
+    MEBIBYTE,
+    Largest,
+    answer,
+    document,
+    in_engine_form,
+    open_largest,
+    tool_call,
+)
+
+from greenroom.http.endpoints import ENDPOINTS, TOOLS
+from greenroom.http.request import Request
+
+LOOP_SECONDS_MAX = 0.005
+FLOORS_MAX = 1.8
+"""On a slower machine, or a busy one: so many times what it takes to convert a MiB, which is 3 ms
+where five are meant."""
+ATTEMPTS_MAX = 8
+"""Calls of a kind are repeated before they count as slow: who else uses the machine is no fault."""
+ANSWER_BYTES_MAX = 2.5 * MEBIBYTE
+"""Documents of a MiB, as text once more (updates in the engine's form, and tools)."""
+
+_TABLE = {f"{row.method} {row.path}": row for row in (*ENDPOINTS, *TOOLS)}
+
+
+def _cpu_seconds(work: Callable[[], object]) -> float:
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began
+
+
+def _floor_seconds() -> float:
+    """Return how long it takes this machine, at this moment, to do what cannot be done without.
+
+    A MiB of small objects without its white space, as a string of JSON.
+    """
+    data = document(MEBIBYTE)
+
+    def convert() -> bytes:
+        return msgspec.json.encode(msgspec.json.format(data, indent=-1).decode())
+
+    return min(_cpu_seconds(convert) for _ in range(3))
+
+
+def _as_it_is(_: str, request: Request) -> Request:
+    return request
+
+
+def _as_documents_take_longest(name: str, request: Request) -> Request:
+    """Return the same call in the engine's form, or of the tool."""
+    path = name.split()[1]
+    return tool_call(path, request) if path.startswith("/mcp/") else in_engine_form(request)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+async def _timed(largest: Largest, request: Request) -> float:
+    """Make a call; return the seconds of processor time that it took of the loop's thread."""
+    began = time.thread_time()
+    told = await answer(largest, request)
+    took = time.thread_time() - began
+    if told.stream is not None:  # its first page is made
+        await told.stream.aclose()  # type: ignore[attr-defined]
+    assert told.status == 200, (request.path, told.body[:200])
+    assert len(told.body) < ANSWER_BYTES_MAX, request.path
+    return took
+
+
+async def _is_quick(largest: Largest, requests: Sequence[Request]) -> bool:
+    """Return whether these calls, all of a kind, take no longer than they may."""
+    seconds_max = max(LOOP_SECONDS_MAX, FLOORS_MAX * _floor_seconds())
+    with _no_collections():
+        return min([await _timed(largest, request) for request in requests]) < seconds_max
+
+
+@pytest.mark.slow
+async def test_no_call_takes_long_with_the_largest_data_that_is_allowed():
+    with trio.fail_after(600):
+        async with open_largest() as largest:
+            assert set(largest.calls) == set(_TABLE), "each endpoint has its largest call here"
+            for name, make in largest.calls.items():
+                for form in (_as_it_is, _as_documents_take_longest):
+                    for _ in range(ATTEMPTS_MAX):
+                        if await _is_quick(largest, [form(name, each) for each in await make()]):
+                            break
+                    else:
+                        pytest.fail(f"{name} takes too long, {form.__name__}")
