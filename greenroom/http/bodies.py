@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.text.nesting import nests_too_deep
+from greenroom.actors.text.nesting import DEPTH_MAX, nests_too_deep
 from greenroom.http.fields import BadEntry, Body, Document, KeepEmpty, Missing, WholeBody
 
 QUERY_FIELDS_MAX = 64
@@ -34,8 +34,8 @@ BodyT = TypeVar("BodyT", bound=Body)
 _Entry = TypeVar("_Entry")
 
 _JSON_SPACE = b" \t\r\n"
-_BRACE, _N = b"{n"
-"""How an object and null begin."""
+_BRACE, _QUOTE, _N = b'{"n'
+"""How an object, a string and null begin."""
 _verbatim = msgspec.json.Decoder(Document)
 _value = msgspec.json.Decoder()
 
@@ -58,13 +58,18 @@ class _UnfitEntry(_Unfit):
     """A value is an array, and an entry of it is not of the right type."""
 
 
-def _check_text(data: bytes) -> None:
-    """Refuse what the decoder would overlook (bad UTF-8 in skipped strings) or choke on (depth)."""
+def _check_utf8(data: bytes) -> None:
+    """Refuse what the decoder would overlook in strings that it skips."""
     try:
         if not data.isascii():
             data.decode()
     except UnicodeDecodeError:
         raise InvalidBody from None
+
+
+def _check_text(data: bytes) -> None:
+    """Refuse what is no UTF-8, or nests too deep."""
+    _check_utf8(data)
     if nests_too_deep(data):
         raise InvalidBody
 
@@ -111,13 +116,23 @@ class MembersDecoder:
         """
         if not data:
             return self._nothing
-        _check_text(data)
+        _check_utf8(data)
         try:
-            return self._decode(data)
+            members = self._decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             if data.strip(_JSON_SPACE) == b"null":
                 return self._nothing
             raise InvalidBody from None
+        if len(data) > DEPTH_MAX and nests_too_deep(data, _strings(members)):
+            raise InvalidBody
+        return members
+
+
+def _strings(members: msgspec.Struct) -> Iterator[bytes]:
+    """Yield those members that are strings, verbatim: documents, maybe, of any size."""
+    for member in astuple(members):
+        if member is not None and memoryview(member)[0] == _QUOTE:
+            yield bytes(member)
 
 
 read_nothing = MembersDecoder(()).decode

@@ -24,15 +24,15 @@ from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.request import Request
 
 LOOP_SECONDS_MAX = 0.005
-FLOORS_MAX = 1.8
-"""On a slower machine, or a busy one: so many times what it takes to convert a MiB, which is 3 ms
-where five are meant."""
+FLOORS_MAX = 2.0
+"""On a slower machine, or a busy one: so many times what it takes to convert a MiB. That is 2.5 to
+3 ms where five are meant."""
 ATTEMPTS_MAX = 8
 """Calls of a kind are repeated before they count as slow: who else uses the machine is no fault."""
 ANSWER_BYTES_MAX = 2.5 * MEBIBYTE
 """Documents of a MiB, as text once more (updates in the engine's form, and tools)."""
 
-_TABLE = {f"{row.method} {row.path}": row for row in (*ENDPOINTS, *TOOLS)}
+_TABLE = {f"{row.method} {row.path}" for row in (*ENDPOINTS, *TOOLS)}
 
 
 def _cpu_seconds(work: Callable[[], object]) -> float:
@@ -97,7 +97,8 @@ async def _is_quick(largest: Largest, requests: Sequence[Request]) -> bool:
 async def test_no_call_takes_long_with_the_largest_data_that_is_allowed():
     with trio.fail_after(600):
         async with open_largest() as largest:
-            assert set(largest.calls) == set(_TABLE), "each endpoint has its largest call here"
+            covered = {" ".join(name.split()[:2]) for name in largest.calls}
+            assert covered == _TABLE, "each endpoint has its largest call here"
             for name, make in largest.calls.items():
                 for form in (_as_it_is, _as_documents_take_longest):
                     for _ in range(ATTEMPTS_MAX):

@@ -12,11 +12,14 @@ from world_kit import Arena, open_arena, register
 from greenroom.actors.flows.register import NewPlayer
 from greenroom.actors.flows.world import RealtimeAddress
 from greenroom.actors.social.messages import FriendshipAccepted, FriendshipRequested, Pair
-from greenroom.http.discovery import discovery_routes
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.limits import CallLimits, LimitSettings
+from greenroom.http.mcp import McpEndpoint
+from greenroom.http.mcp_tools import make_tools
 from greenroom.http.metrics import Metrics
+from greenroom.http.openapi import OpenApi
+from greenroom.http.reference import Reference
 from greenroom.http.request import Answer, Request
 
 MEBIBYTE = 1 << 20
@@ -71,7 +74,8 @@ class Largest:
             metrics=Metrics(),
             requests_in_flight_max=1_000,
         )
-        self.mcp = discovery_routes(ENDPOINTS, TOOLS, self.dispatcher)["/mcp"]
+        reference = Reference(OpenApi(ENDPOINTS).document)
+        self.mcp = McpEndpoint(make_tools(TOOLS, self.dispatcher, reference), "1.0.0")
         self.calls: dict[str, Callable[[], Awaitable[Sequence[Request]]]] = {}
 
     # Setting up.
@@ -133,8 +137,8 @@ class Largest:
         return lobby_id, [host, *guests]
 
     def again(self, name: str, data: bytes = b"", *, by: NewPlayer | None = None) -> None:
-        """Note a call that may be repeated."""
-        method, path = name.split()
+        """Note a call that may be repeated; behind method and path may stand what is special."""
+        method, path = name.split()[:2]
 
         async def requests() -> Sequence[Request]:
             return [self.request(method, path, data, by=by)] * RUNS
@@ -155,7 +159,7 @@ class Largest:
         arrange: Callable[[], Awaitable[tuple[NewPlayer, str, bytes]]],
     ) -> None:
         """Note a call of somebody who is arranged for: who, what stands in the path, the body."""
-        method, path = name.split()
+        method, path = name.split()[:2]
 
         async def make() -> Request:
             by, argument, data = await arrange()
@@ -211,6 +215,8 @@ async def _accounts(on: Largest) -> None:
     on.again(
         f"POST {PLAYERS}/register", body({"player_name": "A" * 50}, player_data=document(900_000))
     )
+    engine = {"player_name": "A" * 50, "player_data_json": document(850_000).decode()}
+    on.again(f"POST {PLAYERS}/register with a document in a string", plain(engine))
     on.again(f"PUT {PLAYERS}/rename", body({"new_name": "é" * 50}), by=player)
     on.again(
         f"POST {PLAYERS}/ban",
@@ -462,5 +468,5 @@ def tool_call(row_path: str, request: Request) -> Request:
 async def answer(on: Largest, request: Request) -> Answer:
     """Return the answer to a request of either kind."""
     if request.path == "/mcp":
-        return await on.mcp.answer(request)  # type: ignore[union-attr]
+        return await on.mcp.answer(request)
     return await on.dispatcher.answer(request)

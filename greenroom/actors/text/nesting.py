@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from itertools import accumulate
 from typing import Final
 
@@ -21,15 +23,21 @@ _SQUARE = bytes.maketrans(b"{}", b"[]")
 _STEPS = bytes.maketrans(b"[]", b"\x01\xff")
 
 
-def nests_too_deep(data: bytes) -> bool:
+def nests_too_deep(data: bytes, strings: Iterable[bytes] = ()) -> bool:
     """Return whether JSON nests deeper than allowed, in a few passes of C over the data.
 
     What is malformed may get either answer: before its first fault it is read as a parser reads it.
     What comes close to the bound in very many places counts as too deep.
+
+    Args:
+        data: the JSON.
+        strings: some of the strings in it, if any are known: what is in them nests nothing, and
+            where not enough is left without them there is nothing to look for.
     """
     if len(data) <= DEPTH_MAX:
         return False
-    if _has_few(data):
+    in_strings = sum(map(_count_opened, strings))
+    if _count_opened(data, in_strings + DEPTH_MAX + 1) - in_strings <= DEPTH_MAX:
         return False
     unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     # Two quotes side by side: whatever stands before and behind them is in a string or not as
@@ -40,16 +48,16 @@ def nests_too_deep(data: bytes) -> bool:
     return _is_too_deep(brackets)
 
 
-def _has_few(data: bytes) -> bool:
-    """Return whether not enough is opened to nest too deep, in strings and outside of them."""
+def _count_opened(data: bytes, enough: int = sys.maxsize) -> int:
+    """Return how often anything is opened, in strings and outside of them; or `enough`, or more."""
     opened = 0
     for start in range(0, len(data), _SLICE_BYTES):
         part = data[start : start + _SLICE_BYTES]
         # quicker than to count where few are
         opened += len(part) - len(part.replace(b"[", b"").replace(b"{", b""))
-        if opened > DEPTH_MAX:
-            return False
-    return True
+        if opened >= enough:
+            break
+    return opened
 
 
 def _is_too_deep(brackets: bytes) -> bool:
