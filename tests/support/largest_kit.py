@@ -12,13 +12,13 @@ from world_kit import Arena, open_arena, register
 from greenroom.actors.flows.register import NewPlayer
 from greenroom.actors.flows.world import RealtimeAddress
 from greenroom.actors.social.messages import FriendshipAccepted, FriendshipRequested, Pair
+from greenroom.http import openapi
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.mcp import McpEndpoint
 from greenroom.http.mcp_tools import make_tools
 from greenroom.http.metrics import Metrics
-from greenroom.http.openapi import OpenApi
 from greenroom.http.reference import Reference
 from greenroom.http.request import Answer, Request
 
@@ -74,7 +74,7 @@ class Largest:
             metrics=Metrics(),
             requests_in_flight_max=1_000,
         )
-        reference = Reference(OpenApi(ENDPOINTS).document)
+        reference = Reference(openapi.build(ENDPOINTS))
         self.mcp = McpEndpoint(make_tools(TOOLS, self.dispatcher, reference), "1.0.0")
         self.calls: dict[str, Callable[[], Awaitable[Sequence[Request]]]] = {}
 
@@ -257,6 +257,7 @@ async def _room(on: Largest) -> None:
     on.again(f"GET {ROOM}/players", by=guest)
     on.again(f"POST {ROOM}/heartbeat", body(), by=guest)
     on.again(f"POST {ROOM}/password", body({"password": "secret" * 20}), by=host)
+    on.again(f"POST {ROOM}/join_token", body(), by=host)
     on.again("POST /api/realtime.php/token", body(), by=guest)
 
 
@@ -327,6 +328,7 @@ async def _lobby(on: Largest) -> None:
     on.again(f"GET {LOBBY}/players", by=seated[1])
     on.again(f"POST {LOBBY}/heartbeat", body(), by=seated[1])
     on.again(f"POST {LOBBY}/password", body({"password": "secret" * 20}), by=seated[0])
+    on.again(f"POST {LOBBY}/join_token", body(), by=seated[0])
     asked_id, (host,) = await on.lobby(join_by_requests=True)
     seat = document(MEBIBYTE // 100 - 10)
     for requester in await on.newcomers(99):
