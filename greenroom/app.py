@@ -54,8 +54,9 @@ from greenroom.actors.kernel.clock import SystemClock
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.lobby.messages import LobbyRole
 from greenroom.actors.lobby.state import LobbyLimits
+from greenroom.actors.plans.holdings import Holdings
 from greenroom.actors.plans.ledger import Ledger
-from greenroom.actors.plans.plan import plans_of
+from greenroom.actors.plans.plan import ServerLimits, plans_of
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import RoomRole
@@ -344,6 +345,13 @@ def _guess_limits(settings: Settings) -> GuessLimits:
     )
 
 
+def _server_limits(settings: Settings) -> ServerLimits:
+    return ServerLimits(
+        rooms_bytes_max=settings.rooms_bytes_max,
+        written_bytes_per_day_max=settings.written_bytes_per_day_max,
+    )
+
+
 def _lobby_limits(settings: Settings) -> LobbyLimits:
     return LobbyLimits(
         requests_max=settings.lobby_requests_max,
@@ -373,7 +381,7 @@ class _Parts:
         )
         accounts, committer = self.storage.accounts, self.storage.committer
         plans = plans_of(msgspec.structs.asdict(settings))
-        ledger = Ledger(plans, settings.plan_share_per_address)
+        ledger = Ledger(plans, settings.plan_share_per_address, _server_limits(settings))
         self.usage = UsageKeeper(ledger, self.storage.usage, clock)
         player_index, game_index = PlayerIndex(ledger), GameIndex(ledger)
         leaderboards = Leaderboards(accounts)
@@ -383,15 +391,20 @@ class _Parts:
             "player", player_loader(accounts, player_index, clock), committer
         )
         self.games = DynamicSupervisor("game", game_loader(accounts, game_index, clock), committer)
-        seats = SeatTable()
+        seats, holdings = SeatTable(), Holdings(ledger)
         rooms = Rooms(
-            self.storage.journal, RoomIndex(seats), clock, _room_limits(settings), self.hub, studio
+            self.storage.journal,
+            RoomIndex(seats, holdings),
+            clock,
+            _room_limits(settings),
+            self.hub,
+            studio,
         )
         self.rooms: DynamicSupervisor[RoomRole] = DynamicSupervisor("room", rooms.load, committer)
         rooms.directory = self.rooms
         lobbies = Lobbies(
             rooms,
-            LobbyIndex(seats),
+            LobbyIndex(seats, holdings),
             clock,
             _lobby_limits(settings),
             is_online=player_index.is_online,

@@ -167,16 +167,29 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     free_games_max: PlanLimit = 1
     free_players_online_max: PlanLimit = 100
     free_calls_per_day_max: PlanLimit = 1_000
+    free_rooms_max: PlanLimit = 200
+    free_rooms_bytes_max: PlanLimit = 32 << 20
+    free_written_bytes_per_day_max: PlanLimit = 10**9
     standard_storage_bytes_max: PlanLimit = 1_000_000_000
     standard_games_max: PlanLimit = 1
     standard_players_online_max: PlanLimit = 1_000
     standard_calls_per_day_max: PlanLimit = 10_000
+    standard_rooms_max: PlanLimit = 2_000
+    standard_rooms_bytes_max: PlanLimit = 128 << 20
+    standard_written_bytes_per_day_max: PlanLimit = 5 * 10**9
     pro_storage_bytes_max: PlanLimit = 2_500_000_000
     pro_games_max: PlanLimit = 3
     pro_players_online_max: PlanLimit = 2_000
     pro_calls_per_day_max: PlanLimit = 1_000_000
+    pro_rooms_max: PlanLimit = 4_000
+    pro_rooms_bytes_max: PlanLimit = 256 << 20
+    pro_written_bytes_per_day_max: PlanLimit = 25 * 10**9
     plan_share_per_address: Share = 0.25
     """How much one address may use of a plan's players online and calls; 1 is all of them."""
+    rooms_bytes_max: PlanLimit = 512 << 20
+    """What rooms and lobbies of all games hold in memory, whatever the plans."""
+    written_bytes_per_day_max: PlanLimit = 200 * 10**9
+    """What calls and stored messages of all games bring in a UTC day, likewise."""
 
     body_bytes_max: Bytes = 1 << 20
     header_bytes_max: Bytes = 32 << 10
@@ -194,6 +207,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """From one connection; one that sends more is read more slowly."""
     realtime_room_messages_per_second: Rate = 2_000.0
     """From all members of a room together, likewise."""
+    realtime_bytes_per_message: Bytes = 4 << 10
+    """A message counts once more for each so many bytes of it."""
     realtime_outbox_bytes_max: Bytes = 256 << 10
     """What may wait for a client that does not read; beyond it his connection is closed."""
     realtime_inactive_seconds_max: Seconds = 60.0

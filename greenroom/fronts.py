@@ -17,6 +17,7 @@ from greenroom.http.metrics import (
     count_samples,
     statistics_samples,
     tree_samples,
+    usage_samples,
 )
 from greenroom.http.options import HttpOptions
 from greenroom.http.server import HttpServer
@@ -120,6 +121,7 @@ class Fronts:
         metrics.add_source(lambda: statistics_samples("greenroom_storage", storage.statistics()))
         metrics.add_source(lambda: statistics_samples("greenroom_realtime", hub.statistics()))
         metrics.add_source(self._udp_samples)
+        metrics.add_source(lambda: usage_samples(world))
         dispatcher = Dispatcher(
             world,
             (*ENDPOINTS, *TOOLS),
@@ -177,6 +179,7 @@ def realtime_options(settings: Settings, port: int, tls: ssl.SSLContext | None) 
         room_messages_per_second=(
             settings.realtime_room_messages_per_second * settings.rate_limit_factor
         ),
+        bytes_per_message=settings.realtime_bytes_per_message,
         outbox_bytes_max=settings.realtime_outbox_bytes_max,
         inactive_seconds_max=settings.realtime_inactive_seconds_max,
         udp_keys_over_plain_ws=settings.udp_keys_over_plain_ws,

@@ -49,12 +49,15 @@ def list_(invocation: Invocation) -> None:
 @click.argument("name", callback=utf8)
 @with_common_options
 def show(invocation: Invocation, name: str) -> None:
-    """Show what the owner NAME uses of his plan: games, players online, calls, storage."""
+    """Show what the owner NAME uses of the plan: games, players online, calls, bytes."""
     from greenroom.control.messages import ShowOwner
 
     found = invocation.perform(ShowOwner(owner=name))
     lines: dict[str, object] = {"owner": found.name, "id": found.owner_id, "plan": found.plan}
-    for what in ("games", "players_online", "calls_today", "storage_bytes"):
+    for what in (
+        *("games", "players_online", "calls_today", "storage_bytes"),
+        *("rooms", "rooms_bytes", "written_bytes_today"),
+    ):
         use: Used = getattr(found, what)
         limit = "no limit" if use.limit is None else f"of {use.limit}"
         lines[what.replace("_", " ")] = f"{use.used} ({limit})"

@@ -68,6 +68,12 @@ class OwnerDetails(msgspec.Struct, frozen=True):
     calls_today: Used
     """Of the UTC day."""
     storage_bytes: Used
+    rooms: Used
+    """Active rooms and open lobbies, of the running server."""
+    rooms_bytes: Used
+    """What these hold in memory."""
+    written_bytes_today: Used
+    """Of the UTC day, since the server has started."""
 
 
 class Game(msgspec.Struct, frozen=True):

@@ -95,6 +95,9 @@ async def show_owner(office: Office, ask: messages.ShowOwner) -> messages.OwnerD
         players_online=_used(usage.players_online, limits.players_online_max),
         calls_today=_used(usage.calls, limits.calls_per_day_max),
         storage_bytes=_used(usage.storage_bytes, limits.storage_bytes_max),
+        rooms=_used(usage.rooms, limits.rooms_max),
+        rooms_bytes=_used(usage.rooms_bytes, limits.rooms_bytes_max),
+        written_bytes_today=_used(usage.written_bytes, limits.written_bytes_per_day_max),
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, get_args, get_type_hints
 
 from greenroom.actors.flows.world import World
+from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH
 from greenroom.http.auth import AUTHENTICATE, TokenInvalid
 from greenroom.http.bodies import BodyDecoder, read_document, read_nothing, read_query
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
@@ -30,7 +31,13 @@ from greenroom.http.errors import (
 )
 from greenroom.http.fields import Streamed
 from greenroom.http.in_flight import InFlight
-from greenroom.http.limits import ANSWER_BYTES_PER_UNIT, CallLimits, units_of, units_of_answer
+from greenroom.http.limits import (
+    ANSWER_BYTES_PER_UNIT,
+    WRITING_CLASSES,
+    CallLimits,
+    units_of,
+    units_of_answer,
+)
 from greenroom.http.metrics import Metrics, Sample
 from greenroom.http.pace import hold_up
 from greenroom.http.request import Answer, Request
@@ -42,12 +49,17 @@ logger = logging.getLogger(__name__)
 
 Query = dict[str, str]
 _NO_QUERY: Query = {}
+_NOTHING = b"{}"
+"""A body that brings nothing."""
 
 
 class Route:
     """A row of the table with everything about it worked out."""
 
-    __slots__ = ("authenticate", "encoder", "endpoint", "limits", "meter", "name", "read")
+    __slots__ = (
+        *("authenticate", "encoder", "endpoint", "limits", "meter", "name", "read"),
+        "writes",
+    )
 
     def __init__(self, endpoint: Endpoint, limits: CallLimits, metrics: Metrics) -> None:
         """Plan how this endpoint's calls are checked, read, answered and counted."""
@@ -55,6 +67,7 @@ class Route:
         self.name = f"{endpoint.method} {endpoint.path}"
         self.authenticate = AUTHENTICATE[endpoint.auth]
         self.limits = limits.of(endpoint.rate_class_in_force)
+        self.writes = endpoint.rate_class_in_force in WRITING_CLASSES
         self.read = _reader(endpoint)
         self.encoder = ReplyEncoder(endpoint.reply)
         self.meter = metrics.meter(endpoint.method, endpoint.path)
@@ -171,6 +184,8 @@ class Dispatcher:
         retry_seconds = self._admit_caller(route, caller, now, units)
         if retry_seconds:
             return too_many_requests(retry_seconds)
+        if route.writes and (retry_seconds := self._count_written(caller, request.body)):
+            return too_many_requests(retry_seconds, WRITTEN_TOO_MUCH)
         if request.body_too_large:
             return body_too_large()
         query = read_query(request.query) if request.query else _NO_QUERY
@@ -217,6 +232,16 @@ class Dispatcher:
             wait = route.limits.admit_game_address(caller.game_id, caller.address, now)
         now_unix = self._world.clock.now()
         return wait or self._ledger.count_call(caller.game_id, now_unix, _share_address(caller))
+
+    def _count_written(self, caller: GameCaller, body: bytes) -> int:
+        """Charge what a call brings; return 0, or in how many seconds there is space for it.
+
+        What brings nothing may always be done: leaving a room, above all.
+        """
+        if len(body) <= len(_NOTHING):
+            return 0
+        now = self._world.clock.now()
+        return self._ledger.count_written(caller.game_id, caller.address, len(body), now)
 
     async def _answer_unknown(self, request: Request, now: float) -> Answer:
         """Answer what no row is there for: a preflight of some call, or nothing at all."""

@@ -20,7 +20,7 @@ from greenroom.actors.kernel.errors import (
     Refused,
     StorageUnavailable,
 )
-from greenroom.actors.plans.refusals import CallShareUsed, TooManyPlayersOnline
+from greenroom.actors.plans.refusals import CallShareUsed, RoomsRefused, TooManyPlayersOnline
 from greenroom.actors.player.messages import Ban, BanDuration, PlayerIsBanned
 from greenroom.actors.room.director import BehaviourFailed, BehaviourRests
 from greenroom.actors.room.passwords import TooManyGuesses
@@ -58,6 +58,7 @@ STATUSES: tuple[tuple[type[Refused], int], ...] = (
     (TooManyPlayersOnline, 429),
     (TooManyGuesses, 429),
     (CallShareUsed, 429),
+    (RoomsRefused, 429),
     (BehaviourRests, 429),
     (Unauthorized, 401),
     (InvalidPlatformTicket, 401),
@@ -146,6 +147,8 @@ def answer_of(error: Exception, where: str) -> Answer:
             return too_many_requests(PLAN_RETRY_SECONDS, str(error))
         case TooManyGuesses():
             return too_many_requests(math.ceil(error.retry_seconds), str(error))
+        case RoomsRefused():
+            return too_many_requests(error.retry_seconds, str(error))
         case BehaviourRests():
             return too_many_requests(math.ceil(error.retry_seconds))
         case BehaviourFailed():

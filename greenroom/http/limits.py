@@ -43,6 +43,8 @@ RATE_CLASSES: Final[dict[str, str]] = {
     "admin": "what takes the admin key",
 }
 """The classes of endpoints, and what is in each."""
+WRITING_CLASSES: Final = frozenset({"account", "register", "write", "admin"})
+"""Those whose bodies are written down."""
 
 
 class LimitSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,7 +190,12 @@ BODY_BYTES_PER_UNIT = 64 << 10
 
 def units_of(body: bytes) -> int:
     """Return how many calls one with this body counts for: bodies are written down, and kept."""
-    return 1 + len(body) // BODY_BYTES_PER_UNIT
+    return units_of_size(len(body))
+
+
+def units_of_size(size: int) -> int:
+    """Return how many calls one with a body of so many bytes counts for."""
+    return 1 + size // BODY_BYTES_PER_UNIT
 
 
 ANSWER_BYTES_PER_UNIT: Final = 16 << 10
@@ -352,6 +359,21 @@ class CallLimits:
             return self._refuse("failed tokens by address", wait)
         wait = self._realtime_connections.charge(key, now)
         return self._refuse("realtime connections by address", wait)
+
+    def admit_stored(self, address: str, player_id: int, size: int, now: float) -> int:
+        """Charge a message that is to be stored as a call of the class `write`.
+
+        Args:
+            address: the client's.
+            player_id: who sent it.
+            size: in bytes.
+            now: monotonic seconds.
+
+        Returns:
+            0, or after how many whole seconds to try again.
+        """
+        limits, units = self._classes["write"], units_of_size(size)
+        return limits.admit(address, now, units) or limits.admit_player(player_id, now, units)
 
     def note_failed_token(self, address: str, now: float) -> None:
         """Charge an address for a wrong key or token; it has been answered already."""

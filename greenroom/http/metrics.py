@@ -27,6 +27,7 @@ from prometheus_client.core import (
     Metric,
 )
 
+from greenroom.actors.flows.world import World
 from greenroom.addresses import host_name, is_loopback, names_loopback
 from greenroom.http.errors import error_answer, invalid_endpoint
 from greenroom.http.request import Answer, Request
@@ -115,6 +116,32 @@ def count_samples(
     """Tell what was counted, each under its value of a label."""
     for value, count in counts.items():
         yield Sample(name, about, count, {label: value}, "counter")
+
+
+def usage_samples(world: World) -> Iterator[Sample]:
+    """Tell what is bounded for all games together; by game it is `greenroom owner show` that does.
+
+    The owner who uses most is told without a name: each label that ever was stays a time series.
+    """
+    ledger, holdings = world.ledger, world.rooms.index.holdings
+    ledger.see_day(world.clock.now())
+    owners, server = ledger.owners(), ledger.server
+    yield from (
+        Sample("greenroom_rooms", "Active rooms and open lobbies.", holdings.rooms),
+        Sample("greenroom_rooms_bytes", "What they hold in memory.", holdings.rooms_bytes),
+        Sample("greenroom_rooms_bytes_max", "The most that they may.", server.rooms_bytes_max),
+        Sample(
+            "greenroom_rooms_bytes_of_one_owner",
+            "What the rooms and lobbies of the owner who has most hold in memory.",
+            max((owner.rooms_bytes for owner in owners), default=0),
+        ),
+        Sample("greenroom_written_bytes_today", "Brought by calls.", ledger.written_bytes),
+        Sample(
+            "greenroom_written_bytes_today_of_one_owner",
+            "Brought by calls to games of the owner who has most.",
+            max((owner.written_bytes for owner in owners), default=0),
+        ),
+    )
 
 
 class Metrics:

@@ -102,8 +102,14 @@ class HarnessConnections:
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
         """Keep a sender's answer from him: what he hears is what others say."""
 
-    def refuse(self, room_id: str, player_id: int, reason: str | None) -> None:
-        """Keep this from him, too: here nothing waits, and is refused to who says it."""
+    def may_store(self, room_id: str, player_id: int, size: int) -> bool:  # noqa: ARG002
+        """Let everybody store what they say."""
+        return True
+
+    def refuse(
+        self, room_id: str, player_id: int, reason: str | None, retry_seconds: int | None = None
+    ) -> None:
+        """Keep this from them, too: here nothing waits, and is refused to who says it."""
 
     def part(self, room_id: str, player_id: int) -> None:  # noqa: ARG002
         """Cut somebody off who has left."""

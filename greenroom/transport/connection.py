@@ -20,7 +20,7 @@ import trio
 from greenroom.actors.flows import realtime
 from greenroom.actors.flows.realtime import Admission
 from greenroom.actors.kernel.errors import ActorUnavailable, Refused
-from greenroom.actors.plans.refusals import TooManyPlayersOnline
+from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH, TooManyPlayersOnline
 from greenroom.actors.room.channel import SendMessage
 from greenroom.actors.room.direction import ShowState
 from greenroom.actors.room.director import RefusedByBehaviour
@@ -46,6 +46,7 @@ from greenroom.transport.messages import (
     MALFORMED,
     NO_SUCH_SUITE,
     NO_UDP_PORT,
+    TOO_MANY_TEXT,
     UDP_STATUS,
     WANT_STATE,
     ClientKind,
@@ -62,7 +63,7 @@ from greenroom.transport.messages import (
     read,
 )
 from greenroom.transport.outbox import Outbox
-from greenroom.transport.rates import Allowance
+from greenroom.transport.rates import Pace
 from greenroom.transport.reader import MORE
 from greenroom.transport.session import NORMAL, Phase, Session
 from greenroom.transport.tls import TlsBroken, TlsCodec
@@ -99,7 +100,6 @@ class Connection(Outbox):
     __slots__ = (
         "_address",
         "_alive_until",
-        "_allowance",
         "_closed_at",
         "_context",
         "_departures",
@@ -112,8 +112,8 @@ class Connection(Outbox):
         "_is_pinged",
         "_member",
         "_out_bytes_max",
+        "_pace",
         "_room",
-        "_room_allowance",
         "_session",
         "_spoke_at",
         "connection_id",
@@ -140,10 +140,9 @@ class Connection(Outbox):
         self._out_bytes_max = options.outbox_bytes_max
         self._is_over = False
         self._member: Admission | None = None
-        self._allowance = Allowance(options.messages_per_second)
+        self._pace = Pace(options.messages_per_second, options.bytes_per_message)
         self._room = ""
         """Whose turn it is read in."""
-        self._room_allowance: Allowance | None = None
         self._heard_at = self._spoke_at = context.watch.now
         self._closed_at = 0.0
         self._frames = 0
@@ -269,6 +268,20 @@ class Connection(Outbox):
             self._is_pinged = True
             self.tell_now(_PING, 0)
         return min(lost_at if self._is_pinged else ping_at, inactive_at)
+
+    def may_store(self, size: int) -> bool:
+        """See `Link`."""
+        member, context = self._member, self._context
+        if member is None:
+            return True
+        address, world, text = self._address, context.world, TOO_MANY_TEXT
+        wait = context.limits.admit_stored(address, member.player_id, size, time.monotonic())
+        if not wait:
+            text = WRITTEN_TOO_MUCH
+            wait = world.ledger.count_written(member.game_id, address, size, world.clock.now())
+        if wait:
+            self.put(encode_error(text, wait))
+        return not wait
 
     # Sending.
 
@@ -397,7 +410,7 @@ class Connection(Outbox):
         self.connection_id = os.urandom(16).hex()
         self._member = member
         replay = context.hub.attach(member.room_id, member.player_id, self, opening.resume)
-        self._room_allowance = context.hub.allowance(
+        self._pace.room = context.hub.allowance(
             member.room_id, context.options.room_messages_per_second
         )
         self._greet(member, replay)
@@ -460,7 +473,7 @@ class Connection(Outbox):
             self._spoke_at = self._heard_at
             if member is not None:
                 self._take(member, TEXT, text)
-            return self._pace(1, now)
+            return self._pace.charge(1, len(data), now)
         session.receive(data)
         while not reader.is_drained and (message := session.next()) is not None:
             self._spoke_at = self._heard_at
@@ -470,7 +483,7 @@ class Connection(Outbox):
             self._leave()
             return None
         frames, self._frames = reader.frames - self._frames, reader.frames
-        return self._pace(frames, now) if frames else 0.0
+        return self._pace.charge(frames, len(data), now)
 
     def _take(self, member: Admission, opcode: int, payload: bytes) -> None:
         """Do what a message asks for."""
@@ -495,18 +508,6 @@ class Connection(Outbox):
         except (Malformed, Refused, ActorUnavailable):
             self.put(MALFORMED)
 
-    def _pace(self, count: int, now: float) -> float:
-        """Return for how long to wait, if the connection or its room sends too many frames.
-
-        Pings and fragments count, too.
-        """
-        wait = self._allowance.charge(count, now)
-        if self._room_allowance is not None:
-            room_wait = self._room_allowance.charge(count, now)
-            if room_wait > wait:
-                return room_wait
-        return wait
-
     # The fast lane.
 
     def _open_lane(self, member: Admission, wanted: UdpOpen) -> None:
@@ -521,8 +522,8 @@ class Connection(Outbox):
             self.put(NO_SUCH_SUITE)
         else:
             self._close_lane()
-            assert self._room_allowance is not None
-            allowances = (self._allowance, self._room_allowance)
+            assert self._pace.room is not None
+            allowances = (self._pace.own, self._pace.room)
             owner = LaneOwner(member, allowances, context.watch, partial(self._note_life, member))
             address = context.world.realtime_address
             where = None if address is None else address()

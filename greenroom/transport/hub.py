@@ -34,6 +34,8 @@ LOG_MESSAGES_MAX: Final = 128
 """Messages that a room keeps for members who come back."""
 LOG_BYTES_MAX: Final = 64 << 10
 """Bytes of their data, likewise; beyond either the oldest is dropped, and is a gap."""
+LOGS_BYTES_MAX: Final = 128 << 20
+"""Bytes of all rooms together: where there are very many, each keeps less."""
 
 STREAMS_MAX: Final = 64
 """Streams that a room itself names; messages of further ones are of none."""
@@ -83,6 +85,10 @@ class Link(Protocol):
 
     def offer(self, frame: bytes) -> None:
         """Send a frame behind all before, or drop it where much waits already."""
+        ...
+
+    def may_store(self, size: int) -> bool:
+        """Charge a message of so many bytes that is to be stored; tell its sender if it may not."""
         ...
 
     def hear(self) -> None:
@@ -164,6 +170,7 @@ class Hub:
         self._rosters: dict[str, _Roster] = {}
         self.sender = Sender()
         """Of all connections."""
+        self._log_bytes_max = LOG_BYTES_MAX
         self.sent = 0
         """Messages that were passed on, one for each receiver."""
         self.listen_now: Callable[[str], None] = _hear_nobody
@@ -189,6 +196,7 @@ class Hub:
         roster = self._rosters.get(room_id)
         if roster is None:
             roster = self._rosters[room_id] = _Roster(self.sender)
+            self._log_bytes_max = min(LOG_BYTES_MAX, LOGS_BYTES_MAX // len(self._rosters))
         roster.fanout.settle()
         place = roster.places.setdefault(player_id, _Place())
         old = roster.links.get(player_id)
@@ -254,7 +262,7 @@ class Hub:
             return
         targets = tuple(player_ids)
         roster.fanout.settle()
-        _keep(roster, message, targets)
+        _keep(roster, message, targets, self._log_bytes_max)
         links, places = roster.links, roster.places
         frames = _UNENCODED.copy()
         for player_id in targets:
@@ -278,7 +286,7 @@ class Hub:
         if roster.links.keys() != members.keys():  # somebody is away, or on his way in or out
             return False
         others = len(members) - 1
-        _keep(roster, message, None)
+        _keep(roster, message, None, self._log_bytes_max)
         roster.fanout.say(message, encode_sent(message.command, others))
         self.sent += others
         return True
@@ -348,12 +356,20 @@ class Hub:
         if link is not None:
             link.put(encode_sent(answer.command, answer.target_count))
 
-    def refuse(self, room_id: str, player_id: int, reason: str | None) -> None:
-        """Tell a sender why his message has been refused; None if there is nothing to say."""
+    def may_store(self, room_id: str, player_id: int, size: int) -> bool:
+        """Charge a message that is to be stored to its sender; who may not is told."""
+        roster = self._rosters.get(room_id)
+        link = None if roster is None else roster.links.get(player_id)
+        return link is None or link.may_store(size)
+
+    def refuse(
+        self, room_id: str, player_id: int, reason: str | None, retry_seconds: int | None = None
+    ) -> None:
+        """Tell a sender why their message has been refused; None if there is nothing to say."""
         roster = self._rosters.get(room_id)
         link = None if roster is None else roster.links.get(player_id)
         if link is not None:
-            link.put(MALFORMED if reason is None else encode_error(reason))
+            link.put(MALFORMED if reason is None else encode_error(reason, retry_seconds))
 
     def part(self, room_id: str, player_id: int) -> None:
         """Close the connection of somebody who is no member any more, and forget him."""
@@ -416,7 +432,9 @@ def _number(streams: dict[str, int], name: str | None) -> int:
     return number
 
 
-def _keep(roster: _Roster, message: Message, player_ids: tuple[int, ...] | None) -> None:
+def _keep(
+    roster: _Roster, message: Message, player_ids: tuple[int, ...] | None, log_bytes_max: int
+) -> None:
     """Put a message into the room's log, and drop what is too much."""
     log = roster.log
     if log is None:
@@ -424,7 +442,7 @@ def _keep(roster: _Roster, message: Message, player_ids: tuple[int, ...] | None)
     size = len(message.data) if isinstance(message, Receive) else 0
     log.append(_Kept(message, size, player_ids))
     roster.log_bytes += size
-    while len(log) > LOG_MESSAGES_MAX or roster.log_bytes > LOG_BYTES_MAX:
+    while len(log) > LOG_MESSAGES_MAX or roster.log_bytes > log_bytes_max:
         roster.log_bytes -= log.popleft().size
 
 

@@ -20,6 +20,8 @@ from greenroom.fastlane.suites import SUITES
 from greenroom.transport.frames import TEXT, encode_frame
 
 MALFORMED_TEXT: Final = "Failed to process message"
+TOO_MANY_TEXT: Final = "Too many requests"
+"""Of a message that was to be stored; as HTTP says it."""
 SENT_FRAMES_MAX: Final = 1_024
 """Answers to senders that are kept, for games have few commands and rooms few members."""
 SENT_COMMAND_MAX: Final = 64
@@ -265,9 +267,12 @@ def encode_stopping() -> bytes:
     return _frame({"type": "event", "event": "server_stopping", "data": {}})
 
 
-def encode_error(text: str) -> bytes:
-    """Return the frame that says what went wrong."""
-    return _frame({"type": "error", "data": {"message": text}})
+def encode_error(text: str, retry_seconds: int | None = None) -> bytes:
+    """Return the frame that says what went wrong, and when to try again if that helps."""
+    data: dict[str, Any] = {"message": text}
+    if retry_seconds is not None:
+        data["retry_after"] = retry_seconds
+    return _frame({"type": "error", "data": data})
 
 
 def encode_heartbeat_ack(unix_seconds: float) -> bytes:

@@ -25,6 +25,8 @@ class RealtimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """From one connection; it is read more slowly beyond it, after a second's worth at once."""
     room_messages_per_second: float = 2_000.0
     """From all members of a room together, likewise."""
+    bytes_per_message: int = 4 << 10
+    """A message counts once more for each so many bytes of it, for its connection and its room."""
     outbox_bytes_max: int = 256 << 10
     """What may wait for a client that does not read; beyond it his connection is closed (1013)."""
     inactive_seconds_max: float = 60.0

@@ -17,6 +17,20 @@ class AddressLimits(Protocol):
         """
         ...
 
+    def admit_stored(self, address: str, player_id: int, size: int, now: float) -> int:
+        """Charge a message that is to be stored, as a call over HTTP that brings as much.
+
+        Args:
+            address: the client's.
+            player_id: who sent it.
+            size: in bytes.
+            now: seconds of `time.monotonic`.
+
+        Returns:
+            0, or after how many whole seconds to try again.
+        """
+        ...
+
     def note_failed_token(self, address: str, now: float) -> None:
         """Charge a token that is nobody's."""
         ...
@@ -26,7 +40,11 @@ class NoLimits:
     """Where everybody may: `AddressLimits` of a port that stands alone."""
 
     def admit_realtime(self, address: str, now: float) -> int:  # noqa: ARG002
-        """Admit him."""
+        """Admit them."""
+        return 0
+
+    def admit_stored(self, address: str, player_id: int, size: int, now: float) -> int:  # noqa: ARG002
+        """Admit it."""
         return 0
 
     def note_failed_token(self, address: str, now: float) -> None:

@@ -107,7 +107,7 @@ async def open_room(arena: Arena) -> Admission:
     player = await identify(arena, (await register(arena)).token)
     opened = await create_room(arena.world, arena.game.game, player.player, WANTED)
     room = arena.world.rooms.directory.ref(opened.room_id)
-    return Admission(room, opened.room_id, player.player_id, "")
+    return Admission(room, opened.room_id, arena.game.game_id, player.player_id, "")
 
 
 async def join(arena: Arena, host: Admission) -> Admission:
@@ -115,7 +115,7 @@ async def join(arena: Arena, host: Admission) -> Admission:
     player = await identify(arena, (await register(arena)).token)
     entrance = Entrance(password=None, join_token=None, player_data=b"{}")
     await join_room(arena.world, arena.game.game_id, player.player, host.room_id, entrance)
-    return Admission(host.room, host.room_id, player.player_id, "")
+    return Admission(host.room, host.room_id, host.game_id, player.player_id, "")
 
 
 async def act(host: Admission, action_type: str) -> Any:

@@ -103,7 +103,9 @@ class Refusals(HarnessConnections):
         super().__init__()
         self.refused: list[tuple[int, str | None]] = []
 
-    def refuse(self, room_id: str, player_id: int, reason: str | None) -> None:
+    def refuse(
+        self, room_id: str, player_id: int, reason: str | None, retry_seconds: int | None = None
+    ) -> None:
         self.refused.append((player_id, reason))
 
 

@@ -54,6 +54,7 @@ class HeardConnections:
     def __init__(self) -> None:
         self.present: set[int] = set()
         self.heard: list[tuple[Any, ...]] = []
+        self.may_be_stored = True
 
     def connected(self, room_id: str) -> set[int]:
         return self.present
@@ -91,7 +92,12 @@ class HeardConnections:
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
         self.heard.append((player_id, answer))
 
-    def refuse(self, room_id: str, player_id: int, reason: str | None) -> None:
+    def may_store(self, room_id: str, player_id: int, size: int) -> bool:
+        return self.may_be_stored
+
+    def refuse(
+        self, room_id: str, player_id: int, reason: str | None, retry_seconds: int | None = None
+    ) -> None:
         self.heard.append((player_id, reason))
 
     def part(self, room_id: str, player_id: int) -> None:

@@ -46,6 +46,9 @@ class Link:
     def offer(self, frame: bytes) -> None:
         self.put(frame)
 
+    def may_store(self, size: int) -> bool:
+        return True
+
     def hear(self) -> None:
         pass
 

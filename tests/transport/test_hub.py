@@ -57,6 +57,9 @@ class FakeLink:
     def offer(self, frame: bytes) -> None:
         self.offered.append(frame)
 
+    def may_store(self, size: int) -> bool:
+        return True
+
     def hear(self) -> None:
         pass
 

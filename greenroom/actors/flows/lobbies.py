@@ -118,13 +118,25 @@ class NewLobby(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def create_lobby(
-    world: World, game: Ref[GameRole], player: Ref[PlayerRole], wanted: NewLobby
+    world: World,
+    game: Ref[GameRole],
+    player: Ref[PlayerRole],
+    wanted: NewLobby,
+    address: str | None = None,
 ) -> LobbyOpened:
     """Open a lobby with its creator as host, durably.
 
+    Args:
+        world: where.
+        game: whose.
+        player: who opens it.
+        wanted: what it is to be.
+        address: from where, for what it holds counts there, too; None counts nowhere.
+
     Raises:
         MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused: no such lobby can be.
-        AlreadyInLobby, CreatingInRoom: he has a seat.
+        AlreadyInLobby, CreatingInRoom: they have a seat.
+        TooManyRooms, RoomsRefused: there is no space for it now.
         ActorUnavailable: the lobby was not opened, or (CommitUnsettled) maybe was.
 
     Cancellation: no lobby was opened; once one has been, the result is returned.
@@ -153,11 +165,13 @@ async def create_lobby(
         )
         actor = lobbies.actor(None)
         lobby = lobbies.directory.adopt(lobby_id, actor)
+        lobbies.index.holdings.note_maker(lobby_id, address)
         try:
             return await lobby.ask(command)
         finally:
             if not actor.is_created:
                 lobbies.directory.discard(lobby_id)
+                lobbies.index.holdings.forget(lobby_id)
 
 
 async def join_lobby(

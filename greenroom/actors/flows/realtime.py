@@ -49,6 +49,7 @@ class Admission(msgspec.Struct, frozen=True):
 
     room: Ref[RoomRole]
     room_id: str
+    game_id: int
     player_id: int
     player_name: str
 
@@ -117,7 +118,7 @@ async def admit(world: World, token: str, address: str = "") -> Admission:
     if not is_seated(world, room_id, admitted.player_id):
         raise TokenInvalidated
     note_sign_of_life(world, admitted.player_id)
-    return Admission(room, room_id, admitted.player_id, record.player_name)
+    return Admission(room, room_id, admitted.game_id, admitted.player_id, record.player_name)
 
 
 def is_seated(world: World, room_id: str, player_id: int) -> bool:

@@ -106,13 +106,25 @@ async def check_title(game: Ref[GameRole], field: str, title: str | None) -> str
 
 
 async def create_room(
-    world: World, game: Ref[GameRole], player: Ref[PlayerRole], wanted: NewRoom
+    world: World,
+    game: Ref[GameRole],
+    player: Ref[PlayerRole],
+    wanted: NewRoom,
+    address: str | None = None,
 ) -> RoomOpened:
     """Open a room with its creator as host, durably.
 
+    Args:
+        world: where.
+        game: whose.
+        player: who opens it.
+        wanted: what it is to be.
+        address: from where, for what it holds counts there, too; None counts nowhere.
+
     Raises:
         MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused: no such room can be.
-        AlreadyInRoom, CreatingInLobby: he has a seat.
+        AlreadyInRoom, CreatingInLobby: they have a seat.
+        TooManyRooms, RoomsRefused: there is no space for it now.
         ActorUnavailable: the room was not opened, or (CommitUnsettled) maybe was.
 
     Cancellation: no room was opened; once one has been, the result is returned.
@@ -143,11 +155,13 @@ async def create_room(
         )
         actor = rooms.actor(None, behaviour)
         room = rooms.directory.adopt(room_id, actor)
+        rooms.index.holdings.note_maker(room_id, address)
         try:
             return await room.ask(command)
         finally:
             if not actor.is_created:
                 rooms.directory.discard(room_id)
+                rooms.index.holdings.forget(room_id)
 
 
 async def join_room(

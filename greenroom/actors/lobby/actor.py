@@ -53,7 +53,8 @@ from greenroom.actors.lobby.refusals import (
     OnlyHostStopsLobby,
     RequestNotHis,
 )
-from greenroom.actors.lobby.state import JoinRequest, Lobby, LobbyLimits
+from greenroom.actors.lobby.state import JoinRequest, Lobby, LobbyLimits, weigh
+from greenroom.actors.plans.holdings import Holding
 from greenroom.actors.room import codec as room_codec
 from greenroom.actors.room import invites
 from greenroom.actors.room import rules as room_rules
@@ -61,6 +62,7 @@ from greenroom.actors.room.events import RoomCreated
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.invite_messages import AnswerInvite, InvitePlayer, NotInRoomOrLobby
 from greenroom.actors.room.passwords import Guesses
+from greenroom.actors.room.state import MEMBER_BYTES, SMALL_BYTES
 
 Reply = TypeVar("Reply")
 
@@ -88,6 +90,7 @@ class LobbyActor(Actor[LobbyRole]):
         self._clock = clock
         self._limits = limits
         self._guesses = Guesses(limits.guesses)
+        self._holding: Holding | None = None
 
     @property
     def is_created(self) -> bool:
@@ -113,7 +116,13 @@ class LobbyActor(Actor[LobbyRole]):
     def on_start(self) -> None:
         """Enter the index."""
         if self._state is not None:
+            self._hold(self._state)
             self._show(self._state)
+
+    def on_stop(self) -> None:
+        """Hold nothing any more."""
+        if self._holding is not None:
+            self._holding.release()
 
     def apply(self, event: Event) -> None:
         """Change the state by a journal entry, as a restart would; or let the room be expected."""
@@ -126,10 +135,27 @@ class LobbyActor(Actor[LobbyRole]):
         happened = codec.event_of(event)
         if isinstance(happened, LobbyCreated):
             self._state = rules.created(happened)
+            self._hold(self._state)
         else:
             rules.apply(self._lobby, happened)
+            if self._holding is not None:
+                self._holding.weigh()
         self._index.note_changed((event.key,))
         self._show(self._lobby)
+
+    def _hold(self, lobby: Lobby) -> None:
+        """Begin to count what the lobby holds."""
+        holdings = self._index.holdings
+        self._holding = holdings.take(lobby.lobby_id, lobby.game_id, partial(weigh, lobby))
+
+    def _admit(self, more_bytes: int) -> None:
+        """Let a player bring so much, if there is space for it.
+
+        Raises:
+            RoomsRefused: there is none.
+        """
+        if self._holding is not None:
+            self._holding.admit(more_bytes)
 
     def _show(self, lobby: Lobby) -> None:
         """Bring the index up to date."""
@@ -153,6 +179,8 @@ class LobbyActor(Actor[LobbyRole]):
         if self._state is not None:
             raise RuntimeError(f"lobby {command.lobby_id} exists already")
         event = rules.decide_create(command, self._clock.now())
+        _, size = weigh(rules.created(event))
+        self._index.holdings.check_new(event.game_id, event.lobby_id, size)
         reply = LobbyOpened(event.lobby_id, event.lobby_name, event.join_token)
         return Changed(reply, codec.entry(event.lobby_id, 1, event))
 
@@ -163,10 +191,11 @@ class LobbyActor(Actor[LobbyRole]):
         decide = partial(rules.decide_join, lobby, command, clock.now())
         wrong = rules.wrong_guess(lobby, command)
         if wrong is None:
-            return self._changed(None, decide())
-        return self._changed(
-            None, self._guesses.judge(command.address, clock.monotonic(), wrong, decide)
-        )
+            event = decide()
+        else:
+            event = self._guesses.judge(command.address, clock.monotonic(), wrong, decide)
+        self._admit(MEMBER_BYTES + len(command.player_data))
+        return self._changed(None, event)
 
     @handles(LeaveLobby)
     def leave(self, command: LeaveLobby) -> Changed[None]:
@@ -223,6 +252,7 @@ class LobbyActor(Actor[LobbyRole]):
     def request(self, command: RequestToJoin) -> Changed[None]:
         """Take a request."""
         event = rules.decide_request(self._lobby, command, self._limits, self._clock.now())
+        self._admit(SMALL_BYTES + len(command.player_data))
         return self._changed(None, event)
 
     @handles(ReadPendingRequest)
@@ -259,6 +289,7 @@ class LobbyActor(Actor[LobbyRole]):
         """Let a member's friend in, should he come."""
         lobby = self._lobby
         rules.require_member(lobby, command.inviter.player_id, NotInRoomOrLobby)
+        self._admit(SMALL_BYTES)
         events = invites.decide_invite(lobby.invites, command, self._clock.now())
         return self._changed(None, *events)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from greenroom.actors.lobby import views
 from greenroom.actors.lobby.messages import LobbyListing
 from greenroom.actors.lobby.state import Lobby
+from greenroom.actors.plans.holdings import Holdings
 from greenroom.actors.room import invites
 from greenroom.actors.room.seating import Place, SeatIndex, SeatTable
 
@@ -14,9 +15,9 @@ class LobbyIndex(SeatIndex[LobbyListing]):
 
     kind = "lobby"
 
-    def __init__(self, seats: SeatTable | None = None) -> None:
-        """Start empty, with a table of seats of its own unless one is given."""
-        super().__init__(SeatTable() if seats is None else seats)
+    def __init__(self, seats: SeatTable | None = None, holdings: Holdings | None = None) -> None:
+        """Start empty, with a table of seats of its own unless one is given; see `SeatIndex`."""
+        super().__init__(SeatTable() if seats is None else seats, holdings)
         self._rooms: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
         self._numbered = 0

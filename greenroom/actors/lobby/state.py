@@ -1,4 +1,4 @@
-"""What a lobby is. `rules.apply` alone changes it."""
+"""What a lobby is, and weighs. `rules.apply` alone changes it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 from greenroom.actors.room.events import NewMember
 from greenroom.actors.room.invites import Invites
 from greenroom.actors.room.passwords import GuessLimits
+from greenroom.actors.room.state import MEMBER_BYTES, PLACE_BYTES, SMALL_BYTES, invites_bytes
 
 RequestStatus = Literal["pending", "approved", "rejected"]
 
@@ -84,3 +85,18 @@ class Lobby(msgspec.Struct, kw_only=True):
     def is_open(self) -> bool:
         """Return whether players come and go: neither started nor ended."""
         return self.room_id is None and self.ended_at is None
+
+
+def weigh(lobby: Lobby) -> tuple[int, int]:
+    """Return whether a lobby counts (1 while it is open, else 0), and the bytes that it holds."""
+    data = sum(len(member.player_data) for member in lobby.members.values())
+    data += sum(len(request.player_data) for request in lobby.pending.values())
+    size = (
+        PLACE_BYTES
+        + len(lobby.rules)
+        + MEMBER_BYTES * len(lobby.members)
+        + SMALL_BYTES * (len(lobby.pending) + len(lobby.answered))
+        + invites_bytes(lobby.invites)
+        + data
+    )
+    return int(lobby.is_open), size

@@ -1,4 +1,4 @@
-"""What owners use of their plans: calls of the day, bytes stored, players online, games.
+"""What owners use of their plans: calls and bytes of the day, bytes stored, players online, games.
 
 Actors and flows write it in the turn in which they check it, so that of many who race for what is
 left only so many get it as there is. It is kept in memory and derived: `flows.usage` brings back
@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.plans.plan import PLANS, UNLIMITED, Plan, PlanLimits
+from greenroom.actors.plans.plan import PLANS, UNLIMITED, Plan, PlanLimits, ServerLimits
 from greenroom.actors.plans.refusals import (
     CallShareUsed,
     StorageLimitReached,
@@ -25,6 +25,8 @@ from greenroom.actors.plans.refusals import (
 from greenroom.actors.plans.shares import AddressCounts, share_key
 
 DAY_SECONDS: Final = 86_400
+CALL_BYTES: Final = 256
+"""What a call, or a message that is stored, is taken to write besides what it brings."""
 PLAYER_BYTES: Final = 256
 """What a player is taken to weigh besides his name and document: his row, with its indexes."""
 SHARE_PER_ADDRESS: Final = 0.25
@@ -36,7 +38,8 @@ class OwnerUsage:
 
     __slots__ = (
         *("calls", "calls_from", "games", "limits", "online_from", "owner_id", "players_online"),
-        *("share_per_address", "storage_bytes"),
+        *("rooms", "rooms_bytes", "rooms_bytes_from", "rooms_from", "share_per_address"),
+        *("storage_bytes", "written_bytes", "written_from"),
     )
 
     def __init__(
@@ -49,10 +52,17 @@ class OwnerUsage:
         self.calls_from = AddressCounts()
         """Of a plan without limits they are not counted."""
         self.online_from = AddressCounts()
+        self.rooms_from = AddressCounts()
+        self.rooms_bytes_from = AddressCounts()
+        self.written_from = AddressCounts()
         self.calls = 0
         self.games = 0
         self.players_online = 0
+        self.rooms = 0
+        self.rooms_bytes = 0
         self.storage_bytes = 0
+        self.written_bytes = 0
+        """Today."""
 
     def share(self, limit: float) -> float:
         """Return how much of what a plan allows one address may use; at least 1."""
@@ -64,7 +74,7 @@ class GameUsage:
 
     __slots__ = (
         *("_online_from", "_refused", "calls", "game_id", "owner", "players_online"),
-        "storage_bytes",
+        *("rooms", "rooms_bytes", "storage_bytes"),
     )
 
     def __init__(self, game_id: int, owner: OwnerUsage, refused: Counter[str]) -> None:
@@ -75,6 +85,8 @@ class GameUsage:
         self._refused = refused
         self.calls = 0
         self.players_online = 0
+        self.rooms = 0
+        self.rooms_bytes = 0
         self.storage_bytes = 0
 
     def check_player(self, address: str = "") -> None:
@@ -127,6 +139,13 @@ class GameUsage:
         self.storage_bytes += more_bytes
         self.owner.storage_bytes += more_bytes
 
+    def held(self, more_rooms: int, more_bytes: int) -> None:
+        """Count what rooms and lobbies hold now; less is negative."""
+        self.rooms += more_rooms
+        self.rooms_bytes += more_bytes
+        self.owner.rooms += more_rooms
+        self.owner.rooms_bytes += more_bytes
+
 
 class StoredUsage(msgspec.Struct, frozen=True):
     """A game's usage as it is kept in the database, with whom it belongs to."""
@@ -147,16 +166,21 @@ class Ledger:
         self,
         plans: Mapping[Plan, PlanLimits] = PLANS,
         share_per_address: float = SHARE_PER_ADDRESS,
+        server: ServerLimits | None = None,
     ) -> None:
         """Start with nobody.
 
         Args:
             plans: what each plan allows.
-            share_per_address: how much one address may use of the calls and the players online
-                of a plan, as a part of 1.
+            share_per_address: how much one address may use of a plan, as a part of 1; of what it
+                writes and of what its rooms hold, also where the server alone bounds that.
+            server: what all may use together; the defaults if not given.
         """
         self._plans = plans
         self._share_per_address = share_per_address
+        self.server = server or ServerLimits()
+        self.written_bytes = 0
+        """By all, today."""
         self._owners: dict[int, OwnerUsage] = {}
         self._games: dict[int, GameUsage] = {}
         self._day_ends_at = 0
@@ -190,6 +214,10 @@ class Ledger:
             self._owners[owner_id] = owner
         return owner
 
+    def owners(self) -> list[OwnerUsage]:
+        """Return what all owners use who are known."""
+        return list(self._owners.values())
+
     def games(self) -> list[GameUsage]:
         """Return what all open games use."""
         return list(self._games.values())
@@ -221,6 +249,8 @@ class Ledger:
             owner.games -= 1
             owner.storage_bytes -= game.storage_bytes
             owner.players_online -= game.players_online
+            owner.rooms -= game.rooms
+            owner.rooms_bytes -= game.rooms_bytes
             game.owner = OwnerUsage(0, UNLIMITED)  # for players of it who have yet to leave
 
     def set_plan(self, owner_id: int, plan: Plan) -> None:
@@ -267,17 +297,55 @@ class Ledger:
             if key := share_key(address):
                 game.owner.calls_from.take(key)
 
+    def count_written(self, game_id: int, address: str, size: int, now: int) -> int:
+        """Count what a call, or a message that is stored, brings to be written down.
+
+        Args:
+            game_id: whose.
+            address: the client's.
+            size: in bytes.
+            now: Unix seconds.
+
+        Returns:
+            0 if it was counted, else in how many seconds the next day begins: the plan, the server,
+            or the address's share of them, allows no more today.
+        """
+        if now >= self._day_ends_at:
+            self.see_day(now)
+        owner, key, more = self.of_game(game_id).owner, share_key(address), size + CALL_BYTES
+        reason = self._written_too_much(owner, key, more)
+        if reason is not None:
+            self.refused[reason] += 1
+            return self._day_ends_at - now
+        owner.written_bytes += more
+        self.written_bytes += more
+        if key:
+            owner.written_from.add(key, more)
+        return 0
+
+    def _written_too_much(self, owner: OwnerUsage, key: str, more: int) -> str | None:
+        """Return which limit so many bytes more would exceed today, None for none."""
+        plan_max = owner.limits.written_bytes_per_day_max
+        server_max = self.server.written_bytes_per_day_max
+        if owner.written_bytes + more > plan_max:
+            return "written bytes by plan"
+        if key and owner.written_from.of(key) + more > owner.share(min(plan_max, server_max)):
+            return "written bytes by address"
+        return "written bytes by server" if self.written_bytes + more > server_max else None
+
     def see_day(self, now: int) -> None:
-        """Begin to count calls anew if another day has begun by `now` (Unix seconds).
+        """Begin to count the day anew if another has begun by `now` (Unix seconds).
 
         A clock set back does not give yesterday's calls again.
         """
         if now < self._day_ends_at:
             return
         self._day_ends_at = (now // DAY_SECONDS + 1) * DAY_SECONDS
+        self.written_bytes = 0
         for owner in self._owners.values():
-            owner.calls = 0
+            owner.calls = owner.written_bytes = 0
             owner.calls_from.clear()
+            owner.written_from.clear()
         for game in self._games.values():
             game.calls = 0
 

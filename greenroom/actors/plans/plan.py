@@ -19,6 +19,12 @@ class PlanLimits(msgspec.Struct, frozen=True, kw_only=True):
     players_online_max: float = math.inf
     calls_per_day_max: float = math.inf
     """Of a UTC day."""
+    rooms_max: float = math.inf
+    """Active rooms and open lobbies."""
+    rooms_bytes_max: float = math.inf
+    """What rooms and lobbies hold in memory; see `holdings.py`."""
+    written_bytes_per_day_max: float = math.inf
+    """What calls and messages that change something bring, of a UTC day."""
 
 
 UNLIMITED: Final = PlanLimits()
@@ -30,21 +36,39 @@ PLANS: Final[Mapping[Plan, PlanLimits]] = {
         games_max=1,
         players_online_max=100,
         calls_per_day_max=1_000,
+        rooms_max=200,
+        rooms_bytes_max=32 << 20,
+        written_bytes_per_day_max=10**9,
     ),
     "standard": PlanLimits(
         storage_bytes_max=1_000_000_000,
         games_max=1,
         players_online_max=1_000,
         calls_per_day_max=10_000,
+        rooms_max=2_000,
+        rooms_bytes_max=128 << 20,
+        written_bytes_per_day_max=5 * 10**9,
     ),
     "pro": PlanLimits(
         storage_bytes_max=2_500_000_000,
         games_max=3,
         players_online_max=2_000,
         calls_per_day_max=1_000_000,
+        rooms_max=4_000,
+        rooms_bytes_max=256 << 20,
+        written_bytes_per_day_max=25 * 10**9,
     ),
 }
-"""As the API's specification has them; settings may say otherwise."""
+"""The first four as the API's specification has them; settings may say otherwise."""
+
+
+class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What all games of a server may use together, whatever their plans."""
+
+    rooms_bytes_max: float = 512 << 20
+    """What rooms and lobbies hold in memory."""
+    written_bytes_per_day_max: float = 200 * 10**9
+    """What calls and messages that change something bring, of a UTC day."""
 
 
 def plans_of(values: Mapping[str, float]) -> dict[Plan, PlanLimits]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, Final
+
 from greenroom.actors.kernel.errors import Refused
+
+WRITTEN_TOO_MUCH: Final = "Too much has been written today"
+"""Of a call, or a message that is stored, beyond the bytes that may be written in a day (429)."""
 
 
 class StorageLimitReached(Refused):
@@ -42,3 +47,17 @@ class TooManyGames(Refused):
     """One game more than the plan allows; only operators meet it."""
 
     text = "The owner's plan allows no more games: delete one, or set another plan"
+
+
+class RoomsRefused(Refused):
+    """There is no space for more rooms, or for more in them (429): some will end."""
+
+    text = "Rooms and lobbies hold too much; try again later"
+    retry_seconds: ClassVar[int] = 60
+    """Some will have ended by then."""
+
+
+class TooManyRooms(RoomsRefused):
+    """One room or lobby more than the plan allows, or than its share for the address (429)."""
+
+    text = "Too many rooms and lobbies for this plan"

@@ -48,23 +48,23 @@ class AddressCounts:
         count = self._counts.get(key)
         return count if count is not None else self._shared_count(key)
 
-    def add(self, key: str) -> None:
-        """Count one more."""
+    def add(self, key: str, count: int = 1) -> None:
+        """Count so much more."""
         if key in self._counts or len(self._counts) < self._addresses_max:
-            self._counts[key] = self._counts.get(key, 0) + 1
+            self._counts[key] = self._counts.get(key, 0) + count
             return
         if self._shared is None:
             self._shared = array("L", bytes(array("L").itemsize * _SHARED_COUNTS))
-        self._shared[_place(key)] += 1
+        self._shared[_place(key)] += count
 
-    def take(self, key: str) -> None:
-        """Count one less; what was counted under a shared key is taken from that."""
-        count = self._counts.get(key)
-        if count is None:
-            if self._shared is not None and self._shared_count(key):
-                self._shared[_place(key)] -= 1
-        elif count > 1:
-            self._counts[key] = count - 1
+    def take(self, key: str, count: int = 1) -> None:
+        """Count so much less; what was counted under a shared key is taken from that."""
+        own = self._counts.get(key)
+        if own is None:
+            if self._shared is not None:
+                self._shared[_place(key)] = max(0, self._shared_count(key) - count)
+        elif own > count:
+            self._counts[key] = own - count
         else:
             del self._counts[key]
 

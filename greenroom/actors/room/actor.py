@@ -11,6 +11,8 @@ from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.journal import JournalEntry, Snapshot, TakeSnapshot
 from greenroom.actors.kernel.message import Changed, Event
+from greenroom.actors.plans.holdings import Holding
+from greenroom.actors.plans.refusals import RoomsRefused
 from greenroom.actors.room import (
     actions,
     codec,
@@ -87,7 +89,14 @@ from greenroom.actors.room.refusals import (
     PlayerNotInAnyRoom,
     RoomNotFound,
 )
-from greenroom.actors.room.state import Room, RoomLimits
+from greenroom.actors.room.state import (
+    MEMBER_BYTES,
+    SMALL_BYTES,
+    Room,
+    RoomLimits,
+    updates_bytes,
+    weigh,
+)
 
 Reply = TypeVar("Reply")
 
@@ -119,6 +128,7 @@ class RoomActor(Actor[RoomRole]):
         self._clock = clock
         self._limits = limits
         self._guesses = Guesses(limits.guesses)
+        self._holding: Holding | None = None
 
     @property
     def state(self) -> Room | None:
@@ -145,7 +155,13 @@ class RoomActor(Actor[RoomRole]):
         """Enter the index; every grace begins anew."""
         if self._state is not None:
             presence.restart_clocks(self._state, self._clock.now())
+            self._hold(self._state)
             self._show(self._state)
+
+    def on_stop(self) -> None:
+        """Hold nothing any more."""
+        if self._holding is not None:
+            self._holding.release()
 
     def apply(self, event: Event) -> None:
         """Change the state by a journal entry, as a restart would."""
@@ -153,11 +169,38 @@ class RoomActor(Actor[RoomRole]):
         happened = codec.event_of(event)
         if isinstance(happened, RoomCreated):
             self._state = rules.created(happened)
+            self._hold(self._state)
+        elif isinstance(happened, UpdatesSent):
+            self._keep(self._room, happened)
         else:
             rules.apply(self._room, happened)
+            if self._holding is not None:
+                self._holding.weigh()
         self._index.note_changed((event.key,))
         if not isinstance(happened, _QUIET):
             self._show(self._room)
+
+    def _hold(self, room: Room) -> None:
+        """Begin to count what the room holds."""
+        holdings = self._index.holdings
+        weighed = partial(weigh, room)
+        self._holding = holdings.take(room.room_id, room.game_id, weighed, room.lobby_id)
+
+    def _keep(self, room: Room, event: UpdatesSent) -> None:
+        """Keep updates, which come often: only they are weighed."""
+        before = updates_bytes(room)
+        rules.apply(room, event)
+        if self._holding is not None:
+            self._holding.grew(updates_bytes(room) - before)
+
+    def _admit(self, more_bytes: int) -> None:
+        """Let a member bring so much, if there is space for it.
+
+        Raises:
+            RoomsRefused: there is none.
+        """
+        if self._holding is not None:
+            self._holding.admit(more_bytes)
 
     def _show(self, room: Room) -> None:
         """Bring the index and the clock's timer up to date."""
@@ -205,11 +248,22 @@ class RoomActor(Actor[RoomRole]):
     @handles(CreateRoom)
     def create(self, command: CreateRoom) -> Changed[RoomOpened]:
         """Come into being."""
+        event = self._decide_create(command)
+        reply = RoomOpened(event.room_id, event.room_name, event.join_token)
+        return self._changed(reply, (event,))
+
+    def _decide_create(self, command: CreateRoom) -> RoomCreated:
+        """Decide to come into being, if there is space for it.
+
+        Raises:
+            MaxPlayersOutOfRange, TooManyRooms, RoomsRefused: it may not be.
+        """
         if self._state is not None:
             raise RuntimeError(f"room {command.room_id} exists already")
         event = rules.decide_create(command, self._clock.now())
-        reply = RoomOpened(event.room_id, event.room_name, event.join_token)
-        return self._changed(reply, (event,))
+        _, size = weigh(rules.created(event))
+        self._index.holdings.check_new(event.game_id, event.room_id, size)
+        return event
 
     @handles(JoinRoom)
     def join(self, command: JoinRoom) -> Changed[bool]:
@@ -221,6 +275,7 @@ class RoomActor(Actor[RoomRole]):
             events = self._guesses.judge(address, monotonic, IncorrectPassword, decide)
         else:
             events = decide()
+        self._admit(MEMBER_BYTES + len(command.player_data))
         return self._changed(len(events) > 1, events)
 
     @handles(LeaveRoom)
@@ -311,6 +366,7 @@ class RoomActor(Actor[RoomRole]):
     def send_actions(self, command: SendActions) -> Changed[Sent]:
         """Ask members to do something."""
         room = self._member(command.player_id, PlayerNotInAnyRoom)
+        self._admit(len(command.request_data))
         events, sent = actions.decide_send(room, command, self._clock.now())
         return self._changed(sent, events)
 
@@ -330,12 +386,14 @@ class RoomActor(Actor[RoomRole]):
         """Take a target's answer."""
         room = self._member(command.player_id, PlayerNotInAnyRoom)
         event = actions.decide_complete(room, command, self._clock.now())
+        self._admit(len(command.response_data or b""))
         return self._changed(None, (event,))
 
     @handles(SendUpdates)
     def send_updates(self, command: SendUpdates) -> Changed[Sent]:
         """Tell members something."""
         room = self._member(command.player_id, PlayerNotInAnyRoom)
+        self._admit(len(command.data))
         events, sent = updates.decide_send(room, command, self._limits, self._clock.now())
         return self._changed(sent, events)
 
@@ -382,25 +440,37 @@ class RoomActor(Actor[RoomRole]):
             return None
         receivers = relay.find_receivers(room, command)
         connected = connections.connected(room_id)
-        connections.push(room_id, receivers, message)
         absent = [i for i in receivers if i not in connected]
         readers = relay.find_readers(room, absent)
+        entry = self._stored(command, readers) if readers else None
+        if readers and entry is None:
+            return None
+        connections.push(room_id, receivers, message)
         accepted = Accepted(command.name, len(receivers) - len(absent) + len(readers))
-        if not readers:
+        if entry is None:
             connections.answer(room_id, sender_id, accepted)
             return None
-        event = updates.sent_to(
-            room,
-            sender_id,
-            readers,
-            command.name,
-            command.data,
-            limits=self._limits,
-            now=self._clock.now(),
-        )
-        entry = codec.entry(room_id, room.version + 1, event)
         follow = partial(connections.answer, room_id, sender_id, accepted)
         return Changed(None, entry, once_durable=follow)
+
+    def _stored(self, command: SendMessage, readers: tuple[int, ...]) -> JournalEntry | None:
+        """Return the entry that keeps a message for those who read later.
+
+        None where it may not be kept; its sender has been told why.
+        """
+        room, sender_id, connections = self._room, command.player_id, self._connections
+        limits, now = self._limits, self._clock.now()
+        event = updates.sent_to(
+            room, sender_id, readers, command.name, command.data, limits=limits, now=now
+        )
+        try:
+            self._admit(event.size)
+        except RoomsRefused as refusal:
+            connections.refuse(room.room_id, sender_id, str(refusal), refusal.retry_seconds)
+            return None
+        if not connections.may_store(room.room_id, sender_id, event.size):
+            return None
+        return codec.entry(room.room_id, room.version + 1, event)
 
     # Invites.
 
@@ -408,6 +478,7 @@ class RoomActor(Actor[RoomRole]):
     def invite(self, command: InvitePlayer) -> Changed[None]:
         """Let a member's friend in, should he come."""
         room = self._member(command.inviter.player_id, NotInRoomOrLobby)
+        self._admit(SMALL_BYTES)
         events = invites.decide_invite(room.invites, command, self._clock.now())
         return self._changed(None, events)
 

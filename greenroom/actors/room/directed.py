@@ -215,6 +215,7 @@ class DirectedRoomActor(RoomActor):
 
     def on_stop(self) -> None:
         """Fall silent: what changes were to be told may be void. Nobody hears what still waits."""
+        super().on_stop()
         if self._sync is not None:
             self._sync.close()
         if self.inbox:
@@ -340,9 +341,7 @@ class DirectedRoomActor(RoomActor):
     @handles(CreateRoom)
     def create(self, command: CreateRoom) -> Changed[RoomOpened]:
         """Come into being, if the behaviour takes these rules and this host."""
-        if self._state is not None:
-            raise RuntimeError(f"room {command.room_id} exists already")
-        event = rules.decide_create(command, self._clock.now())
+        event = self._decide_create(command)
         director = Director.create(rules.created(event), self._studio)
         director.begin(self._clock.time(), ())
         director.open()
@@ -397,6 +396,7 @@ class DirectedRoomActor(RoomActor):
         if director is None:
             return super().send_actions(command)
         room, now = self._member(command.player_id, PlayerNotInAnyRoom), self._clock.now()
+        self._admit(len(command.request_data))
         is_typed = judging.is_typed(director, "action", command.action_type)
         target_ids = () if is_typed else find_targets(room, command.player_id, command.targets)
         self._begin_to_judge(director)
@@ -413,6 +413,7 @@ class DirectedRoomActor(RoomActor):
         if director is None:
             return super().send_updates(command)
         room = self._member(command.player_id, PlayerNotInAnyRoom)
+        self._admit(len(command.data))
         target_ids = find_targets(room, command.player_id, command.targets)
         self._begin_to_judge(director)
         verdict = judging.judge(

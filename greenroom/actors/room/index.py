@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from greenroom.actors.plans.holdings import Holdings
 from greenroom.actors.room import invites, views
 from greenroom.actors.room.messages import RoomListing
 from greenroom.actors.room.seating import Place, SeatIndex, SeatTable
@@ -13,9 +14,9 @@ class RoomIndex(SeatIndex[RoomListing]):
 
     kind = "room"
 
-    def __init__(self, seats: SeatTable | None = None) -> None:
-        """Start empty, with a table of seats of its own unless one is given."""
-        super().__init__(SeatTable() if seats is None else seats)
+    def __init__(self, seats: SeatTable | None = None, holdings: Holdings | None = None) -> None:
+        """Start empty, with a table of seats of its own unless one is given; see `SeatIndex`."""
+        super().__init__(SeatTable() if seats is None else seats, holdings)
         self._offline: set[int] = set()
         self._lobbies: dict[str, str] = {}
         self._rooms: dict[str, str] = {}

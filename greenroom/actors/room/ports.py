@@ -104,8 +104,29 @@ class Connections(Protocol):
         """Tell a sender what became of his message."""
         ...
 
-    def refuse(self, room_id: str, player_id: int, reason: str | None) -> None:
-        """Tell a sender why his message has been refused; None if there is nothing to say."""
+    def may_store(self, room_id: str, player_id: int, size: int) -> bool:
+        """Charge a message that is to be stored to its sender, and to the address it came from.
+
+        As a call over HTTP that brings as much; who may not is told when to try again.
+
+        Args:
+            room_id: the room.
+            player_id: who sent it.
+            size: in bytes, of all that the sender chose.
+        """
+        ...
+
+    def refuse(
+        self, room_id: str, player_id: int, reason: str | None, retry_seconds: int | None = None
+    ) -> None:
+        """Tell a sender why their message has been refused; None if there is nothing to say.
+
+        Args:
+            room_id: the room.
+            player_id: who sent it.
+            reason: the text.
+            retry_seconds: when to try again; None where that would change nothing.
+        """
         ...
 
     def part(self, room_id: str, player_id: int) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 import msgspec
 from sortedcontainers import SortedList
 
+from greenroom.actors.plans.holdings import Holdings
 from greenroom.actors.room.invite_index import InviteIndex
 
 SeatKind = Literal["room", "lobby"]
@@ -73,13 +74,15 @@ class SeatIndex(Generic[Listing]):
 
     kind: SeatKind
 
-    def __init__(self, seats: SeatTable) -> None:
+    def __init__(self, seats: SeatTable, holdings: Holdings | None = None) -> None:
         """Start empty.
 
         Args:
             seats: shared by rooms and lobbies.
+            holdings: what these hold in memory, likewise; without limits if not given.
         """
         self._table: Final = seats
+        self.holdings: Final = holdings or Holdings()
         self.invites: Final = InviteIndex()
         self._known: dict[str, _Known[Listing]] = {}
         self._open: dict[int, SortedList] = {}
@@ -178,6 +181,7 @@ class SeatIndex(Generic[Listing]):
 
     def forget(self, key: str) -> None:
         """Forget one that left memory, and free its seats."""
+        self.holdings.forget(key)
         self.invites.show(key, {})
         known = self._known.pop(key, None)
         self._ended.pop(key, None)

@@ -1,13 +1,27 @@
-"""What a room is. `rules.apply` alone changes it, but for what is soft: see `Member`."""
+"""What a room is, and weighs. `rules.apply` alone changes it, but what is soft: see `Member`."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
 from greenroom.actors.room.events import ActionStatus, Delivery, UpdatesSent
 from greenroom.actors.room.invites import Invites
 from greenroom.actors.room.passwords import GuessLimits
-from greenroom.behaviour.effects import RoomOrder
+from greenroom.behaviour.effects import Deliver, FinishAction, RoomOrder, UpdatePlayer
+
+PLACE_BYTES: Final = 3 << 10
+"""A room or lobby with nobody in it: its actor, its state, its entries in the indexes."""
+MEMBER_BYTES: Final = 2 << 10
+"""A seat, with what is counted for it."""
+SMALL_BYTES: Final = 512
+"""An action, a result, an invite, a join request, an order or a token, besides its data."""
+UPDATE_BYTES: Final = 256
+"""A kept update: what was sent, and as much for each delivery."""
+STUDIO_FACTOR: Final = 4
+"""A behaviour's objects take about so many times the bytes that they are written down in."""
 
 
 class RoomLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,3 +198,50 @@ class Room(msgspec.Struct, kw_only=True):
     def journal_kept_from(self) -> int:
         """Return the oldest journal entry needed beside a snapshot; `version + 1` for none."""
         return self.sendings[0].sequence if self.sendings else self.version + 1
+
+
+def weigh(room: Room) -> tuple[int, int]:
+    """Return whether a room counts (1, or 0 when it is over), and the bytes that it holds."""
+    members = sum(len(member.player_data) for member in room.members.values())
+    size = (
+        PLACE_BYTES
+        + len(room.rules)
+        + MEMBER_BYTES * len(room.members)
+        + members
+        + invites_bytes(room.invites)
+        + updates_bytes(room)
+        + _actions_bytes(room.actions.values(), room.results)
+        + SMALL_BYTES * len(room.tokens)
+        + STUDIO_FACTOR * len(room.kept or b"")
+        + sum(map(_order_bytes, room.orders.values()))
+    )
+    return int(room.is_active), size
+
+
+def updates_bytes(room: Room) -> int:
+    """Return the bytes of a room's kept updates; quick, whatever it keeps."""
+    deliveries = room.last_number + 1 - room.kept_from
+    return room.kept_bytes + UPDATE_BYTES * (len(room.sendings) + deliveries)
+
+
+def invites_bytes(invites: Invites) -> int:
+    """Return the bytes of the invites of a room or lobby."""
+    return SMALL_BYTES * len(invites)
+
+
+def _actions_bytes(actions: Iterable[Action], results: list[Result]) -> int:
+    waiting = sum(SMALL_BYTES + len(a.action_type) + len(a.request_data) for a in actions)
+    return waiting + sum(
+        SMALL_BYTES + len(r.action_type) + len(r.response_data or b"") for r in results
+    )
+
+
+def _order_bytes(order: RoomOrder) -> int:
+    size = SMALL_BYTES
+    if isinstance(order, FinishAction):
+        size += len(order.response_data or b"")
+    elif isinstance(order, Deliver):
+        size += len(order.data)
+    elif isinstance(order, UpdatePlayer):
+        size += sum(map(len, order.fields.values()))
+    return size

@@ -158,7 +158,7 @@ async def create(caller: PlayerCaller, body: LobbyCreateBody) -> LobbyCreateRepl
         rules=document_of(body.rules),
         player_data=document_of(body.player_data),
     )
-    opened = await create_lobby(caller.world, caller.game, caller.player, wanted)
+    opened = await create_lobby(caller.world, caller.game, caller.player, wanted, caller.address)
     return LobbyCreateReply(
         matchmaking_id=opened.lobby_id,
         matchmaking_name=opened.lobby_name,

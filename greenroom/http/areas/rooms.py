@@ -166,7 +166,7 @@ async def create(caller: PlayerCaller, body: CreateBody) -> RoomCreateReply:
         rules=document_of(body.rules),
         player_data=document_of(body.player_data),
     )
-    room = await create_room(caller.world, caller.game, caller.player, wanted)
+    room = await create_room(caller.world, caller.game, caller.player, wanted, caller.address)
     return RoomCreateReply(
         room_id=room.room_id, room_name=room.room_name, join_token=room.join_token
     )
