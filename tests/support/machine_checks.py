@@ -17,9 +17,11 @@ from greenroom.actors.flows.journalled import Journalled
 from greenroom.actors.kernel.cell import Cell
 from greenroom.actors.kernel.journal import Recovered
 from greenroom.actors.lobby.state import Lobby
+from greenroom.actors.lobby.state import weigh as lobby_weight
 from greenroom.actors.room.groups import read_sources
 from greenroom.actors.room.messages import PollUpdates, ReadPending, ReadResults, ReadRoster
 from greenroom.actors.room.state import Room
+from greenroom.actors.room.state import weigh as room_weight
 from greenroom.actors.social.messages import Pair
 
 RESULT_SECONDS_MAX = 3_600
@@ -54,6 +56,16 @@ class WorldChecks:
         assert not twice or self.ledger.departures_may_be_lost, f"players {twice} have two seats"
         self._index()
         self._pairs()
+        self._held()
+
+    def _held(self) -> None:
+        """Check that what rooms and lobbies hold adds up."""
+        world, theatre = self.theatre.world, self.theatre
+        states = [_state(c) for kind in ("room", "lobby") for c in theatre.cells(kind)]
+        found = [room_weight(s) if isinstance(s, Room) else lobby_weight(s) for s in states if s]
+        wanted = sum(count for count, _ in found), sum(size for _, size in found)
+        holdings = world.rooms.index.holdings
+        assert (holdings.rooms, holdings.rooms_bytes) == wanted
 
     def _pairs(self) -> None:
         """Check that pairs in memory are what is durable, if nothing of theirs is under way."""

@@ -17,6 +17,7 @@ from greenroom.actors.flows.realtime import mint_token
 from greenroom.actors.flows.register import NewPlayer
 from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
 from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.plans.plan import ServerLimits
 from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.room.messages import RoomRole
 from greenroom.transport.hub import Hub
@@ -150,11 +151,12 @@ async def open_stage(
     behaviour: str | None = None,
     *,
     limits: AddressLimits | None = None,
+    server: ServerLimits | None = None,
     **options: Any,
 ) -> AsyncGenerator[Stage]:
     """A realtime room with some members, and perhaps a behaviour, and its ports."""
     hub, udp = Hub(), UdpPort("127.0.0.1", 0)
-    async with open_arena(hub, behaviour) as arena:
+    async with open_arena(hub, behaviour, server) as arena:
         bounds = RealtimeOptions(host="127.0.0.1", **options)
         port = RealtimePort(bounds, arena.world, hub, udp, limits)
         async with trio.open_nursery() as nursery:

@@ -41,8 +41,9 @@ from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.lobby.state import LobbyLimits
+from greenroom.actors.plans.holdings import Holdings
 from greenroom.actors.plans.ledger import Ledger
-from greenroom.actors.plans.plan import Plan
+from greenroom.actors.plans.plan import Plan, ServerLimits
 from greenroom.actors.player import rules as player_rules
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import (
@@ -414,9 +415,10 @@ async def open_world(
     providers: Sequence[Provider] = (),
     limits: FriendLimits | None = None,
     room_limits: RoomLimits | None = None,
+    server: ServerLimits | None = None,
 ) -> AsyncGenerator[World]:
     """Run a world over what `memory` holds; leaving it is the end of the server."""
-    clock, ledger = TestClock(), Ledger()
+    clock, ledger = TestClock(), Ledger(server=server)
     player_index, game_index = PlayerIndex(ledger), GameIndex(ledger)
     players = DynamicSupervisor(
         "player", player_loader(memory, player_index, clock), memory, bounds
@@ -424,10 +426,10 @@ async def open_world(
     games = DynamicSupervisor("game", game_loader(memory, game_index, clock), memory, bounds)
     leaderboards = Leaderboards(memory)
     memory.observers.append(leaderboards.durable)
-    seats = SeatTable()
+    seats, holdings = SeatTable(), Holdings(ledger)
     rooms = Rooms(
         memory.journals,
-        RoomIndex(seats),
+        RoomIndex(seats, holdings),
         clock,
         room_limits or RoomLimits(),
         connections or Hub(),
@@ -440,7 +442,8 @@ async def open_world(
     )
     pairs = DynamicSupervisor("friendship", friendships.load, memory, bounds)
     friendships.directory = pairs
-    lobbies = Lobbies(rooms, LobbyIndex(seats), clock, LobbyLimits(), player_index.is_online)
+    lobby_index = LobbyIndex(seats, holdings)
+    lobbies = Lobbies(rooms, lobby_index, clock, LobbyLimits(), player_index.is_online)
     lobby_actors = DynamicSupervisor("lobby", lobbies.load, memory, bounds)
     lobbies.directory = lobby_actors
     async with trio.open_nursery() as nursery:
@@ -479,12 +482,14 @@ async def add_game(world: World, name: str = "Arena") -> tuple[GameIdentity, Gam
 
 @asynccontextmanager
 async def open_arena(
-    connections: Connections | None = None, behaviour: str | None = None
+    connections: Connections | None = None,
+    behaviour: str | None = None,
+    server: ServerLimits | None = None,
 ) -> AsyncGenerator[Arena]:
     """Run a world with one game in it, all rooms of which have a behaviour, if any is named."""
     memory = Memory()
     studio = StudioService(Registry([behaviour] if behaviour else []))
-    async with open_world(memory, connections=connections, studio=studio) as world:
+    async with open_world(memory, connections=connections, studio=studio, server=server) as world:
         studio.world = world
         game, keys = await add_game(world)
         yield Arena(world, memory, game, keys)

@@ -31,7 +31,7 @@ async def read_slowly(client: Client, count: int) -> list[int]:
 
 async def test_a_slow_reader_gets_everything_in_order():
     size_max = 4 * FRAMES * SIZE
-    async with open_stage(outbox_bytes_max=size_max) as stage:
+    async with open_stage(outbox_bytes_max=size_max, bytes_per_message=SIZE * 2) as stage:
         async with stage.connected(0) as host, stage.connected(1) as slow:
             stream = slow.connection._stream
             assert isinstance(stream, trio.SocketStream)

@@ -1,0 +1,144 @@
+"""What one address, and all of them, may make a server hold and write. On servers with little."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from server_kit import Api, Reply, ServerProcess
+
+ROOMS = "/api/game_room.php"
+LOBBIES = "/api/matchmaking.php"
+DOCUMENT = "/api/game_data.php/player/update"
+DATA = {"x": "x" * 50_000}
+ROOMS_BYTES_MAX = 1_600_000
+WRITTEN_BYTES_MAX = 2_000_000
+CALLS_MAX = 60
+
+Serve = Callable[..., ServerProcess]
+
+
+@pytest.fixture
+def serve(data_dir: Path, database_url: str) -> Iterator[Serve]:
+    """Starts a server that takes this machine for a proxy of everybody."""
+    made: list[ServerProcess] = []
+
+    def start(**settings: int | str) -> ServerProcess:
+        given = {f"GREENROOM_{name.upper()}": str(value) for name, value in settings.items()}
+        given["GREENROOM_TRUSTED_PROXIES"] = "127.0.0.1"
+        made.append(ServerProcess(data_dir, "--database-url", database_url, **given))
+        return made[-1].start()
+
+    yield start
+    for server in made:
+        server.kill()
+
+
+class Guest:
+    """A player who calls from an address."""
+
+    def __init__(self, api: Api, address: str) -> None:
+        self.api = api
+        self.address = address
+        reply = self.call("POST", "/api/game_players.php/register", {"player_name": "Ada"})
+        assert reply.status == 200, reply
+        self.token = reply.json["private_key"]
+
+    def call(self, method: str, path: str, body: object = None) -> Reply:
+        headers = {"X-Forwarded-For": self.address}
+        token = getattr(self, "token", None)
+        return self.api.call(method, path, body, player=token, headers=headers)
+
+
+def assert_refused(reply: Reply, text: str, seconds_max: int) -> None:
+    assert (reply.status, reply.json["error"]) == (429, text), reply
+    assert 1 <= reply.json["retry_after"] <= seconds_max
+    assert reply.headers["retry-after"] == str(reply.json["retry_after"])
+
+
+def open_all(
+    api: Api, address: str, path: str = ROOMS, **body: Any
+) -> tuple[list[Guest], Guest, Reply]:
+    """Open rooms from an address until one is refused; return the hosts, and who was refused."""
+    hosts: list[Guest] = []
+    for _ in range(CALLS_MAX):
+        guest = Guest(api, address)
+        reply = guest.call("POST", f"{path}/create", {"rules": DATA, **body})
+        if reply.status == 429:
+            return hosts, guest, reply
+        assert reply.status == 200, reply
+        hosts.append(guest)
+    raise AssertionError(f"{CALLS_MAX} were opened from {address}")
+
+
+def metric(api: Api, name: str) -> float:
+    page = api.call("GET", "/metrics").body.decode()
+    found = re.search(rf"^{re.escape(name)} (\S+)$", page, re.MULTILINE)
+    assert found is not None, f"{name} is not in /metrics"
+    return float(found[1])
+
+
+TOO_MUCH = "Rooms and lobbies hold too much; try again later"
+
+
+def test_rooms_and_lobbies_are_refused_before_they_take_more_than_they_may(serve: Serve):
+    server = serve(rooms_bytes_max=ROOMS_BYTES_MAX)
+    api = Api(server.address, server.new_game())
+    by_address = ROOMS_BYTES_MAX // 4 // len(str(DATA))
+
+    hosts, refused, reply = open_all(api, "203.0.113.1")
+    assert_refused(reply, TOO_MUCH, 60)
+    assert by_address - 2 <= len(hosts) <= by_address
+    _, _, reply = open_all(api, "203.0.113.2", LOBBIES, max_players=2)
+    assert_refused(reply, TOO_MUCH, 60)
+    assert hosts[0].call("POST", f"{ROOMS}/stop").status == 200
+    assert refused.call("POST", f"{ROOMS}/create", {"rules": DATA}).status == 200
+
+    last = [open_all(api, f"203.0.113.{number}") for number in (3, 4, 5)][-1]
+    assert_refused(last[2], TOO_MUCH, 60)
+    assert 0.9 * ROOMS_BYTES_MAX < metric(api, "greenroom_rooms_bytes") <= ROOMS_BYTES_MAX
+    by_server = 'greenroom_refused_calls_total{reason="room bytes by server"}'
+    assert metric(api, by_server) >= 1
+
+    body = {"target_players": "all", "type": "big", "dataJson": DATA, "data": DATA}
+    assert_refused(hosts[1].call("POST", f"{ROOMS}/updates", body), TOO_MUCH, 60)
+    ask = {"target_players": "all", "action_type": "big", "request_data": DATA}
+    assert_refused(hosts[1].call("POST", f"{ROOMS}/actions", ask), TOO_MUCH, 60)
+    assert hosts[1].call("GET", f"{ROOMS}/players").status == 200
+    assert hosts[1].call("POST", f"{ROOMS}/leave").status == 200
+
+
+def test_what_rooms_hold_is_counted_again_after_a_crash(serve: Serve):
+    server = serve(rooms_bytes_max=ROOMS_BYTES_MAX)
+    game = server.new_game()
+    api = Api(server.address, game)
+    for number in range(1, 6):
+        open_all(api, f"203.0.113.{number}")
+    held = metric(api, "greenroom_rooms_bytes")
+    rooms = metric(api, "greenroom_rooms")
+    server.kill()
+
+    again = Api(serve(rooms_bytes_max=ROOMS_BYTES_MAX).address, game)
+    assert metric(again, "greenroom_rooms") == rooms
+    assert metric(again, "greenroom_rooms_bytes") == held
+    guest = Guest(again, "203.0.113.9")
+    assert_refused(guest.call("POST", f"{ROOMS}/create", {"rules": DATA}), TOO_MUCH, 60)
+
+
+def test_an_address_writes_its_share_of_a_day_and_others_write_on(serve: Serve):
+    server = serve(written_bytes_per_day_max=WRITTEN_BYTES_MAX)
+    api = Api(server.address, server.new_game())
+    greedy, other = Guest(api, "203.0.113.1"), Guest(api, "203.0.113.2")
+
+    count = 0
+    while (reply := greedy.call("PUT", DOCUMENT, DATA)).status == 200 and count < CALLS_MAX:
+        count += 1
+    assert_refused(reply, "Too much has been written today", 86_400)
+    assert count == WRITTEN_BYTES_MAX // 4 // len(str(DATA))
+    assert greedy.call("GET", "/api/game_data.php/player/get").json["data"] == DATA
+    assert greedy.call("POST", "/api/game_players.php/logout").status == 200
+    assert other.call("PUT", DOCUMENT, DATA).status == 200
+    assert metric(api, "greenroom_written_bytes_today") < WRITTEN_BYTES_MAX / 3
