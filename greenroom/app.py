@@ -345,11 +345,13 @@ def _guess_limits(settings: Settings) -> GuessLimits:
     )
 
 
-def _server_limits(settings: Settings) -> ServerLimits:
-    return ServerLimits(
+def _ledger(settings: Settings) -> Ledger:
+    server = ServerLimits(
         rooms_bytes_max=settings.rooms_bytes_max,
         written_bytes_per_day_max=settings.written_bytes_per_day_max,
     )
+    plans = plans_of(msgspec.structs.asdict(settings))
+    return Ledger(plans, settings.plan_share_per_address, server)
 
 
 def _lobby_limits(settings: Settings) -> LobbyLimits:
@@ -380,8 +382,7 @@ class _Parts:
             ),
         )
         accounts, committer = self.storage.accounts, self.storage.committer
-        plans = plans_of(msgspec.structs.asdict(settings))
-        ledger = Ledger(plans, settings.plan_share_per_address, _server_limits(settings))
+        ledger = _ledger(settings)
         self.usage = UsageKeeper(ledger, self.storage.usage, clock)
         player_index, game_index = PlayerIndex(ledger), GameIndex(ledger)
         leaderboards = Leaderboards(accounts)
@@ -392,14 +393,8 @@ class _Parts:
         )
         self.games = DynamicSupervisor("game", game_loader(accounts, game_index, clock), committer)
         seats, holdings = SeatTable(), Holdings(ledger)
-        rooms = Rooms(
-            self.storage.journal,
-            RoomIndex(seats, holdings),
-            clock,
-            _room_limits(settings),
-            self.hub,
-            studio,
-        )
+        journal, limits = self.storage.journal, _room_limits(settings)
+        rooms = Rooms(journal, RoomIndex(seats, holdings), clock, limits, self.hub, studio)
         self.rooms: DynamicSupervisor[RoomRole] = DynamicSupervisor("room", rooms.load, committer)
         rooms.directory = self.rooms
         lobbies = Lobbies(

@@ -185,6 +185,7 @@ class Dispatcher:
         if retry_seconds:
             return too_many_requests(retry_seconds)
         if route.writes and (retry_seconds := self._count_written(caller, request.body)):
+            self._ledger.give_back_call(caller.game_id, _share_address(caller))
             return too_many_requests(retry_seconds, WRITTEN_TOO_MUCH)
         if request.body_too_large:
             return body_too_large()
@@ -240,8 +241,8 @@ class Dispatcher:
         """
         if len(body) <= len(_NOTHING):
             return 0
-        now = self._world.clock.now()
-        return self._ledger.count_written(caller.game_id, caller.address, len(body), now)
+        now, address = self._world.clock.now(), _share_address(caller)
+        return self._ledger.count_written(caller.game_id, address, len(body), now)
 
     async def _answer_unknown(self, request: Request, now: float) -> Answer:
         """Answer what no row is there for: a preflight of some call, or nothing at all."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from inspect import getdoc
 
 from greenroom.actors.plans.refusals import (
+    WRITTEN_TOO_MUCH,
     CallShareUsed,
     TooManyPlayersFromAddress,
     TooManyPlayersOnline,
@@ -27,6 +28,7 @@ from greenroom.http.errors import (
 )
 from greenroom.http.fields import Body
 from greenroom.http.glossary import DESCRIPTIONS
+from greenroom.http.limits import WRITING_CLASSES
 from greenroom.http.schemas import (
     EXAMPLES,
     ReplySchemas,
@@ -296,6 +298,8 @@ def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
     texts[401].append(tokens.admin_invalid)
     if _bans(endpoint):
         texts[429] += [TooManyPlayersOnline.text, TooManyPlayersFromAddress.text]
+    if endpoint.rate_class_in_force in WRITING_CLASSES:
+        texts[429].append(WRITTEN_TOO_MUCH)
     for refusal in endpoint.refusals:
         texts.setdefault(status_of(refusal), []).append(refusal.text)
     return {status: [*dict.fromkeys(filter(None, some))] for status, some in texts.items()}

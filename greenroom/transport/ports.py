@@ -43,7 +43,13 @@ class NoLimits:
         """Admit them."""
         return 0
 
-    def admit_stored(self, address: str, player_id: int, size: int, now: float) -> int:  # noqa: ARG002
+    def admit_stored(
+        self,
+        address: str,  # noqa: ARG002
+        player_id: int,  # noqa: ARG002
+        size: int,  # noqa: ARG002
+        now: float,  # noqa: ARG002
+    ) -> int:
         """Admit it."""
         return 0
 

@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server_kit import Api, Reply, ServerProcess
+from server_kit import Api, Game, Reply, ServerProcess
+
+from greenroom.control.client import call
+from greenroom.control.messages import CreateGame, CreateOwner, ShowOwner
+from greenroom.control.protocol import socket_path
 
 ROOMS = "/api/game_room.php"
 LOBBIES = "/api/matchmaking.php"
@@ -142,3 +146,22 @@ def test_an_address_writes_its_share_of_a_day_and_others_write_on(serve: Serve):
     assert greedy.call("POST", "/api/game_players.php/logout").status == 200
     assert other.call("PUT", DOCUMENT, DATA).status == 200
     assert metric(api, "greenroom_written_bytes_today") < WRITTEN_BYTES_MAX / 3
+
+
+def test_a_plan_allows_so_many_rooms_and_its_owner_is_shown_what_is_used(serve: Serve):
+    server = serve(free_rooms_max=4)
+    path = socket_path(server.data_dir)
+    call(path, CreateOwner(owner="Studio", plan="free"))
+    keys = call(path, CreateGame(game="game", owner="Studio"))
+    api = Api(server.address, Game(keys.game_id, keys.api_token, keys.api_private_token))
+    hosts, refused, reply = open_all(api, "203.0.113.1")
+    assert len(hosts) == 1
+    assert_refused(reply, "Too many rooms and lobbies for this plan", 60)
+    Guest(api, "203.0.113.2").call("POST", f"{LOBBIES}/create", {"max_players": 2})
+
+    used = call(path, ShowOwner(owner="Studio"))
+    assert (used.rooms.used, used.rooms.limit) == (2, 4)
+    assert len(str(DATA)) < used.rooms_bytes.used < (used.rooms_bytes.limit or 0)
+    assert 2 * len(str(DATA)) < used.written_bytes_today.used < 4 * len(str(DATA))
+    assert hosts[0].call("POST", f"{ROOMS}/leave").status == 200
+    assert refused.call("POST", f"{ROOMS}/create").status == 200

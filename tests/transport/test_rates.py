@@ -42,11 +42,10 @@ def test_it_does_not_matter_in_what_pieces_a_message_comes(units: int, pieces: l
 
 def test_a_room_is_charged_what_its_members_are():
     room = Allowance(1.0)
-    for _ in range(3):
-        pace = Pace(1_000.0, UNIT)
+    paces = [Pace(1_000.0, UNIT) for _ in range(3)]
+    for pace in paces:
         pace.room = room
-        wait = pace.charge(1, 10 * UNIT, 0.0)
-    assert wait == 29.0
+    assert [pace.charge(1, 10 * UNIT, 0.0) for pace in paces] == [9.0, 19.0, 29.0]
 
 
 def test_who_sends_many_bytes_waits():

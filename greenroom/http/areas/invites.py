@@ -8,6 +8,7 @@ import msgspec
 
 from greenroom.actors.flows.invites import answer_invite, invite_friend, invites_to
 from greenroom.actors.lobby.refusals import PlayerIsSeated
+from greenroom.actors.plans.refusals import RoomsRefused
 from greenroom.actors.room.invite_messages import (
     InviteAlreadySent,
     InviteNotFound,
@@ -129,7 +130,7 @@ ENDPOINTS: Final = (
         summary="Invite a friend to the room or lobby one is in",
         refusals=(
             *(NotFriends, NotInRoomOrLobby, PlayerIsSeated, InviteAlreadySent),
-            TooManyInvites,
+            *(TooManyInvites, RoomsRefused),
         ),
     ),
     Endpoint(

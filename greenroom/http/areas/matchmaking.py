@@ -30,6 +30,7 @@ from greenroom.actors.lobby.refusals import (
     TakesNoRequests,
     TooManyRequests,
 )
+from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
 from greenroom.actors.room.passwords import TooManyGuesses
 from greenroom.actors.room.refusals import (
     IncorrectPassword,
@@ -286,7 +287,7 @@ ENDPOINTS: Final = (
         summary="Open a lobby",
         refusals=(
             *(MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused),
-            *(AlreadyInLobby, CreatingInRoom),
+            *(AlreadyInLobby, CreatingInRoom, TooManyRooms, RoomsRefused),
         ),
     ),
     Endpoint(
@@ -307,6 +308,7 @@ ENDPOINTS: Final = (
             AlreadyRequested,
             LobbyFull,
             TooManyRequests,
+            RoomsRefused,
         ),
     ),
     Endpoint(
@@ -337,6 +339,7 @@ ENDPOINTS: Final = (
             LobbyFull,
             IncorrectPassword,
             TooManyGuesses,
+            RoomsRefused,
         ),
     ),
 )

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import msgspec
 
 from greenroom.actors.flows.rooms import renew_join_token
+from greenroom.actors.plans.refusals import RoomsRefused
 from greenroom.actors.room.events import ActionStatus
 from greenroom.actors.room.groups import GROUP_WORDS, read_sources, read_targets
 from greenroom.actors.room.messages import (
@@ -281,7 +282,7 @@ ENDPOINTS: Final = (
         reply=ActionsReply,
         handler=send_actions,
         summary="Ask members to do something",
-        refusals=(*_TARGET_REFUSALS, TooManyActions),
+        refusals=(*_TARGET_REFUSALS, TooManyActions, RoomsRefused),
     ),
     Endpoint(
         method="GET",
@@ -312,7 +313,7 @@ ENDPOINTS: Final = (
         reply=CompleteReply,
         handler=complete_action,
         summary="Say what came of an action",
-        refusals=(InvalidStatus, PlayerNotInAnyRoom, ActionNotFound),
+        refusals=(InvalidStatus, PlayerNotInAnyRoom, ActionNotFound, RoomsRefused),
     ),
     Endpoint(
         method="POST",
@@ -323,7 +324,7 @@ ENDPOINTS: Final = (
         reply=UpdatesReply,
         handler=send_updates,
         summary="Tell members something",
-        refusals=_TARGET_REFUSALS,
+        refusals=(*_TARGET_REFUSALS, RoomsRefused),
     ),
     Endpoint(
         method="POST",

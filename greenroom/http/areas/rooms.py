@@ -15,6 +15,7 @@ from greenroom.actors.flows.rooms import (
     password_hash,
 )
 from greenroom.actors.flows.world import World
+from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
 from greenroom.actors.room.messages import (
     KeepSeat,
     KickMember,
@@ -472,7 +473,7 @@ ENDPOINTS: Final = (
         summary="Open a room",
         refusals=(
             *(MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused),
-            *(AlreadyInRoom, CreatingInLobby),
+            *(AlreadyInRoom, CreatingInLobby, TooManyRooms, RoomsRefused),
         ),
     ),
     Endpoint(
@@ -506,6 +507,7 @@ ENDPOINTS: Final = (
             RoomFull,
             IncorrectPassword,
             TooManyGuesses,
+            RoomsRefused,
         ),
     ),
     Endpoint(
