@@ -26,6 +26,9 @@ PROOFS = {
     "apply-twice": ("crashed_actor",),
     "commit-asynchronously": ("killed_machine",),
     "forget-revocations": ("killed_server",),
+    "forget-deliveries": ("stopped_server",),
+    "tell-rooms-late": ("stopped_server",),
+    "let-hooks-end-the-server": ("frozen_server",),
 }
 """By mutation, the faults that bring it to light."""
 PROOF_SECONDS = 60.0

@@ -28,7 +28,14 @@ class Crowd:
         self.is_over = False
         self.clock_jumps = 0
         """How often the server's wall clock has been set: what lasts an hour may be over."""
+        self.shocks = 0
+        """Begun and ended faults but orderly stops: what is written in the background may be old,
+        and what is told to others late."""
         self.up = trio.Event()
+
+    def is_shaken(self, shocks: int) -> bool:
+        """Return whether a fault goes on, or there was one since `shocks` were counted."""
+        return shocks != self.shocks or shocks % 2 == 1
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:

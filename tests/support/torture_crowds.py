@@ -39,6 +39,8 @@ class Member:
         self.heard: dict[int, list[int]] = {}
         """By sender, what he has heard of him, in order."""
         self.seen_ids: set[str] = set()
+        self._delivered: tuple[int, set[str]] = (0, set())
+        """What was polled since so many shocks of the server."""
 
     async def call(self, method: str, path: str, body: object = None) -> Any | None:
         """Call an endpoint; None when the server could not do it just now.
@@ -94,9 +96,11 @@ class Member:
     async def hear(self) -> bool:
         """Take a page of what others said; return whether there was something."""
         body = {"from_players": "all", "last_update": self.cursor}
+        delivered = self._delivered_lately()
         page = await self.call("POST", f"{ROOMS}/updates/poll", body)
         if page is None:
             return True
+        delivered.update(update["update_id"] for update in page["updates"])
         assert page["missed"] == 0, page
         for update in page["updates"]:
             assert update["update_id"] not in self.seen_ids, "an update was told twice"
@@ -107,6 +111,20 @@ class Member:
             numbers.append(number)
         self.cursor = page["last_update"]
         return bool(page["updates"])
+
+    async def look(self) -> None:
+        """Look what waits: nothing that a poll has delivered, an orderly stop later neither."""
+        shocks, delivered = self._crowd.shocks, self._delivered_lately()
+        here = await self.call("GET", f"{ROOMS}/current")
+        if here is not None and not self._crowd.is_shaken(shocks):
+            waiting = {update["update_id"] for update in here["pending_updates"]}
+            assert not waiting & delivered, "an update that was delivered waits again"
+            self._crowd.checked += 1
+
+    def _delivered_lately(self) -> set[str]:
+        if self._delivered[0] != self._crowd.shocks:
+            self._delivered = (self._crowd.shocks, set())
+        return self._delivered[1]
 
     def check(self, sender: Member) -> None:
         """All that was acknowledged to a sender has been heard, and nothing he never said."""
@@ -163,13 +181,15 @@ class Exchanges(Crowd):
     async def _act(
         self, dice: random.Random, host: Member, others: list[Member], asked: Asking
     ) -> None:
-        match dice.randrange(6):
+        match dice.randrange(7):
             case 0:
                 await host.say("others")
             case 1:
                 await dice.choice(others).say("host")
             case 2 | 3:
                 await dice.choice([host, *others]).hear()
+            case 6:
+                await dice.choice([host, *others]).look()
             case 4 if asked.tries < ACTIONS_MAX:
                 asked.tries += 1
                 body = {"action_type": "do", "target_players": "host", "request_data": {}}
@@ -286,6 +306,3 @@ class FewDuos(Duos):
     """Some duos."""
 
     tasks = 16
-
-
-CROWDS: tuple[type[Crowd], ...] = (FewCounters, FewDuos, Exchanges, Connected)

@@ -196,11 +196,13 @@ async def strike(stage: Stage, crowds: list[Crowd], name: str, dice: random.Rand
     make, seconds_max = FAULTS[name]
     with_kill = seconds_max > 0 and name not in UNKILLED and dice.random() < 0.2
     downs = name in DOWNS or with_kill
+    is_shock = name != "stopped_server" or with_kill
     if downs:
         for crowd in crowds:
             crowd.up = trio.Event()
     for crowd in crowds:
         crowd.clock_jumps += name == "jumped_clock"
+        crowd.shocks += is_shock
     async with make(stage, dice):
         await trio.sleep(dice.uniform(0.0, seconds_max))
         if with_kill:
@@ -209,5 +211,6 @@ async def strike(stage: Stage, crowds: list[Crowd], name: str, dice: random.Rand
         await started(stage)
     for crowd in crowds:
         crowd.clock_jumps += name == "jumped_clock"
+        crowd.shocks += is_shock
         crowd.up.set()
     return f"{name} and killed_server" if with_kill else name

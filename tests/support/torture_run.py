@@ -12,9 +12,8 @@ from contextlib import AsyncExitStack
 
 import trio
 from crowd_kit import Crowd
-from torture_crowds import CROWDS
 from torture_faults import FAULTS, strike
-from torture_server import CRASH_TEXT
+from torture_rooms import CRASH_TEXT, CROWDS
 from torture_stage import Stage, open_stage, say
 
 PROGRESS_SECONDS = 10.0

@@ -16,16 +16,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from torture_rooms import CRASH_TEXT
+
 import greenroom.app  # noqa: F401 - so that every actor's class is there
+from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.actor import Actor
 from greenroom.actors.kernel.cell import Cell
+from greenroom.actors.kernel.journal import Snapshot
+from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.player.messages import LogOut, PlayerRole
 from greenroom.actors.room import codec, tokens
 from greenroom.actors.room.events import UpdatesSent
+from greenroom.actors.room.state import Room
+from greenroom.behaviour import runner
 from greenroom.cli.main import main
+from greenroom.http.areas import players
 from greenroom.persistence import lease
 from greenroom.persistence.committer import Committer
 
-CRASH_TEXT = "a crash ordered by the torture"
 NTH = 5
 """A mutation does harm every so many times."""
 
@@ -129,11 +138,46 @@ def forget_revocations() -> None:
     tokens.revoke = lambda *_: None
 
 
+def forget_deliveries() -> None:
+    """Leave out of snapshots what polls have delivered."""
+    real = codec.snapshot
+
+    def snapshot(room: Room) -> Snapshot:
+        members = {i: msgspec.structs.replace(m, read={}) for i, m in room.members.items()}
+        return real(msgspec.structs.replace(room, members=members))
+
+    codec.snapshot = snapshot
+
+
+def tell_rooms_late() -> None:
+    """Leave it to the sweep to tell rooms who has logged out."""
+
+    async def log_out(
+        world: World,
+        player: Ref[PlayerRole],
+    ) -> int:
+        return await player.ask(LogOut())
+
+    players.log_out = log_out  # type: ignore[attr-defined]
+
+
+def let_hooks_end_the_server() -> None:
+    """Take what hooks raise for a mistake only where it is an `Exception`."""
+
+    def passes(error: BaseException) -> bool:
+        return not isinstance(error, Exception)
+
+    runner.is_real_interrupt = passes  # type: ignore[attr-defined]
+
+
 MUTATIONS: dict[str, Callable[[], None]] = {
     "drop-commits": drop_commits,
     "apply-twice": apply_twice,
     "commit-asynchronously": commit_asynchronously,
     "forget-revocations": forget_revocations,
+    "forget-deliveries": forget_deliveries,
+    "tell-rooms-late": tell_rooms_late,
+    "let-hooks-end-the-server": let_hooks_end_the_server,
 }
 
 

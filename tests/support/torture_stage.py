@@ -17,6 +17,7 @@ from pathlib import Path
 import trio
 from postgres_kit import PostgresProcess
 from server_kit import ServerProcess
+from torture_rooms import BEHAVIOUR, MISTAKES
 from torture_wire import Wire
 
 DISK_MEGABYTES = 1_536
@@ -68,6 +69,7 @@ class Stage:
         for place in (self.disk, self._data_dir):
             place.mkdir()
             place.chmod(0o755)
+        (self._data_dir / "torture_mistakes.py").write_text(MISTAKES)
         self._is_mounted = self._mount()
         preload = self._compile(directory)
         self.postgres = PostgresProcess(
@@ -91,6 +93,7 @@ class Stage:
             self.server = TorturedServer(
                 self._data_dir,
                 *("--database-url", url),
+                *("--behaviours-dir", str(self._data_dir), "--behaviours", BEHAVIOUR),
                 GREENROOM_RATE_LIMIT_FACTOR="1000",
                 GREENROOM_COMMIT_SECONDS_MAX="5",
                 **self._environment,
