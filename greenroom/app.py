@@ -206,7 +206,7 @@ class _Postgres:
     """The embedded Postgres; tells the server where it listens."""
 
     def __init__(self, settings: Settings, server: _Server) -> None:
-        self._postgres = EmbeddedPostgres(settings.data_dir)
+        self._postgres = EmbeddedPostgres(settings.data_dir, settings.postgres_bin_dir)
         self._server = server
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:

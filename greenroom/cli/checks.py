@@ -189,12 +189,14 @@ def _postgres(settings: Settings) -> Check:
     from greenroom.persistence.embedded import EmbeddedPostgresError, inspect
 
     try:
-        found = inspect(settings.data_dir)
+        found = inspect(settings.data_dir, settings.postgres_bin_dir)
     except EmbeddedPostgresError as error:
         return Check("postgres", "fail", str(error), "Or set DATABASE_URL to another Postgres.")
     place = f"in {found.cluster}" if found.cluster else "with no database yet"
     running = f", running (pid {found.pid})" if found.pid else ""
-    return Check("postgres", "ok", f"{found.version} as {found.account}, {place}{running}")
+    return Check(
+        "postgres", "ok", f"{found.version} of {found.origin} as {found.account}, {place}{running}"
+    )
 
 
 def _database(settings: Settings, *, is_running: bool) -> Check:
@@ -226,7 +228,7 @@ def _no_cluster(settings: Settings) -> Check | None:
     from greenroom.persistence.embedded import EmbeddedPostgresError, inspect
 
     try:
-        found = inspect(settings.data_dir)
+        found = inspect(settings.data_dir, settings.postgres_bin_dir)
     except EmbeddedPostgresError:
         return Check("database", "warn", "not looked at", "Mend what is said of postgres first.")
     if found.cluster is None:

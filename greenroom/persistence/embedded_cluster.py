@@ -42,6 +42,10 @@ from greenroom.persistence.embedded_system import (
 
 logger = logging.getLogger(__name__)
 
+BUILTIN_LOCALE = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+BUILTIN_LOCALE_SINCE = 17
+"""The major version since which Postgres has locales that no system's update can change."""
+
 NAME = "postgres"
 """The database's directory in the data directory; beside it lie `postgres-…` and `postgres.log`."""
 
@@ -56,7 +60,6 @@ SETTINGS = """\
 max_connections = 40
 shared_buffers = 128MB
 huge_pages = off
-io_method = sync
 jit = off
 # Shared memory that lives in files survives the end of a login session.
 dynamic_shared_memory_type = mmap
@@ -86,6 +89,9 @@ log_line_prefix = '%m [%p] '
 log_timezone = 'UTC'
 timezone = 'UTC'
 """
+
+SETTINGS_SINCE = {18: "io_method = sync\n"}
+"""Settings that older Postgres does not know, by the first major version that does."""
 
 ACCESS = """\
 # The socket's directory is the owner's alone, mode 0700: who gets in there may connect.
@@ -193,13 +199,14 @@ def existing_cluster(data_dir: Path) -> Path | None:
 
 
 @contextlib.contextmanager
-def hold_cluster(data_dir: Path) -> Generator[Cluster]:
+def hold_cluster(data_dir: Path, bin_dir: Path | None = None) -> Generator[Cluster]:
     """Take the database of a data directory for ourselves; make it when there is none.
 
     The lock is the kernel's: it goes with this process, however that ends.
 
     Args:
         data_dir: any directory that we may write to.
+        bin_dir: where Postgres's programs are, if not where they are looked for.
 
     Yields:
         The database, on which Postgres may or may not be running.
@@ -211,17 +218,19 @@ def hold_cluster(data_dir: Path) -> Generator[Cluster]:
     with contextlib.ExitStack() as locks:
         with explained(data_dir):
             _lock(locks, data_dir / f"{NAME}.lock")
-            account = choose_account(existing_cluster(data_dir))
+            existing = existing_cluster(data_dir)
+            account = choose_account(existing)
             if data_dir == SYSTEM_DIRECTORY.resolve():
                 open_system_directory(account)
-            binaries = find_binaries(account)
-            directory = existing_cluster(data_dir) or _place_for_new(data_dir, account)
+            major = None if existing is None else major_of(existing)
+            binaries = find_binaries(account, major=major, directory=bin_dir)
+            directory = existing or _place_for_new(data_dir, account)
             if directory.parent != data_dir:
                 _lock(locks, directory.with_name(f"{directory.name}.lock"))
             if not directory.exists():
                 make_cluster(directory, account, binaries)
             _link(data_dir / NAME, directory)
-            _check(directory, account, binaries)
+            check_cluster(directory, account, binaries)
             cluster = Cluster(
                 directory=directory,
                 socket_directory=make_socket_directory(directory, _identity(data_dir), account),
@@ -262,8 +271,10 @@ def make_cluster(
     fresh = directory.with_name(f"{directory.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     account.make_directory(fresh)
-    locale = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+    major = int(binaries.major)
+    locale = ("--locale=C", *(BUILTIN_LOCALE if major >= BUILTIN_LOCALE_SINCE else ()))
     options = ("--auth=trust", "--encoding=UTF8", *locale, "--no-instructions")
+    settings += "".join(text for since, text in SETTINGS_SINCE.items() if major >= since)
     _run(account, binaries.program("initdb"), "-D", str(fresh), "-U", USER, *options)
     for name, text in (("postgresql.conf", settings), ("pg_hba.conf", ACCESS)):
         # written by the account itself: root writes nothing where another user could put a link
@@ -330,20 +341,35 @@ def _link(place: Path, directory: Path) -> None:
     _sync(place.parent)
 
 
-def _check(directory: Path, account: Account, binaries: Binaries) -> None:
-    """Refuse a database that this user or these programs cannot use."""
+def major_of(directory: Path) -> str:
+    """Return the version of Postgres that a database is of, as `18`.
+
+    Raises:
+        EmbeddedPostgresError: it is no database.
+    """
     try:
-        major = (directory / "PG_VERSION").read_text(encoding="ascii").strip()
+        return (directory / "PG_VERSION").read_text(encoding="ascii").strip()
     except (FileNotFoundError, NotADirectoryError):
         raise EmbeddedPostgresError(
             f"{directory} is in the way: it should be Postgres's data directory and is not. "
             "Move it, or choose another --data-dir."
         ) from None
+
+
+def check_cluster(directory: Path, account: Account, binaries: Binaries) -> None:
+    """Refuse a database that this user or these programs cannot use.
+
+    Raises:
+        EmbeddedPostgresError: so it is; the text says what to do.
+    """
+    major = major_of(directory)
     if major != binaries.major:
         raise EmbeddedPostgresError(
-            f"The database in {directory} is of Postgres {major}, but Greenroom now brings "
-            f"Postgres {binaries.major}: dump it with the Greenroom that made it (pg_dump), move "
-            "the directory away, and restore the dump into the new database."
+            f"The database in {directory} is of Postgres {major}, and no programs of that version "
+            f"are here but those of {binaries.version} ({binaries.origin}): install Postgres "
+            f"{major} (Greenroom finds it, or postgres_bin_dir names it). To change the version, "
+            "dump it with the old programs (pg_dump), move the directory away, and restore the "
+            "dump into the new database."
         )
     if not account.may("x", directory):
         raise EmbeddedPostgresError(

