@@ -73,6 +73,19 @@ def test_every_file_of_the_package_is_installed(installed: Path) -> None:
     assert any(name.startswith("persistence/migrations/0001") for name in files(package))
 
 
+def test_the_licences_of_all_that_is_installed_are_installed(installed: Path) -> None:
+    """Other people's word lists and Redoc, which ask for that, among them."""
+    where = "from importlib.metadata import distribution as d; print(d('greenroom')._path)"
+    licences = Path(run(installed / "bin/python", "-I", "-c", where).strip()) / "licenses"
+    wanted = {
+        f"greenroom/{name}"
+        for name in files(PACKAGE)
+        if re.search(r"LICEN[CS]E|NOTICE|COPYING", name, re.IGNORECASE)
+    }
+    assert len(wanted) > 4
+    assert wanted | {"LICENSE"} == files(licences)
+
+
 def files(package: Path) -> set[str]:
     return {
         str(path.relative_to(package))
