@@ -1,20 +1,26 @@
-"""What players notice when somebody presses upon the server with connections.
+"""What players notice when somebody presses upon the server.
 
-One address opens as many as it can and says nothing, sends a byte a second, asks for 5,000 lists
-and never reads them, or connects and resets without end. Meanwhile players at another address call
-in an open loop. The bounds on connections are the defaults; limits by rate are far away
-(`rate_limit_factor`), or they would end most of this.
+With connections: one address opens as many as it can and says nothing, sends a byte a second, asks
+for 5,000 lists and never reads them, or connects and resets without end. Meanwhile players at
+another address call in an open loop. The bounds on connections are the defaults; limits by rate are
+far away (`rate_limit_factor`), or they would end most of this.
+
+With floods: one address does what costs the server most, each kind alone and then all at once, each
+from an address of its own. All limits are the defaults. Players do all that players do, look at the
+game's leaderboard, and read the reference.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, NamedTuple
 
 import processes
 from scenario import Run, Scenario, spread
@@ -34,8 +40,190 @@ BEGIN_SECONDS = 4
 Row = dict[str, Any]
 
 
+class Flood(NamedTuple):
+    """What one address does."""
+
+    about: str
+    connections: int
+    rate: int = 0
+    """A second at most; 0 means that each connection goes on as soon as it is answered."""
+
+
+FLOODS = {
+    "rules": Flood("lists of rooms with the largest rules, `format=engine`", 8, 30),
+    "window": Flood("100 streams of `/openapi.json` over HTTP/2, window 0, closed at once", 12),
+    "unread": Flood("`/openapi.json`, never read", 278),
+    "bodies": Flood("bodies of 1 MiB less 200 bytes, no token", 270),
+    "healthz": Flood("`/healthz`", 64),
+    "heads": Flood("heads of 32 KiB of empty fields", 16),
+    "docs": Flood("the reference's largest file", 16),
+    "search": Flood("`/mcp`: a search for 1 MB of words", 8),
+    "boards": Flood("leaderboards by 16 fields that nobody has asked for", 8, 30),
+    "rooms": Flood("guests, each with a room of the largest rules", 8),
+    "stored": Flood("messages of 60 KB to members without a connection", 10),
+    "settings": Flood("SETTINGS frames of HTTP/2", 1),
+}
+PLAYERS_MIXED, RATE_MIXED, RATE_BOARD, RATE_PAGES = 150, 300, 10, 2
+SAMPLE_SECONDS = 0.2
+FLOOD_SETTINGS = {"http2_clear_from": "127.0.0.0/8"}
+"""Two of the floods speak HTTP/2, and the generator no TLS."""
+
+
 def measure(run: Run) -> str:
     """Measure and tell."""
+    return f"{measure_connections(run)}\n\n{measure_floods(run)}"
+
+
+def measure_floods(run: Run) -> str:
+    """Let each flood come alone, then all at once."""
+    lines = [
+        (
+            f"Players ({RATE_MIXED} calls a second of all kinds by {PLAYERS_MIXED}, {RATE_BOARD} "
+            f"looks at a leaderboard, {RATE_PAGES} at the reference), while another address "
+            "floods; limits are the defaults:"
+        ),
+        "",
+        (
+            "| flood | answered a second | of these refused | CPU of the server | players' p99 ms "
+            "| leaderboard's p99 ms | reference's p99 ms | refused | failed | resident MiB |"
+        ),
+        "|---" * 10 + "|",
+    ]
+    for name, floods in {
+        "nobody": [],
+        **{each: [each] for each in FLOODS},
+        "all": [*FLOODS],
+    }.items():
+        run.say(name)
+        lines.append(_row(name, [flood(run, floods) for _ in range(run.rounds)]))
+    return "\n".join(lines)
+
+
+def _row(name: str, rounds: list[Flooded]) -> str:
+    about = FLOODS[name].about if name in FLOODS else ""
+    cells = (
+        f"{name}: {about}" if about else name,
+        spread((each.answered for each in rounds), ",.0f"),
+        spread((each.answered_refused for each in rounds), ",.0f"),
+        spread((each.cpu_pct for each in rounds), ".0f") + " %",
+        *(spread((each.p99_ms[kind] for each in rounds), ".1f") for kind in HONEST),
+        f"{sum(each.refused for each in rounds):,}",
+        f"{sum(each.failed for each in rounds):,}",
+        spread((each.resident_bytes / (1 << 20) for each in rounds), ".0f"),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+HONEST = ("players", "board", "pages")
+
+
+class Flooded(NamedTuple):
+    """What came of a flood."""
+
+    answered: float
+    """Of the flood, a second."""
+    answered_refused: float
+    cpu_pct: float
+    p99_ms: dict[str, float]
+    refused: int
+    """Of the players' calls."""
+    failed: int
+    resident_bytes: int
+
+
+def flood(run: Run, names: list[str]) -> Flooded:
+    """Flood a fresh server; return what the floods got, and the players."""
+    with processes.greenroom("greenroom", settings=FLOOD_SETTINGS) as target:
+        key = ("-H", f"X-Api-Token: {target.api_token}", "-H", "Content-Type: application/json")
+        processes.request(
+            run.program,
+            target,
+            *("-url", f"{target.url}/api/game_players.php/register", "-method", "POST", *key),
+            *("-body", '{"player_name":"player {{seq}}","player_data":{"level":{{rand:100}}}}'),
+            *("-n", "100", "-c", "4", "-warmup", "0s"),
+        )
+        seconds = run.seconds + 2 * BEGIN_SECONDS + 4
+        most = [0]
+        watch = Thread(target=_watch, args=(target, seconds, most))
+        watch.start()
+        floods = [
+            _start(
+                *(str(run.program), "press", "-url", target.url, "-ws", target.realtime_url),
+                *("-key", target.api_token, "-mode", name, "-c", str(FLOODS[name].connections)),
+                *("-rate", str(FLOODS[name].rate), "-from", f"127.0.1.{number}"),
+                *("-d", f"{seconds}s"),
+            )
+            for number, name in enumerate(names, 1)
+        ]
+        time.sleep(BEGIN_SECONDS)
+        rows = _play(run, target, key)
+        flooded = [json.loads(each.communicate(timeout=120)[0]) for each in floods]
+        watch.join()
+    statuses = [row["statuses"] for row in flooded]
+    p99_ms = {kind: row.get("lat_ms", {}).get("P99", math.nan) for kind, row in rows.items()}
+    return Flooded(
+        sum(sum(each.values()) for each in statuses) / seconds,
+        sum(each.get("429", 0) for each in statuses) / seconds,
+        rows["players"].get("cpu_pct", {}).get("server", math.nan),
+        p99_ms,
+        sum(_bad(row, is_refused=True) for row in rows.values()),
+        sum(_bad(row, is_refused=False) for row in rows.values()),
+        most[0],
+    )
+
+
+def _play(run: Run, target: processes.Target, key: tuple[str, ...]) -> dict[str, Row]:
+    """Play; return the row of each kind of player, empty where there was no playing."""
+    duration = ("-d", f"{run.seconds}s", "-procs", target.processes)
+    crowd = ("-players", str(PLAYERS_MIXED), "-rates", str(RATE_MIXED), "-lobbies=false")
+    commands = {
+        "players": ("mixed", "-url", target.url, "-key", target.api_token, *crowd),
+        "board": (
+            *("http", "-url", f"{target.url}/api/leaderboard.php", "-method", "POST", *key),
+            *("-body", '{"sort_by":["level"],"limit":10}', "-c", "4", "-rate", str(RATE_BOARD)),
+        ),
+        "pages": (
+            *("http", "-url", f"{target.url}/openapi.json", "-c", "2", "-rate", str(RATE_PAGES)),
+        ),
+    }
+    running = {
+        kind: _start(str(run.program), *command, *duration) for kind, command in commands.items()
+    }
+    rows: dict[str, Row] = {}
+    for kind, process in running.items():
+        said, _ = process.communicate(timeout=300)
+        rows[kind] = json.loads(said.splitlines()[-1]) if said.strip() else {}
+    return rows
+
+
+def _bad(row: Row, *, is_refused: bool) -> int:
+    """Count what was refused, or else failed; a generator that could not begin failed once."""
+    if not row:
+        return 0 if is_refused else 1
+    counts: dict[str, int] = row.get("errors") or row.get("status") or {}
+    bad = {name: count for name, count in counts.items() if not name.startswith("2")}
+    return sum(count for name, count in bad.items() if name.startswith("429") == is_refused)
+
+
+def _start(*command: str) -> subprocess.Popen[bytes]:
+    """Start the generator on the other core."""
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        preexec_fn=processes.pin(processes.OTHER_CORE),  # noqa: PLW1509
+    )
+
+
+def _watch(target: processes.Target, seconds: float, most: list[int]) -> None:
+    """Note the most memory that the server takes."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        most[0] = max(most[0], target.resident_bytes)
+        time.sleep(SAMPLE_SECONDS)
+
+
+def measure_connections(run: Run) -> str:
+    """Press with connections."""
     lines = [
         f"{PLAYERS} players with {RATE} `player/get` a second, while another address does that:",
         "",
@@ -105,5 +293,5 @@ def press(run: Run, mode: str, count: int) -> tuple[Row, Row, int]:
 
 
 SCENARIO = Scenario(
-    "press", "slow, deaf and too many connections", measure, is_default=False, minutes=5
+    "press", "slow, deaf and too many connections; floods", measure, is_default=False, minutes=15
 )

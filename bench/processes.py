@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 SERVER_CORE, OTHER_CORE = 0, 1
 START_SECONDS_MAX = 300.0
+STOP_SECONDS_MAX = 180.0
 POLL_SECONDS = 0.005
 
 Row = dict[str, Any]
@@ -85,9 +86,11 @@ def pin(core: int) -> Callable[[], None]:
 
 
 @contextmanager
-def greenroom(server: str, *arguments: str) -> Iterator[Target]:
+def greenroom(
+    server: str, *arguments: str, settings: Mapping[str, str] = SETTINGS
+) -> Iterator[Target]:
     """Run a Greenroom on a fresh data directory, its Postgres moved to the other core."""
-    with fresh_folder() as folder, serve(folder, server, *arguments) as target:
+    with fresh_folder() as folder, serve(folder, server, *arguments, settings=settings) as target:
         yield target
 
 
@@ -105,6 +108,7 @@ def serve(
     server: str = "greenroom",
     *arguments: str,
     program: tuple[str, ...] = ("-m", "greenroom"),
+    settings: Mapping[str, str] = SETTINGS,
 ) -> Iterator[Target]:
     """Run a Greenroom on what is in a folder, its Postgres moved to the other core."""
     data, ready_file = folder / "data", folder / "ready.json"
@@ -113,7 +117,7 @@ def serve(
         *("--port", "0", "--realtime-port", "0", "--udp-port", "0"),
         *("--server", server, "--ready-file", str(ready_file), *arguments),
     ]
-    own = {f"GREENROOM_{name.upper()}": value for name, value in SETTINGS.items()}
+    own = {f"GREENROOM_{name.upper()}": value for name, value in settings.items()}
     ready_file.unlink(missing_ok=True)
     began = time.monotonic()
     with _running(command, os.environ | own) as process:
@@ -180,7 +184,7 @@ def _running(
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(STOP_SECONDS_MAX)
         if process.stdout is not None:
             process.stdout.close()
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,17 @@ type presser struct {
 	request               []byte
 	until                 time.Time
 	opened, failed, ended atomic.Int64 // ended: by the server
+	key, realtime         string       // what floods need
+	interval              int64        // ns between two requests of a flood, all its connections together; 0: none
+	due                   atomic.Int64 // when the next is
+	tally
+}
+
+// pause waits until the next request of a flood is due.
+func (p *presser) pause() {
+	if p.interval > 0 {
+		time.Sleep(time.Duration(p.due.Add(p.interval) - time.Now().UnixNano()))
+	}
 }
 
 func (p *presser) dial() net.Conn {
@@ -89,7 +101,9 @@ func cmdPress(args []string) {
 	u := fs.String("url", "", "address of the server")
 	key := fs.String("key", "", "project key")
 	from := fs.String("from", "127.0.0.2", "own address, on loopback")
-	mode := fs.String("mode", "idle", "idle, drip, deaf or knock")
+	mode := fs.String("mode", "idle", "idle, drip, deaf, knock, or one of the floods: see README.md")
+	ws := fs.String("ws", "", "address of the realtime port, for the flood stored")
+	rate := fs.Float64("rate", 0, "requests a second of a flood, at most; 0: as soon as the one before is answered")
 	count := fs.Int("c", 100, "connections at a time")
 	dur := fs.Duration("d", 10*time.Second, "for so long")
 	procs := fs.String("procs", "", "name=pid,...: process trees whose CPU is reported")
@@ -101,10 +115,22 @@ func cmdPress(args []string) {
 		die("loadgen only talks to loopback, not %s", t.host)
 	}
 	press, known := pressModes[*mode]
+	if run, isFlood := floods[*mode]; isFlood {
+		press, known = flooded(run), true
+	}
 	if !known {
 		die("unknown mode %q", *mode)
 	}
 	p := &presser{address: net.JoinHostPort(t.host, strconv.Itoa(t.port)), until: time.Now().Add(*dur)}
+	p.key = *key
+	if *ws != "" {
+		channel := parseTarget(strings.Replace(*ws, "ws", "http", 1))
+		p.realtime = net.JoinHostPort(channel.host, strconv.Itoa(channel.port))
+	}
+	if *rate > 0 {
+		p.interval = int64(float64(time.Second) / *rate)
+		p.due.Store(time.Now().UnixNano())
+	}
 	p.dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(*from)}
 	p.request = fmt.Appendf(nil, "POST /api/game_room.php/list HTTP/1.1\r\nHost: x\r\nX-Api-Token: %s\r\nContent-Length: 0\r\n\r\n", *key)
 	watched := parseProcs(*procs)
@@ -124,6 +150,8 @@ func cmdPress(args []string) {
 	}
 	wg.Wait()
 	time.Sleep(time.Until(p.until))
-	emit(map[string]any{"mode": *mode, "opened": p.opened.Load(), "failed": p.failed.Load(), "ended_by_server": p.ended.Load(),
-		"opened_per_s": r3(float64(p.opened.Load()) / dur.Seconds()), "cpu_pct": cpuPct(before, sampleCPU(watched), dur.Seconds())}, "press", *label, *out)
+	row := map[string]any{"mode": *mode, "opened": p.opened.Load(), "failed": p.failed.Load(), "ended_by_server": p.ended.Load(),
+		"opened_per_s": r3(float64(p.opened.Load()) / dur.Seconds()), "cpu_pct": cpuPct(before, sampleCPU(watched), dur.Seconds())}
+	p.row(row)
+	emit(row, "press", *label, *out)
 }
