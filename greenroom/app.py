@@ -427,7 +427,7 @@ class _Parts:
             rooms=rooms,
             lobbies=lobbies,
             seats=Seats(rooms, lobbies),
-            platforms=Platforms([self.steam]),
+            platforms=Platforms([self.steam], settings.address_share_max),
             friendships=friendships,
             settings=WorldSettings(
                 stale_seconds=settings.stale_seconds,

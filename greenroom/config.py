@@ -160,10 +160,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Of one room or lobby, from all addresses together."""
     connections_per_second_address: Rate = 2_000.0
     """New connections."""
+    http2_frames_per_second_address: Rate = 1_000.0
+    """HTTP/2 frames that no answer pays for; beyond, the connection ends."""
     realtime_connections_per_second_address: Rate = 200.0
     """To the realtime port, for a handshake costs more than most calls."""
     connections_per_address_max: Count | None = None
     """At a time; half of `connections_max` where not given. Trusted proxies are exempt."""
+    address_share_max: Factor = 1.0
+    """Of what all share, an address has at most so many times what is free: bytes of requests and
+    of answers under way, requests in flight, sign-ins that wait for a platform."""
 
     free_storage_bytes_max: PlanLimit = 250_000_000
     """Plans: what one owner may use, all his games together; `unlimited` has no limits."""
@@ -195,6 +200,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What calls and stored messages of all games bring in a UTC day, likewise."""
 
     body_bytes_max: Bytes = 1 << 20
+    unvouched_bytes_max: Bytes = 16 << 10
+    """A longer body that does not come at once is read only where the tokens are good."""
+    bodies_bytes_max: Bytes = 256 << 20
+    """Of all requests that are still coming in together."""
+    answers_bytes_max: Bytes = 256 << 20
+    """Of all large answers that are still going out together."""
     header_bytes_max: Bytes = 32 << 10
     request_seconds_max: Seconds = 30.0
     """How long the head and the body of one request may take to arrive."""

@@ -128,6 +128,7 @@ class Fronts:
             limits=limits,
             metrics=metrics,
             requests_in_flight_max=settings.requests_in_flight_max,
+            address_share_max=settings.address_share_max,
         )
         health = Health(lambda: storage.committer.is_open)
         discovery = {
@@ -157,6 +158,10 @@ def http_options(settings: Settings) -> HttpOptions:
         trusted_proxies=tuple(settings.trusted_proxies),
         http2_clear_from=tuple(settings.http2_clear_from),
         body_bytes_max=settings.body_bytes_max,
+        unvouched_bytes_max=settings.unvouched_bytes_max,
+        bodies_bytes_max=settings.bodies_bytes_max,
+        answers_bytes_max=settings.answers_bytes_max,
+        address_share_max=settings.address_share_max,
         header_bytes_max=settings.header_bytes_max,
         request_seconds_max=settings.request_seconds_max,
         idle_seconds_max=settings.idle_seconds_max,

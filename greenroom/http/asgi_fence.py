@@ -4,7 +4,8 @@ Quart-trio ends a request's tasks as soon as the answer is out, and Hypercorn ke
 connection inside that last `send`, so that it is cut off half-way and loses connections: hence
 `send` is shielded. A body that is not read to its end hangs the next request: hence it is read
 first. Hypercorn takes a client that has finished sending for one that is gone: hence the
-application hears of it only when nothing can be sent any more. And every error is JSON, here too.
+application hears of it only when nothing can be sent any more; then what is being sent is broken
+off. And every error is JSON, here too.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from hypercorn.typing import (
     Scope,
 )
 
-from greenroom.addresses import INVALID_HOST, is_host
+from greenroom.addresses import INVALID_HOST, address_key, is_host
 from greenroom.http.budget import BodyLease, Budgets
+from greenroom.http.connection import Answerer
 from greenroom.http.cors import CORS_HEADERS
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
@@ -36,7 +38,8 @@ from greenroom.http.errors import (
 )
 from greenroom.http.options import HttpOptions
 from greenroom.http.parser import INVALID_REQUEST, TIMED_OUT, split_target
-from greenroom.http.request import Answer, body_bytes_max_of
+from greenroom.http.request import Answer, Request, body_bytes_max_of
+from greenroom.proxies import TrustedProxies, plain_address
 
 _logger = logging.getLogger(__name__)
 
@@ -45,6 +48,9 @@ BODY_TOO_LARGE = "greenroom.body_too_large"
 
 ANSWER_LEASE = "greenroom.answer_lease"
 """In a scope's `extensions`: the `BodyLease` of a large answer, for as long as it is sent."""
+
+STREAM_BYTES = 16 << 10
+"""What Hypercorn and Quart need for a request, roughly; over HTTP/2 a connection has many."""
 
 Abort = Callable[[], Awaitable[None]]
 
@@ -69,6 +75,8 @@ class AsgiFence:
         app: ASGIFramework,
         options: HttpOptions,
         budgets: Budgets,
+        answerer: Answerer,
+        *,
         abort: Abort,
         lost: trio.Event,
     ) -> None:
@@ -78,11 +86,15 @@ class AsgiFence:
             app: the application; sees each body as one message.
             options: the bounds.
             budgets: what all connections together may hold.
+            answerer: vouches for requests whose bodies are large.
             abort: ends the connection at once, for an answer that broke off.
             lost: set once nothing can be sent any more.
         """
         self._budgets = budgets
+        self._answerer = answerer
+        self._proxies = TrustedProxies(options.trusted_proxies)
         self._lost = lost
+        self._sends = _Sends()
         self._app = app
         self._options = options
         self._abort = abort
@@ -96,9 +108,9 @@ class AsgiFence:
         self._calls += 1
         try:
             if scope["type"] == "http":
-                await self._serve(scope, receive, _Sender(send, self._options, self._abort))
+                await self._serve(scope, receive, self._sender(send))
             elif scope["type"] == "websocket":
-                await _refuse_websocket(receive, _Sender(send, self._options, self._abort))
+                await _refuse_websocket(receive, self._sender(send))
         finally:
             self._calls -= 1
             self._last_call = trio.current_time()
@@ -107,27 +119,44 @@ class AsgiFence:
         """Return for how long the connection has had nothing to answer."""
         return 0.0 if self._calls else trio.current_time() - self._last_call
 
+    def break_off(self) -> None:
+        """End what is being sent, and send no more: the peer is gone."""
+        self._sends.break_off()
+
+    def _sender(self, send: ASGISendCallable) -> _Sender:
+        return _Sender(send, self._options.answer_seconds_max, self._abort, self._sends)
+
     async def _serve(self, scope: HTTPScope, receive: ASGIReceiveCallable, sender: _Sender) -> None:
-        """Read the body, let the application answer, and see to it that there is an answer."""
+        """Answer one request, and hold what it needs meanwhile."""
+        lease = BodyLease(self._budgets.requests)
+        answer_lease = BodyLease(self._budgets.answers)
+        scope["extensions"][ANSWER_LEASE] = cast("dict[object, object]", answer_lease)
         try:
-            body = await self._read(scope, receive, self._budgets.requests.lease())
+            await self._serve_leased(scope, receive, sender, lease)
+        finally:
+            lease.release()
+            answer_lease.release()
+
+    async def _serve_leased(
+        self, scope: HTTPScope, receive: ASGIReceiveCallable, sender: _Sender, lease: BodyLease
+    ) -> None:
+        """Read the body, let the application answer, and see to it that there is an answer."""
+        if scope["http_version"] < "2":
+            scope = _origin_form(scope)
+        try:
+            body = await self._read(scope, receive, lease)
             if scope["http_version"] < "2":
                 _check_head(scope)
-                scope = _origin_form(scope)
         except _Gone:
             return
         except _Refused as refused:
             await sender.answer(refused.answer)
             return
         whole = _Whole(body, receive, self._lost if scope["http_version"] < "2" else None)
-        lease = self._budgets.answers.lease()
-        scope["extensions"][ANSWER_LEASE] = cast("dict[object, object]", lease)
         try:
             await self._app(scope, whole, sender)
         except Exception:
             _logger.exception("the application failed at %r", scope["path"])
-        finally:
-            lease.release()
         if whole.gone:
             return
         if not sender.started:
@@ -139,18 +168,17 @@ class AsgiFence:
         self, scope: HTTPScope, receive: ASGIReceiveCallable, lease: BodyLease
     ) -> bytes:
         """Return the whole body; what is too large is read to its end, within reason."""
-        try:
-            return await self._read_parts(scope, receive, lease)
-        finally:
-            lease.release()
-
-    async def _read_parts(
-        self, scope: HTTPScope, receive: ASGIReceiveCallable, lease: BodyLease
-    ) -> bytes:
         options = self._options
-        if _declared_length(scope) > options.drain_bytes_max:
+        declared = _declared_length(scope)
+        if declared > options.drain_bytes_max:
             return _too_large(scope)
+        request = request_of(scope, b"", self._proxies)
+        key = address_key(request.address)
+        needed = 0 if scope["http_version"] < "2" else _stream_bytes(scope)
+        if not lease.hold(needed, key):
+            raise _Refused(too_many_requests(OVERLOAD_RETRY_SECONDS))
         bytes_max = body_bytes_max_of(scope["path"], options.body_bytes_max)
+        is_vouched = False
         parts: list[bytes] = []
         size = 0
         with trio.move_on_after(options.request_seconds_max):
@@ -160,11 +188,16 @@ class AsgiFence:
                     raise _Gone
                 part = bytes(message.get("body", b""))
                 size += len(part)
+                if not is_vouched and max(size, declared) > options.unvouched_bytes_max:
+                    is_vouched = True
+                    if not await self._answerer.vouches(request):
+                        bytes_max = -1
                 if size > bytes_max:
                     parts.clear()
+                    lease.hold(needed, key)
                 elif part:
                     parts.append(part)
-                    if not lease.hold(size):
+                    if not lease.hold(needed + size, key):
                         raise _Refused(too_many_requests(OVERLOAD_RETRY_SECONDS))
                 if not message.get("more_body", False) or size > options.drain_bytes_max:
                     return b"".join(parts) if size <= bytes_max else _too_large(scope)
@@ -200,14 +233,35 @@ class _Whole:
         return message
 
 
+class _Sends:
+    """What is being sent over one connection."""
+
+    def __init__(self) -> None:
+        self.scopes: set[trio.CancelScope] = set()
+        self.is_over = False
+
+    def break_off(self) -> None:
+        """End it, and let nothing follow."""
+        self.is_over = True
+        for scope in tuple(self.scopes):
+            scope.cancel()
+
+
 class _Sender:
     """ASGI's `send`, shielded, with a time limit for clients that do not read."""
 
-    def __init__(self, send: ASGISendCallable, options: HttpOptions, abort: Abort) -> None:
-        """Send through `send`."""
+    def __init__(
+        self,
+        send: ASGISendCallable,
+        seconds_max: float,
+        abort: Abort,
+        sends: _Sends,
+    ) -> None:
+        """Send through `send`, as one of `sends`."""
         self._send = send
-        self._seconds_max = options.answer_seconds_max
+        self._seconds_max = seconds_max
         self._abort = abort
+        self._sends = sends
         self.started = False
         self.finished = False
 
@@ -217,13 +271,18 @@ class _Sender:
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             self.finished = True
         sent = False
-        with trio.move_on_after(self._seconds_max, shield=True):
+        with trio.move_on_after(self._seconds_max, shield=True) as scope:
+            self._sends.scopes.add(scope)
+            if self._sends.is_over:
+                scope.cancel()
             try:
                 await self._send(message)
                 sent = True
             except Exception as error:  # noqa: BLE001  a peer causes these at will
                 _logger.debug("an answer could not be sent: %r", error)
-        if not sent:
+            finally:
+                self._sends.scopes.discard(scope)
+        if not sent and not self._sends.is_over:
             await self._abort()  # and so the application is told that the client left
         await trio.lowlevel.checkpoint_if_cancelled()  # by which it is ended
 
@@ -243,6 +302,30 @@ class _Sender:
             }
         )
         await self({"type": "http.response.body", "body": answer.body, "more_body": False})
+
+
+def request_of(scope: HTTPScope, body: bytes, proxies: TrustedProxies) -> Request:
+    """Return an ASGI request as ours, with this body."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    client = scope["client"]
+    peer = (plain_address(client[0]) if client else None) or "unknown"
+    return Request(
+        method=scope["method"],
+        path=scope["path"],
+        query=scope["query_string"].decode("latin-1"),
+        headers=headers,
+        body=body,
+        address=proxies.client_address(peer, headers.get("x-forwarded-for")),
+        body_too_large=BODY_TOO_LARGE in scope["extensions"],
+    )
+
+
+def _stream_bytes(scope: HTTPScope) -> int:
+    """Return about how much memory an HTTP/2 request takes without its body."""
+    return STREAM_BYTES + sum(len(name) + len(value) for name, value in scope["headers"])
 
 
 def _too_large(scope: HTTPScope) -> bytes:

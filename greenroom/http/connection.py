@@ -19,7 +19,8 @@ from typing import Any, Protocol
 
 import trio
 
-from greenroom.http.budget import ANSWER_BYTES_MIN, Budgets
+from greenroom.addresses import address_key
+from greenroom.http.budget import ANSWER_BYTES_MIN, BodyLease, Budgets
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
     error_answer,
@@ -69,6 +70,17 @@ class Answerer(Protocol):
 
     def answer(self, request: Request) -> Coroutine[Any, Any, Answer]:
         """Answer a request; what is awaited does not raise."""
+        ...
+
+    async def vouches(self, request: Request) -> bool:
+        """Return whether the tokens of a request are good, so that its body is worth reading.
+
+        False for every request that is refused whatever its body says. Does not raise, and charges
+        nobody: `answer` does.
+
+        Args:
+            request: without its body.
+        """
         ...
 
 
@@ -123,6 +135,7 @@ class Connection:
         "_sending",
         "_streaming",
         "_trusted",
+        "_vouched",
         "_wire",
         "phase",
         "since",
@@ -147,8 +160,10 @@ class Connection:
             options.drain_bytes_max,
             context.heads,
         )
-        self._body = context.budgets.requests.lease()
-        self._held = context.budgets.answers.lease()
+        self._body = BodyLease(context.budgets.requests)
+        self._held = BodyLease(context.budgets.answers)
+        self._vouched = False
+        """The tokens of the request that is being read are good."""
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._sending = False
@@ -211,7 +226,7 @@ class Connection:
                 if parser.method == "OPTIONS" or parser.path in PROBES:
                     must_refuse = False  # a browser takes a refused preflight for a broken server
                 elif must_refuse is None:
-                    must_refuse = self._context.pace.must_refuse()
+                    must_refuse = self._context.pace.must_refuse(self._address())
                 if must_refuse:
                     self._context.pace.note_refusing()
                     await self._refuse()
@@ -221,11 +236,11 @@ class Connection:
                 if parser.has_rest and not answered % PIPELINED_A_TURN_MAX:
                     await trio.lowlevel.checkpoint()
                 goes_on = parser.keep_alive
-            elif event is NEED_DATA:
+            elif event is NEED_DATA and (not parser.in_message or await self._is_worth_reading()):
                 if not await self._receive():
                     return None
                 continue
-            elif event is TOO_LARGE:
+            elif event is TOO_LARGE or event is NEED_DATA:
                 self._arrived = None
                 parser.keep_alive = parser.keep_alive and parser.drains
                 await self._answer(body_too_large=True)
@@ -267,7 +282,7 @@ class Connection:
             await self._wire.post(self._take_out())
             self._sending = False
         if parser.in_message:
-            if not self._body.hold(parser.body_bytes):
+            if not self._body.hold(parser.held_bytes, address_key(self._address())):
                 raise _Overloaded
             self.phase = READING
             data = await self._wire.receive()
@@ -282,28 +297,52 @@ class Connection:
             raise BadRequest(INCOMPLETE)
         return False
 
+    async def _is_worth_reading(self) -> bool:
+        """Return whether more is to be read; if not, the body is thrown away from now on.
+
+        Whoever brings no good token may send a small body, or one that comes at once, and no more.
+        """
+        parser, context = self._parser, self._context
+        if self._vouched or parser.expected_bytes <= context.options.unvouched_bytes_max:
+            return True
+        self.phase = ANSWERING
+        self.since = context.reaper.now
+        self._vouched = await context.answerer.vouches(self._request(b""))
+        if not self._vouched:
+            parser.discard()
+        return self._vouched
+
+    def _address(self) -> str:
+        """Return the client's address; before the head has been read, that of the other end."""
+        if not self._trusted:
+            return self._peer
+        forwarded_for = self._parser.headers.get("x-forwarded-for")
+        return self._context.proxies.client_address(self._peer, forwarded_for)
+
+    def _request(self, body: bytes, *, body_too_large: bool = False) -> Request:
+        """Return the parser's request with this body."""
+        parser = self._parser
+        return Request(
+            parser.method,
+            parser.path,
+            parser.query,
+            parser.headers,
+            body,
+            self._address(),
+            body_too_large,
+        )
+
     async def _answer(self, *, body_too_large: bool = False) -> None:
         """Have the parser's request answered."""
         parser, context = self._parser, self._context
         self.phase = ANSWERING
         self.since = context.reaper.now
-        headers = parser.headers
-        address = self._peer
-        if self._trusted:
-            address = context.proxies.client_address(address, headers.get("x-forwarded-for"))
-        request = Request(
-            parser.method,
-            parser.path,
-            parser.query,
-            headers,
-            parser.body,
-            address,
-            body_too_large,
-        )
+        self._vouched = False
+        request = self._request(parser.body, body_too_large=body_too_large)
         try:
             answer = await context.answerer.answer(request)
             size = len(answer.body)
-            if size > ANSWER_BYTES_MIN and not self._held.hold(size):
+            if size > ANSWER_BYTES_MIN and not self._held.hold(size, address_key(request.address)):
                 answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
             if answer.stream is None:
                 self._write(self._encode(answer))
@@ -322,6 +361,7 @@ class Connection:
     async def _refuse(self) -> None:
         """Answer that there is too much to do."""
         parser, writer = self._parser, self._context.writer
+        self._vouched = False
         is_common = parser.keep_alive and not (parser.http_1_0 or self._context.stopping)
         if is_common and parser.method != "HEAD":
             self._write(writer.overloaded)
@@ -340,7 +380,7 @@ class Connection:
         context = self._context
         if self.phase is not IDLE or context.stopping:
             return False
-        must_refuse = self._arrived = context.pace.must_refuse()
+        must_refuse = self._arrived = context.pace.must_refuse(self._peer)
         if not must_refuse:
             return False
         data = wire.receive_early()

@@ -14,6 +14,7 @@ from typing import Any, get_args, get_type_hints
 
 from greenroom.actors.flows.world import World
 from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH
+from greenroom.addresses import address_key
 from greenroom.http.auth import AUTHENTICATE, TokenInvalid
 from greenroom.http.bodies import BodyDecoder, read_document, read_nothing, read_query
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
@@ -109,6 +110,7 @@ class Dispatcher:
         limits: CallLimits,
         metrics: Metrics,
         requests_in_flight_max: int,
+        address_share_max: float = 1.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Plan every endpoint.
@@ -120,6 +122,7 @@ class Dispatcher:
             metrics: where requests are counted.
             requests_in_flight_max: more at once are answered 429; fewer, too, while answers are
                 slow (see `in_flight.py`).
+            address_share_max: an address may have so many times what is left of these.
             monotonic: seconds, for limits and latencies.
 
         Raises:
@@ -128,7 +131,7 @@ class Dispatcher:
         self._world = world
         self._ledger = world.ledger
         self._limits = limits
-        self.in_flight = InFlight(requests_in_flight_max)
+        self.in_flight = InFlight(requests_in_flight_max, address_share_max)
         self._monotonic = monotonic
         self._router: Router[Route] = Router()
         for endpoint in endpoints:
@@ -154,7 +157,8 @@ class Dispatcher:
         route, arguments = self._router.find(request.method, request.path)
         if route is None:
             return await self._answer_unknown(request, started)
-        entered = self.in_flight.enter(started)
+        key = address_key(request.address)
+        entered = self.in_flight.enter(started, key)
         if entered is None:
             self._limits.refused["requests in flight"] += 1
             answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
@@ -164,9 +168,36 @@ class Dispatcher:
             except Exception as error:  # noqa: BLE001 - the edge: whatever it is becomes an answer
                 answer = _answer_of(error, route)
             finally:
-                self.in_flight.leave(entered)
+                self.in_flight.leave(entered, key)
         route.meter.count(answer.status, self._monotonic() - started)
         return answer
+
+    async def vouches(self, request: Request) -> bool:
+        """Return whether a request has good tokens, so that its body is worth reading.
+
+        False also where it is refused whatever its body says. Nothing is charged and nothing
+        counted: that is for `answer`, which comes next.
+
+        Args:
+            request: without its body.
+
+        Cancellation: the sign of life of a valid player token may have been noted.
+        """
+        now = self._monotonic()
+        route, _ = self._router.find(request.method, request.path)
+        if route is None or not route.limits.may_call(request.address, now):
+            return False
+        key = address_key(request.address)
+        entered = self.in_flight.enter(now, key)
+        if entered is None:
+            return False
+        try:
+            await route.authenticate(self._world, route.endpoint.texts, request)
+        except Exception:  # noqa: BLE001 - `answer` meets it again, and says what it is
+            return False
+        finally:
+            self.in_flight.leave(entered, key)
+        return True
 
     async def _serve(
         self, route: Route, request: Request, arguments: tuple[str, ...], now: float

@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
+import h2.errors
 import h2.events
 import h11
 import hypercorn.protocol
@@ -23,18 +25,22 @@ from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.events import Response
 from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.protocol.h11 import H11Protocol
-from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, LifespanState
 
 from greenroom.http.asgi_fence import AsgiFence
 from greenroom.http.budget import Budgets
+from greenroom.http.connection import Answerer
 from greenroom.http.errors import error_answer
+from greenroom.http.frames import FrameMeter, TooManyFrames
 from greenroom.http.handoff import PushbackStream, TlsPushbackStream
+from greenroom.http.limits import CallLimits, Limiter, Rate
 from greenroom.http.options import HttpOptions
 from greenroom.http.parser import HTTP_2_IN_CLEAR, INVALID_REQUEST
 from greenroom.http.wire import TcpStream, abort_stream
 from greenroom.http.writer import AnswerWriter
+from greenroom.proxies import TrustedProxies
 
 _logger = logging.getLogger(__name__)
 
@@ -44,25 +50,48 @@ LINGER_BYTES_MAX = 1 << 20
 """How much is read after a refusal before the peer has had its chance to see it."""
 STREAMS_MAX = 100
 """HTTP/2 requests at a time on one connection."""
+FRAMES = Rate(per_second=100.0, burst=1_000.0)
+"""HTTP/2 frames of one connection besides those that its answers pay for: see `frames.py`."""
 
 
 class HypercornServer:
     """Serves connections with Hypercorn and an ASGI application."""
 
-    def __init__(self, app: ASGIFramework, options: HttpOptions, budgets: Budgets) -> None:
-        """Serve `app` with these bounds, as far as Hypercorn has them."""
+    def __init__(
+        self,
+        app: ASGIFramework,
+        options: HttpOptions,
+        budgets: Budgets,
+        answerer: Answerer,
+        limits: CallLimits,
+    ) -> None:
+        """Serve `app` with these bounds, as far as Hypercorn has them.
+
+        Args:
+            app: the application.
+            options: the bounds.
+            budgets: what all connections together may hold.
+            answerer: vouches for requests whose bodies are large.
+            limits: how many frames an address may send.
+        """
         self._budgets = budgets
+        self._answerer = answerer
+        self._limits = limits
+        self._proxies = TrustedProxies(options.trusted_proxies)
         self._app = app
         self._options = options
         self._context = WorkerContext(None)
         self._config = _config(options)
 
-    async def serve(self, stream: TcpStream, rest: bytes, *, may_be_http_2: bool) -> None:
+    async def serve(
+        self, stream: TcpStream, rest: bytes, peer: str, *, may_be_http_2: bool
+    ) -> None:
         """Serve one connection to its end and close it.
 
         Args:
             stream: the connection, its handshake done.
             rest: bytes already read from it.
+            peer: the address at the other end.
             may_be_http_2: whether it may begin with HTTP/2 where TLS has not agreed on that.
 
         Nothing is raised but the caller's cancellation, which closes the connection.
@@ -74,15 +103,24 @@ class HypercornServer:
         else:
             wrapped = PushbackStream(stream, rest, seconds)
         abort = partial(abort_stream, stream)
-        fence = AsgiFence(self._app, self._options, self._budgets, abort, wrapped.lost)
+        fence = AsgiFence(
+            self._app,
+            self._options,
+            self._budgets,
+            self._answerer,
+            abort=abort,
+            lost=wrapped.lost,
+        )
         state: LifespanState = {}
         try:
             app = ASGIWrapper(fence)
             server = _Server(app, self._config, self._context, state, cast("Any", wrapped))
             server.linger_seconds_max = self._options.linger_seconds_max
             server.may_be_http_2 = may_be_http_2
+            server.break_off = fence.break_off
+            server.frames = FrameMeter(partial(self._admit_frames, Limiter(FRAMES, 1), peer))
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_cancel_when_lost, wrapped, nursery.cancel_scope)
+                nursery.start_soon(_cancel_when_lost, wrapped, fence, nursery.cancel_scope)
                 nursery.start_soon(_cancel_when_idle, fence, self._options, nursery.cancel_scope)
                 await server.run()
                 nursery.cancel_scope.cancel()
@@ -90,6 +128,13 @@ class HypercornServer:
             _logger.info("a connection ended badly in Hypercorn: %s", _summary(group))
         finally:
             await abort()
+
+    def _admit_frames(self, own: Limiter, peer: str, frames: int) -> bool:
+        """Charge a connection and its address; a trusted proxy's are many clients'."""
+        now = time.monotonic()
+        if own.charge(peer, now, frames):
+            return False
+        return self._proxies.trusts(peer) or not self._limits.admit_frames(peer, now, frames)
 
     async def stop(self) -> None:
         """Close idle connections, and the others after the answers in flight."""
@@ -181,8 +226,14 @@ class _Server(TCPServer):
 
     Its refusals of malformed HTTP/1.1, which have no body, get ours, and the peer time to read it.
     A connection whose peer has finished is closed after the last answer; Hypercorn lets it lie
-    until the idle time is up. And no client can change the protocol.
+    until the idle time is up. No client can change the protocol. And HTTP/2 is read some frames at
+    a time, and over once the peer has finished: then Hypercorn would wait with the answers for
+    windows that nobody opens any more.
     """
+
+    frames: FrameMeter
+    break_off: Callable[[], None]
+    """Ends what is being sent."""
 
     linger_seconds_max = 0.0
     may_be_http_2 = False
@@ -198,6 +249,8 @@ class _Server(TCPServer):
             self._idle = event.idle
             if event.idle and self._peer_finished:
                 return
+        if isinstance(event, RawData):
+            self.frames.note_sent(event.data)
         await super().protocol_send(event)
 
     async def _refuse(self, text: str) -> None:
@@ -218,23 +271,56 @@ class _Server(TCPServer):
                 left -= len(data)
 
     async def _read_data(self) -> None:
-        """Read until the peer has finished; see Hypercorn."""
+        """Read until the peer has finished, or has sent too much; see Hypercorn."""
         wrapper = self.protocol
         if isinstance(wrapper.protocol, H11Protocol):
             wrapper.protocol = _never_upgrading(wrapper.protocol, may_be_http_2=self.may_be_http_2)
         try:
-            await super()._read_data()
+            await self._read_pieces()
+        except (trio.ClosedResourceError, trio.BrokenResourceError):
+            pass
         except _Http2InClear:
             await self._refuse(HTTP_2_IN_CLEAR)
+        except TooManyFrames:
+            self.break_off()
+            await self._calm()
+        if self.frames.is_http_2:
+            self.break_off()
+        await self.protocol.handle(Closed())
         self._peer_finished = True
         if self._idle:
             await self.idle_task.stop()
 
+    async def _read_pieces(self) -> None:
+        """Hand on what comes, up to its end, and that."""
+        data = None
+        while data != b"":
+            data = bytes(await self.stream.receive_some(MAX_RECV))
+            for piece in self.frames.pieces(data):
+                await self.protocol.handle(RawData(piece))
+                await trio.lowlevel.checkpoint()
 
-async def _cancel_when_lost(stream: PushbackStream, scope: trio.CancelScope) -> None:
-    """End what waits in Hypercorn for an answer that can no longer be sent: it would for ever."""
-    await stream.lost.wait()
-    scope.cancel()
+    async def _calm(self) -> None:
+        """Tell the peer why the connection ends."""
+        protocol = self.protocol.protocol
+        if isinstance(protocol, H2Protocol):
+            protocol.connection.close_connection(h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
+            await self.protocol_send(RawData(protocol.connection.data_to_send()))
+            await self._linger()
+
+
+async def _cancel_when_lost(
+    stream: PushbackStream, fence: AsgiFence, scope: trio.CancelScope
+) -> None:
+    """End what waits in Hypercorn for an answer that can no longer be sent: it would for ever.
+
+    A cancellation ends that, too: it comes when the time for answers in flight is up.
+    """
+    try:
+        await stream.lost.wait()
+        scope.cancel()
+    finally:
+        fence.break_off()
 
 
 async def _cancel_when_idle(

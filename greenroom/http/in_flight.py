@@ -6,12 +6,17 @@ waits for that bound divided by the rate of answers. So the bound follows from t
 answered in `WAIT_SECONDS_AIM`. As in CoDel (Nichols and Jacobson, RFC 8289) it is a queue that
 stands, not a burst, that is acted upon: the least of an interval counts. Only the young count: who
 has waited for long (for a large leaderboard, for a database that is away) is ahead of nobody.
+
+No address takes everybody's places: of all requests it has its share (`Shares`), and where fewer
+may be under way, who has less than an even part of those is still let in.
 """
 
 from __future__ import annotations
 
 import math
 from typing import Final
+
+from greenroom.shares import Shares
 
 WAIT_SECONDS_AIM: Final = 0.15
 """What a request should wait at most for those before it."""
@@ -29,13 +34,14 @@ ALWAYS: Final = 512
 class InFlight:
     """Counts requests under way. Constant memory, no clock of its own."""
 
-    def __init__(self, requests_max: int) -> None:
+    def __init__(self, requests_max: int, address_share_max: float = 1.0) -> None:
         """Begin with none.
 
         Args:
             requests_max: at once, young and old, whatever the rate.
+            address_share_max: an address may have so many times what is left of these.
         """
-        self.count = 0
+        self._shares = Shares(requests_max, address_share_max)
         self.is_cut = False
         """Whether fewer than ever may be under way."""
         self._requests_max = self._bound = requests_max
@@ -52,33 +58,45 @@ class InFlight:
         """Intervals in a row with too many under way."""
         self._refused_at = -math.inf
 
-    def enter(self, now: float) -> int | None:
+    @property
+    def count(self) -> int:
+        """How many are under way."""
+        return self._shares.held
+
+    def enter(self, now: float, key: str) -> int | None:
         """Begin a request.
 
         Args:
             now: monotonic seconds.
+            key: the address that it comes from; see `address_key`.
 
         Returns:
             What `leave` wants to know; None if too many are under way: then it is to be refused.
         """
         self.look(now)
-        if self.must_refuse(now):
+        is_full = self._young >= self._bound and not self._has_little(key)
+        if is_full or not self._shares.take(key):
+            self._refused_at = now
             return None
-        self.count += 1
         self._young += 1
         self._begun[self._number % YOUNG_INTERVALS] += 1
         return self._number
 
-    def must_refuse(self, now: float) -> bool:
+    def must_refuse(self, now: float, key: str) -> bool:
         """Return whether a request that begins now must be refused; it counts as refused."""
-        if self._young < self._bound and self.count < self._requests_max:
+        if self._shares.may_take(key) and (self._young < self._bound or self._has_little(key)):
             return False
         self._refused_at = now
         return True
 
-    def leave(self, entered: int) -> None:
+    def _has_little(self, key: str) -> bool:
+        """Return whether an address has less than an even part of the young that may be."""
+        own = self._shares.held_by(key)
+        return own * (self._shares.addresses + (not own)) < self._bound
+
+    def leave(self, entered: int, key: str) -> None:
         """End a request, however it ended; `entered` is what `enter` returned."""
-        self.count -= 1
+        self._shares.give_back(key)
         self._answered += 1
         if self._number - entered < YOUNG_INTERVALS:
             self._begun[entered % YOUNG_INTERVALS] -= 1

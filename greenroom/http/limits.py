@@ -68,6 +68,7 @@ class LimitSettings(msgspec.Struct, frozen=True, kw_only=True):
     probes_per_second_address: float = 100.0
     failed_tokens_per_second_address: float = 50.0
     connections_per_second_address: float = 2_000.0
+    http2_frames_per_second_address: float = 1_000.0
     realtime_connections_per_second_address: float = 200.0
 
 
@@ -263,6 +264,12 @@ class ClassLimits:
         wait = self._address.charge(key, now, units)
         return self._refuse(f"{self._name} by address", wait) if wait else 0
 
+    def may_call(self, address: str, now: float) -> bool:
+        """Return whether `admit` would not refuse; nothing is charged."""
+        key = address_key(address)
+        waits = (limiter.wait_seconds(key, now) for limiter in (self._failed_tokens, self._address))
+        return not any(waits)
+
     def admit_player(self, player_id: int, now: float, units: int = 1) -> int:
         """Charge a call to its player; return 0, or after how many whole seconds to try again."""
         if self._player is None:
@@ -311,6 +318,7 @@ class CallLimits:
         """How often each limit has refused; the names are few and fixed."""
         self._failed_tokens = self._needed("failed_tokens_per_second_address")
         self._connections = self._needed("connections_per_second_address")
+        self._frames = self._needed("http2_frames_per_second_address")
         self._realtime_connections = self._needed("realtime_connections_per_second_address")
         self._pages = self._needed("pages_per_second_address")
         self._probes = self._needed("probes_per_second_address")
@@ -347,6 +355,11 @@ class CallLimits:
         """Charge a probe to its address, likewise, whatever else has come from there."""
         wait = self._probes.charge(address_key(address), now)
         return self._refuse("probes by address", wait)
+
+    def admit_frames(self, address: str, now: float, frames: int) -> int:
+        """Charge HTTP/2 frames that no answer pays for; return 0, or seconds as for the others."""
+        wait = self._frames.charge(address_key(address), now, frames)
+        return self._refuse("HTTP/2 frames by address", wait)
 
     def admit_realtime(self, address: str, now: float) -> int:
         """Charge a new connection of the realtime port, likewise; each brings a token at once.

@@ -29,10 +29,14 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     header_bytes_max: int = 32 << 10
     """Request line and headers together."""
     bodies_bytes_max: int = 256 << 20
-    """All bodies that are still coming in together; beyond, their requests are answered 429."""
+    """All requests that are still coming in together; beyond, they are answered 429."""
     answers_bytes_max: int = 256 << 20
     """All large answers that are still going out together; beyond, their requests are answered
     429. Several times the largest answer there is, and a fraction of a small machine's memory."""
+    unvouched_bytes_max: int = 16 << 10
+    """So much of a request is kept while it arrives, before its tokens are known to be good."""
+    address_share_max: float = 1.0
+    """An address holds at most so many times what is free of each budget: see `Shares`."""
     drain_bytes_max: int = 4 << 20
     """So much of a body that is too large is read and thrown away to keep the connection."""
 

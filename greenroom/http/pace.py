@@ -25,6 +25,7 @@ from typing import Final
 
 import trio
 
+from greenroom.addresses import address_key
 from greenroom.http.in_flight import InFlight
 
 _log = logging.getLogger(__name__)
@@ -174,11 +175,15 @@ class Pace(trio.abc.Instrument):
         """Note that so much of this pass, by `cpu`, went into refusals: it does not count."""
         self._refusing += seconds
 
-    def must_refuse(self) -> bool:
-        """Return whether a request that is taken up now must be refused; it counts as refused."""
+    def must_refuse(self, address: str) -> bool:
+        """Return whether a request that is taken up now must be refused; it counts as refused.
+
+        Args:
+            address: where it comes from, as far as that is known.
+        """
         if not self.is_behind:
             return False
-        if self._in_flight.must_refuse(self._began):
+        if self._in_flight.must_refuse(self._began, address_key(address)):
             self._refused["requests in flight"] += 1
             return True
         self._taken += 1

@@ -251,9 +251,19 @@ class RequestParser:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     @property
-    def body_bytes(self) -> int:
-        """How much of the present request's body is held."""
-        return 0 if self._too_large else self._size
+    def held_bytes(self) -> int:
+        """How much of the present request is held."""
+        return len(self._head) + (0 if self._too_large else self._size)
+
+    @property
+    def expected_bytes(self) -> int:
+        """How much of the present request's body will be held, as far as that is known."""
+        return 0 if self._too_large else self._size + max(self._remaining, 0)
+
+    def discard(self) -> None:
+        """Throw away what has come of the present request's body, and what is still to come."""
+        self._parts.clear()
+        self._too_large = True
 
     @property
     def drains(self) -> bool:
@@ -394,7 +404,7 @@ class RequestParser:
         if self._is_repeated:
             self.on_body(piece)
             self._complete = self._remaining == 0
-            return REQUEST if self._complete else NEED_DATA
+            return REQUEST if self._complete and not self._too_large else NEED_DATA
         try:
             self._parser.feed_data(piece)
         except HttpParserError:
@@ -412,8 +422,7 @@ class RequestParser:
                 raise BadRequest(INVALID_REQUEST)
             return NEED_DATA
         if size > self._body_bytes_allowed:
-            self._parts.clear()
-            self._too_large = True
+            self.discard()
             return TOO_LARGE
         return REQUEST if self._complete else NEED_DATA
 

@@ -12,7 +12,8 @@ from hypercorn.typing import HTTPScope
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
-from greenroom.http.asgi_fence import ANSWER_LEASE, BODY_TOO_LARGE
+from greenroom.addresses import address_key
+from greenroom.http.asgi_fence import ANSWER_LEASE, request_of
 from greenroom.http.budget import ANSWER_BYTES_MIN, BodyLease
 from greenroom.http.cors import CORS_HEADERS
 from greenroom.http.errors import (
@@ -26,7 +27,7 @@ from greenroom.http.parser import FIELDS_MAX, TARGET_BYTES_MAX, TARGET_TOO_LONG,
 from greenroom.http.request import Answer, Request
 from greenroom.http.site.front import Front
 from greenroom.http.writer import BARE_STATUSES
-from greenroom.proxies import TrustedProxies, plain_address
+from greenroom.proxies import TrustedProxies
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"]
 
@@ -52,7 +53,8 @@ class _App:
                 answer.headers += (("Connection", "close"),)
         lease = cast("BodyLease", scope["extensions"][ANSWER_LEASE])
         size = len(answer.body)
-        if size > ANSWER_BYTES_MIN and not lease.hold(size):
+        is_counted = size > ANSWER_BYTES_MIN or scope["http_version"] >= "2"
+        if is_counted and not lease.hold(size, address_key(request.address)):
             answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
         return _response(answer)
 
@@ -64,7 +66,7 @@ class _App:
 
     async def _answer(self, request: Request) -> Answer:
         is_shed = request.method != "OPTIONS" and request.path not in PROBES
-        if is_shed and self._pace.must_refuse():
+        if is_shed and self._pace.must_refuse(request.address):
             self._pace.note_refusing()
             return too_many_requests(OVERLOAD_RETRY_SECONDS)
         return await self._front.answer(request)
@@ -72,21 +74,7 @@ class _App:
     async def _request(self) -> Request:
         """Return Quart's present request as ours."""
         scope = cast("HTTPScope", quart.request.scope)
-        headers: dict[str, str] = {}
-        for raw_name, raw_value in scope["headers"]:
-            name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
-        client = scope["client"]
-        peer = (plain_address(client[0]) if client else None) or "unknown"
-        return Request(
-            method=scope["method"],
-            path=scope["path"],
-            query=scope["query_string"].decode("latin-1"),
-            headers=headers,
-            body=await quart.request.body,
-            address=self._proxies.client_address(peer, headers.get("x-forwarded-for")),
-            body_too_large=BODY_TOO_LARGE in scope["extensions"],
-        )
+        return request_of(scope, await quart.request.body, self._proxies)
 
 
 def build_app(front: Front, options: HttpOptions, pace: Pace) -> QuartTrio:

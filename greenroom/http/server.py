@@ -86,7 +86,7 @@ class HttpServer:
             limits=self._limits,
         )
         self._app = build_app(front, options, self._pace)
-        self._hypercorn = HypercornServer(self._app, options, self._budgets)
+        self._hypercorn = self._new_hypercorn(front)
         self._nursery: trio.Nursery | None = None
         self._own: set[Connection] = set()
         self._handed: set[trio.abc.Stream] = set()
@@ -96,6 +96,10 @@ class HttpServer:
         self._refusals = 0
         self.port = options.port
         """The bound port once it runs; kept for the next run, so that a restart changes nothing."""
+
+    def _new_hypercorn(self, answerer: Answerer) -> HypercornServer:
+        """Return what serves the other connections; it cannot be run again once stopped."""
+        return HypercornServer(self._app, self._options, self._budgets, answerer, self._limits)
 
     @property
     def connections(self) -> int:
@@ -121,7 +125,7 @@ class HttpServer:
         )
         self.port = listeners[0].getsockname()[1]
         self._context.stopping = False
-        self._hypercorn = HypercornServer(self._app, self._options, self._budgets)
+        self._hypercorn = self._new_hypercorn(self._context.answerer)
         self._reaper.tick()
         stop = trio.Event()
         async with trio.open_nursery() as nursery:
@@ -277,7 +281,7 @@ class HttpServer:
         self._handed.add(stream)
         may_be_http_2 = self._tls is None and self._context.http2_clear.trusts(peer)
         try:
-            await self._hypercorn.serve(stream, rest, may_be_http_2=may_be_http_2)
+            await self._hypercorn.serve(stream, rest, peer, may_be_http_2=may_be_http_2)
         finally:
             self._handed.discard(stream)
 

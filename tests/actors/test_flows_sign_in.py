@@ -10,6 +10,7 @@ from world_kit import Arena, Memory, add_game, identify, open_world
 
 from greenroom.actors.flows.moderation import ban_player, unban_player
 from greenroom.actors.flows.platform import (
+    SIGN_INS_MAX,
     InvalidPlatformTicket,
     PlatformDisabled,
     Platforms,
@@ -63,9 +64,16 @@ async def arena(fake: Fake) -> AsyncIterator[Arena]:
         yield Arena(world, memory, game, keys)
 
 
-async def enter(arena: Arena, ticket: str, name: str | None = "Ada", data: bytes = b"{}"):
+async def enter(
+    arena: Arena,
+    ticket: str,
+    name: str | None = "Ada",
+    data: bytes = b"{}",
+    *,
+    address: str = "192.0.2.1",
+):
     wanted = Ticket(ticket, None, name, data)
-    return await sign_in(arena.world, arena.game.game, wanted)
+    return await sign_in(arena.world, arena.game.game, wanted, address)
 
 
 async def test_the_first_ticket_opens_an_account_and_the_next_one_logs_in(arena: Arena):
@@ -124,7 +132,7 @@ async def test_first_calls_of_one_user_at_once_make_one_account(
     results: list[SignedIn] = []
 
     async def try_it(number: int) -> None:
-        results.append(await enter(arena, f"07{number:02}"))
+        results.append(await enter(arena, f"07{number:02}", address=f"192.0.2.{number}"))
 
     async with trio.open_nursery() as nursery:
         for number in range(20):
@@ -169,8 +177,9 @@ async def test_what_is_no_ticket_is_not_even_shown_to_the_platform(
 
 
 async def test_an_identity_beyond_all_measure_is_none(arena: Arena, fake: Fake):
+    wanted = Ticket("07", "x" * 257, "Ada", b"{}")
     with pytest.raises(InvalidPlatformTicket):
-        await sign_in(arena.world, arena.game.game, Ticket("07", "x" * 257, "Ada", b"{}"))
+        await sign_in(arena.world, arena.game.game, wanted, "192.0.2.1")
     assert fake.asked == []
 
 
@@ -216,9 +225,31 @@ async def test_without_a_name_he_is_called_as_on_the_platform_if_the_rules_let_t
 async def test_a_user_of_two_games_has_an_account_in_each(arena: Arena):
     other, _ = await add_game(arena.world, "Other")
     first = await enter(arena, "0701")
-    second = await sign_in(arena.world, other.game, Ticket("0702", None, "Ada", b"{}"))
+    second = await sign_in(arena.world, other.game, Ticket("0702", None, "Ada", b"{}"), "192.0.2.1")
     assert second.is_new
     assert second.player.player_id != first.player.player_id
+
+
+async def test_sign_ins_of_one_address_that_wait_leave_room_for_others(arena: Arena, fake: Fake):
+    fake.gate = trio.Event()
+    refused: list[PlatformUnavailable] = []
+
+    async def try_it(number: int, address: str) -> None:
+        try:
+            await enter(arena, f"07{number:02}", address=address)
+        except PlatformUnavailable as error:
+            refused.append(error)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(SIGN_INS_MAX):
+            nursery.start_soon(try_it, number, f"2001:db8::{number:x}")
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(refused) == SIGN_INS_MAX // 2
+        for number in range(5):
+            nursery.start_soon(try_it, 50 + number, "192.0.2.2")
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(refused) == SIGN_INS_MAX // 2
+        fake.gate.set()
 
 
 async def test_no_turn_is_kept_once_nobody_wants_it():

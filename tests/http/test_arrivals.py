@@ -50,7 +50,7 @@ class SetPace(Pace):
         if self.is_behind:
             self.hand_out()
 
-    def must_refuse(self) -> bool:
+    def must_refuse(self, _: str) -> bool:
         return self.is_full
 
 

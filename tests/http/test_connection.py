@@ -14,7 +14,7 @@ import trio.testing
 from garbage_kit import own_garbage
 from http_kit import Echo, read_all, replies
 
-from greenroom.http.budget import Budgets
+from greenroom.http.budget import BodyLease, Budgets
 from greenroom.http.connection import Connection, ConnectionContext
 from greenroom.http.limits import CallLimits
 from greenroom.http.options import HttpOptions
@@ -241,7 +241,7 @@ async def test_what_is_too_much_is_429_at_once_and_the_connection_stays(
     monkeypatch: pytest.MonkeyPatch,
 ):
     async with served() as one:
-        monkeypatch.setattr(Pace, "must_refuse", lambda _: True)
+        monkeypatch.setattr(Pace, "must_refuse", lambda *_: True)
         await one.client.send_all(GET * 1_000)
         refused = b""
         while refused.count(b"retry_after") < 1_000:
@@ -304,8 +304,11 @@ async def test_a_client_that_waits_with_a_large_body_is_refused_at_once():
 
 async def test_bodies_that_are_still_coming_are_bounded_together():
     head = b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 100\r\n\r\n"
-    async with served(bodies_bytes_max=150) as one, served(one.echo) as other:
-        other.connection._body = one.budgets.requests.lease()
+    async with (
+        served(bodies_bytes_max=150, address_share_max=1e6) as one,
+        served(one.echo) as other,
+    ):
+        other.connection._body = BodyLease(one.budgets.requests)
         await one.client.send_all(head + b"x" * 99)
         await trio.testing.wait_all_tasks_blocked()
         assert one.budgets.requests.held == 99
@@ -324,8 +327,8 @@ async def test_bodies_that_are_still_coming_are_bounded_together():
 async def test_large_answers_that_are_not_read_are_bounded_together():
     """A client that does not read holds what it asked for; others get small answers meanwhile."""
     large = GET.replace(b"/x", b"/large")
-    async with served(answers_bytes_max=4_000_000, lockstep=True) as one, served(one.echo) as other:
-        other.connection._held = one.budgets.answers.lease()
+    async with served(answers_bytes_max=6_100_000, lockstep=True) as one, served(one.echo) as other:
+        other.connection._held = BodyLease(one.budgets.answers)
         await one.client.send_all(large)
         await trio.testing.wait_all_tasks_blocked()
         assert one.budgets.answers.held == 3_000_002

@@ -434,7 +434,7 @@ async def test_only_a_cancellation_comes_out(stage: Stage, autojump_clock: MockC
 
 
 async def test_more_requests_than_fit_are_turned_away_at_once(arena: Arena) -> None:
-    stage = Stage(arena, in_flight_max=2)
+    stage = Stage(arena, in_flight_max=4)  # of which one address has two
     stage.trouble.gate = trio.Event()
     async with trio.open_nursery() as nursery:
         for _ in range(2):

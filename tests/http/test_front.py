@@ -163,7 +163,7 @@ async def test_probes_have_an_allowance_that_nothing_else_uses_up(server: str):
 async def test_under_overload_everything_is_shed_but_probes_and_preflights(
     server: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(Pace, "must_refuse", lambda _: True)
+    monkeypatch.setattr(Pace, "must_refuse", lambda *_: True)
     async with serving(server=server, routes=ROUTES) as running:
         for path in ("/page", "/nope", "/static", "/mcp", "/api/x"):
             [refused] = replies(await exchange(running.port, request("GET", path)))

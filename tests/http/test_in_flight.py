@@ -9,6 +9,7 @@ import pytest
 from greenroom.http.in_flight import ALWAYS, HOLD_SECONDS, WAIT_SECONDS_AIM, InFlight
 
 MOST = 2_000
+KEY = "192.0.2.1"
 STEP = 0.01
 
 
@@ -17,7 +18,7 @@ class Server:
 
     def __init__(self) -> None:
         self.now = 50.0
-        self.in_flight = InFlight(MOST)
+        self.in_flight = InFlight(MOST + 1, 1e6)  # the last is never one address's
         self.refused = 0
         self.waiting: deque[int] = deque()
 
@@ -27,12 +28,12 @@ class Server:
             self.now += STEP
             for _ in range(_due(step, answered)):
                 if self.waiting:
-                    self.in_flight.leave(self.waiting.popleft())
+                    self.in_flight.leave(self.waiting.popleft(), KEY)
             self.refused += _due(step, offered) - self.offer(_due(step, offered))
 
     def offer(self, requests: int) -> int:
         """Let so many come at once; return how many were let in."""
-        entered = [self.in_flight.enter(self.now) for _ in range(requests)]
+        entered = [self.in_flight.enter(self.now, KEY) for _ in range(requests)]
         let_in = [each for each in entered if each is not None]
         self.waiting += let_in
         return len(let_in)
@@ -84,18 +85,18 @@ def test_however_slow_the_answers_some_are_let_in(server: Server) -> None:
     server.run(2.0, 1_200, 20)
     assert server.refused
     while server.waiting:
-        server.in_flight.leave(server.waiting.popleft())
+        server.in_flight.leave(server.waiting.popleft(), KEY)
     assert server.offer(600) == ALWAYS
 
 
 def test_who_waits_for_something_slow_is_in_nobodys_way(server: Server) -> None:
-    stuck = [server.in_flight.enter(server.now) for _ in range(600)]
+    stuck = [server.in_flight.enter(server.now, KEY) for _ in range(600)]
     server.run(5.0, 1_000, 1_000)
     assert not server.refused
     assert server.in_flight.count == len(stuck) + len(server.waiting)
     for entered in stuck:
         assert entered is not None
-        server.in_flight.leave(entered)
+        server.in_flight.leave(entered, KEY)
     server.run(1.0, 1_000, 2_000)
     assert not server.refused
     assert server.in_flight.count == len(server.waiting)
@@ -114,3 +115,25 @@ def test_silence_is_no_slowness(server: Server) -> None:
     server.now += 3_600.0
     server.run(0.2, 5_000, 0)
     assert not server.refused
+
+
+def test_no_address_gets_all_places() -> None:
+    in_flight = InFlight(MOST)
+    entered = [in_flight.enter(50.0, KEY) for _ in range(MOST)]
+    assert len([each for each in entered if each is not None]) == MOST // 2
+    assert in_flight.enter(50.0, "192.0.2.2") is not None
+
+
+def test_where_fewer_may_be_under_way_another_address_is_let_in_up_to_an_even_part() -> None:
+    server = Server()
+    server.in_flight = InFlight(10 * MOST, 1e6)
+    server.run(2.0, 5_000, 500)
+    assert server.in_flight.is_cut
+    assert server.in_flight.enter(server.now, KEY) is None
+    others = [server.in_flight.enter(server.now, "192.0.2.2") for _ in range(ALWAYS)]
+    let_in = [each for each in others if each is not None]
+    assert len(let_in) == ALWAYS // 2
+    for entered in let_in:
+        server.in_flight.leave(entered, "192.0.2.2")
+    server.run(5.0, 0, 5_000)
+    assert server.in_flight.count == 0

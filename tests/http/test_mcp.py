@@ -46,6 +46,9 @@ class Nobody:
     async def answer(self, request: Request) -> Answer:
         raise AssertionError(request.path)
 
+    async def vouches(self, request: Request) -> bool:
+        raise AssertionError(request.path)
+
 
 class Client:
     """Posts to an endpoint of its own."""

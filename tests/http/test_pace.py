@@ -35,7 +35,7 @@ class Passes:
     def taken(self, requests: int, seconds: float, request_seconds: float = 0.0) -> int:
         """Run a pass; return how many requests it took up, and spent some time on each."""
         self.pace.after_io_wait(0.0)
-        taken = [self.pace.must_refuse() for _ in range(requests)].count(False)
+        taken = [self.pace.must_refuse("") for _ in range(requests)].count(False)
         self.now += seconds + taken * request_seconds
         self.pace.before_io_wait(0.0)
         return taken
@@ -43,7 +43,7 @@ class Passes:
     def refuse_slowly(self, requests: int, request_seconds: float, refusal_seconds: float) -> None:
         """Run a pass that takes up what it may, and in which each refusal takes its time, too."""
         self.pace.after_io_wait(0.0)
-        refused = [self.pace.must_refuse() for _ in range(requests)].count(True)
+        refused = [self.pace.must_refuse("") for _ in range(requests)].count(True)
         self.now += refused * refusal_seconds
         self.pace.note_refusing(refused * refusal_seconds)
         self.now += (requests - refused) * request_seconds
@@ -61,19 +61,19 @@ def passes() -> Passes:
 
 def test_while_too_much_is_under_way_the_rest_is_refused_however_short_the_passes() -> None:
     now, refused = 10.0, Counter[str]()
-    in_flight = InFlight(300)
+    in_flight = InFlight(301, 1e6)
     pace = Pace(refused, in_flight, monotonic=lambda: now, cpu=lambda: now)
-    entered = [in_flight.enter(now) for _ in range(301)]
+    entered = [in_flight.enter(now, "") for _ in range(301)]
     assert entered.pop() is None
     now += INTERVAL_SECONDS
     pace.after_io_wait(0.0)
     assert in_flight.is_cut
-    assert pace.must_refuse()
+    assert pace.must_refuse("")
     assert refused == {"requests in flight": 1}
     for each in entered:
         assert each is not None
-        in_flight.leave(each)
-    assert not pace.must_refuse()
+        in_flight.leave(each, "")
+    assert not pace.must_refuse("")
 
 
 def test_bursts_on_an_idle_core_are_not_refused_for_ever_after_an_overload(passes: Passes) -> None:
@@ -89,7 +89,7 @@ def test_bursts_on_an_idle_core_are_not_refused_for_ever_after_an_overload(passe
 
 
 def test_nothing_is_refused_where_no_passes_are_seen() -> None:
-    assert not Pace().must_refuse()
+    assert not Pace().must_refuse("")
 
 
 def test_one_long_pass_refuses_nothing_however_long(passes: Passes) -> None:
@@ -150,7 +150,7 @@ def test_while_it_is_behind_each_pass_begins_with_what_has_arrived_and_ends_with
 ) -> None:
     begun: list[bool] = []
     ended: list[bool] = []
-    passes.pace.take_up = lambda: begun.append(passes.pace.must_refuse())
+    passes.pace.take_up = lambda: begun.append(passes.pace.must_refuse(""))
     passes.pace.hand_out = lambda: ended.append(passes.pace.is_behind)
     passes.run_long(STANDING_SECONDS)
     assert begun == ended == []

@@ -327,15 +327,15 @@ async def test_a_stop_does_not_wait_for_ever(server: str):
 
 
 async def test_what_was_too_much_before_a_stop_is_answered_in_it():
-    in_flight = InFlight(1)
+    in_flight = InFlight(2)
     async with serving(in_flight=in_flight, stop_seconds_max=10) as running:
         begun = await trio.open_tcp_stream("127.0.0.1", running.port)
         await begun.send_all(
             b"POST /api/x HTTP/1.1\r\n" + H + b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n"
         )
         assert b"100 Continue" in await begun.receive_some()
-        assert in_flight.enter(time.monotonic()) is not None
-        assert in_flight.enter(time.monotonic()) is None
+        assert in_flight.enter(time.monotonic(), "127.0.0.1") is not None
+        assert in_flight.enter(time.monotonic(), "127.0.0.1") is None
         await until(lambda: in_flight.is_cut)
         [refused] = replies(await exchange(running.port, GET))
         assert refused.status == 429
@@ -481,6 +481,9 @@ class Recorder:
 
     async def answer(self, request: Request) -> Answer:
         return Answer(200, request.path.encode())
+
+    async def vouches(self, _: Request) -> bool:
+        return True
 
 
 async def test_a_pipeline_of_calls_and_pages_keeps_its_order():

@@ -256,7 +256,7 @@ async def test_streams_that_are_opened_and_reset_end_their_connection_after_so_m
 
 
 async def test_http_2_bodies_are_bounded_together():
-    async with serving_http_2(bodies_bytes_max=50_000, body_bytes_max=100_000) as running:
+    async with serving_http_2(bodies_bytes_max=150_000, body_bytes_max=100_000) as running:
         client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
         assert (await client.request("POST", "/api/x", b"x" * 60_000))[0] == 429
         assert (await client.request("POST", "/api/x", b"x" * 40_000))[0] == 200

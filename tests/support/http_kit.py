@@ -83,6 +83,10 @@ class Echo:
             return Answer(status=204, body=b"")
         return Answer(status=200, body=msgspec.json.encode(described(request)))
 
+    async def vouches(self, request: Request) -> bool:
+        """Vouch for everybody but those with a wrong token."""
+        return request.headers.get("x-api-token") != "wrong"
+
     async def _parts(self, *, fail: bool) -> AsyncIterator[bytes]:
         try:
             yield b'{"success":true,'

@@ -5,15 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
-from typing import Protocol
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final, Protocol
 
 import msgspec
 import trio
 
 from greenroom.actors.game.settings import GameSettings
 from greenroom.actors.kernel.errors import Refused
+from greenroom.addresses import address_key
+from greenroom.shares import Shares
+
+SIGN_INS_MAX: Final = 32
+"""Tickets that platforms are asked about at once; whoever comes beyond is told to try again."""
 
 
 class PlatformUser(msgspec.Struct, frozen=True):
@@ -58,15 +63,39 @@ class Provider(Protocol):
 class Platforms:
     """The platforms of a world, and the turns of those who sign in through them."""
 
-    def __init__(self, providers: Sequence[Provider]) -> None:
-        """Know these; the first that a game uses is its platform."""
+    def __init__(self, providers: Sequence[Provider], address_share_max: float = 1.0) -> None:
+        """Know these.
+
+        Args:
+            providers: the first that a game uses is its platform.
+            address_share_max: an address has so many times what is left of `SIGN_INS_MAX`.
+        """
         self._providers = providers
+        self._under_way = Shares(SIGN_INS_MAX, address_share_max)
         self._turns: dict[tuple[int, PlatformUser], trio.Lock] = {}
 
     def of(self, settings: GameSettings) -> Platform | None:
         """Return the platform that a game uses, None if it uses none."""
         found = (provider.platform(settings) for provider in self._providers)
         return next((platform for platform in found if platform is not None), None)
+
+    @contextmanager
+    def place(self, address: str) -> Generator[None]:
+        """Count a question to the platform as one of those under way.
+
+        Args:
+            address: where it comes from.
+
+        Raises:
+            PlatformUnavailable: there are too many, or too many from there.
+        """
+        key = address_key(address)
+        if not self._under_way.take(key):
+            raise PlatformUnavailable
+        try:
+            yield
+        finally:
+            self._under_way.give_back(key)
 
     @asynccontextmanager
     async def turn(self, game_id: int, user: PlatformUser) -> AsyncGenerator[None]:

@@ -59,17 +59,23 @@ class SignedIn(msgspec.Struct, frozen=True):
     is_new: bool
 
 
-async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket, address: str = "") -> SignedIn:
+async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket, address: str) -> SignedIn:
     """Sign in with a platform's ticket, which is good for one time only.
 
     The old token of an account that was there is good for nothing from now on. Name and document
     are for a new account alone; without a name it gets the user's there, if the game's rules let
-    it pass. `address` is where the call comes from; empty if that is not known.
+    it pass.
+
+    Args:
+        world: what it happens in.
+        game: whose player it will be.
+        wanted: the ticket, and what a new account gets.
+        address: where it comes from; one address has not all places of those who wait.
 
     Raises:
         PlatformDisabled: the game uses no platform.
         InvalidPlatformTicket: not the platform's, of another game or identity, or used before.
-        PlatformUnavailable: the platform gave no clear answer.
+        PlatformUnavailable: the platform gave no clear answer, or too many are signing in.
         BannedByPublisher, PlayerIsBanned: he may not play.
         NameRefused, NameMissing: a new account cannot have this name, or needs one to be given.
         ActorUnavailable: he is not signed in, or (CommitUnsettled) maybe is, with a token that
@@ -83,7 +89,8 @@ async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket, address: st
     ticket = _read(wanted.ticket)
     if len(wanted.identity or "") > IDENTITY_CHARACTERS_MAX:
         raise InvalidPlatformTicket
-    user = await platform.authenticate(ticket, wanted.identity)
+    with world.platforms.place(address):
+        user = await platform.authenticate(ticket, wanted.identity)
     await _use_up(world, user, ticket)
     async with world.platforms.turn(game.key, user):
         found = await world.accounts.players_by_platform_ids(game.key, [user.platform_id])

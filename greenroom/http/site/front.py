@@ -71,6 +71,10 @@ class Front:
             return self._api.answer(request)
         return self._answer_outside(request)
 
+    async def vouches(self, request: Request) -> bool:
+        """Return whether a large body is worth reading; see `Answerer`. Pages take small ones."""
+        return not request.path.startswith(API_PREFIX) or await self._api.vouches(request)
+
     async def _answer_outside(self, request: Request) -> Answer:
         """Answer what is not the API's, and charge it to its address.
 

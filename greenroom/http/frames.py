@@ -1,0 +1,131 @@
+"""What an HTTP/2 peer sends, cut into pieces of few frames and counted. Knows no socket.
+
+A frame of a few bytes costs tens of microseconds of parsing, so a peer that sends nothing else
+(SETTINGS, PING, PRIORITY, WINDOW_UPDATE, streams opened and reset, DATA of a few bytes) could hold
+the core. Frames are paid for: by the answers that the peer has been sent, which honest clients'
+frames belong to; what is not is paid out of an allowance of the connection, and out of one of its
+address, so that many connections bring no more than one. Where there is nothing left, the
+connection ends (ENHANCE_YOUR_CALM); the frames of the piece that was too much are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+FRAMES_A_TURN: Final = 16
+"""So many are parsed before other connections get their turn: a few milliseconds where
+each opens a stream, a tenth of that where none does."""
+PREFACE_FRAMES: Final = 20
+"""What beginning a connection counts for."""
+HEADERS_EARN: Final = 8
+"""Frames that an answer pays for: those of its request, and what clients send about it."""
+DATA_EARNS: Final = 2
+"""Frames that DATA sent pays for: the peer opens two windows again."""
+EARNED_MAX: Final = 2_000
+DATA_BYTES_MIN: Final = 1 << 10
+"""DATA of so many bytes is no burden to receive, and earns when it is sent."""
+
+_HEADER_BYTES: Final = 9
+_DATA: Final = 0
+_HEADERS: Final = 1
+
+
+class TooManyFrames(Exception):
+    """The peer has sent more than it has paid for."""
+
+
+class FrameMeter:
+    """Counts the frames of one connection; lets what is not HTTP/2 pass as it is."""
+
+    def __init__(self, charge: Callable[[int], bool]) -> None:
+        """Begin before the first byte.
+
+        Args:
+            charge: takes so many frames out of the allowances; returns whether they were there.
+        """
+        self._charge = charge
+        self._begun = b""
+        self._header = b""
+        self._left = 0
+        """Bytes to come of the present frame's payload."""
+        self._earned = 0
+        self.is_http_2: bool | None = None
+        """None until that is known."""
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        """Yield what was received in pieces; between two of them others should have their turn.
+
+        Raises:
+            TooManyFrames: the piece that would be next has too many.
+        """
+        if self.is_http_2 is None:
+            yield from self._first_pieces(data)
+        elif self.is_http_2:
+            yield from self._cut(data)
+        else:
+            yield data
+
+    def note_sent(self, data: bytes) -> None:
+        """Take note of what the peer is sent: whole frames."""
+        if not self.is_http_2:
+            return
+        position = 0
+        while position + _HEADER_BYTES <= len(data):
+            size, kind = int.from_bytes(data[position : position + 3]), data[position + 3]
+            if kind == _HEADERS:
+                self._earned += HEADERS_EARN
+            elif kind == _DATA and size >= DATA_BYTES_MIN:
+                self._earned += DATA_EARNS
+            position += _HEADER_BYTES + size
+        self._earned = min(self._earned, EARNED_MAX)
+
+    def _first_pieces(self, data: bytes) -> Iterator[bytes]:
+        """Find out what is spoken; the preface is a piece of its own."""
+        begun = self._begun + data
+        if not PREFACE.startswith(begun[: len(PREFACE)]):
+            self.is_http_2 = False
+        elif len(begun) >= len(PREFACE):
+            self.is_http_2 = True
+            cut = len(PREFACE) - len(self._begun)
+            if not self._charge(PREFACE_FRAMES):
+                raise TooManyFrames
+            yield data[:cut]
+            yield from self._cut(data[cut:])
+            return
+        else:
+            self._begun = begun
+        yield data
+
+    def _cut(self, data: bytes) -> Iterator[bytes]:
+        """Yield pieces that end where a frame does, or `data`."""
+        start = position = frames = 0
+        while position < len(data):
+            if self._left:
+                step = min(self._left, len(data) - position)
+                self._left -= step
+                position += step
+                continue
+            if frames == FRAMES_A_TURN and not self._header:
+                yield data[start:position]
+                start, frames = position, 0
+            part = data[position : position + _HEADER_BYTES - len(self._header)]
+            self._header += part
+            position += len(part)
+            if len(self._header) == _HEADER_BYTES:
+                self._take_header(self._header)
+                self._header = b""
+                frames += 1
+        if start < position:
+            yield data[start:]
+
+    def _take_header(self, header: bytes) -> None:
+        """Have a frame paid for."""
+        size = self._left = int.from_bytes(header[:3])
+        if header[3] == _DATA and size >= DATA_BYTES_MIN:
+            return
+        if self._earned:
+            self._earned -= 1
+        elif not self._charge(1):
+            raise TooManyFrames
