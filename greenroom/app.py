@@ -51,6 +51,7 @@ from greenroom.actors.flows.usage import UsageKeeper
 from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.kernel.clock import SystemClock
+from greenroom.actors.leaderboard.charges import UNIT_BYTES, Charges
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.lobby.messages import LobbyRole
 from greenroom.actors.lobby.state import LobbyLimits
@@ -77,6 +78,7 @@ from greenroom.control.protocol import socket_path
 from greenroom.control.ready import FirstGame, Ready, no_ready_file_left, ready
 from greenroom.control.signals import stop_signals
 from greenroom.fronts import Fronts
+from greenroom.http.limits import Limiter, Rate
 from greenroom.http.platforms.steam import Steam
 from greenroom.memory import trim_for_ever
 from greenroom.persistence.embedded import STOP_SECONDS_MAX, EmbeddedPostgres
@@ -354,6 +356,17 @@ def _ledger(settings: Settings) -> Ledger:
     return Ledger(plans, settings.plan_share_per_address, server)
 
 
+def _build_charges(settings: Settings) -> Charges:
+    def limiter(bytes_per_second: float) -> Limiter:
+        per_second = bytes_per_second / UNIT_BYTES * settings.rate_limit_factor
+        return Limiter(Rate(per_second, max(1.0, per_second * settings.rate_burst_seconds)))
+
+    return Charges(
+        limiter(settings.leaderboard_bytes_per_second_address),
+        limiter(settings.leaderboard_bytes_per_second_game),
+    )
+
+
 def _lobby_limits(settings: Settings) -> LobbyLimits:
     return LobbyLimits(
         requests_max=settings.lobby_requests_max,
@@ -385,7 +398,7 @@ class _Parts:
         ledger = _ledger(settings)
         self.usage = UsageKeeper(ledger, self.storage.usage, clock)
         player_index, game_index = PlayerIndex(ledger), GameIndex(ledger)
-        leaderboards = Leaderboards(accounts)
+        leaderboards = Leaderboards(accounts, _build_charges(settings))
         self.hub = Hub()
         committer.observe(leaderboards.durable)
         self.players = DynamicSupervisor(

@@ -158,6 +158,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Of one room or lobby, and join tokens; beyond, nobody there may guess."""
     wrong_passwords_per_second_place: Rate = 1.0
     """Of one room or lobby, from all addresses together."""
+    leaderboard_bytes_per_second_address: Rate = 8 << 20
+    """What may be read to build leaderboards that an address asks for; and in a game, next."""
+    leaderboard_bytes_per_second_game: Rate = 32 << 20
     connections_per_second_address: Rate = 2_000.0
     """New connections."""
     http2_frames_per_second_address: Rate = 1_000.0

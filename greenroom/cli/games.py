@@ -93,6 +93,8 @@ def settings(
                                once both are set; it is never shown again
     clients_write_player_data  true (default) or false: then players cannot write their
                                documents, only the admin key and the server's behaviours can
+    leaderboards               what players are ranked by, such as [["level","xp"],["wins"]]:
+                               then clients cannot rank them by anything else
 
     Keep the key out of your shell's history: --set steam_publisher_key=@key.txt
     """  # noqa: D301 - the backspace is what keeps click from joining the lines

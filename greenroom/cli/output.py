@@ -44,10 +44,12 @@ def details(values: Mapping[str, object]) -> str:
 def shown(value: object) -> str:
     """Return a value as people read it; nothing in it can steer their terminal."""
     match value:
-        case None:
+        case None | []:
             return "-"
         case bool():
             return "yes" if value else "no"
+        case list():
+            text = msgspec.json.encode(value, enc_hook=str).decode()
         case msgspec.Raw():
             text = bytes(value).decode()
         case _:

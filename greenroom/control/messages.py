@@ -126,6 +126,7 @@ class GameSettings(msgspec.Struct, frozen=True):
     steam_app_id: int | None
     steam_publisher_key: Literal["set", "not set"]
     clients_write_player_data: bool
+    leaderboards: list[list[str]]
 
 
 class Deleted(msgspec.Struct, frozen=True):

@@ -292,7 +292,8 @@ class Dispatcher:
         help_text = "Requests being answered."
         yield Sample("greenroom_http_requests_in_flight", help_text, self.in_flight.count)
         help_text = "Calls and connections refused by limits and plans."
-        for reason, count in sorted((self._limits.refused + self._ledger.refused).items()):
+        refused = self._limits.refused + self._ledger.refused + self._world.leaderboards.refused
+        for reason, count in sorted(refused.items()):
             labels = {"reason": reason}
             yield Sample("greenroom_refused_calls", help_text, count, labels, "counter")
 

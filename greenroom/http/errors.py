@@ -20,6 +20,7 @@ from greenroom.actors.kernel.errors import (
     Refused,
     StorageUnavailable,
 )
+from greenroom.actors.leaderboard.refusals import TooManyBuilds
 from greenroom.actors.plans.refusals import CallShareUsed, RoomsRefused, TooManyPlayersOnline
 from greenroom.actors.player.messages import Ban, BanDuration, PlayerIsBanned
 from greenroom.actors.room.director import BehaviourFailed, BehaviourRests
@@ -59,6 +60,7 @@ STATUSES: tuple[tuple[type[Refused], int], ...] = (
     (TooManyGuesses, 429),
     (CallShareUsed, 429),
     (RoomsRefused, 429),
+    (TooManyBuilds, 429),
     (BehaviourRests, 429),
     (Unauthorized, 401),
     (InvalidPlatformTicket, 401),
@@ -141,6 +143,8 @@ def answer_of(error: Exception, where: str) -> Answer:
             return error_answer(401, str(error), message="Authentication failed")
         case PlatformUnavailable():
             return too_many_requests(error.retry_seconds, str(error))
+        case TooManyBuilds():
+            return too_many_requests(error.retry_seconds)
         case CallShareUsed():
             return too_many_requests(error.retry_seconds, str(error))
         case TooManyPlayersOnline():

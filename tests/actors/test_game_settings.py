@@ -11,7 +11,12 @@ from greenroom.actors.game.messages import ChangeGameSettings, GameSettingsRepla
 from greenroom.actors.game.settings import NAMES, GameSettingRefused, GameSettings, change, shown
 
 KEY = "0123456789abcdefABCDEF0123456789"
-FULL = GameSettings(steam_app_id=480, steam_publisher_key=KEY, clients_write_player_data=False)
+FULL = GameSettings(
+    steam_app_id=480,
+    steam_publisher_key=KEY,
+    clients_write_player_data=False,
+    leaderboards=(("level", "xp"), ("wins",)),
+)
 
 
 def test_settings_are_assigned_together_and_unset_to_their_defaults():
@@ -19,6 +24,7 @@ def test_settings_are_assigned_together_and_unset_to_their_defaults():
         "steam_app_id": " 480 ",
         "steam_publisher_key": f"{KEY}\n",
         "clients_write_player_data": "false",
+        "leaderboards": ' [["level", "xp", "level"], ["wins"], ["wins"]]\n',
     }
 
     assert change(GameSettings(), texts, []) == FULL
@@ -41,6 +47,12 @@ def test_settings_are_assigned_together_and_unset_to_their_defaults():
         ("steam_publisher_key", "g" * 32, "32 hexadecimal digits"),
         ("steam_publisher_key", "", "32 hexadecimal digits"),
         ("clients_write_player_data", "yes", "must be true or false, not 'yes'"),
+        ("leaderboards", "level,xp", r"such as \[\["),
+        ("leaderboards", "[]", "1 to 8 arrays of 1 to 16 field names"),
+        ("leaderboards", "[[]]", "1 to 8 arrays"),
+        ("leaderboards", '[["a b"]]', "1 to 8 arrays"),
+        ("leaderboards", '["level"]', "1 to 8 arrays"),
+        ("leaderboards", f"[{','.join(f'[{chr(34)}{n}{chr(34)}]' for n in range(9))}]", "1 to 8"),
         ("steam_appid", "480", "did you mean steam_app_id?"),
         ("\x1b[2J", "480", r"no game setting '\\x1b\[2J': there are steam_app_id"),
     ],
@@ -73,6 +85,7 @@ def test_a_secret_is_shown_nowhere():
         "steam_app_id": 480,
         "steam_publisher_key": "set",
         "clients_write_player_data": False,
+        "leaderboards": (("level", "xp"), ("wins",)),
     }
     assert shown(GameSettings())["steam_publisher_key"] == "not set"
     for value in (

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.kernel.errors import MailboxFull
-from greenroom.actors.leaderboard.boards import INDEXES_PER_GAME_MAX, Boards
+from greenroom.actors.leaderboard.boards import (
+    IN_USE_SECONDS,
+    INDEXES_PER_GAME_MAX,
+    STEADY_MAX,
+    Boards,
+)
 from greenroom.actors.leaderboard.index import Index, read_members
+from greenroom.actors.leaderboard.refusals import TooManyBuilds
 
 GAME = 1
 FIELDS = ("score", "time")
@@ -89,61 +94,153 @@ def test_an_index_filled_amid_changes_holds_what_is_there_in_the_end(
     assert index.top(100) == model_order(players)
 
 
-def test_a_new_index_takes_the_place_of_the_least_recently_used() -> None:
-    boards = Boards()
-    names = [(f"field{n}",) for n in range(INDEXES_PER_GAME_MAX)]
-    for name in names:
-        boards.open(GAME, name).complete()
-    oldest = boards.find(GAME, names[1])
-    assert oldest is not None
-    boards.find(GAME, names[0])
-    for name in names[2:]:
-        boards.find(GAME, name)
+def complete(boards: Boards, game_id: int, name: str, now: float) -> Index:
+    """An index that was asked for once, and is built."""
+    index = boards.open(game_id, (name,), now)
+    index.complete()
+    return index
 
-    boards.open(GAME, ("one more",))
+
+def steady(boards: Boards, game_id: int, name: str, now: float) -> Index:
+    """An index that was asked for again after it was built."""
+    index = complete(boards, game_id, name, now)
+    assert boards.find(game_id, (name,), now) is index
+    return index
+
+
+def test_a_new_index_takes_the_place_of_the_least_recently_used_newcomer() -> None:
+    boards = Boards()
+    oldest = complete(boards, GAME, "oldest", 0.0)
+    newcomers = [complete(boards, GAME, f"{n}", 1.0 + n) for n in range(INDEXES_PER_GAME_MAX - 1)]
+
+    complete(boards, GAME, "one more", 100.0)
 
     assert oldest.is_dropped
-    assert boards.find(GAME, names[1]) is None
-    assert boards.find(GAME, names[0]) is not None
-    assert boards.find(2, names[0]) is None
+    assert not any(index.is_dropped for index in newcomers)
+    assert boards.find(GAME, ("oldest",), 100.0) is None
     assert len(list(boards)) == INDEXES_PER_GAME_MAX
+
+
+def test_an_index_in_use_is_never_dropped_for_one_being_built() -> None:
+    boards = Boards()
+    own = steady(boards, GAME, "score", 0.0)
+    for n in range(1_000):
+        now = n * IN_USE_SECONDS / 2
+        boards.find(GAME, ("score",), now)
+        steady(boards, GAME, f"junk{n}", now + 1)
+    assert not own.is_dropped
+    assert len(list(boards)) == INDEXES_PER_GAME_MAX
+
+
+def test_newcomers_find_a_place_however_many_are_in_use() -> None:
+    boards = Boards()
+    kept = [steady(boards, GAME, f"junk{n}", float(n)) for n in range(20)]
+
+    assert [index.is_dropped for index in kept[:STEADY_MAX]] == [False] * STEADY_MAX
+    newcomer = complete(boards, GAME, "score", 100.0)
+    assert boards.find(GAME, ("score",), 101.0) is newcomer
+
+
+def test_an_index_out_of_use_gives_its_place_to_one_in_use() -> None:
+    boards = Boards()
+    idle = [steady(boards, GAME, f"idle{n}", float(n)) for n in range(STEADY_MAX)]
+    later = STEADY_MAX + IN_USE_SECONDS
+    for n in range(INDEXES_PER_GAME_MAX):
+        steady(boards, GAME, f"new{n}", later + n)
+
+    assert all(index.is_dropped for index in idle)
 
 
 def test_an_index_that_is_being_built_is_not_dropped_for_another() -> None:
     boards = Boards()
-    building = [boards.open(GAME, (f"field{n}",)) for n in range(INDEXES_PER_GAME_MAX)]
+    building = [boards.open(GAME, (f"field{n}",), 0.0) for n in range(INDEXES_PER_GAME_MAX)]
 
-    with pytest.raises(MailboxFull):
-        boards.open(GAME, ("one more",))
+    with pytest.raises(TooManyBuilds):
+        boards.open(GAME, ("one more",), 0.0)
 
     building[3].complete()
-    boards.open(GAME, ("one more",))
+    boards.open(GAME, ("one more",), 0.0)
     assert [index.is_dropped for index in building].count(True) == 1
-    assert boards.open(2, ("one more",)).game_id == 2
+    assert boards.open(2, ("one more",), 0.0).game_id == 2
 
 
-def test_all_indexes_together_are_bounded_but_for_the_one_asked_for() -> None:
-    boards = Boards(places_max=5)
-    indexes = []
-    for game_id in (1, 2, 3):
-        index = boards.open(game_id, FIELDS)
-        indexes.append(index)
-        for player_id in range(1, 4):
-            boards.put(game_id, player_id, b"{}")
-        index.complete()
-        boards.shrink(keep=index)
-    assert [index.is_dropped for index in indexes] == [True, True, False]
+def fill(boards: Boards, index: Index, players: int) -> None:
+    for player_id in range(1, players + 1):
+        boards.fill(index, player_id, {})
 
-    for player_id in range(4, 20):
-        boards.put(3, player_id, b"{}")
-    boards.shrink(keep=indexes[2])
-    assert not indexes[2].is_dropped
-    assert len(indexes[2]) == 19
+
+def test_all_indexes_together_are_bounded_and_those_in_use_stay() -> None:
+    boards = Boards(places_max=10)
+    used, unused = steady(boards, 1, "score", 0.0), complete(boards, 2, "score", 0.0)
+    for index in (used, unused):
+        fill(boards, index, 4)
+        boards.make_room(index, 0.0)
+    newcomer = boards.open(3, FIELDS, 1.0)
+    fill(boards, newcomer, 6)
+    boards.make_room(newcomer, 1.0)
+
+    assert (used.is_dropped, unused.is_dropped, boards.places) == (False, True, 10)
+    boards.put(3, 7, b"{}")
+    with pytest.raises(TooManyBuilds):
+        boards.make_room(newcomer, 1.0)
+    boards.make_room(newcomer, IN_USE_SECONDS)
+    assert used.is_dropped
+
+
+def test_one_that_is_alone_may_be_as_large_as_it_is() -> None:
+    boards = Boards(places_max=5, places_per_game_max=2)
+    alone = boards.open(1, FIELDS, 0.0)
+    fill(boards, alone, 9)
+    boards.make_room(alone, 0.0)
+
+    assert (alone.is_dropped, boards.places) == (False, 9)
+
+
+def test_a_games_indexes_are_bounded_together_but_for_what_it_declares() -> None:
+    boards = Boards(places_per_game_max=5)
+    own = steady(boards, GAME, "score", 0.0)
+    fill(boards, own, 3)
+    junk = boards.open(GAME, ("junk",), 1.0)
+    fill(boards, junk, 3)
+    with pytest.raises(TooManyBuilds):
+        boards.make_room(junk, 1.0)
+    boards.drop(junk)
+
+    declared = boards.open(GAME, ("level",), 1.0, is_declared=True)
+    fill(boards, declared, 3)
+    boards.make_room(declared, 1.0)
+    assert not own.is_dropped
+    assert boards.places == 6
+
+
+def test_places_are_counted_as_they_come_and_go() -> None:
+    boards = Boards()
+    first, second = boards.open(GAME, ("a",), 0.0), boards.open(GAME, ("b",), 0.0)
+    for player_id in (1, 2, 2, 3):
+        boards.put(GAME, player_id, b'{"a":1}')
+    boards.fill(first, 3, {})
+    boards.fill(second, 4, {})
+    boards.remove(GAME, 1)
+    boards.remove(GAME, 9)
+    assert boards.places == len(first) + len(second) == 5
+
+    boards.drop(first)
+    boards.drop(first)
+    boards.fill(first, 7, {})
+    assert boards.places == len(second) == 3
+
+
+def test_only_what_a_game_declares_is_kept() -> None:
+    boards = Boards()
+    declared, other = complete(boards, GAME, "score", 0.0), steady(boards, GAME, "junk", 0.0)
+    boards.keep_only(GAME, [("score",), ("level",)])
+
+    assert (declared.is_dropped, declared.is_steady, other.is_dropped) == (False, True, True)
 
 
 def test_a_forgotten_game_has_no_indexes_and_others_keep_theirs() -> None:
     boards = Boards()
-    gone, kept = boards.open(1, FIELDS), boards.open(2, FIELDS)
+    gone, kept = boards.open(1, FIELDS, 0.0), boards.open(2, FIELDS, 0.0)
     boards.put(1, 7, b'{"score":1}')
     boards.put(2, 8, b'{"score":1}')
     assert (gone.top(9), kept.top(9), len(boards)) == ([7], [8], 2)
@@ -153,7 +250,7 @@ def test_a_forgotten_game_has_no_indexes_and_others_keep_theirs() -> None:
     boards.drop(gone)
 
     assert (gone.is_dropped, kept.is_dropped, len(gone)) == (True, False, 1)
-    assert boards.find(1, FIELDS) is None
+    assert boards.find(1, FIELDS, 0.0) is None
     boards.clear()
     assert not boards
     assert kept.is_dropped

@@ -8,10 +8,12 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.flows.world import World
+from greenroom.actors.game.messages import ReadGameSettings
 from greenroom.actors.kernel.errors import ActorCrashed, ActorStopped, MailboxFull, Refused
 from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
-from greenroom.actors.leaderboard.index import Fields
+from greenroom.actors.leaderboard.index import Fields, Index
 from greenroom.actors.leaderboard.profiles import Profile
+from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared
 from greenroom.actors.leaderboard.tops import Entries, LeaderboardEntry
 from greenroom.actors.player.messages import ReadPlayerDocument
 
@@ -26,7 +28,9 @@ class Standings(msgspec.Struct, frozen=True):
     total: int
 
 
-async def rank_players(world: World, game_id: int, fields: Fields, limit: int) -> Standings:
+async def rank_players(
+    world: World, game_id: int, fields: Fields, limit: int, address: str = ""
+) -> Standings:
     """Return the first `limit` players of a game, online or not, and how many there are.
 
     Ranked by the first of the fields, highest number first, ties by the next and at last by id;
@@ -34,13 +38,24 @@ async def rank_players(world: World, game_id: int, fields: Fields, limit: int) -
     of the moment; documents may be later by as much as it takes to gather them. Of large documents
     there are fewer: what is returned holds at most `DOCUMENTS_BYTES_MAX`, but for a single one.
 
+    Args:
+        world: where.
+        game_id: whose players.
+        fields: what they are ranked by, the most important first.
+        limit: how many are wanted.
+        address: where they are asked for, to be charged for an index; empty if not known.
+
     Raises:
+        LeaderboardNotDeclared: the game has other leaderboards, and no more.
+        TooManyBuilds: there is no such index, and none is built now.
         StorageUnavailable: the index is being built, or the database is away.
         ActorUnavailable: it cannot be had.
 
     Cancellation: nothing has changed; an index that was begun is built all the same.
     """
-    index = await world.leaderboards.index(game_id, fields)
+    index = world.leaderboards.find(game_id, fields)
+    if index is None:
+        index = await _new_index(world, game_id, fields, address)
     total, tops = len(index), world.leaderboards.tops
     key = tops.key(index, limit)
     entries = tops.find(key)
@@ -48,6 +63,15 @@ async def rank_players(world: World, game_id: int, fields: Fields, limit: int) -
         entries = await _entries(world, index.top(limit))
         tops.keep(key, entries)
     return Standings(entries, total)
+
+
+async def _new_index(world: World, game_id: int, fields: Fields, address: str) -> Index:
+    """Return an index that is to be built, if the game wants it."""
+    settings = await world.games.ref(game_id).ask(ReadGameSettings())
+    declared = settings.leaderboards
+    if declared and fields not in declared:
+        raise LeaderboardNotDeclared(declared)
+    return await world.leaderboards.index(game_id, fields, address, is_declared=bool(declared))
 
 
 async def _entries(world: World, player_ids: Sequence[int]) -> list[LeaderboardEntry]:

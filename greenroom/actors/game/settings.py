@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -18,6 +18,11 @@ from greenroom.actors.kernel.errors import Refused
 APP_ID_MAX: Final = 2**32 - 1
 KEY_DIGITS: Final = 32
 SHOWN_CHARACTERS_MAX: Final = 40
+LEADERBOARDS_MAX: Final = 8
+"""As many indexes as a game may have."""
+_FieldName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_]{1,100}$")]
+_Board = Annotated[list[_FieldName], msgspec.Meta(min_length=1, max_length=16)]
+_BOARDS: Final = msgspec.json.Decoder(list[_Board])
 
 
 class GameSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,6 +34,8 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """A secret: what Steam's partner interface knows the publisher by."""
     clients_write_player_data: bool = True
     """Whether players' own tokens may write their documents."""
+    leaderboards: tuple[tuple[str, ...], ...] = ()
+    """What players are ranked by, and nothing else; without any, clients choose."""
 
     def __repr__(self) -> str:
         """Show no secret, for a repr ends up in logs."""
@@ -89,6 +96,20 @@ def _publisher_key(text: str) -> str:
     return text
 
 
+def _leaderboards(text: str) -> tuple[tuple[str, ...], ...]:
+    try:
+        boards = _BOARDS.decode(text)
+    except msgspec.MsgspecError:
+        boards = []
+    declared = tuple(dict.fromkeys(tuple(dict.fromkeys(board)) for board in boards))
+    if not 1 <= len(declared) <= LEADERBOARDS_MAX:
+        raise GameSettingRefused(
+            f"leaderboards must be 1 to {LEADERBOARDS_MAX} arrays of 1 to 16 field names, such as "
+            f'[["level","xp"],["wins"]], not {_quoted(text)}.'
+        )
+    return declared
+
+
 def _truth(text: str) -> bool:
     if text not in {"true", "false"}:
         raise GameSettingRefused(
@@ -101,6 +122,7 @@ _PARSERS: Final[dict[str, Callable[[str], object]]] = {
     "steam_app_id": _app_id,
     "steam_publisher_key": _publisher_key,
     "clients_write_player_data": _truth,
+    "leaderboards": _leaderboards,
 }
 _DEFAULTS: Final = GameSettings()
 

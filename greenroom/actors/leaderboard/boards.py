@@ -1,35 +1,53 @@
-"""The indexes of all games: found, bounded, and kept up to date together. Pure."""
+"""The indexes of all games: found, bounded, and kept up to date together. Pure.
+
+Overload: `sort_by` is open to every client, so what strangers ask for must not put out what a game
+plays with. An index that is asked for again after it was built is steady. A steady one that was
+asked for in the last `IN_USE_SECONDS` is in use, and never dropped for another. At most
+`STEADY_MAX` of a game's are steady, so newcomers always find a place, at each other's expense.
+Those that a game declares are steady from the start.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from greenroom.actors.kernel.errors import MailboxFull
+import msgspec
+
 from greenroom.actors.leaderboard.index import Fields, Index, read_members
+from greenroom.actors.leaderboard.refusals import TooManyBuilds
 
 INDEXES_PER_GAME_MAX: Final = 8
-"""`sort_by` is open to every client; beyond, the least recently used one is dropped."""
+"""Each makes every change of a document in the game dearer."""
+STEADY_MAX: Final = 6
+"""Of these; the other places are for newcomers."""
+IN_USE_SECONDS: Final = 600.0
 PLACES_MAX: Final = 20_000_000
-"""Players in all indexes together, some 3 GB; beyond, the least recently used ones are dropped."""
+"""Players in all indexes together, some 3 GB."""
+PLACES_PER_GAME_MAX: Final = 5_000_000
+"""In a game's indexes together, but for a single one and for those that it declares."""
+FULL_RETRY_SECONDS: Final = 60
+"""Something may be out of use by then."""
 
 
 class Boards:
     """Which games have which indexes. Who fills a new one is the flow's concern."""
 
-    __slots__ = ("_games", "_places_max", "_uses")
+    __slots__ = ("_games", "_places", "_places_max", "_places_per_game_max")
 
-    def __init__(self, places_max: int = PLACES_MAX) -> None:
+    def __init__(
+        self, places_max: int = PLACES_MAX, places_per_game_max: int = PLACES_PER_GAME_MAX
+    ) -> None:
         """Start without any.
 
         Args:
-            places_max: how many places all indexes may have together; the one that is being
-                asked for is never dropped, however large.
+            places_max: how many places all indexes may have together.
+            places_per_game_max: how many places those of one game may have together.
         """
         self._games: dict[int, dict[Fields, Index]] = {}
         self._places_max = places_max
-        self._uses = count(1)
+        self._places_per_game_max = places_per_game_max
+        self._places = 0
 
     def __len__(self) -> int:
         """Return how many games have indexes."""
@@ -39,72 +57,142 @@ class Boards:
         """Iterate over all indexes."""
         return (index for indexes in self._games.values() for index in indexes.values())
 
-    def find(self, game_id: int, fields: Fields) -> Index | None:
-        """Return a game's index, complete or not, and note that it is used."""
+    @property
+    def places(self) -> int:
+        """Return how many places all indexes have together."""
+        return self._places
+
+    def find(self, game_id: int, fields: Fields, now: float) -> Index | None:
+        """Return a game's index, complete or not, and note that it is asked for.
+
+        Args:
+            game_id: whose.
+            fields: over what.
+            now: monotonic seconds.
+        """
         index = self._games.get(game_id, {}).get(fields)
         if index is not None:
-            index.used = next(self._uses)
+            if not index.is_steady and index.is_complete:
+                index.is_steady = self._may_be_steady(game_id, now)
+            index.asked_at = now
         return index
 
-    def open(self, game_id: int, fields: Fields) -> Index:
+    def open(self, game_id: int, fields: Fields, now: float, *, is_declared: bool = False) -> Index:
         """Begin an index, which takes changes from now on; the caller fills and completes it.
 
+        Args:
+            game_id: whose.
+            fields: over what.
+            now: monotonic seconds.
+            is_declared: whether the game's settings name it.
+
         Raises:
-            MailboxFull: as many as a game may have are being filled.
+            TooManyBuilds: the game's others are all in use, or being filled.
         """
         indexes = self._games.get(game_id, {})
         if len(indexes) >= INDEXES_PER_GAME_MAX:
-            complete = [index for index in indexes.values() if index.is_complete]
-            if not complete:
-                raise MailboxFull(f"{len(indexes)} leaderboards of a game are being built")
-            self.drop(min(complete, key=_last_use))
+            self.drop(_least_needed(indexes.values(), now))
         index = Index(game_id, fields)
-        index.used = next(self._uses)
+        index.asked_at = now
+        index.is_steady = is_declared
         self._games.setdefault(game_id, {})[fields] = index
         return index
 
+    def fill(self, index: Index, player_id: int, members: dict[str, msgspec.Raw]) -> None:
+        """Put a player into one index, as read some time ago; see `Index.fill`."""
+        if not index.is_dropped:
+            self._places += index.fill(player_id, members)
+
     def put(self, game_id: int, player_id: int, document: bytes) -> None:
-        """Give a player his place in all indexes of his game."""
+        """Give a player their place in all indexes of their game."""
         indexes = self._games.get(game_id)
         if indexes:
             members = read_members(document)
             for index in indexes.values():
-                index.put(player_id, members)
+                self._places += index.put(player_id, members)
 
     def remove(self, game_id: int, player_id: int) -> None:
         """Take out a player who has been deleted."""
         for index in self._games.get(game_id, {}).values():
-            index.remove(player_id)
+            self._places -= index.remove(player_id)
 
     def drop(self, index: Index) -> None:
         """Forget an index."""
+        if index.is_dropped:
+            return
         index.is_dropped = True
-        indexes = self._games.get(index.game_id, {})
-        if indexes.get(index.fields) is index:
-            del indexes[index.fields]
-            if not indexes:
-                del self._games[index.game_id]
+        self._places -= len(index)
+        indexes = self._games[index.game_id]
+        del indexes[index.fields]
+        if not indexes:
+            del self._games[index.game_id]
+
+    def keep_only(self, game_id: int, declared: Collection[Fields]) -> None:
+        """Forget a game's indexes that it does not declare; the others are steady."""
+        for index in list(self._games.get(game_id, {}).values()):
+            if index.fields in declared:
+                index.is_steady = True
+            else:
+                self.drop(index)
 
     def forget_game(self, game_id: int) -> None:
         """Forget all indexes of a game."""
-        for index in list(self._games.get(game_id, {}).values()):
-            self.drop(index)
+        self.keep_only(game_id, ())
 
     def clear(self) -> None:
         """Forget everything."""
         for index in list(self):
             self.drop(index)
 
-    def shrink(self, keep: Index) -> None:
-        """Drop indexes, the least recently used first, until the places are within their bound."""
-        places = sum(map(len, self))
-        spare = (index for index in self if index.is_complete and index is not keep)
-        for index in sorted(spare, key=_last_use):
-            if places <= self._places_max:
-                return
-            places -= len(index)
-            self.drop(index)
+    def make_room(self, newcomer: Index, now: float) -> None:
+        """Drop indexes that are not in use until the places are within their bounds.
+
+        One that is alone is always within them, however large.
+
+        Args:
+            newcomer: the index that is growing; it is not dropped.
+            now: monotonic seconds.
+
+        Raises:
+            TooManyBuilds: the others are all in use: the newcomer must go.
+        """
+        own = self._games[newcomer.game_id]
+        if not newcomer.is_steady:
+            while len(own) > 1 and sum(map(len, own.values())) > self._places_per_game_max:
+                self.drop(_least_needed(own.values(), now, newcomer))
+        while self._places > max(self._places_max, len(newcomer)):
+            self.drop(_least_needed(self, now, newcomer))
+
+    def _may_be_steady(self, game_id: int, now: float) -> bool:
+        """Return whether one more may be steady, in place of one out of use if need be."""
+        steady = [index for index in self._games[game_id].values() if index.is_steady]
+        if len(steady) < STEADY_MAX:
+            return True
+        idle = min(steady, key=_asked_at)
+        idle.is_steady = _is_in_use(idle, now)
+        return not idle.is_steady
 
 
-def _last_use(index: Index) -> int:
-    return index.used
+def _is_in_use(index: Index, now: float) -> bool:
+    return index.is_steady and now - index.asked_at < IN_USE_SECONDS
+
+
+def _asked_at(index: Index) -> float:
+    return index.asked_at
+
+
+def _least_needed(indexes: Iterable[Index], now: float, newcomer: Index | None = None) -> Index:
+    """Return the index to drop: of those not in use the one asked for longest ago.
+
+    Raises:
+        TooManyBuilds: there is none.
+    """
+    spare = (
+        index
+        for index in indexes
+        if index.is_complete and index is not newcomer and not _is_in_use(index, now)
+    )
+    found = min(spare, key=_asked_at, default=None)
+    if found is None:
+        raise TooManyBuilds("leaderboards in use", FULL_RETRY_SECONDS)
+    return found

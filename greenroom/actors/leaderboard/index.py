@@ -42,12 +42,13 @@ class Index:
         "_keys",
         "_looked_to",
         "_sorted",
+        "asked_at",
         "edition",
         "fields",
         "game_id",
         "is_complete",
         "is_dropped",
-        "used",
+        "is_steady",
     )
 
     def __init__(self, game_id: int, fields: Fields) -> None:
@@ -61,7 +62,10 @@ class Index:
         self.fields = fields
         self.is_complete = False
         self.is_dropped = False
-        self.used = 0
+        self.is_steady = False
+        """Asked for again since it was built, or declared; see `boards`."""
+        self.asked_at = 0.0
+        """When it was asked for last, in monotonic seconds."""
         self._keys: dict[int, bytes] = {}
         self._sorted = SortedList()
         self._gone: set[int] = set()
@@ -74,26 +78,34 @@ class Index:
         """Return how many players there are."""
         return len(self._keys)
 
-    def put(self, player_id: int, members: dict[str, msgspec.Raw]) -> None:
-        """Give a player the place that his document earns."""
+    def put(self, player_id: int, members: dict[str, msgspec.Raw]) -> bool:
+        """Give a player the place that their document earns; return whether they had none."""
         key = self._key(player_id, members)
         old = self._keys.get(player_id)
         if key <= self._looked_to or (old is not None and old <= self._looked_to):
             self._change_top()
         if old == key:
-            return
+            return False
         if old is not None:
             self._sorted.remove(old)
         self._keys[player_id] = key
         self._sorted.add(key)
+        return old is None
 
-    def fill(self, player_id: int, members: dict[str, msgspec.Raw]) -> None:
-        """Put in a player as he was read some time ago, unless a change has told of him since."""
-        if player_id not in self._keys and player_id not in self._gone:
-            self.put(player_id, members)
+    def fill(self, player_id: int, members: dict[str, msgspec.Raw]) -> bool:
+        """Put in a player as read some time ago, unless a change has told of them since.
 
-    def remove(self, player_id: int) -> None:
-        """Take a player out who is no more; a page read before does not bring him back."""
+        Returns whether they had no place.
+        """
+        if player_id in self._keys or player_id in self._gone:
+            return False
+        return self.put(player_id, members)
+
+    def remove(self, player_id: int) -> bool:
+        """Take a player out who is no more; a page read before does not bring them back.
+
+        Returns whether they had a place.
+        """
         key = self._keys.pop(player_id, None)
         if key is not None:
             self._sorted.remove(key)
@@ -101,6 +113,7 @@ class Index:
                 self._change_top()
         if not self.is_complete:
             self._gone.add(player_id)
+        return key is not None
 
     def complete(self) -> None:
         """Say that everybody is in."""

@@ -9,6 +9,7 @@ import msgspec
 
 from greenroom.actors.flows.ranking import rank_players
 from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared
 from greenroom.actors.leaderboard.tops import LeaderboardEntry
 from greenroom.http.caller import GameCaller
 from greenroom.http.fields import Body, Missing, Reply
@@ -88,7 +89,7 @@ async def rank(caller: GameCaller, body: LeaderboardBody) -> LeaderboardReply:
     if not names:
         raise NoValidSortFields
     fields = tuple(dict.fromkeys(names))  # a name that comes again breaks no tie
-    standings = await rank_players(caller.world, caller.game_id, fields, limit)
+    standings = await rank_players(caller.world, caller.game_id, fields, limit, caller.address)
     return LeaderboardReply(
         leaderboard=standings.entries, total=standings.total, sort_by=names, limit=limit
     )
@@ -104,7 +105,13 @@ ENDPOINTS: Final = (
         reply=LeaderboardReply,
         handler=rank,
         summary="Rank the players of the game",
-        refusals=(SortByMissing, SortByTooLong, NoValidSortFields, LimitOutOfRange),
+        refusals=(
+            SortByMissing,
+            SortByTooLong,
+            NoValidSortFields,
+            LimitOutOfRange,
+            LeaderboardNotDeclared,
+        ),
         rate_class="leaderboard",
         tool="leaderboard",
     ),

@@ -1,0 +1,63 @@
+"""Who pays for the building of indexes: the address that asked, and its game. Pure.
+
+Overload: whoever owes gets no index built until the debt is paid off. What a build takes is known
+only as it goes on, so it is always finished, and charged page by page.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, Protocol
+
+from greenroom.actors.leaderboard.refusals import TooManyBuilds
+from greenroom.addresses import address_key
+
+UNIT_BYTES: Final = 1 << 10
+
+
+class Allowances(Protocol):
+    """An allowance for each key, in units, with the moment at which it is whole again."""
+
+    def charge(self, key: str | int, now: float) -> float:
+        """Charge one unit; return 0.0, or how many seconds until that may be done."""
+        ...
+
+    def owe(self, key: str | int, now: float, units: int) -> None:
+        """Charge what has been used already, whatever is left."""
+        ...
+
+
+class Charges:
+    """What builds may read, for each address and for each game."""
+
+    __slots__ = ("_addresses", "_games")
+
+    def __init__(self, addresses: Allowances, games: Allowances) -> None:
+        """Charge these, in units of `UNIT_BYTES`."""
+        self._addresses = addresses
+        self._games = games
+
+    def check(self, game_id: int, address: str, now: float) -> None:
+        """Let a build begin.
+
+        Args:
+            game_id: whose.
+            address: where it was asked for; empty if that is not known.
+            now: monotonic seconds.
+
+        Raises:
+            TooManyBuilds: one of them owes for earlier builds.
+        """
+        wait = self._addresses.charge(address_key(address), now) if address else 0.0
+        if wait > 0.0:
+            raise TooManyBuilds("leaderboard builds by address", math.ceil(wait))
+        wait = self._games.charge(game_id, now)
+        if wait > 0.0:
+            raise TooManyBuilds("leaderboard builds by game", math.ceil(wait))
+
+    def pay(self, game_id: int, address: str, now: float, size_bytes: int) -> None:
+        """Charge what a build has read."""
+        units = math.ceil(size_bytes / UNIT_BYTES)
+        self._games.owe(game_id, now, units)
+        if address:
+            self._addresses.owe(address_key(address), now, units)
