@@ -1,0 +1,69 @@
+"""Pin the base image of deploy/Dockerfile: ask its registry what the tag is now, and write that.
+
+`scripts/lock --docker` runs it. It needs a network that reaches Docker's registry.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import urllib.request
+from pathlib import Path
+
+DOCKERFILE = Path(__file__).resolve().parent.parent / "deploy" / "Dockerfile"
+REGISTRY = "https://registry-1.docker.io"
+TOKENS = "https://auth.docker.io/token?service=registry.docker.io"
+INDEXES = (
+    "application/vnd.oci.image.index.v1+json, "
+    "application/vnd.docker.distribution.manifest.list.v2+json"
+)
+"""An index names the image of every processor: one digest serves them all."""
+SECONDS_MAX = 30
+FROM = re.compile(r"^FROM ([a-z0-9/]+):([\w.-]+)(?:@sha256:[0-9a-f]{64})?$", re.MULTILINE)
+
+
+def main() -> int:
+    """Write the digest into the Dockerfile; return the exit status."""
+    text = DOCKERFILE.read_text()
+    try:
+        pinned = pin(text)
+    except OSError as error:
+        print(f"The registry says nothing ({error}); {DOCKERFILE.name} is as it was.")
+        return 1
+    DOCKERFILE.write_text(pinned)
+    print(f"The base of {DOCKERFILE.name} is pinned.")
+    return 0
+
+
+def pin(dockerfile: str, registry: str = REGISTRY, tokens: str = TOKENS) -> str:
+    """Return a Dockerfile's text with its base pinned to what its tag is now.
+
+    Raises:
+        OSError: the registry cannot be asked, or does not know.
+    """
+    found = FROM.search(dockerfile)
+    if found is None:
+        raise OSError("there is no FROM with a tag")
+    name, tag = found.groups()
+    repository = name if "/" in name else f"library/{name}"
+    digest = ask(f"{tokens}&scope=repository:{repository}:pull", registry, repository, tag)
+    return FROM.sub(f"FROM {name}:{tag}@{digest}", dockerfile, count=1)
+
+
+def ask(token_url: str, registry: str, repository: str, tag: str) -> str:
+    """Return the digest of a tag, as `sha256:…`."""
+    with urllib.request.urlopen(token_url, timeout=SECONDS_MAX) as answer:  # noqa: S310 (ours)
+        token = json.load(answer)["token"]
+    headers = {"Authorization": f"Bearer {token}", "Accept": INDEXES}
+    url = f"{registry}/v2/{repository}/manifests/{tag}"
+    request = urllib.request.Request(url, headers=headers, method="HEAD")  # noqa: S310 (ours)
+    with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:  # noqa: S310 (ours)
+        digest: str = answer.headers.get("Docker-Content-Digest", "")
+    if not re.fullmatch("sha256:[0-9a-f]{64}", digest):
+        raise OSError("no digest in its answer")
+    return digest
+
+
+if __name__ == "__main__":
+    sys.exit(main())

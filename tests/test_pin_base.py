@@ -1,0 +1,59 @@
+"""The base image is pinned to what the registry says, and to nothing else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from pin_base import DOCKERFILE, FROM, pin
+
+DIGEST = "sha256:" + "ab" * 32
+
+
+class Registry(BaseHTTPRequestHandler):
+    """Knows one tag of one image, and whom it has given a token to."""
+
+    digest = DIGEST
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"token":"t0ken"}')
+
+    def do_HEAD(self) -> None:
+        is_known = self.path == "/v2/library/python/manifests/3.11-slim-bookworm"
+        is_known = is_known and self.headers["Authorization"] == "Bearer t0ken"
+        self.send_response(200 if is_known else 404)
+        self.send_header("Docker-Content-Digest", self.digest)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def registry() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), Registry) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_the_base_is_pinned_and_pinned_anew(registry: str):
+    text = DOCKERFILE.read_text()
+    once = pin(text, registry, f"{registry}/token?service=x")
+    assert f"FROM python:3.11-slim-bookworm@{DIGEST}\n" in once
+    assert FROM.sub("", once) == FROM.sub("", text)
+    assert pin(once, registry, f"{registry}/token?service=x") == once
+
+
+def test_without_an_answer_nothing_is_pinned(registry: str, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(OSError, match="404"):
+        pin("FROM python:0.0", registry, f"{registry}/token?service=x")
+    monkeypatch.setattr(Registry, "digest", "sha256:short")
+    with pytest.raises(OSError, match="no digest"):
+        pin(DOCKERFILE.read_text(), registry, f"{registry}/token?service=x")
