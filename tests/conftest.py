@@ -16,17 +16,18 @@ import seeds
 import server_kit
 import trio
 from answer_judge import judge
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from postgres_kit import PostgresProcess
 from server_kit import Api, ServerProcess
 
 from greenroom.persistence.driver import Connection
 from greenroom.persistence.migrations import migrate
 
-# No deadline: other tests run on the same cores. Examples are the same in every run, unless a
+# Nothing is too slow: other tests run on the same cores. Examples are the same in every run, unless a
 # search gives a seed: then pytest is given it as --hypothesis-seed, too.
-settings.register_profile("fixed", deadline=None, derandomize=True, database=None)
-settings.register_profile("search", deadline=None, max_examples=1_000, print_blob=True)
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fixed", PATIENT, derandomize=True, database=None)
+settings.register_profile("search", PATIENT, max_examples=1_000, print_blob=True)
 settings.load_profile("search" if seeds.GIVEN_SEED else "fixed")
 if not seeds.GIVEN_SEED:
     seeds.ignore_loaded_modules()
