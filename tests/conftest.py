@@ -23,8 +23,8 @@ from server_kit import Api, ServerProcess
 from greenroom.persistence.driver import Connection
 from greenroom.persistence.migrations import migrate
 
-# Nothing is too slow: other tests run on the same cores. Examples are the same in every run, unless a
-# search gives a seed: then pytest is given it as --hypothesis-seed, too.
+# Nothing is too slow: other tests run on the same cores. Examples are the same in every run, unless
+# a search gives a seed: then pytest is given it as --hypothesis-seed, too.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fixed", PATIENT, derandomize=True, database=None)
 settings.register_profile("search", PATIENT, max_examples=1_000, print_blob=True)
