@@ -61,6 +61,7 @@ async def status_of(stage: Stage, head: bytes) -> int:
         (b"GET /rooms HTTP/1.1\r\nHost: a\r\n\r\n", 404, "Invalid endpoint"),
         (b"POST / HTTP/1.1\r\nHost: a\r\n\r\n", 404, "Invalid endpoint"),
         (b"\x16\x03\x01", 400, "Invalid HTTP request"),
+        (b"PRI * HTTP/2.0\r\n\r\n", 400, "Invalid HTTP request"),
         (b"", 400, "Invalid HTTP request"),
         (b"GET / HTTP/1.1\r\nHost: a\r\nUPGRADE: websocket\r\n\r\n", 426, INVALID_HANDSHAKE),
         (b"GET / HTTP/1.1\r\n\r\n", 400, INVALID_HOST),
@@ -160,6 +161,14 @@ def test_many_subprotocols_are_read_and_answered_with_none_of_the_clients():
     assert found.answer.count(b"Sec-WebSocket-Protocol") == 1
     hostile = opening(Sec_WebSocket_Protocol="greenroom.v1\tX: y, greenroom.v2, token.a b")
     assert b"Sec-WebSocket-Protocol" not in hostile.answer
+
+
+@pytest.mark.parametrize("protocol", ["h2c", "TLS/1.0, h2c", "websockets"])
+def test_no_protocol_but_websocket_is_changed_to(protocol: str):
+    with pytest.raises(NotAnOpening) as other:
+        opening(Upgrade=protocol, HTTP2_Settings="AAMAAABkAAQAoAAAAAIAAAAA")
+    [reply] = replies(other.value.answer)
+    assert (reply.status, reply.body, reply.headers["connection"]) == (200, b"OK", "close")
 
 
 def test_an_opening_without_a_body_may_say_so():
