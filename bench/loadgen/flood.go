@@ -21,7 +21,7 @@ type flood func(p *presser, c *flooding) error
 const (
 	megabyte        = 1 << 20
 	reconnectPause  = 100 * time.Millisecond
-	refusalPauseMax = time.Second
+	refusedPause    = 5 * time.Second
 )
 
 var floods = map[string]flood{
@@ -220,6 +220,7 @@ func floodBodies(p *presser, c *flooding) error {
 		return err
 	}
 	_, _, err := c.hear()
+	time.Sleep(refusedPause)
 	return err
 }
 
@@ -305,9 +306,9 @@ func floodStored(p *presser, c *flooding) error {
 	return nil
 }
 
-// masked is a WebSocket message, its mask all zeros.
+// masked is a WebSocket message of 126 bytes to 64 KiB, its mask all zeros.
 func masked(text string) []byte {
-	frame := binary.BigEndian.AppendUint64([]byte{0x81, 0xff}, uint64(len(text)))
+	frame := binary.BigEndian.AppendUint16([]byte{0x81, 0xfe}, uint16(len(text)))
 	return append(append(frame, 0, 0, 0, 0), text...)
 }
 
@@ -339,7 +340,7 @@ func floodWindow(p *presser, c *flooding) error {
 	}
 	_, err := c.in.ReadByte()
 	c.Close()
-	time.Sleep(refusalPauseMax)
+	time.Sleep(time.Second)
 	return err
 }
 
