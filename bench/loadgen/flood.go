@@ -19,9 +19,9 @@ import (
 type flood func(p *presser, c *flooding) error
 
 const (
-	megabyte        = 1 << 20
-	reconnectPause  = 100 * time.Millisecond
-	refusedPause    = 5 * time.Second
+	megabyte       = 1 << 20
+	reconnectPause = 100 * time.Millisecond
+	refusedPause   = 5 * time.Second
 )
 
 var floods = map[string]flood{
