@@ -78,8 +78,8 @@ from greenroom.control.protocol import socket_path
 from greenroom.control.ready import FirstGame, Ready, no_ready_file_left, ready
 from greenroom.control.signals import stop_signals
 from greenroom.fronts import Fronts
-from greenroom.http.limits import Limiter, Rate
 from greenroom.http.platforms.steam import Steam
+from greenroom.limiter import Limiter, rate_of
 from greenroom.memory import trim_for_ever
 from greenroom.persistence.embedded import STOP_SECONDS_MAX, EmbeddedPostgres
 from greenroom.persistence.settings import StorageSettings
@@ -340,10 +340,10 @@ def _room_limits(settings: Settings) -> RoomLimits:
 
 
 def _guess_limits(settings: Settings) -> GuessLimits:
+    factor, burst_seconds = settings.rate_limit_factor, settings.rate_burst_seconds
     return GuessLimits(
-        per_second_address=settings.wrong_passwords_per_second_address * settings.rate_limit_factor,
-        per_second_place=settings.wrong_passwords_per_second_place * settings.rate_limit_factor,
-        burst_seconds=settings.rate_burst_seconds,
+        address=rate_of(settings.wrong_passwords_per_second_address * factor, burst_seconds),
+        place=rate_of(settings.wrong_passwords_per_second_place * factor, burst_seconds),
     )
 
 
@@ -359,7 +359,7 @@ def _ledger(settings: Settings) -> Ledger:
 def _build_charges(settings: Settings) -> Charges:
     def limiter(bytes_per_second: float) -> Limiter:
         per_second = bytes_per_second / UNIT_BYTES * settings.rate_limit_factor
-        return Limiter(Rate(per_second, max(1.0, per_second * settings.rate_burst_seconds)))
+        return Limiter(rate_of(per_second, settings.rate_burst_seconds))
 
     return Charges(
         limiter(settings.leaderboard_bytes_per_second_address),

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from greenroom.config import FIELDS
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
-from greenroom.http.limits import RATE_CLASSES, CallLimits, Rate
+from greenroom.http.limits import RATE_CLASSES, CallLimits
+from greenroom.limiter import Rate
 
 ROOT = Path(__file__).resolve().parent.parent
 

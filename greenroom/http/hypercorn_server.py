@@ -35,11 +35,12 @@ from greenroom.http.connection import Answerer
 from greenroom.http.errors import error_answer
 from greenroom.http.frames import FrameMeter, TooManyFrames
 from greenroom.http.handoff import PushbackStream, TlsPushbackStream
-from greenroom.http.limits import CallLimits, Limiter, Rate
+from greenroom.http.limits import CallLimits
 from greenroom.http.options import HttpOptions
 from greenroom.http.parser import HTTP_2_IN_CLEAR, INVALID_REQUEST
 from greenroom.http.wire import TcpStream, abort_stream
 from greenroom.http.writer import AnswerWriter
+from greenroom.limiter import Limiter, Rate
 from greenroom.proxies import TrustedProxies
 
 _logger = logging.getLogger(__name__)

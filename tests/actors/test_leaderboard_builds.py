@@ -22,7 +22,7 @@ from greenroom.actors.game.messages import ChangeGameSettings
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.leaderboard.charges import Charges
 from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared, TooManyBuilds
-from greenroom.http.limits import Limiter, Rate
+from greenroom.limiter import Limiter, Rate
 
 STRANGER, PLAYER = "192.0.2.1", "192.0.2.2"
 

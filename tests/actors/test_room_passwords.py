@@ -16,8 +16,9 @@ from greenroom.actors.room.refusals import (
     OnlyHostRenewsToken,
     RoomFull,
 )
+from greenroom.limiter import Rate
 
-LIMITS = GuessLimits(per_second_address=0.25, per_second_place=1.0, burst_seconds=20.0)
+LIMITS = GuessLimits()
 
 
 def wrong() -> None:
@@ -76,11 +77,14 @@ def test_what_is_right_or_refused_for_another_reason_is_no_guess():
 
 def test_what_is_remembered_of_guessers_is_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(passwords, "GUESSERS_MAX", 3)
-    guesses = Guesses(GuessLimits(per_second_place=1_000.0))
-    for n in range(10):
-        assert tries(guesses, f"{n}", float(n)) == 5
-    assert len(guesses._by_address) == 3
-    assert tries(guesses, "9", 9.0) == 0
+    guesses = Guesses(GuessLimits(place=Rate(1_000.0, 20_000.0)))
+    for n in range(3):
+        assert tries(guesses, f"{n}", 0.0) == 5
+    for n in range(10_000):
+        tries(guesses, f"newcomer {n}", 0.0)
+    assert len(guesses._addresses) == 3
+    assert tries(guesses, "newcomer 9999", 0.0) == 0
+    assert tries(guesses, "newcomer 9999", 1_000.0) == 5
 
 
 @pytest.mark.parametrize(

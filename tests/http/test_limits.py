@@ -15,12 +15,11 @@ from greenroom.config import Settings
 from greenroom.http.limits import (
     RATE_CLASSES,
     CallLimits,
-    Limiter,
     LimitSettings,
-    Rate,
     units_of,
     units_of_answer,
 )
+from greenroom.limiter import Limiter, Rate
 
 RATES = st.builds(Rate, st.floats(0.01, 1000), st.integers(1, 100).map(float))
 STEPS = st.lists(st.floats(0, 100), min_size=1, max_size=200)

@@ -22,8 +22,9 @@ from greenroom.addresses import address_key
 from greenroom.http import hypercorn_server
 from greenroom.http.errors import too_many_requests
 from greenroom.http.in_flight import InFlight
-from greenroom.http.limits import CallLimits, LimitSettings, Rate
+from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.request import Answer, Request
+from greenroom.limiter import Rate
 
 ATTACKER = "127.0.0.1"
 HONEST = "127.0.0.2"

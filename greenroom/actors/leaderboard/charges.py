@@ -7,24 +7,13 @@ only as it goes on, so it is always finished, and charged page by page.
 from __future__ import annotations
 
 import math
-from typing import Final, Protocol
+from typing import Final
 
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
 from greenroom.addresses import address_key
+from greenroom.limiter import Limiter
 
 UNIT_BYTES: Final = 1 << 10
-
-
-class Allowances(Protocol):
-    """An allowance for each key, in units, with the moment at which it is whole again."""
-
-    def charge(self, key: str | int, now: float) -> float:
-        """Charge one unit; return 0.0, or how many seconds until that may be done."""
-        ...
-
-    def owe(self, key: str | int, now: float, units: int) -> None:
-        """Charge what has been used already, whatever is left."""
-        ...
 
 
 class Charges:
@@ -32,7 +21,7 @@ class Charges:
 
     __slots__ = ("_addresses", "_games")
 
-    def __init__(self, addresses: Allowances, games: Allowances) -> None:
+    def __init__(self, addresses: Limiter, games: Limiter) -> None:
         """Charge these, in units of `UNIT_BYTES`."""
         self._addresses = addresses
         self._games = games

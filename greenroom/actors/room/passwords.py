@@ -14,11 +14,14 @@ from typing import Final, TypeVar
 import msgspec
 
 from greenroom.actors.kernel.errors import Refused
+from greenroom.limiter import Limiter, Rate, rate_of
 
 Seat = TypeVar("Seat")
 
 GUESSERS_MAX: Final = 256
-"""Addresses whose wrong guesses one room or lobby remembers; beyond, the soonest forgiven go."""
+"""Addresses whose wrong guesses one room or lobby remembers; further ones share what is left."""
+_ALL: Final = ""
+"""Under what the guesses of all addresses are counted."""
 SALT_BYTES: Final = 16
 
 
@@ -66,29 +69,26 @@ class TooManyGuesses(Refused):
 
 
 class GuessLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How often passwords and join tokens may be guessed, in the long run."""
+    """How often the password and join token of a room or lobby may be guessed."""
 
-    per_second_address: float = 0.25
-    per_second_place: float = 1.0
-    """From all addresses together, for one room or lobby."""
-    burst_seconds: float = 20.0
-    """Whoever has not guessed for so long may do as much at once."""
+    address: Rate = rate_of(0.25, burst_seconds=20.0)
+    place: Rate = rate_of(1.0, burst_seconds=20.0)
+    """From all addresses together."""
 
 
 class Guesses:
     """The wrong passwords and join tokens that were tried on one room or lobby.
 
-    Strictly counted for each address, loosely for all together: so whoever knows the password is in
-    the way of a stranger's guesses only while many addresses guess. Soft: a restart forgets it.
+    Each address has a strict allowance, all together a loose one: so whoever knows the password is
+    in the way of strangers' guesses only while many addresses guess. A restart forgets them.
     """
 
-    __slots__ = ("_all", "_by_address", "_limits")
+    __slots__ = ("_addresses", "_place")
 
     def __init__(self, limits: GuessLimits) -> None:
         """Begin without any."""
-        self._limits = limits
-        self._all = 0.0
-        self._by_address: dict[str, float] = {}
+        self._addresses = Limiter(limits.address, GUESSERS_MAX)
+        self._place = Limiter(limits.place, 1)
 
     def judge(
         self, address: str, now: float, wrong: type[Refused], decide: Callable[[], Seat]
@@ -105,27 +105,15 @@ class Guesses:
             TooManyGuesses: nothing was looked at.
             Refused: by `decide`.
         """
-        limits, by_address = self._limits, self._by_address
         wait = max(
-            self._wait(by_address.get(address, 0.0), limits.per_second_address, now),
-            self._wait(self._all, limits.per_second_place, now),
+            self._addresses.wait_seconds(address, now),
+            self._place.wait_seconds(_ALL, now),
         )
         if wait > 0.0:
             raise TooManyGuesses(wait)
         try:
             return decide()
         except wrong:
-            self._note(address, now)
+            self._addresses.charge(address, now)
+            self._place.charge(_ALL, now)
             raise
-
-    def _wait(self, full_at: float, per_second: float, now: float) -> float:
-        burst = max(1.0, self._limits.burst_seconds * per_second)
-        return full_at - (burst - 1.0) / per_second - now
-
-    def _note(self, address: str, now: float) -> None:
-        by_address, limits = self._by_address, self._limits
-        self._all = max(self._all, now) + 1.0 / limits.per_second_place
-        full_at = by_address.pop(address, now)
-        if len(by_address) >= GUESSERS_MAX:
-            del by_address[min(by_address, key=by_address.__getitem__)]
-        by_address[address] = max(full_at, now) + 1.0 / limits.per_second_address
