@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import random
 import unicodedata
 from pathlib import Path
 
@@ -74,6 +75,38 @@ def test_what_offends_is_starred_and_the_rest_stays(text: str, filtered: str):
 )  # fmt: skip
 def test_harmless_words_are_left_alone(text: str):
     assert ENGLISH.censor(text).filtered == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "T17", "A55", "A55 road", "AS52", "a_55", "Guest2455", "Guest4550", "room_455_b",
+        "Clan-8008-x", "c00k 5455",
+    ],
+)  # fmt: skip
+def test_digits_behind_a_word_are_a_number(text: str):
+    assert ENGLISH.censor(text).filtered == text
+
+
+@pytest.mark.parametrize("text", ["a55hole", "n-1-g-g-e-r", "5h1t", "pu55y", "sh1t55", "dick_69"])
+def test_digits_within_a_word_are_letters(text: str):
+    assert ENGLISH.is_offensive(text)
+
+
+NUMBERED_NAMES = 100_000
+NUMBERED_SEED = 2455
+
+
+def test_no_number_makes_a_harmless_name_offensive():
+    chance = random.Random(NUMBERED_SEED)
+    words = ["Guest", "Player", "Knight", "As", "Ti", "Bo", "Cu", "Coc", "Fa", "Se", *"ABCFPSTX"]
+    assert not any(map(ENGLISH.is_offensive, words))
+    numbers = (
+        f"{chance.choice(words)}{chance.choice(['', '', '_', '-', ' '])}"
+        f"{chance.randrange(10 ** chance.randint(1, 6))}"
+        for _ in range(NUMBERED_NAMES)
+    )
+    assert [name for name in numbers if ENGLISH.is_offensive(name)] == []
 
 
 @pytest.mark.parametrize(

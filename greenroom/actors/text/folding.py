@@ -36,7 +36,6 @@ _HAS_SPELLED: Final = regex.compile(r"(?<![^\W_])[^\W_]{1,2}(?:[\W_]+[^\W_]{1,2}
 _APOSTROPHE: Final = re.compile(r"['’`´]")
 _RUN: Final = re.compile(r"(.)\1+")
 _DIGIT: Final = regex.compile(r"\p{N}")
-_LETTER: Final = regex.compile(r"[\p{L}]")
 _RUN_ON: Final = regex.compile(r"[\p{Han}\p{Hangul}\p{Hiragana}\p{Katakana}\p{Thai}]")
 _SCRIPTS: Final = regex.compile(
     r"(?P<kana>[\p{Katakana}\u30fc]+)|(?P<other>[\p{Hiragana}\p{Han}\p{Hangul}]+)"
@@ -49,6 +48,9 @@ _SIGNS_L: Final = str.maketrans("0134578@$!|+(€£¢", "oleastbasiltcelc")
 _SIGNS_CYRILLIC: Final = str.maketrans("0346@$", "озчбас")
 _SIGN: Final = re.compile(r"[0134578@$!|+(€£¢]")
 _TWO_WAYS: Final = re.compile(r"[1|]")
+# Digits behind the last letter of a chunk, or apart from its letters, are a number: `A55`,
+# `Guest2455`, `room_101_b`. One digit by itself may be a letter of a word spelled out: `n-1-g`.
+_NUMBER: Final = regex.compile(r"\p{N}+(?![^\s]*\p{L})|(?<![\p{L}\p{N}])\p{N}{2,}(?![\p{L}\p{N}])")
 
 # Letters that look like Latin ones and survive NFKC; in words that mix scripts they are meant so.
 _LOOK_ALIKES: Final = dict(
@@ -236,14 +238,19 @@ def _one_script(text: str) -> list[str]:
 
 
 def _with_signs(text: str, signs: dict[int, int]) -> str:
-    """Return the text with signs as letters, but for chunks that are numbers."""
+    """Return the text with signs as letters, but for its numbers."""
 
     def read(chunk: re.Match[str]) -> str:
-        if _CYRILLIC.search(chunk[0]):
-            return chunk[0].translate(_SIGNS_CYRILLIC)
-        if _LETTER.search(chunk[0]) or not _DIGIT.search(chunk[0]):
-            return chunk[0].translate(signs)
-        return chunk[0]
+        word = chunk[0]
+        table = _SIGNS_CYRILLIC if _CYRILLIC.search(word) else signs
+        if not _DIGIT.search(word):
+            return word.translate(table)
+        parts: list[str] = []
+        done = 0
+        for number in _NUMBER.finditer(word):
+            parts += [word[done : number.start()].translate(table), number[0]]
+            done = number.end()
+        return "".join([*parts, word[done:].translate(table)])
 
     return _CHUNK.sub(read, text)
 
