@@ -37,14 +37,14 @@ from greenroom.actors.lobby.refusals import (
 )
 from greenroom.actors.room.refusals import KickingOneself, OnlyHostKicks, OnlyHostRenewsToken
 from greenroom.http.areas.matchmaking import AREA
-from greenroom.http.areas.room_exchange import JoinTokenReply
-from greenroom.http.areas.rooms import (
-    TEXTS,
+from greenroom.http.areas.room_host import (
+    JoinTokenReply,
     KickBody,
     PasswordBody,
     RoomKickReply,
     RoomPasswordReply,
 )
+from greenroom.http.areas.rooms import TEXTS
 from greenroom.http.caller import PlayerCaller
 from greenroom.http.fields import Body, Missing, Reply, one_of
 from greenroom.http.table import Auth, Endpoint

@@ -1,4 +1,4 @@
-"""The rooms area, second half: what members ask and tell each other, and the join token."""
+"""The rooms area: what members ask and tell each other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Annotated, Final
 
 import msgspec
 
-from greenroom.actors.flows.rooms import renew_join_token
 from greenroom.actors.plans.refusals import RoomsRefused
 from greenroom.actors.room.events import ActionStatus
 from greenroom.actors.room.groups import GROUP_WORDS, read_sources, read_targets
@@ -28,7 +27,6 @@ from greenroom.actors.room.refusals import (
     NotInAnyRoom,
     NoValidSources,
     NoValidTargets,
-    OnlyHostRenewsToken,
     OnlyHostTargetsOthers,
     PlayerNotInAnyRoom,
     TargetIdsMissing,
@@ -261,17 +259,6 @@ async def poll_updates(caller: PlayerCaller, body: PollBody) -> PollReply:
 # The join token.
 
 
-class JoinTokenReply(Reply, kw_only=True):
-    """What lets others in without password or approval now."""
-
-    join_token: str
-
-
-async def join_token(caller: PlayerCaller) -> JoinTokenReply:
-    """Replace the join token."""
-    return JoinTokenReply(join_token=await renew_join_token(caller.world, caller.player_id))
-
-
 ENDPOINTS: Final = (
     Endpoint(
         method="POST",
@@ -337,15 +324,5 @@ ENDPOINTS: Final = (
         summary="Read what one was told",
         refusals=(InvalidSources, PlayerNotInAnyRoom, NoValidSources),
         rate_class="read",
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/join_token",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        reply=JoinTokenReply,
-        handler=join_token,
-        summary="Replace the join token: the old one opens nothing any more",
-        refusals=(NotInAnyRoom, OnlyHostRenewsToken),
     ),
 )

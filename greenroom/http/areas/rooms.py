@@ -1,4 +1,4 @@
-"""The rooms area: opening, finding, joining and leaving rooms; `room_exchange.py` has the rest."""
+"""The rooms area: opening, finding, joining and leaving rooms."""
 
 from __future__ import annotations
 
@@ -12,20 +12,16 @@ from greenroom.actors.flows.rooms import (
     NewRoom,
     create_room,
     join_room,
-    password_hash,
 )
 from greenroom.actors.flows.world import World
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
 from greenroom.actors.room.messages import (
     KeepSeat,
-    KickMember,
     LeaveRoom,
     PendingAction,
     ReadCurrent,
     ReadRoster,
     RoomStatus,
-    SetRoomPassword,
-    StopRoom,
     UpdateView,
 )
 from greenroom.actors.room.passwords import TooManyGuesses
@@ -34,15 +30,9 @@ from greenroom.actors.room.refusals import (
     CreatingInLobby,
     IncorrectPassword,
     JoiningInLobby,
-    KickingOneself,
     MaxPlayersOutOfRange,
     MayNotLeave,
-    MemberNotFound,
-    NotInAnyGameRoom,
     NotInAnyRoom,
-    OnlyHostKicks,
-    OnlyHostSetsPassword,
-    OnlyHostStops,
     PlayerNotInAnyRoom,
     RoomFull,
     RoomInactive,
@@ -57,9 +47,6 @@ from greenroom.http.fields import (
     AnyValue,
     Body,
     Document,
-    KeepEmpty,
-    Missing,
-    OtherPlayerId,
     Reply,
     timestamp,
 )
@@ -406,61 +393,6 @@ def update_entry(update: UpdateView) -> UpdateEntry:
     )
 
 
-# stop, kick, password
-
-
-class RoomStopReply(Reply, kw_only=True):
-    """The room is over."""
-
-    message: str = "Game room stopped successfully"
-
-
-class KickBody(Body, kw_only=True):
-    """Whom."""
-
-    player_id: OtherPlayerId
-
-
-class RoomKickReply(Reply, kw_only=True):
-    """He is out."""
-
-    message: str = "Player kicked successfully"
-    kicked_player_id: int
-
-
-class PasswordBody(Body, kw_only=True):
-    """The new password; an empty one removes it."""
-
-    password: Annotated[str, Missing("Missing required field: password"), KeepEmpty()]
-
-
-class RoomPasswordReply(Reply, kw_only=True):
-    """It is set, or removed."""
-
-    message: str = "Password updated successfully"
-
-
-async def stop(caller: PlayerCaller) -> RoomStopReply:
-    """End the room."""
-    room = caller.world.rooms.of(caller.player_id, NotInAnyGameRoom)
-    await room.ask(StopRoom(caller.player_id))
-    return RoomStopReply()
-
-
-async def kick(caller: PlayerCaller, body: KickBody) -> RoomKickReply:
-    """Put a member out."""
-    room = caller.world.rooms.of(caller.player_id, NotInAnyGameRoom)
-    await room.ask(KickMember(caller.player_id, body.player_id))
-    return RoomKickReply(kicked_player_id=body.player_id)
-
-
-async def password(caller: PlayerCaller, body: PasswordBody) -> RoomPasswordReply:
-    """Set or remove the password."""
-    room = caller.world.rooms.of(caller.player_id, NotInAnyRoom)
-    await room.ask(SetRoomPassword(caller.player_id, password_hash(body.password)))
-    return RoomPasswordReply()
-
-
 ENDPOINTS: Final = (
     Endpoint(
         method="POST",
@@ -549,37 +481,5 @@ ENDPOINTS: Final = (
         reply=RoomCurrentReply,
         handler=current,
         summary="See the room and what waits in it",
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/stop",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        reply=RoomStopReply,
-        handler=stop,
-        summary="End the room",
-        refusals=(NotInAnyGameRoom, OnlyHostStops),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/kick",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        body=KickBody,
-        reply=RoomKickReply,
-        handler=kick,
-        summary="Put a member out",
-        refusals=(NotInAnyGameRoom, OnlyHostKicks, KickingOneself, MemberNotFound),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/password",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        body=PasswordBody,
-        reply=RoomPasswordReply,
-        handler=password,
-        summary="Set or remove the password",
-        refusals=(NotInAnyRoom, OnlyHostSetsPassword),
     ),
 )
