@@ -67,7 +67,7 @@ async def mint_token(world: World, player_id: int, player_token_hash: bytes) -> 
     """Give a member of a realtime room a token to connect with, durably.
 
     Args:
-        world: where he plays.
+        world: where they play.
         player_id: who he is.
         player_token_hash: of the player token that he called with.
 
@@ -88,9 +88,9 @@ async def admit(world: World, token: str, address: str = "") -> Admission:
     """Return whom a token lets in, and take it as his sign of life.
 
     Args:
-        world: where he plays.
+        world: where they play.
         token: as the client gave it.
-        address: where he connects from; empty if that is not known.
+        address: where they connect from; empty if that is not known.
 
     Raises:
         TokenUnknown: nobody's token, or expired.
@@ -130,7 +130,7 @@ def note_sign_of_life(world: World, player_id: int, *, is_kept: bool = True) -> 
     """Take note that a connected player was heard of; cheap, but not meant for every frame.
 
     Args:
-        world: where he plays.
+        world: where they play.
         player_id: who he is.
         is_kept: whether the database is to know, too.
     """
