@@ -38,7 +38,7 @@ from typing import Any
 import msgspec
 import trio
 
-from greenroom.actors.flows.friendships import Friendships
+from greenroom.actors.flows.friendships import PAIRS_MAX, Friendships
 from greenroom.actors.flows.journal_cutter import JournalCutter
 from greenroom.actors.flows.keeper import Keeper
 from greenroom.actors.flows.leaderboards import Leaderboards
@@ -84,7 +84,7 @@ from greenroom.memory import trim_for_ever
 from greenroom.persistence.embedded import STOP_SECONDS_MAX, EmbeddedPostgres
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
-from greenroom.supervisors.dynamic import DynamicSupervisor
+from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
 from greenroom.supervisors.policy import Restart, Strategy
 from greenroom.supervisors.spec import ChildSpec
 from greenroom.supervisors.supervisor import Supervisor
@@ -350,6 +350,7 @@ def _guess_limits(settings: Settings) -> GuessLimits:
 def _ledger(settings: Settings) -> Ledger:
     server = ServerLimits(
         rooms_bytes_max=settings.rooms_bytes_max,
+        players_bytes_max=settings.players_bytes_max,
         written_bytes_per_day_max=settings.written_bytes_per_day_max,
     )
     plans = plans_of(msgspec.structs.asdict(settings))
@@ -426,7 +427,7 @@ class _Parts:
             self.storage.friendships, clock, _friend_limits(settings), player_index.is_closed
         )
         self.friendships: DynamicSupervisor[FriendshipRole] = DynamicSupervisor(
-            "friendship", friendships.load, committer
+            "friendship", friendships.load, committer, Bounds(actors_max=PAIRS_MAX)
         )
         friendships.directory = self.friendships
         self.world = World(

@@ -180,6 +180,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     free_calls_per_day_max: PlanLimit = 1_000
     free_rooms_max: PlanLimit = 200
     free_rooms_bytes_max: PlanLimit = 32 << 20
+    free_players_bytes_max: PlanLimit = 64 << 20
     free_written_bytes_per_day_max: PlanLimit = 10**9
     standard_storage_bytes_max: PlanLimit = 1_000_000_000
     standard_games_max: PlanLimit = 1
@@ -187,6 +188,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     standard_calls_per_day_max: PlanLimit = 10_000
     standard_rooms_max: PlanLimit = 2_000
     standard_rooms_bytes_max: PlanLimit = 128 << 20
+    standard_players_bytes_max: PlanLimit = 256 << 20
     standard_written_bytes_per_day_max: PlanLimit = 5 * 10**9
     pro_storage_bytes_max: PlanLimit = 2_500_000_000
     pro_games_max: PlanLimit = 3
@@ -194,11 +196,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pro_calls_per_day_max: PlanLimit = 1_000_000
     pro_rooms_max: PlanLimit = 4_000
     pro_rooms_bytes_max: PlanLimit = 256 << 20
+    pro_players_bytes_max: PlanLimit = 512 << 20
     pro_written_bytes_per_day_max: PlanLimit = 25 * 10**9
     plan_share_per_address: Share = 0.25
     """How much one address may use of a plan's players online and calls; 1 is all of them."""
     rooms_bytes_max: PlanLimit = 512 << 20
     """What rooms and lobbies of all games hold in memory, whatever the plans."""
+    players_bytes_max: PlanLimit = 512 << 20
+    """What the players in memory hold, of all games: documents above all."""
     written_bytes_per_day_max: PlanLimit = 200 * 10**9
     """What calls and stored messages of all games bring in a UTC day, likewise."""
 

@@ -72,6 +72,8 @@ class OwnerDetails(msgspec.Struct, frozen=True):
     """Active rooms and open lobbies, of the running server."""
     rooms_bytes: Used
     """What these hold in memory."""
+    players_bytes: Used
+    """What the players in memory hold."""
     written_bytes_today: Used
     """Of the UTC day, since the server has started."""
 

@@ -96,7 +96,8 @@ async def show_owner(office: Office, ask: messages.ShowOwner) -> messages.OwnerD
         calls_today=_used(usage.calls, limits.calls_per_day_max),
         storage_bytes=_used(usage.storage_bytes, limits.storage_bytes_max),
         rooms=_used(usage.rooms, limits.rooms_max),
-        rooms_bytes=_used(usage.rooms_bytes, limits.rooms_bytes_max),
+        rooms_bytes=_used(usage.bytes_held["rooms"], limits.rooms_bytes_max),
+        players_bytes=_used(usage.bytes_held["players"], limits.players_bytes_max),
         written_bytes_today=_used(usage.written_bytes, limits.written_bytes_per_day_max),
     )
 

@@ -21,7 +21,7 @@ from greenroom.actors.kernel.errors import (
     StorageUnavailable,
 )
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
-from greenroom.actors.plans.refusals import CallShareUsed, RoomsRefused, TooManyPlayersOnline
+from greenroom.actors.plans.refusals import CallShareUsed, PlayersRefused, RoomsRefused
 from greenroom.actors.player.messages import Ban, BanDuration, PlayerIsBanned
 from greenroom.actors.room.director import BehaviourFailed, BehaviourRests
 from greenroom.actors.room.passwords import TooManyGuesses
@@ -36,8 +36,6 @@ INTERNAL_SERVER_ERROR = "Internal server error"
 OVERLOAD_RETRY_SECONDS = 1
 STORAGE_RETRY_SECONDS = 2
 """About as long as the database takes to come back after a crash."""
-PLAN_RETRY_SECONDS = 60
-"""Somebody of many players will have gone by then."""
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +54,7 @@ class KeyInvalid(Unauthorized):
 STATUSES: tuple[tuple[type[Refused], int], ...] = (
     (PlayerIsBanned, 403),
     (BannedByPublisher, 403),
-    (TooManyPlayersOnline, 429),
+    (PlayersRefused, 429),
     (TooManyGuesses, 429),
     (CallShareUsed, 429),
     (RoomsRefused, 429),
@@ -147,11 +145,9 @@ def answer_of(error: Exception, where: str) -> Answer:
             return too_many_requests(error.retry_seconds)
         case CallShareUsed():
             return too_many_requests(error.retry_seconds, str(error))
-        case TooManyPlayersOnline():
-            return too_many_requests(PLAN_RETRY_SECONDS, str(error))
         case TooManyGuesses():
             return too_many_requests(math.ceil(error.retry_seconds), str(error))
-        case RoomsRefused():
+        case RoomsRefused() | PlayersRefused():
             return too_many_requests(error.retry_seconds, str(error))
         case BehaviourRests():
             return too_many_requests(math.ceil(error.retry_seconds))

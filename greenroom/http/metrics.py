@@ -124,6 +124,7 @@ def usage_samples(world: World) -> Iterator[Sample]:
     The owner who uses most is told without a name: each label that ever was stays a time series.
     """
     ledger, holdings = world.ledger, world.rooms.index.holdings
+    players = world.player_index.memory
     ledger.see_day(world.clock.now())
     owners, server = ledger.owners(), ledger.server
     yield from (
@@ -133,7 +134,14 @@ def usage_samples(world: World) -> Iterator[Sample]:
         Sample(
             "greenroom_rooms_bytes_of_one_owner",
             "What the rooms and lobbies of the owner who has most hold in memory.",
-            max((owner.rooms_bytes for owner in owners), default=0),
+            max((owner.bytes_held["rooms"] for owner in owners), default=0),
+        ),
+        Sample("greenroom_players_bytes", "What players hold in memory.", players.size),
+        Sample("greenroom_players_bytes_max", "The most that they may.", players.size_max),
+        Sample(
+            "greenroom_players_bytes_of_one_owner",
+            "What the players of the owner who has most hold in memory.",
+            max((owner.bytes_held["players"] for owner in owners), default=0),
         ),
         Sample("greenroom_written_bytes_today", "Brought by calls.", ledger.written_bytes),
         Sample(

@@ -13,6 +13,7 @@ from inspect import getdoc
 from greenroom.actors.plans.refusals import (
     WRITTEN_TOO_MUCH,
     CallShareUsed,
+    PlayersHoldTooMuch,
     TooManyPlayersFromAddress,
     TooManyPlayersOnline,
 )
@@ -298,6 +299,7 @@ def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
     texts[401].append(tokens.admin_invalid)
     if _bans(endpoint):
         texts[429] += [TooManyPlayersOnline.text, TooManyPlayersFromAddress.text]
+        texts[429].append(PlayersHoldTooMuch.text)
     if endpoint.rate_class_in_force in WRITING_CLASSES:
         texts[429].append(WRITTEN_TOO_MUCH)
     for refusal in endpoint.refusals:

@@ -58,6 +58,8 @@ class Bounds(msgspec.Struct, frozen=True):
     passivate_seconds_min: float = 30.0
     """Idle time before passivation: longer than any load takes, so that a record read before an
     actor's last change cannot be adopted after it has left memory."""
+    passivate_early_seconds_min: float = 15.0
+    """Where space is short; it, too, is longer than any load takes."""
 
 
 class DynamicSupervisor(Generic[Role]):
@@ -75,7 +77,8 @@ class DynamicSupervisor(Generic[Role]):
         Args:
             kind: what the actors are, for labels and the tree.
             load: reads one actor from the database; None when there is no such actor. It may
-                raise `StorageUnavailable`, and is then tried again.
+                raise `StorageUnavailable`, and is then tried again, or `MailboxFull` where there
+                is no space for the actor: so is answered whoever waits for it.
             durability: where events go.
             bounds: see `Bounds`.
         """
@@ -167,7 +170,7 @@ class DynamicSupervisor(Generic[Role]):
             self._start(self._new_cell(key), actor)
         return Ref(self, key)
 
-    def passivate(self, key: Any) -> bool:
+    def passivate(self, key: Any, *, early: bool = False) -> bool:
         """Take an actor out of memory if he has long been idle; see `Directory.passivate`."""
         cell = self._cells.get(key)
         if cell is None:
@@ -181,7 +184,11 @@ class DynamicSupervisor(Generic[Role]):
         if handled != cell.handled:
             self._idle_since[key] = (cell.handled, now)
             return False
-        if now - since < self.bounds.passivate_seconds_min:
+        bounds = self.bounds
+        idle_seconds_min = (
+            bounds.passivate_early_seconds_min if early else bounds.passivate_seconds_min
+        )
+        if now - since < idle_seconds_min:
             return False
         self.discard(key)
         return True
@@ -261,6 +268,9 @@ class DynamicSupervisor(Generic[Role]):
                     return
                 except StorageUnavailable:
                     pass
+                except MailboxFull as error:  # there is no space for it
+                    self._forget(cell, error)
+                    return
                 except Exception as error:  # noqa: BLE001 - a broken record is one actor's alone
                     self.report(cell, "its loading", error)
                     self._forget(cell, ActorCrashed(f"{cell.label} cannot be loaded"))
@@ -278,7 +288,7 @@ class DynamicSupervisor(Generic[Role]):
         else:
             self._start(cell, actor)
 
-    def _forget(self, cell: Cell[Role], error: ActorStopped | ActorCrashed) -> None:
+    def _forget(self, cell: Cell[Role], error: ActorStopped | ActorCrashed | MailboxFull) -> None:
         """End a cell and all that is known of it; the next who asks for its actor tries anew."""
         if self._cells.get(cell.key) is cell:
             del self._cells[cell.key]

@@ -20,7 +20,7 @@ import trio
 from greenroom.actors.flows import realtime
 from greenroom.actors.flows.realtime import Admission
 from greenroom.actors.kernel.errors import ActorUnavailable, Refused
-from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH, TooManyPlayersOnline
+from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH, PlayersRefused
 from greenroom.actors.room.channel import SendMessage
 from greenroom.actors.room.direction import ShowState
 from greenroom.actors.room.director import RefusedByBehaviour
@@ -404,7 +404,7 @@ class Connection(Outbox):
                 context.limits.note_failed_token(self._address, time.monotonic())
             self.close(POLICY, str(refusal))
             return
-        except (ActorUnavailable, TooManyPlayersOnline) as failure:
+        except (ActorUnavailable, PlayersRefused) as failure:
             self.close(OVERLOAD, str(failure) if isinstance(failure, Refused) else "Overload")
             return
         self.connection_id = os.urandom(16).hex()

@@ -143,10 +143,10 @@ def test_rooms_of_a_deleted_game_are_its_owners_no_more():
     _, holding = rooms.make(size=100)
     rooms.ledger.forget_game(1)
     rooms.ledger.open_game(3, 7, "free")
-    assert rooms.ledger.of_owner(7, "free").rooms_bytes == 0
+    assert rooms.ledger.of_owner(7, "free").bytes_held["rooms"] == 0
     holding.release()
     owner = rooms.ledger.of_owner(7, "free")
-    assert (owner.rooms, owner.rooms_bytes, owner.rooms_bytes_from.of(HERE)) == (0, 0, 0)
+    assert (owner.rooms, owner.bytes_held["rooms"], owner.bytes_from["rooms"].of(HERE)) == (0, 0, 0)
     assert (rooms.holdings.rooms, rooms.holdings.rooms_bytes) == (0, 0)
 
 
@@ -187,12 +187,12 @@ def test_whatever_happens_it_adds_up(steps: list[tuple[str, int, int, str]]):
         wanted = sum(count for count, _ in found), sum(size for _, size in found)
         owners = rooms.ledger.owners()
         assert (rooms.holdings.rooms, rooms.holdings.rooms_bytes) == wanted
-        assert (sum(o.rooms for o in owners), sum(o.rooms_bytes for o in owners)) == wanted
+        assert (sum(o.rooms for o in owners), sum(o.bytes_held["rooms"] for o in owners)) == wanted
     for _, holding in alive:
         holding.release()
     for owner in rooms.ledger.owners():
-        assert (owner.rooms, owner.rooms_bytes) == (0, 0)
-        assert (len(owner.rooms_from), len(owner.rooms_bytes_from)) == (0, 0)
+        assert (owner.rooms, owner.bytes_held["rooms"]) == (0, 0)
+        assert (len(owner.rooms_from), len(owner.bytes_from["rooms"])) == (0, 0)
 
 
 def test_addresses_beyond_those_that_are_remembered_share_counts():

@@ -165,3 +165,60 @@ def test_a_plan_allows_so_many_rooms_and_its_owner_is_shown_what_is_used(serve: 
     assert 2 * len(str(DATA)) < used.written_bytes_today.used < 4 * len(str(DATA))
     assert hosts[0].call("POST", f"{ROOMS}/leave").status == 200
     assert refused.call("POST", f"{ROOMS}/create").status == 200
+
+
+# What players in memory hold.
+
+PLAYERS_BYTES_MAX = 2 << 20
+LARGE = {"x": "x" * 100_000}
+PLAYERS_TOO_MUCH = "Players in memory hold too much; try again later, or store less"
+
+
+def store_all(api: Api, address: str, guests: int) -> tuple[list[Guest], list[Guest]]:
+    """Register guests who each store a large document; return who did, and who was refused."""
+    stored: list[Guest] = []
+    refused: list[Guest] = []
+    for _ in range(guests):
+        guest = Guest(api, address)
+        reply = guest.call("PUT", DOCUMENT, LARGE)
+        if reply.status != 200:
+            assert_refused(reply, PLAYERS_TOO_MUCH, 60)
+        (stored if reply.status == 200 else refused).append(guest)
+    return stored, refused
+
+
+def test_what_players_hold_is_bounded_and_another_address_plays_on(serve: Serve):
+    settings = {"players_bytes_max": PLAYERS_BYTES_MAX, "rate_limit_factor": 100}
+    server = serve(**settings)
+    game = server.new_game()
+    api = Api(server.address, game)
+    other = Guest(api, "203.0.113.2")
+
+    stored, refused = store_all(api, "203.0.113.1", 60)
+    assert len(stored) == PLAYERS_BYTES_MAX * 3 // 4 // 4 // len(str(LARGE))
+    assert other.call("PUT", DOCUMENT, LARGE).status == 200
+    body = {"player_name": "Ada", "player_data": LARGE}
+    path, headers = "/api/game_players.php/register", {"X-Forwarded-For": "203.0.113.1"}
+    assert_refused(api.call("POST", path, body, headers=headers), PLAYERS_TOO_MUCH, 60)
+    for guest, data in ((stored[0], LARGE), (refused[0], {}), (other, LARGE)):
+        assert guest.call("GET", "/api/game_data.php/player/get").json["data"] == data
+    assert refused[0].call("PUT", DOCUMENT, {"small": 1}).status == 200
+    for number in range(3, 9):
+        store_all(api, f"203.0.113.{number}", 5)
+    held = metric(api, "greenroom_players_bytes")
+    assert PLAYERS_BYTES_MAX / 2 < held <= PLAYERS_BYTES_MAX
+    for reason in ("address", "server"):
+        name = f'greenroom_refused_calls_total{{reason="player bytes by {reason}"}}'
+        assert metric(api, name) >= 1
+    assert other.call("PUT", DOCUMENT, {"small": 1}).status == 200
+    held = metric(api, "greenroom_players_bytes")
+    server.kill()
+
+    again = Api(serve(**settings).address, game)
+    assert metric(again, "greenroom_players_bytes") == held
+    for guest in (*stored, *refused, other):
+        guest.api = again
+    assert stored[0].call("GET", "/api/game_data.php/player/get").json["data"] == LARGE
+    assert_refused(refused[0].call("PUT", DOCUMENT, LARGE), PLAYERS_TOO_MUCH, 60)
+    assert other.call("PUT", DOCUMENT, {"small": 2}).status == 200
+    assert Guest(again, "203.0.113.9").call("PUT", DOCUMENT, {"small": 3}).status == 200

@@ -18,6 +18,7 @@ from greenroom.actors.kernel.cell import Cell
 from greenroom.actors.kernel.journal import Recovered
 from greenroom.actors.lobby.state import Lobby
 from greenroom.actors.lobby.state import weigh as lobby_weight
+from greenroom.actors.player.memory import held_bytes
 from greenroom.actors.room.groups import read_sources
 from greenroom.actors.room.messages import PollUpdates, ReadPending, ReadResults, ReadRoster
 from greenroom.actors.room.state import Room
@@ -59,13 +60,16 @@ class WorldChecks:
         self._held()
 
     def _held(self) -> None:
-        """Check that what rooms and lobbies hold adds up."""
+        """Check that what rooms, lobbies and players hold adds up."""
         world, theatre = self.theatre.world, self.theatre
         states = [_state(c) for kind in ("room", "lobby") for c in theatre.cells(kind)]
         found = [room_weight(s) if isinstance(s, Room) else lobby_weight(s) for s in states if s]
         wanted = sum(count for count, _ in found), sum(size for _, size in found)
         holdings = world.rooms.index.holdings
         assert (holdings.rooms, holdings.rooms_bytes) == wanted
+        records = [vars(c.actor)["_record"] for c in theatre.cells("player") if c.actor]
+        held = sum(held_bytes(record) for record in records if record is not None)
+        assert world.player_index.memory.size == held
 
     def _pairs(self) -> None:
         """Check that pairs in memory are what is durable, if nothing of theirs is under way."""

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from typing import Final
 
 from greenroom.actors.flows.ports import FriendshipRows
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.social.actor import FriendshipActor
 from greenroom.actors.social.messages import FriendLimits, FriendshipRole, Pair, Tally
+
+PAIRS_MAX: Final = 100_000
+"""In memory, about 1 KiB each, while something is asked of them and half a minute longer; beyond,
+whoever asks for another is told to come back (429)."""
 
 
 class Friendships:

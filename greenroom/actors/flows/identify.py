@@ -27,6 +27,7 @@ from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import (
     Authenticate,
     InvalidPlayerToken,
+    Player,
     PlayerNotFound,
     PlayerOfAnotherGame,
     PlayerRole,
@@ -106,7 +107,7 @@ async def identify_player(
         InvalidPlayerToken: nobody's token, or not any more.
         PlayerOfAnotherGame: a good token (and so an InvalidPlayerToken too), of another game.
         PlayerIsBanned: a good token, of a banned player.
-        TooManyPlayersOnline: he was offline, and the plan lets no more online, or not from there.
+        PlayersRefused: they were offline, and there is no space for them, or not from there.
         ActorUnavailable: it could not be found out.
 
     Cancellation: nothing has changed.
@@ -114,7 +115,7 @@ async def identify_player(
     token_hash = hash_token(player_token)
     player_id = world.player_index.find(token_hash)
     if player_id is None:
-        player_id = await _wake_player(world, game, player_token, token_hash)
+        player_id = await _wake_player(world, game, player_token, token_hash, address)
     player = world.players.ref(player_id)
     try:
         await player.ask(Authenticate(game.game_id, token_hash, address))
@@ -124,8 +125,23 @@ async def identify_player(
     return PlayerIdentity(player, player_id, token_hash)
 
 
+def bring_in(world: World, player: Player, address: str) -> Ref[PlayerRole]:
+    """Put in a player who was read for a call from this address; who is in memory stays as is.
+
+    Raises:
+        PlayersHoldTooMuch: there is no space in memory, or not for this address.
+    """
+    index = world.player_index
+    present = world.players.active(player.player_id)
+    if present is not None:
+        return present
+    index.admit(player, address)
+    actor = PlayerActor(player, index, world.clock, address)
+    return world.players.adopt(player.player_id, actor)
+
+
 async def _wake_player(
-    world: World, game: GameIdentity, player_token: str, token_hash: bytes
+    world: World, game: GameIdentity, player_token: str, token_hash: bytes, address: str
 ) -> int:
     """Bring the passive player with this token to memory; return his id."""
     if not checksum_ok(player_token):
@@ -135,5 +151,5 @@ async def _wake_player(
         raise InvalidPlayerToken
     if found.game_id != game.game_id:
         raise PlayerOfAnotherGame
-    world.players.adopt(found.player_id, PlayerActor(found, world.player_index, world.clock))
+    bring_in(world, found, address)
     return found.player_id

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from greenroom.actors.flows.identify import bring_in
 from greenroom.actors.flows.platform import (
     InvalidPlatformTicket,
     Platform,
@@ -19,7 +20,6 @@ from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import CheckPlayerName, GameRole, ReadGameSettings
 from greenroom.actors.kernel.errors import ActorStopped, StorageUnavailable
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import Player, PlayerNotFound, SignIn
 from greenroom.actors.player.tokens import (
     PLAYER_TOKEN,
@@ -124,8 +124,7 @@ async def _use_up(world: World, user: PlatformUser, ticket: bytes) -> None:
 async def _log_in(world: World, account: Player, address: str) -> NewPlayer:
     """Give an account a new token, and its player a login."""
     token = make_token(PLAYER_TOKEN, os.urandom(TOKEN_RANDOM_BYTES))
-    actor = PlayerActor(account, world.player_index, world.clock)
-    player = world.players.adopt(account.player_id, actor)
+    player = bring_in(world, account, address)
     try:
         shown = await player.ask(SignIn(hash_token(token), address))
     except (PlayerNotFound, ActorStopped):

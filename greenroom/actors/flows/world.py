@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from greenroom.actors.flows.early_rest import EarlyRest
 from greenroom.actors.flows.friendships import Friendships
 from greenroom.actors.flows.leaderboards import Leaderboards
 from greenroom.actors.flows.platform import Platforms
@@ -17,7 +18,9 @@ from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.directory import Directory
+from greenroom.actors.kernel.errors import MailboxFull
 from greenroom.actors.plans.ledger import Ledger
+from greenroom.actors.plans.refusals import PlayersHoldTooMuch
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import PlayerRole
@@ -71,6 +74,11 @@ class World(msgspec.Struct, kw_only=True):
     """None where there are no such ports."""
     settings: WorldSettings
 
+    def __post_init__(self) -> None:
+        """Let players who are offline make space for others."""
+        early_rest = EarlyRest(self.players, self.player_index)
+        self.player_index.memory.let_go = early_rest.make_space
+
     @property
     def ledger(self) -> Ledger:
         """Return what owners use of their plans."""
@@ -80,13 +88,24 @@ class World(msgspec.Struct, kw_only=True):
 def player_loader(
     accounts: Accounts, index: PlayerIndex, clock: Clock
 ) -> Callable[[int], Awaitable[PlayerActor | None]]:
-    """Return what brings a passive player to memory; it answers None for a player who is not."""
+    """Return what brings a passive player to memory; it answers None for a player who is not.
+
+    Where there is no space, it raises `MailboxFull`. Who is online always comes: their actor has
+    crashed, and what they hold was admitted before.
+    """
 
     async def load(player_id: int) -> PlayerActor | None:
         if not 1 <= player_id <= ID_MAX:
             return None
         player = await accounts.player(player_id)
-        return None if player is None else PlayerActor(player, index, clock)
+        if player is None:
+            return None
+        if not player.is_online:
+            try:
+                index.admit(player)
+            except PlayersHoldTooMuch as refusal:
+                raise MailboxFull(str(refusal)) from None
+        return PlayerActor(player, index, clock)
 
     return load
 

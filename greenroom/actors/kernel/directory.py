@@ -49,11 +49,12 @@ class Directory(Protocol[Role]):
         """Put in an actor whose state the caller has at hand; if one is present, he stays."""
         ...
 
-    def passivate(self, key: Any) -> bool:
+    def passivate(self, key: Any, *, early: bool = False) -> bool:
         """Take an actor out of memory if he has long been idle.
 
         Idle means: nothing queued, nothing undurable, no timer; and no turn since an earlier call
-        at least `passivate_seconds_min` before. Call it from time to time; True when he is gone.
+        at least `passivate_seconds_min` before, or, where space is short (`early`),
+        `passivate_early_seconds_min`. Call it from time to time; True when he is gone.
         """
         ...
 

@@ -9,48 +9,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from greenroom.actors.plans.ledger import GameUsage, Ledger, OwnerUsage
+from greenroom.actors.plans.ledger import GameUsage, Ledger
+from greenroom.actors.plans.memory import Memory, Piece, count
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
-from greenroom.actors.plans.shares import AddressCounts, share_key
+from greenroom.actors.plans.shares import share_key
 
 Weigh = Callable[[], tuple[int, int]]
 """Returns as how many it counts (1, or 0 for one that is over), and its bytes."""
 
 
-class Holding:
+class Holding(Piece):
     """What one room or lobby counts for."""
 
-    __slots__ = ("_game", "_holdings", "_key", "_owner", "_weigh", "count", "size")
+    __slots__ = ("_holdings", "_weigh", "count")
 
-    def __init__(self, holdings: Holdings, game: GameUsage, key: str, weigh: Weigh) -> None:
+    def __init__(self, holdings: Holdings, game: GameUsage, share: str, weigh: Weigh) -> None:
         """Begin to count, with all that it holds.
 
         Args:
             holdings: of all.
             game: which it is in.
-            key: the share that it counts for; empty for none.
+            share: the share that it counts for; empty for none.
             weigh: tells what it counts for.
         """
+        super().__init__(holdings.memory, game, share)
         self._holdings = holdings
-        self._game = game
-        self._owner = game.owner
-        self._key = key
         self._weigh = weigh
         self.count = 0
-        self.size = 0
         self.weigh()
-
-    def admit(self, more_bytes: int) -> None:
-        """Let it grow by so much.
-
-        Raises:
-            RoomsRefused: the plan, the address's share, or the server allows no more.
-        """
-        self._holdings.check(self._game, self._key, more_bytes)
 
     def grew(self, more_bytes: int) -> None:
         """Count so much more, or less; for who knows that the rest has stayed."""
-        self._set(self.count, self.size + more_bytes)
+        self.resize(self.size + more_bytes)
 
     def weigh(self) -> None:
         """Count what it holds, as it is now."""
@@ -60,22 +50,13 @@ class Holding:
         """Count no more: it leaves memory."""
         self._set(0, 0)
 
-    def _set(self, count: int, size: int) -> None:
-        more_rooms, more_bytes = count - self.count, size - self.size
-        self.count, self.size = count, size
-        self._game.held(more_rooms, more_bytes)
+    def _set(self, rooms: int, size: int) -> None:
+        self.resize(size)
+        more_rooms, self.count = rooms - self.count, rooms
+        self._game.opened(more_rooms)
         self._holdings.rooms += more_rooms
-        self._holdings.rooms_bytes += more_bytes
-        if self._key:
-            _count(self._owner.rooms_from, self._key, more_rooms)
-            _count(self._owner.rooms_bytes_from, self._key, more_bytes)
-
-
-def _count(counts: AddressCounts, key: str, more: int) -> None:
-    if more > 0:
-        counts.add(key, more)
-    elif more < 0:
-        counts.take(key, -more)
+        if self.share:
+            count(self.owner.rooms_from, self.share, more_rooms)
 
 
 class Holdings:
@@ -83,15 +64,20 @@ class Holdings:
 
     Attributes:
         rooms: active rooms and open lobbies.
-        rooms_bytes: what these hold, and those that are over and still in memory.
+        memory: what these hold, and those that are over and still in memory.
     """
 
     def __init__(self, ledger: Ledger | None = None) -> None:
         """Begin with none; `ledger` knows plans and the server's limits."""
         self._ledger = ledger or Ledger()
         self._made_from: dict[str, str] = {}
+        self.memory = Memory("rooms", self._ledger, RoomsRefused)
         self.rooms = 0
-        self.rooms_bytes = 0
+
+    @property
+    def rooms_bytes(self) -> int:
+        """Return what they hold."""
+        return self.memory.size
 
     def note_maker(self, key: str, address: str | None) -> None:
         """Note from where a room or lobby is made; `forget` undoes it."""
@@ -124,7 +110,7 @@ class Holdings:
         if share and owner.rooms_from.of(share) + 1 > owner.share(rooms_max):
             refused["rooms by plan and address"] += 1
             raise TooManyRooms
-        self.check(game, share, size)
+        self.memory.check(owner, share, size)
 
     def take(self, key: str, game_id: int, weigh: Weigh, lobby_id: str | None = None) -> Holding:
         """Begin to count one that is in memory.
@@ -138,29 +124,6 @@ class Holdings:
         game = self._ledger.of_game(game_id)
         maker = key if key in self._made_from or lobby_id is None else lobby_id
         return Holding(self, game, self._share_of(maker), weigh)
-
-    def check(self, game: GameUsage, share: str, more_bytes: int) -> None:
-        """Let so many bytes more be held.
-
-        Raises:
-            RoomsRefused: the plan, the address's share, or the server allows no more.
-        """
-        reason = self._objection(game.owner, share, more_bytes)
-        if reason is not None:
-            self._ledger.refused[reason] += 1
-            raise RoomsRefused
-
-    def _objection(self, owner: OwnerUsage, share: str, more_bytes: int) -> str | None:
-        """Return which limit so many bytes more would exceed, None for none."""
-        plan_max = owner.limits.rooms_bytes_max
-        server_max = self._ledger.server.rooms_bytes_max
-        if owner.rooms_bytes + more_bytes > plan_max:
-            return "room bytes by plan"
-        if share and owner.rooms_bytes_from.of(share) + more_bytes > owner.share(
-            min(plan_max, server_max)
-        ):
-            return "room bytes by address"
-        return "room bytes by server" if self.rooms_bytes + more_bytes > server_max else None
 
     def _share_of(self, key: str) -> str:
         return share_key(self._made_from.get(key, ""))

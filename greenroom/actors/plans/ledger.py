@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -23,6 +23,9 @@ from greenroom.actors.plans.refusals import (
     TooManyPlayersOnline,
 )
 from greenroom.actors.plans.shares import AddressCounts, share_key
+
+Held = Literal["rooms", "players"]
+"""What is held in memory; see `memory.py`."""
 
 DAY_SECONDS: Final = 86_400
 CALL_BYTES: Final = 256
@@ -37,8 +40,8 @@ class OwnerUsage:
     """What one owner uses, all his games together."""
 
     __slots__ = (
-        *("calls", "calls_from", "games", "limits", "online_from", "owner_id", "players_online"),
-        *("rooms", "rooms_bytes", "rooms_bytes_from", "rooms_from", "share_per_address"),
+        *("bytes_from", "bytes_held", "calls", "calls_from", "games", "limits", "online_from"),
+        *("owner_id", "players_online", "rooms", "rooms_from", "share_per_address"),
         *("storage_bytes", "written_bytes", "written_from"),
     )
 
@@ -53,13 +56,17 @@ class OwnerUsage:
         """Of a plan without limits they are not counted."""
         self.online_from = AddressCounts()
         self.rooms_from = AddressCounts()
-        self.rooms_bytes_from = AddressCounts()
+        self.bytes_from: dict[Held, AddressCounts] = {
+            "rooms": AddressCounts(),
+            "players": AddressCounts(),
+        }
         self.written_from = AddressCounts()
         self.calls = 0
         self.games = 0
         self.players_online = 0
         self.rooms = 0
-        self.rooms_bytes = 0
+        self.bytes_held: dict[Held, int] = {"rooms": 0, "players": 0}
+        """In memory."""
         self.storage_bytes = 0
         self.written_bytes = 0
         """Today."""
@@ -73,8 +80,8 @@ class GameUsage:
     """What one game uses; changed together with its owner's sums."""
 
     __slots__ = (
-        *("_online_from", "_refused", "calls", "game_id", "owner", "players_online"),
-        *("rooms", "rooms_bytes", "storage_bytes"),
+        *("_online_from", "_refused", "bytes_held", "calls", "game_id", "owner"),
+        *("players_online", "rooms", "storage_bytes"),
     )
 
     def __init__(self, game_id: int, owner: OwnerUsage, refused: Counter[str]) -> None:
@@ -86,7 +93,7 @@ class GameUsage:
         self.calls = 0
         self.players_online = 0
         self.rooms = 0
-        self.rooms_bytes = 0
+        self.bytes_held: dict[Held, int] = {"rooms": 0, "players": 0}
         self.storage_bytes = 0
 
     def check_player(self, address: str = "") -> None:
@@ -139,12 +146,15 @@ class GameUsage:
         self.storage_bytes += more_bytes
         self.owner.storage_bytes += more_bytes
 
-    def held(self, more_rooms: int, more_bytes: int) -> None:
-        """Count what rooms and lobbies hold now; less is negative."""
+    def opened(self, more_rooms: int) -> None:
+        """Count the rooms and lobbies there are now; fewer is negative."""
         self.rooms += more_rooms
-        self.rooms_bytes += more_bytes
         self.owner.rooms += more_rooms
-        self.owner.rooms_bytes += more_bytes
+
+    def held(self, kind: Held, more_bytes: int) -> None:
+        """Count what is held in memory now; less is negative."""
+        self.bytes_held[kind] += more_bytes
+        self.owner.bytes_held[kind] += more_bytes
 
 
 class StoredUsage(msgspec.Struct, frozen=True):
@@ -250,7 +260,8 @@ class Ledger:
             owner.storage_bytes -= game.storage_bytes
             owner.players_online -= game.players_online
             owner.rooms -= game.rooms
-            owner.rooms_bytes -= game.rooms_bytes
+            for kind, size in game.bytes_held.items():
+                owner.bytes_held[kind] -= size
             game.owner = OwnerUsage(0, UNLIMITED)  # for players of it who have yet to leave
 
     def set_plan(self, owner_id: int, plan: Plan) -> None:

@@ -23,6 +23,8 @@ class PlanLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Active rooms and open lobbies."""
     rooms_bytes_max: float = math.inf
     """What rooms and lobbies hold in memory; see `holdings.py`."""
+    players_bytes_max: float = math.inf
+    """What the players in memory hold, their documents above all."""
     written_bytes_per_day_max: float = math.inf
     """What calls and messages that change something bring, of a UTC day."""
 
@@ -38,6 +40,7 @@ PLANS: Final[Mapping[Plan, PlanLimits]] = {
         calls_per_day_max=1_000,
         rooms_max=200,
         rooms_bytes_max=32 << 20,
+        players_bytes_max=64 << 20,
         written_bytes_per_day_max=10**9,
     ),
     "standard": PlanLimits(
@@ -47,6 +50,7 @@ PLANS: Final[Mapping[Plan, PlanLimits]] = {
         calls_per_day_max=10_000,
         rooms_max=2_000,
         rooms_bytes_max=128 << 20,
+        players_bytes_max=256 << 20,
         written_bytes_per_day_max=5 * 10**9,
     ),
     "pro": PlanLimits(
@@ -56,6 +60,7 @@ PLANS: Final[Mapping[Plan, PlanLimits]] = {
         calls_per_day_max=1_000_000,
         rooms_max=4_000,
         rooms_bytes_max=256 << 20,
+        players_bytes_max=512 << 20,
         written_bytes_per_day_max=25 * 10**9,
     ),
 }
@@ -67,6 +72,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     rooms_bytes_max: float = 512 << 20
     """What rooms and lobbies hold in memory."""
+    players_bytes_max: float = 512 << 20
+    """What the players in memory hold, their documents above all."""
     written_bytes_per_day_max: float = 200 * 10**9
     """What calls and messages that change something bring, of a UTC day."""
 

@@ -16,7 +16,23 @@ class StorageLimitReached(Refused):
     text = "Storage limit reached. Delete data or upgrade the plan."
 
 
-class TooManyPlayersOnline(Refused):
+class PlayersRefused(Refused):
+    """There is no space for one more player, or for more of theirs (429).
+
+    Attributes:
+        retry_seconds: somebody of many players will have gone by then.
+    """
+
+    retry_seconds: ClassVar[int] = 60
+
+
+class PlayersHoldTooMuch(PlayersRefused):
+    """The documents of players in memory would hold more than they may (429)."""
+
+    text = "Players in memory hold too much; try again later, or store less"
+
+
+class TooManyPlayersOnline(PlayersRefused):
     """It would bring one player more online than the plan allows (429)."""
 
     text = "Too many concurrent players for this plan"

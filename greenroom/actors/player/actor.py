@@ -6,9 +6,12 @@ from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.plans.ledger import GameUsage, player_bytes
+from greenroom.actors.plans.memory import Piece
+from greenroom.actors.plans.shares import share_key
 from greenroom.actors.player import results, rules
 from greenroom.actors.player.bans import ban_in_force
 from greenroom.actors.player.index import PlayerIndex
+from greenroom.actors.player.memory import held_bytes, part_for
 from greenroom.actors.player.messages import (
     Authenticate,
     Ban,
@@ -57,14 +60,25 @@ class PlayerActor(Actor[PlayerRole]):
 
     kind = "player"
 
-    def __init__(self, player: Player | None, index: PlayerIndex, clock: Clock) -> None:
-        """Hold a record, or none yet: then the first command must be `RegisterPlayer`."""
+    def __init__(
+        self, player: Player | None, index: PlayerIndex, clock: Clock, address: str = ""
+    ) -> None:
+        """Hold a record, or none yet: then the first command must be `RegisterPlayer`.
+
+        Args:
+            player: the record.
+            index: of all players.
+            clock: what times are read from.
+            address: where the call comes from that they are brought to memory for; empty if that
+                is not known.
+        """
         self._record = player
         self._index = index
         self._clock = clock
         self._online_in: GameUsage | None = None
-        self._address = ""
+        self._address = address
         """Where they came online from, the last time that this was told."""
+        self._piece: Piece | None = None
         self._closed = False
 
     @property
@@ -93,6 +107,7 @@ class PlayerActor(Actor[PlayerRole]):
         if self._record is not None:
             self._index.shut(self._record.token_hash)
             self._index.forget(self._record.player_id)
+            self._index.let_go(self._record.player_id)
             self._uncount()
 
     def apply(self, event: Event) -> None:
@@ -111,7 +126,7 @@ class PlayerActor(Actor[PlayerRole]):
         if isinstance(event, PlayerDocumentReplaced | PlayerRenamed):
             bytes_before = _bytes(player)
             rules.apply(player, event)
-            self._usage(player.game_id).stored(_bytes(player) - bytes_before)
+            self._grew(player, _bytes(player) - bytes_before)
             return
         if isinstance(event, PlayerTokenRotated):
             self._index.shut(player.token_hash)
@@ -122,6 +137,8 @@ class PlayerActor(Actor[PlayerRole]):
             self._uncount()
 
     def _enter(self, player: Player) -> None:
+        self._piece = self._index.hold(player.player_id, player.game_id, self._address)
+        self._piece.resize(held_bytes(player))
         self._index.opens(player.token_hash, player.player_id)
         if player.is_online:
             now = self._clock.now() if player.last_heartbeat is None else player.last_heartbeat
@@ -143,14 +160,50 @@ class PlayerActor(Actor[PlayerRole]):
         """Take a sign of life; see `Heartbeat`.
 
         Raises:
-            TooManyPlayersOnline: he was offline, and his game's plan allows no more.
+            PlayersRefused: they were offline, and their game's plan allows no more.
         """
         if self._online_in is None:
-            self._address = address or self._address
-            self._usage(player.game_id).check_player(self._address)
-            self._count(player.game_id)
+            self._come_online(player, address or self._address)
         rules.seen(player, now)
         self._index.seen(player.player_id, self._clock.monotonic(), now, is_kept=is_kept)
+
+    def _come_online(self, player: Player, address: str) -> None:
+        """Be counted among the players online, for the address that they come from now.
+
+        Raises:
+            PlayersRefused: there is no space for them, or not from there.
+        """
+        self._usage(player.game_id).check_player(address)
+        assert self._piece is not None
+        share = share_key(address)
+        self._piece.admit_move(share, part_for(len(player.player_data)))
+        self._piece.move(share)
+        self._address = address
+        self._count(player.game_id)
+
+    def _learn(self, address: str) -> None:
+        """Count, being online, for the address that a call comes from: a restart forgot it."""
+        if self._online_in is not None and self._piece is not None:
+            self._online_in.went_offline()
+            self._online_in.came_online(address)
+            self._piece.move(share_key(address))
+            self._address = address
+
+    def _grew(self, player: Player, more_bytes: int) -> None:
+        """Count so much more that is stored, and held in memory."""
+        if more_bytes:
+            self._usage(player.game_id).stored(more_bytes)
+            assert self._piece is not None
+            self._piece.resize(self._piece.size + more_bytes)
+
+    def _check_space(self, more_bytes: int, document_bytes: int) -> None:
+        """Let them hold so much more, which leaves them with a document so large.
+
+        Raises:
+            PlayersHoldTooMuch: there is no space.
+        """
+        if more_bytes > 0 and self._piece is not None:
+            self._piece.admit(more_bytes, part_for(document_bytes))
 
     def _usage(self, game_id: int) -> GameUsage:
         """Return what his game uses of its owner's plan."""
@@ -176,13 +229,17 @@ class PlayerActor(Actor[PlayerRole]):
         usage = self._usage(command.game_id)
         usage.check_player(command.address)
         usage.check_storage(player_bytes(command.player_name, command.player_data))
-        return Changed(None, rules.decide_register(command, self._clock.now()))
+        event = rules.decide_register(command, self._clock.now())
+        self._index.admit(rules.registered(event), command.address)
+        return Changed(None, event)
 
     @handles(Authenticate)
     def authenticate(self, command: Authenticate) -> None:
         """Check a token, and take a good one as a sign of life."""
         player, now = self._player, self._clock.now()
         rules.check_token(player, command.game_id, command.token_hash, now)
+        if command.address and not self._address and self._online_in is not None:
+            self._learn(command.address)
         self._seen(player, now, command.address)
 
     @handles(LogIn)
@@ -235,6 +292,7 @@ class PlayerActor(Actor[PlayerRole]):
         player = self._player
         more_bytes = player_bytes(command.player_name, player.player_data) - _bytes(player)
         self._usage(player.game_id).check_storage(more_bytes)
+        self._check_space(more_bytes, len(player.player_data))
         event = PlayerRenamed(player.player_id, command.player_name, self._clock.now())
         return Changed(None, event)
 
@@ -257,6 +315,7 @@ class PlayerActor(Actor[PlayerRole]):
         player, now = self._player, self._clock.now()
         more_bytes = len(command.player_data) - len(player.player_data)
         self._usage(player.game_id).check_storage(more_bytes)
+        self._check_space(more_bytes, len(command.player_data))
         event = PlayerDocumentReplaced(player.player_id, player.game_id, command.player_data, now)
         return Changed(now, event)
 

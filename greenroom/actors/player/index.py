@@ -8,8 +8,14 @@ in the database.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from greenroom.actors.plans.ledger import Ledger
+from greenroom.actors.plans.memory import Memory, Piece
+from greenroom.actors.plans.refusals import PlayersHoldTooMuch
+from greenroom.actors.plans.shares import share_key
+from greenroom.actors.player.memory import held_bytes, part_for
+from greenroom.actors.player.messages import Player
 
 
 class PlayerIndex:
@@ -17,12 +23,14 @@ class PlayerIndex:
 
     __slots__ = (
         *("_by_token", "_closed", "_gone", "_offline"),
-        *("_online", "_unsaved", "departures", "ledger"),
+        *("_online", "_pieces", "_unsaved", "departures", "ledger", "memory"),
     )
 
     def __init__(self, ledger: Ledger | None = None) -> None:
         """Start empty; `ledger` counts what players use of their games' plans."""
         self.ledger = ledger or Ledger()
+        self.memory = Memory("players", self.ledger, PlayersHoldTooMuch)
+        self._pieces: dict[int, Piece] = {}
         self._by_token: dict[bytes, int] = {}
         self._online: OrderedDict[int, tuple[float, int]] = OrderedDict()
         self.departures = 0
@@ -81,6 +89,41 @@ class PlayerIndex:
         self._unsaved.pop(player_id, None)
         self._offline.pop(player_id, None)
         self._closed.discard(player_id)
+
+    def admit(self, player: Player, address: str = "") -> None:
+        """Let a player come to memory.
+
+        Args:
+            player: who.
+            address: where the call comes from that they are wanted for; empty for none.
+
+        Raises:
+            PlayersHoldTooMuch: there is no space.
+        """
+        owner, share = self.ledger.of_game(player.game_id).owner, share_key(address)
+        part = part_for(len(player.player_data))
+        self.memory.check(owner, share, held_bytes(player), part)
+
+    def hold(self, player_id: int, game_id: int, address: str) -> Piece:
+        """Begin to count what an active player holds, for the address that they came from."""
+        self.let_go(player_id)
+        piece = Piece(self.memory, self.ledger.of_game(game_id), share_key(address))
+        self._pieces[player_id] = piece
+        return piece
+
+    def let_go(self, player_id: int) -> None:
+        """Count no more what a player holds: they leave memory."""
+        piece = self._pieces.pop(player_id, None)
+        if piece is not None:
+            piece.resize(0)
+
+    def resting(self) -> Iterator[tuple[int, Piece]]:
+        """Return the active players who are offline, and what they hold; who went first is first.
+
+        It is to be used up before anybody comes or goes.
+        """
+        pieces = self._pieces
+        return ((i, pieces[i]) for i in self._offline if i in pieces)
 
     def close(self, player_id: int) -> None:
         """Note that an active player is being deleted, or has been; until he is forgotten."""

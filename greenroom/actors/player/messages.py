@@ -182,7 +182,7 @@ class PlayerDocument(msgspec.Struct, frozen=True):
 class RegisterPlayer(Command[PlayerRole, None], frozen=True):
     """Come into being. Only ever the first command to an actor without a record.
 
-    Refused: TooManyPlayersOnline, StorageLimitReached.
+    Refused: PlayersRefused, StorageLimitReached.
     """
 
     player_id: int
@@ -200,7 +200,7 @@ class RegisterPlayer(Command[PlayerRole, None], frozen=True):
 class Authenticate(Command[PlayerRole, None], frozen=True):
     """Check a token; a good one is a sign of life.
 
-    Refused: InvalidPlayerToken, PlayerOfAnotherGame, PlayerIsBanned, TooManyPlayersOnline.
+    Refused: InvalidPlayerToken, PlayerOfAnotherGame, PlayerIsBanned, PlayersRefused.
     """
 
     game_id: int
@@ -210,13 +210,13 @@ class Authenticate(Command[PlayerRole, None], frozen=True):
 
 
 class LogIn(Command[PlayerRole, PlayerView], frozen=True):
-    """Log in; the reply's `last_login` is the one before this. Refused: TooManyPlayersOnline."""
+    """Log in; the reply's `last_login` is the one before this. Refused: PlayersRefused."""
 
 
 class SignIn(Command[PlayerRole, PlayerView], frozen=True):
     """Log in with a platform's ticket: only the token that hashes to `new_hash` is good then.
 
-    Refused: PlayerIsBanned, TooManyPlayersOnline.
+    Refused: PlayerIsBanned, PlayersRefused.
     """
 
     new_hash: bytes
@@ -227,7 +227,7 @@ class SignIn(Command[PlayerRole, PlayerView], frozen=True):
 class Heartbeat(Command[PlayerRole, int], frozen=True):
     """Say that he is there; answers when he was last heard of (Unix seconds): now.
 
-    Refused: TooManyPlayersOnline.
+    Refused: PlayersRefused.
     """
 
     is_kept: bool = True
@@ -239,7 +239,10 @@ class LogOut(Command[PlayerRole, int], frozen=True):
 
 
 class Rename(Command[PlayerRole, None], frozen=True):
-    """Go by another name, which the game has checked. Refused: StorageLimitReached."""
+    """Go by another name, which the game has checked.
+
+    Refused: StorageLimitReached, PlayersHoldTooMuch.
+    """
 
     player_name: str
 
@@ -262,7 +265,7 @@ class ReadPlayerDocument(Command[PlayerRole, PlayerDocument], frozen=True):
 class ReplacePlayerDocument(Command[PlayerRole, int], frozen=True):
     """Store a JSON object, verbatim; answers `updated_at` (Unix seconds).
 
-    Refused: StorageLimitReached.
+    Refused: StorageLimitReached, PlayersHoldTooMuch.
     """
 
     player_data: bytes

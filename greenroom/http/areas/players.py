@@ -32,6 +32,7 @@ from greenroom.actors.flows.sign_in import (
 )
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.plans.refusals import (
+    PlayersHoldTooMuch,
     StorageLimitReached,
     TooManyPlayersFromAddress,
     TooManyPlayersOnline,
@@ -429,6 +430,7 @@ ENDPOINTS: Final = (
             StorageLimitReached,
             TooManyPlayersOnline,
             TooManyPlayersFromAddress,
+            PlayersHoldTooMuch,
         ),
         rate_class="register",
     ),

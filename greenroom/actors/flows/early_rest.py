@@ -1,0 +1,56 @@
+"""Lets go of players who went offline, sooner than usual, when there is no space for others.
+
+Nothing is lost: whoever has nothing that waits, or is not durable yet, is read again when he comes.
+Those with large documents go first, and of these those who went first.
+
+Overload: a call looks at `LOOKED_AT_MAX` players, those who went first; and where there was not
+enough to let go of, nobody looks again for `PAUSE_SECONDS`.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+import trio
+
+from greenroom.actors.kernel.directory import Directory
+from greenroom.actors.plans.memory import Objection, Piece
+from greenroom.actors.player.index import PlayerIndex
+from greenroom.actors.player.memory import PLAYER_HELD_BYTES, SMALL_BYTES
+from greenroom.actors.player.messages import PlayerRole
+
+LOOKED_AT_MAX: Final = 1_000
+"""About a millisecond's worth."""
+PAUSE_SECONDS: Final = 1.0
+
+
+class EarlyRest:
+    """Makes space in the memory of players; one per world."""
+
+    def __init__(self, players: Directory[PlayerRole], index: PlayerIndex) -> None:
+        """Prepare."""
+        self._players = players
+        self._index = index
+        self._again_at = 0.0
+
+    def make_space(self, objection: Objection) -> bool:
+        """Let go of players until an objection is met; return whether it is."""
+        now = trio.current_time()
+        if now < self._again_at:
+            return False
+        missing = objection.missing_bytes
+        for player_id, piece in self._found(objection):
+            size = piece.size
+            if self._players.passivate(player_id, early=True):
+                missing -= size
+                if missing <= 0:
+                    return True
+        self._again_at = now + PAUSE_SECONDS
+        return False
+
+    def _found(self, objection: Objection) -> list[tuple[int, Piece]]:
+        """Return whose leaving would help, those with large documents first."""
+        oldest = islice(self._index.resting(), LOOKED_AT_MAX)
+        found = [(player_id, piece) for player_id, piece in oldest if objection.is_met_by(piece)]
+        return sorted(found, key=lambda one: one[1].size <= PLAYER_HELD_BYTES + SMALL_BYTES)

@@ -1,0 +1,170 @@
+"""What things of one kind hold in memory: by owner, by the address they came from, and in all.
+
+Checked and counted in the actors' turns, in bytes. Overload: what can be let go without loss is let
+go (`LetGo`), and what would still be too much is refused before anything has changed. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.plans.ledger import GameUsage, Held, Ledger, OwnerUsage
+from greenroom.actors.plans.shares import AddressCounts
+
+
+class Objection(msgspec.Struct, frozen=True):
+    """Which limit would be exceeded, and by how much."""
+
+    limit: str
+    """`plan`, `address` or `server`."""
+    owner: OwnerUsage
+    share: str
+    missing_bytes: float
+
+    def is_met_by(self, piece: Piece) -> bool:
+        """Return whether it helps if this is let go."""
+        if self.limit == "server":
+            return True
+        return piece.owner is self.owner and (self.limit == "plan" or piece.share == self.share)
+
+
+LetGo = Callable[[Objection], bool]
+"""Lets go of what is not needed; returns whether there is space now."""
+
+
+class Memory:
+    """What all things of one kind hold together.
+
+    Attributes:
+        size: in bytes.
+        let_go: makes space, None where nothing can.
+    """
+
+    def __init__(self, kind: Held, ledger: Ledger, refusal: type[Refused]) -> None:
+        """Begin with nothing.
+
+        Args:
+            kind: of things; plans and server have a limit `<kind>_bytes_max`.
+            ledger: knows plans and the server's limits.
+            refusal: raised where there is no space.
+        """
+        self.kind: Final[Held] = kind
+        self.ledger: Final = ledger
+        self.size = 0
+        self.let_go: LetGo | None = None
+        self._refusal = refusal
+        self._limit = f"{kind}_bytes_max"
+        self._reason = f"{kind.removesuffix('s')} bytes by"
+
+    @property
+    def size_max(self) -> float:
+        """Return what the server lets them hold, in bytes."""
+        size_max: float = getattr(self.ledger.server, self._limit)
+        return size_max
+
+    def check(self, owner: OwnerUsage, share: str, more_bytes: int, part: float = 1.0) -> None:
+        """Let so many bytes more be held; less always may.
+
+        Args:
+            owner: whose.
+            share: of the address that they count for; empty for none.
+            more_bytes: how many.
+            part: of each limit which such bytes may fill.
+
+        Raises:
+            Refused: the plan, the address's share, or the server allows no more.
+        """
+        if more_bytes <= 0:
+            return
+        while (objection := self._objection(owner, share, more_bytes, part)) is not None:
+            if self.let_go is None or not self.let_go(objection):
+                self.ledger.refused[f"{self._reason} {objection.limit}"] += 1
+                raise self._refusal
+
+    def _objection(self, owner: OwnerUsage, share: str, more: int, part: float) -> Objection | None:
+        """Return the first limit that so many bytes more would exceed, None for none."""
+        plan_max: float = getattr(owner.limits, self._limit)
+        server_max = self.size_max
+        missing = owner.bytes_held[self.kind] + more - plan_max * part
+        if missing > 0:
+            return Objection("plan", owner, share, missing)
+        if share:
+            share_max = owner.share(min(plan_max, server_max))
+            missing = owner.bytes_from[self.kind].of(share) + more - share_max * part
+            if missing > 0:
+                return Objection("address", owner, share, missing)
+        missing = self.size + more - server_max * part
+        return Objection("server", owner, share, missing) if missing > 0 else None
+
+
+class Piece:
+    """What one thing holds.
+
+    Attributes:
+        owner: for whom it counts.
+        share: of which address; empty for none.
+        size: in bytes.
+    """
+
+    __slots__ = ("_game", "_memory", "owner", "share", "size")
+
+    def __init__(self, memory: Memory, game: GameUsage, share: str) -> None:
+        """Begin with nothing."""
+        self._memory = memory
+        self._game = game
+        self.owner = game.owner
+        self.share = share
+        self.size = 0
+
+    def admit(self, more_bytes: int, part: float = 1.0) -> None:
+        """Let it grow by so much; see `Memory.check`.
+
+        Raises:
+            Refused: there is no space.
+        """
+        self._memory.check(self.owner, self.share, more_bytes, part)
+
+    def resize(self, size: int) -> None:
+        """Count that it holds so many bytes now."""
+        more = size - self.size
+        if more:
+            self.size = size
+            self._memory.size += more
+            self._game.held(self._memory.kind, more)
+            if self.share:
+                count(self.owner.bytes_from[self._memory.kind], self.share, more)
+
+    def admit_move(self, share: str, part: float = 1.0) -> None:
+        """Let it count for another address.
+
+        Raises:
+            Refused: that has no space in its share.
+        """
+        if share and share != self.share:
+            size = self.size
+            self.resize(0)
+            try:
+                self._memory.check(self.owner, share, size, part)
+            finally:
+                self.resize(size)
+
+    def move(self, share: str) -> None:
+        """Count it for another address from now on."""
+        if share == self.share:
+            return
+        size = self.size
+        self.resize(0)
+        self.share = share
+        self.resize(size)
+
+
+def count(counts: AddressCounts, key: str, more: int) -> None:
+    """Count so much more, or less."""
+    if more > 0:
+        counts.add(key, more)
+    elif more < 0:
+        counts.take(key, -more)
