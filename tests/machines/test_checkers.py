@@ -27,6 +27,8 @@ from greenroom.actors.kernel.durability import Batch
 from greenroom.actors.kernel.errors import ActorCrashed, Refused
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.lobby.index import LobbyIndex
+from greenroom.actors.plans.ledger import Held
+from greenroom.actors.plans.memory import Piece
 from greenroom.actors.room import actions, codec, rules, updates
 from greenroom.actors.room.actor import RoomActor
 from greenroom.actors.room.events import (
@@ -383,6 +385,25 @@ def ignore(patch: Patch, kind: type[Any]) -> None:
     patch.setattr(rules, "apply", apply)
 
 
+def what_rooms_hold_is_not_counted(patch: Patch) -> None:
+    count_nothing(patch, "rooms")
+
+
+def what_players_hold_is_not_counted(patch: Patch) -> None:
+    count_nothing(patch, "players")
+
+
+def count_nothing(patch: Patch, kind: Held) -> None:
+    """Count nothing of what things of a kind hold when they grow or shrink."""
+
+    def resize(self: Piece, size: int) -> None:
+        if self._memory.kind != kind:
+            sound(self, size)
+
+    sound = Piece.resize
+    patch.setattr(Piece, "resize", resize)
+
+
 def lose(patch: Patch, kind: type[Event]) -> None:
     """Let the first change with an event of this kind get lost on its way to the database."""
 
@@ -446,6 +467,8 @@ DEFECTS: dict[Callable[[Patch], None], str] = {
     a_request_is_not_known: "requests are not counted",
     one_of_two_does_not_know_of_the_friendship: "two lists do not say the same",
     a_pair_forgets_what_it_is: "friendship/",
+    what_rooms_hold_is_not_counted: "rooms hold",
+    what_players_hold_is_not_counted: "players hold",
 }
 
 

@@ -66,10 +66,12 @@ class WorldChecks:
         found = [room_weight(s) if isinstance(s, Room) else lobby_weight(s) for s in states if s]
         wanted = sum(count for count, _ in found), sum(size for _, size in found)
         holdings = world.rooms.index.holdings
-        assert (holdings.rooms, holdings.rooms_bytes) == wanted
+        found_now = holdings.rooms, holdings.rooms_bytes
+        assert found_now == wanted, f"rooms hold {wanted}, and {found_now} is counted"
         records = [vars(c.actor)["_record"] for c in theatre.cells("player") if c.actor]
         held = sum(held_bytes(record) for record in records if record is not None)
-        assert world.player_index.memory.size == held
+        counted = world.player_index.memory.size
+        assert counted == held, f"players hold {held}, and {counted} is counted"
 
     def _pairs(self) -> None:
         """Check that pairs in memory are what is durable, if nothing of theirs is under way."""
