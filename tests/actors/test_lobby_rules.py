@@ -14,6 +14,7 @@ from greenroom.actors.kernel.journal_codec import UnreadableJournal
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.lobby import codec, refusals, rules, views
 from greenroom.actors.lobby.events import LobbyEnded
+from greenroom.actors.lobby.messages import RenewLobbyToken
 from greenroom.actors.lobby.state import ANSWERED_MAX, LobbyLimits
 from greenroom.actors.room.events import HostChanged, MemberLeft
 from greenroom.actors.room.passwords import hash_password
@@ -22,6 +23,7 @@ from greenroom.actors.room.refusals import (
     KickingOneself,
     MaxPlayersOutOfRange,
     OnlyHostKicks,
+    OnlyHostRenewsToken,
 )
 
 PASSWORD: dict[str, Any] = {"password_hash": hash_password("sesame", b"s" * 16)}
@@ -279,3 +281,16 @@ def test_the_host_sets_and_removes_the_password():
     with pytest.raises(refusals.OnlyHostSetsLobbyPassword):
         rules.decide_password(kit.lobby, GUEST, secret, NOW)
     assert kit.lobby.password_hash is None
+
+
+def test_the_host_renews_the_join_token_before_the_start():
+    kit = LobbyKit()
+    kit.join(GUEST)
+    kit.take(rules.decide_join_token(kit.lobby, RenewLobbyToken(HOST, "f" * 16), NOW))
+    assert kit.restored().join_token == kit.lobby.join_token == "f" * 16
+    with pytest.raises(OnlyHostRenewsToken):
+        rules.decide_join_token(kit.lobby, RenewLobbyToken(GUEST, "0" * 16), NOW)
+    kit.start(HOST)
+    with pytest.raises(refusals.LobbyHasStarted):
+        rules.decide_join_token(kit.lobby, RenewLobbyToken(HOST, "0" * 16), NOW)
+    assert kit.lobby.join_token == "f" * 16

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import shutil
 import socket
 import ssl
@@ -11,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -205,13 +207,25 @@ class Front:
         return response.status, json.loads(content) if is_json else content
 
 
+PORTS_FIRST: Final = 12_000
+PORTS_OF_A_WORKER: Final = 1_000
+"""Below the ports that the kernel gives to connections: it gives one of those to somebody else
+between the moment at which it was seen to be free and the one at which the proxy listens."""
+
+
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on just now."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in held]
-    for each in held:
-        each.close()
-    return ports
+    """Return ports that nobody listens on, and that nobody else of this run takes."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    first = PORTS_FIRST + worker * PORTS_OF_A_WORKER
+    return list(islice(filter(_is_free, range(first, first + PORTS_OF_A_WORKER)), count))
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager

@@ -9,9 +9,9 @@ import trio
 from crowd_kit import BREATH_SECONDS, Crowd
 from server_kit import ConnectionLost
 from torture_crowds import ROOMS, Connected, Exchanges, FewCounters, FewDuos, Member
+from torture_server import CRASH_TEXT
 
 LOGOUT = "/api/game_players.php/logout"
-CRASH_TEXT = "a crash ordered by the torture"
 MISTAKES = f"""
 import builtins
 

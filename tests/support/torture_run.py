@@ -13,7 +13,8 @@ from contextlib import AsyncExitStack
 import trio
 from crowd_kit import Crowd
 from torture_faults import FAULTS, strike
-from torture_rooms import CRASH_TEXT, CROWDS
+from torture_rooms import CROWDS
+from torture_server import CRASH_TEXT
 from torture_stage import Stage, open_stage, say
 
 PROGRESS_SECONDS = 10.0

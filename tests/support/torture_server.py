@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from torture_rooms import CRASH_TEXT
 
 import greenroom.app  # noqa: F401 - so that every actor's class is there
 from greenroom.actors.flows.world import World
@@ -35,6 +34,7 @@ from greenroom.http.areas import players
 from greenroom.persistence import lease
 from greenroom.persistence.committer import Committer
 
+CRASH_TEXT = "a crash ordered by the torture"
 NTH = 5
 """A mutation does harm every so many times."""
 
