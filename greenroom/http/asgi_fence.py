@@ -33,7 +33,6 @@ from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
     error_answer,
     internal_server_error,
-    invalid_endpoint,
     too_many_requests,
 )
 from greenroom.http.options import HttpOptions
@@ -48,6 +47,9 @@ BODY_TOO_LARGE = "greenroom.body_too_large"
 
 ANSWER_LEASE = "greenroom.answer_lease"
 """In a scope's `extensions`: the `BodyLease` of a large answer, for as long as it is sent."""
+
+TUNNEL = "-CONNECT"
+"""The method of whoever asks for a tunnel over HTTP/2: none that is answered."""
 
 STREAM_BYTES = 16 << 10
 """What Hypercorn and Quart need for a request, roughly; over HTTP/2 a connection has many."""
@@ -109,8 +111,6 @@ class AsgiFence:
         try:
             if scope["type"] == "http":
                 await self._serve(scope, receive, self._sender(send))
-            elif scope["type"] == "websocket":
-                await _refuse_websocket(receive, self._sender(send))
         finally:
             self._calls -= 1
             self._last_call = trio.current_time()
@@ -177,6 +177,8 @@ class AsgiFence:
         needed = 0 if scope["http_version"] < "2" else _stream_bytes(scope)
         if not lease.hold(needed, key):
             raise _Refused(too_many_requests(OVERLOAD_RETRY_SECONDS))
+        if scope["method"] == TUNNEL:
+            return b""  # what comes has no end, and is for nobody
         bytes_max = body_bytes_max_of(scope["path"], options.body_bytes_max)
         is_vouched = False
         parts: list[bytes] = []
@@ -365,16 +367,3 @@ def _declared_length(scope: HTTPScope) -> int:
         if name == b"content-length" and value.isdigit():
             return int(value)
     return 0
-
-
-async def _refuse_websocket(receive: ASGIReceiveCallable, sender: _Sender) -> None:
-    """Answer a WebSocket upgrade: there is no such endpoint on this port."""
-    await receive()
-    answer = invalid_endpoint()
-    headers = [(name.lower().encode(), value.encode()) for name, value in CORS_HEADERS]
-    headers.append((b"content-type", answer.content_type.encode()))
-    headers.append((b"content-length", str(len(answer.body)).encode()))
-    start = {"type": "websocket.http.response.start", "status": 404, "headers": headers}
-    await sender(cast("ASGISendEvent", start))
-    body = {"type": "websocket.http.response.body", "body": answer.body, "more_body": False}
-    await sender(cast("ASGISendEvent", body))

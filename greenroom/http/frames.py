@@ -6,6 +6,9 @@ the core. Frames are paid for: by the answers that the peer has been sent, which
 frames belong to; what is not is paid out of an allowance of the connection, and out of one of its
 address, so that many connections bring no more than one. Where there is nothing left, the
 connection ends (ENHANCE_YOUR_CALM); the frames of the piece that was too much are not looked at.
+
+A head may come in many frames, which are kept until its last: what a connection keeps of one that
+has not ended is held of a budget, and a head that is longer than any may be ends the connection.
 """
 
 from __future__ import annotations
@@ -27,25 +30,42 @@ EARNED_MAX: Final = 2_000
 DATA_BYTES_MIN: Final = 1 << 10
 """DATA of so many bytes is no burden to receive, and earns when it is sent."""
 
+PADDING_BYTES_MAX: Final = 261
+"""What a head's frames may bring besides the head: padding, its length and a priority."""
+
 _HEADER_BYTES: Final = 9
 _DATA: Final = 0
 _HEADERS: Final = 1
+_CONTINUATION: Final = 9
+_END_HEADERS: Final = 4
 
 
 class TooManyFrames(Exception):
-    """The peer has sent more than it has paid for."""
+    """The peer has sent more than it has paid for, or a head that is too large."""
 
 
 class FrameMeter:
     """Counts the frames of one connection; lets what is not HTTP/2 pass as it is."""
 
-    def __init__(self, charge: Callable[[int], bool]) -> None:
+    def __init__(
+        self,
+        charge: Callable[[int], bool],
+        hold: Callable[[int], bool],
+        header_bytes_max: int,
+    ) -> None:
         """Begin before the first byte.
 
         Args:
             charge: takes so many frames out of the allowances; returns whether they were there.
+            hold: keeps so many bytes of a head that has not ended, in place of what was kept
+                before; returns whether they were to be had.
+            header_bytes_max: of one head, as it is sent.
         """
         self._charge = charge
+        self._hold = hold
+        self._head_bytes_max = header_bytes_max + PADDING_BYTES_MAX
+        self._head_bytes = 0
+        """Of the head that has begun and not ended."""
         self._begun = b""
         self._header = b""
         self._left = 0
@@ -123,9 +143,23 @@ class FrameMeter:
     def _take_header(self, header: bytes) -> None:
         """Have a frame paid for."""
         size = self._left = int.from_bytes(header[:3])
-        if header[3] == _DATA and size >= DATA_BYTES_MIN:
+        kind = header[3]
+        if kind == _DATA and size >= DATA_BYTES_MIN:
             return
         if self._earned:
             self._earned -= 1
         elif not self._charge(1):
+            raise TooManyFrames
+        if kind in {_HEADERS, _CONTINUATION}:
+            self._keep(size, is_last=bool(header[4] & _END_HEADERS))
+
+    def _keep(self, size: int, *, is_last: bool) -> None:
+        """Hold what is kept of a head until its last frame."""
+        before = self._head_bytes
+        self._head_bytes += size
+        if self._head_bytes > self._head_bytes_max:
+            raise TooManyFrames
+        if is_last:
+            self._head_bytes = 0
+        if self._head_bytes != before and not self._hold(self._head_bytes):
             raise TooManyFrames

@@ -29,8 +29,9 @@ from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, LifespanState
 
-from greenroom.http.asgi_fence import AsgiFence
-from greenroom.http.budget import Budgets
+from greenroom.addresses import address_key
+from greenroom.http.asgi_fence import TUNNEL, AsgiFence
+from greenroom.http.budget import BodyLease, Budgets
 from greenroom.http.connection import Answerer
 from greenroom.http.errors import error_answer
 from greenroom.http.frames import FrameMeter, TooManyFrames
@@ -113,13 +114,18 @@ class HypercornServer:
             lost=wrapped.lost,
         )
         state: LifespanState = {}
+        head = BodyLease(self._budgets.requests)
         try:
             app = ASGIWrapper(fence)
             server = _Server(app, self._config, self._context, state, cast("Any", wrapped))
             server.linger_seconds_max = self._options.linger_seconds_max
             server.may_be_http_2 = may_be_http_2
             server.break_off = fence.break_off
-            server.frames = FrameMeter(partial(self._admit_frames, Limiter(FRAMES, 1), peer))
+            server.frames = FrameMeter(
+                partial(self._admit_frames, Limiter(FRAMES, 1), peer),
+                partial(head.hold, key=address_key(peer)),
+                self._options.header_bytes_max,
+            )
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_cancel_when_lost, wrapped, fence, nursery.cancel_scope)
                 nursery.start_soon(_cancel_when_idle, fence, self._options, nursery.cancel_scope)
@@ -128,6 +134,7 @@ class HypercornServer:
         except* Exception as group:  # noqa: BLE001  the fence
             _logger.info("a connection ended badly in Hypercorn: %s", _summary(group))
         finally:
+            head.release()
             await abort()
 
     def _admit_frames(self, own: Limiter, peer: str, frames: int) -> bool:
@@ -189,7 +196,11 @@ class _Http1(H11Protocol):
 
 
 class _Http2(H2Protocol):
-    """Hypercorn's HTTP/2, in which `get` is no GET."""
+    """Hypercorn's HTTP/2, in which `get` is no GET, and nobody gets a tunnel.
+
+    CONNECT, for a WebSocket, too (RFC 8441), is a request like any other that does not exist:
+    Hypercorn would answer it without asking whether its address may ask so often.
+    """
 
     async def _create_stream(self, request: h2.events.RequestReceived) -> None:
         """Begin to answer a request; see Hypercorn."""
@@ -197,9 +208,13 @@ class _Http2(H2Protocol):
             (name, _exact(value) if name == b":method" else value)
             for name, value in request.headers or ()
         ]
+        if (b":method", b"CONNECT") in request.headers:
+            kept = [(name, value) for name, value in request.headers if name not in _OF_CONNECT]
+            request.headers = [(b":method", TUNNEL.encode()), (b":path", b"*"), *kept]
         await super()._create_stream(request)
 
 
+_OF_CONNECT = frozenset({b":method", b":path", b":protocol"})
 hypercorn.protocol.__dict__["H2Protocol"] = _Http2  # it is made where no argument reaches
 
 

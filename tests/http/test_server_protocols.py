@@ -80,8 +80,13 @@ class Http2:
         end: bool = True,
         fields: Sequence[tuple[str, str]] = (),
     ) -> tuple[int, dict[str, str], bytes]:
+        return await self.ask([*_head(method, path), *fields], body, end=end)
+
+    async def ask(
+        self, head: list[tuple[str, str]], body: bytes = b"", *, end: bool = True
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Ask with all of the head given; see `request`."""
         stream_id = self.connection.get_next_available_stream_id()
-        head = [*_head(method, path), *fields]
         self.connection.send_headers(stream_id, head, end_stream=end and not body)
         for start in range(0, len(body), 16_000):
             part = body[start : start + 16_000]
@@ -195,6 +200,25 @@ async def test_nobody_gets_a_tunnel(server: str):
             [answer] = replies(await exchange(running.port, connect + GET))
             assert answer.status >= 400 or form == b"/api/x"
             assert answer.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize("server", SERVERS)
+async def test_nobody_gets_a_tunnel_over_http_2_and_whoever_asks_is_charged(
+    server: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Hypercorn answered them itself, three thousand a second, and no limit knew of it."""
+    monkeypatch.setattr(pace, "HOLD_UP_SECONDS", 0.0)
+    limits = CallLimits(LimitSettings(pages_per_second_address=0.15))
+    plain = [(":method", "CONNECT"), (":authority", "a")]
+    websocket = [*_head("CONNECT", "/chat"), (":protocol", "websocket")]
+    heads = [plain, websocket, [*websocket, ("sec-websocket-version", "13")], websocket]
+    async with serving_http_2(server=server, limits=limits) as running:
+        client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
+        statuses = [(await client.ask(head, end=False))[0] for head in heads]
+        assert statuses == [404, 404, 404, 429]
+        assert limits.refused == {"pages by address": 1}
+        assert (await client.request("GET", "/api/x"))[0] == 200
+        await client.stream.aclose()
 
 
 @pytest.mark.parametrize("server", SERVERS)

@@ -500,3 +500,45 @@ async def test_requests_of_one_address_that_wait_leave_room_for_others():
         for _ in range(5):
             assert (await ask(running.port, get(b"/api/x"))).status == 200
         echo.gate.set()
+
+
+def _unended_head(*sizes: int) -> bytes:
+    """A head in frames of these sizes, without an end."""
+    frames = [bytes([1, 1]), *[bytes([9, 0])] * (len(sizes) - 1)]
+    return b"".join(
+        size.to_bytes(3, "big") + frame + b"\0\0\0\1" + b"x" * size
+        for size, frame in zip(sizes, frames, strict=True)
+    )
+
+
+async def test_a_head_of_many_frames_is_no_larger_than_another(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Each connection kept a megabyte of one that never ended, and nobody counted it."""
+    parsed = _count_frames(monkeypatch)
+    async with serving_tls(certificate, linger_seconds_max=SECONDS_MAX) as running:
+        client = await Http2.open(running, ATTACKER, certificate)
+        await client.flush()
+        await client.stream.send_all(_unended_head(*[16_384] * 60))
+        told = await _told(client)
+        assert told.error_code == h2.errors.ErrorCodes.ENHANCE_YOUR_CALM
+        assert len(parsed) < 10
+        await trio.aclose_forcefully(client.stream)
+
+
+async def test_heads_that_do_not_end_are_held_of_what_requests_may_hold(certificate: Path):
+    async with serving_tls(certificate, bodies_bytes_max=100_000) as running:
+        clients = [await Http2.open(running, ATTACKER, certificate) for _ in range(3)]
+        for client in clients:
+            await client.flush()
+            await client.stream.send_all(_unended_head(10_000, 10_000))
+        told = await _told(clients[-1])  # an address alone gets half
+        assert told.error_code == h2.errors.ErrorCodes.ENHANCE_YOUR_CALM
+        other = await Http2.open(running, HONEST, certificate)
+        stream_id = other.ask("/api/x")
+        await other.flush()
+        await _answered(other, stream_id)
+        for client in (*clients, other):
+            await trio.aclose_forcefully(client.stream)
+        await until(lambda: not running.connections)
+        assert not running.server._budgets.requests.held
