@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import socket
 import time
-from functools import partial
 from typing import Final
 
 import trio
@@ -40,6 +38,7 @@ from greenroom.transport.handshake import (
 )
 from greenroom.transport.hub import Replay
 from greenroom.transport.lane import Lane, LaneOwner
+from greenroom.transport.liveness import Liveness
 from greenroom.transport.messages import (
     HEARTBEAT,
     KEYS_NEED_TLS,
@@ -99,10 +98,8 @@ class Connection(Outbox):
 
     __slots__ = (
         "_address",
-        "_alive_until",
         "_closed_at",
         "_context",
-        "_departures",
         "_frames",
         "_heard_at",
         "_host",
@@ -110,6 +107,7 @@ class Connection(Outbox):
         "_is_local",
         "_is_over",
         "_is_pinged",
+        "_liveness",
         "_member",
         "_out_bytes_max",
         "_pace",
@@ -150,8 +148,8 @@ class Connection(Outbox):
         self._is_drained = True
         """Whether the last read had all that there was."""
         self._is_pinged = False
-        self._alive_until = 0.0
-        self._departures = 0
+        self._liveness: Liveness | None = None
+        """Of the member; None before there is one."""
         self._host = ""
         self._is_local = False
         self.kind = ClientKind.JSON
@@ -409,6 +407,9 @@ class Connection(Outbox):
             return
         self.connection_id = os.urandom(16).hex()
         self._member = member
+        self._liveness = Liveness(
+            context.world, context.watch, member.player_id, context.options.alive_seconds
+        )
         replay = context.hub.attach(member.room_id, member.player_id, self, opening.resume)
         self._pace.room = context.hub.allowance(
             member.room_id, context.options.room_messages_per_second
@@ -451,13 +452,12 @@ class Connection(Outbox):
         pause: float | None = 0.0
         if data:
             self._heard_at = self._context.watch.now
-            if self._member is not None:
-                if self._is_pinged:  # he is silent: the database need not hear of each answer
-                    realtime.note_sign_of_life(
-                        self._context.world, self._member.player_id, is_kept=False
-                    )
+            liveness = self._liveness
+            if liveness is not None and self._member is not None:
+                if self._is_pinged:
+                    liveness.note_pong()
                 else:
-                    self._note_life(self._member)
+                    liveness.note()
             self._is_pinged = False
             pause = self._take_messages(data, now)
         return pause if pause != 0.0 or self._is_drained else MORE
@@ -523,8 +523,9 @@ class Connection(Outbox):
         else:
             self._close_lane()
             assert self._pace.room is not None
+            assert self._liveness is not None
             allowances = (self._pace.own, self._pace.room)
-            owner = LaneOwner(member, allowances, context.watch, partial(self._note_life, member))
+            owner = LaneOwner(member, allowances, context.watch, self._liveness.note)
             address = context.world.realtime_address
             where = None if address is None else address()
             self.lane, keys = udp.open(
@@ -544,20 +545,6 @@ class Connection(Outbox):
         lane, self.lane = self.lane, None
         if lane is not None and self._context.udp is not None:
             self._context.udp.close(lane)
-
-    def _note_life(self, member: Admission) -> None:
-        """Take what came as a sign of life, every few seconds."""
-        now, world = self._context.watch.now, self._context.world
-        index = world.player_index
-        if now < self._alive_until and self._departures == index.departures:
-            return
-        if now >= self._alive_until or not index.is_online(member.player_id):
-            # Not the same for all: those who came together would be noted together ever after.
-            share = random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-            self._alive_until = now + share * self._context.options.alive_seconds
-            realtime.note_sign_of_life(world, member.player_id)
-        else:
-            self._departures = index.departures
 
     # The end.
 
