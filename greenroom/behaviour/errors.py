@@ -11,8 +11,9 @@ BehaviourError
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
+
+from greenroom.interrupts import is_real_interrupt
 
 REFUSAL_CHARACTERS_MAX = 200
 
@@ -59,16 +60,6 @@ class BadBehaviour(BehaviourBug):
     """A behaviour class that cannot be used; the text says what is wrong with it."""
 
 
-def is_real_interrupt(error: BaseException) -> bool:
-    """Return whether this is a ^C at a terminal, which stops more than a hook.
-
-    It can be one only where Python itself makes an exception of the signal: in a studio's tests. A
-    server takes signals otherwise, so there a hook has raised it.
-    """
-    is_raised = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    return is_raised and isinstance(error, KeyboardInterrupt)
-
-
 def shown(value: object, show: Callable[[object], str] = repr) -> str:
     """Return what an object of the studio's says of itself, even if it cannot say it.
 
@@ -82,3 +73,14 @@ def shown(value: object, show: Callable[[object], str] = repr) -> str:
         if is_real_interrupt(error):
             raise
         return f"<{type(value).__name__} that cannot be shown>"
+
+
+def is_sayable(error: BehaviourError) -> bool:
+    """Return whether an error can say what it is; one of a studio's own kind may fail at it."""
+    try:
+        str(error)
+    except BaseException as mistake:
+        if is_real_interrupt(mistake):
+            raise
+        return False
+    return True

@@ -8,13 +8,8 @@ import msgspec
 
 from greenroom.behaviour.behaviour import RoomBehaviour
 from greenroom.behaviour.effects import StartTimer
-from greenroom.behaviour.errors import (
-    BadBehaviour,
-    BehaviourError,
-    TooMuch,
-    is_real_interrupt,
-    shown,
-)
+from greenroom.behaviour.errors import BadBehaviour, BehaviourError, TooMuch, is_sayable, shown
+from greenroom.interrupts import is_real_interrupt
 
 STATE_BYTES_MAX = 256 * 1024
 """So large may a room's state be, encoded."""
@@ -75,10 +70,9 @@ def state_of(behaviour: RoomBehaviour[Any], kept: Kept) -> Any:
             return msgspec.msgpack.decode(kept.state, type=behaviour.state_type)
         if version < behaviour.state_version:
             return behaviour.migrate(msgspec.msgpack.decode(kept.state), version)
-    except BehaviourError:
-        raise
     except BaseException as error:
-        if is_real_interrupt(error):
+        is_said = isinstance(error, BehaviourError) and is_sayable(error)
+        if is_said or is_real_interrupt(error):
             raise
         text = shown(error, str)
         raise BadBehaviour(f"the state of {name}, version {version}: {text}") from error

@@ -22,9 +22,10 @@ from typing import Any, TypeGuard
 import msgspec
 
 from greenroom.behaviour.behaviour import RoomBehaviour
-from greenroom.behaviour.errors import BadBehaviour, BehaviourBug, is_real_interrupt, shown
+from greenroom.behaviour.errors import BadBehaviour, BehaviourBug, is_sayable, shown
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.sources import Sources
+from greenroom.interrupts import is_real_interrupt
 
 ANY = "*"
 
@@ -123,10 +124,9 @@ def instance_of(behaviour: type[RoomBehaviour[Any]], name: str, watch: Watch) ->
     try:
         with watch("__init__"):
             return behaviour()
-    except BehaviourBug:
-        raise
     except BaseException as error:
-        if is_real_interrupt(error):
+        is_said = isinstance(error, BehaviourBug) and is_sayable(error)
+        if is_said or is_real_interrupt(error):
             raise
         raise BadBehaviour(f"{name} cannot be made: {shown(error)}") from error
 
@@ -142,10 +142,9 @@ def load(name: str) -> type[RoomBehaviour[Any]]:
         raise BadBehaviour(f"{name!r} must be written package.module:Class")
     try:
         module = importlib.import_module(module_name)
-    except BehaviourBug:
-        raise
     except BaseException as error:
-        if is_real_interrupt(error):
+        is_said = isinstance(error, BehaviourBug) and is_sayable(error)
+        if is_said or is_real_interrupt(error):
             raise
         text = _import_failure(error, module_name)
         raise BadBehaviour(f"{module_name} cannot be imported: {text}") from error

@@ -24,11 +24,12 @@ from greenroom.behaviour.chance import RoomRandom
 from greenroom.behaviour.delta import Json
 from greenroom.behaviour.desk import Desk
 from greenroom.behaviour.effects import Effect, StartTimer
-from greenroom.behaviour.errors import BehaviourError, HookCrashed, TooMuch, is_real_interrupt
+from greenroom.behaviour.errors import BehaviourError, HookCrashed, TooMuch, is_sayable
 from greenroom.behaviour.handlers import TypedHandler
 from greenroom.behaviour.kept import keep, state_of, unkeep
 from greenroom.behaviour.member import Member
 from greenroom.behaviour.room import Room, RoomFacts, State
+from greenroom.interrupts import is_real_interrupt
 
 REPLY_BYTES_MAX: Final = 256 * 1024
 """So many bytes may the answer of a hook have, encoded."""
@@ -274,9 +275,8 @@ def _run(
     try:
         with watch(hook):
             return function(*arguments)
-    except BehaviourError:
-        raise
     except BaseException as error:
-        if is_real_interrupt(error):
+        is_said = isinstance(error, BehaviourError) and is_sayable(error)
+        if is_said or is_real_interrupt(error):
             raise
         raise HookCrashed(hook, room_id) from error

@@ -28,6 +28,7 @@ from greenroom.actors.kernel.errors import (
 )
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.kernel.timers import PASS_SECONDS, ActorTimers, TimerQueue
+from greenroom.interrupts import is_real_interrupt
 from greenroom.supervisors.policy import RestartBudget
 from greenroom.supervisors.tree import ACTORS, TreeNode
 
@@ -240,7 +241,7 @@ class DynamicSupervisor(Generic[Role]):
         elif self._nursery is not None:
             self._nursery.start_soon(self._bring_up, cell)
 
-    def report(self, cell: Cell[Any], what: str, error: Exception) -> None:
+    def report(self, cell: Cell[Any], what: str, error: BaseException) -> None:
         """Log a crash; see `CellHost.report`."""
         _logger.error("%s crashed at %s", cell.label, what, exc_info=error)
 
@@ -302,7 +303,9 @@ class DynamicSupervisor(Generic[Role]):
         actor.timers = ActorTimers(self.timers, cell)
         try:
             actor.on_start()
-        except Exception as error:  # noqa: BLE001 - a bug in one actor's hook is his alone
+        except BaseException as error:  # a bug in one actor's hook is his alone
+            if is_real_interrupt(error):
+                raise
             self.report(cell, "on_start", error)
             self._forget(cell, ActorCrashed(f"{cell.label} cannot start"))
             return

@@ -56,7 +56,7 @@ async def test_a_refusal_is_an_answer_and_changes_nothing(
     assert ref.statistics().refused == 1
 
 
-@pytest.mark.parametrize("poison", [13, 31])
+@pytest.mark.parametrize("poison", [13, 17, 31])
 async def test_a_crash_answers_its_caller_alone_and_the_actor_returns_to_its_last_good_state(
     counters: Counters,
     poison: int,

@@ -68,6 +68,26 @@ def raise_its_own_kind(room: Room[Any] | None) -> None:
     raise OfItsOwnKind
 
 
+class MuteBug(BehaviourBug):
+    """A mistake that is named, and cannot say what it is either."""
+
+    __str__ = __repr__ = OfItsOwnKind.__str__
+
+
+class MuteRefusal(Refused):
+    """Likewise."""
+
+    __str__ = __repr__ = OfItsOwnKind.__str__
+
+
+def raise_a_mute_bug(room: Room[Any] | None) -> None:
+    raise MuteBug
+
+
+def raise_a_mute_refusal(room: Room[Any] | None) -> None:
+    raise MuteRefusal("no")
+
+
 def raise_a_group(room: Room[Any] | None) -> None:
     raise BaseExceptionGroup("several", [GeneratorExit(), ValueError(), KeyboardInterrupt()])
 
@@ -108,6 +128,8 @@ FAILURES: dict[Failure, type[BehaviourBug]] = {
     leave_a_generator: HookCrashed,
     interrupt: HookCrashed,
     raise_its_own_kind: HookCrashed,
+    raise_a_mute_bug: HookCrashed,
+    raise_a_mute_refusal: HookCrashed,
     raise_a_group: HookCrashed,
     recurse: HookCrashed,
     loop: HookTooSlow,

@@ -17,7 +17,18 @@ MISTAKES = '''"""Rooms whose hooks raise what they are asked to raise."""
 import builtins
 from pathlib import Path
 
-from greenroom.behaviour import Action, Complete, Member, Room, RoomBehaviour, Verdict
+from greenroom.behaviour import Action, BehaviourBug, Complete, Member, Room, RoomBehaviour, Verdict
+
+
+class MuteBug(BehaviourBug):
+    def __str__(self) -> str:
+        raise GeneratorExit
+
+
+class Masked:
+    @property
+    def __class__(self) -> type:
+        raise GeneratorExit
 
 
 class Mistakes(RoomBehaviour[dict[str, int]]):
@@ -32,12 +43,16 @@ class Mistakes(RoomBehaviour[dict[str, int]]):
             Path(action.request_data["path"]).touch()
             while True:
                 pass
+        if action.action_type == "masked":
+            return Masked()
         self.fail(action.action_type)
         return Complete("well")
 
     def fail(self, how: str) -> None:
         if how == "group":
             raise BaseExceptionGroup("several", [KeyboardInterrupt(), ValueError()])
+        if how == "mute":
+            raise MuteBug
         if how != "well":
             raise getattr(builtins, how)
 '''
@@ -74,7 +89,7 @@ class Table:
         return self._api.call("POST", f"{ROOMS}/actions", body, player=self.token)
 
 
-@pytest.mark.parametrize("raised", RAISED)
+@pytest.mark.parametrize("raised", [*RAISED, "mute", "masked"])
 def test_whatever_a_hook_raises_harms_its_own_turn_alone(studio: ServerProcess, raised: str):
     api = Api(studio.address, studio.new_game())
     harmed, other = Table(api), Table(api)
@@ -83,7 +98,7 @@ def test_whatever_a_hook_raises_harms_its_own_turn_alone(studio: ServerProcess, 
     assert other.act("well").status == 200
 
 
-@pytest.mark.parametrize("raised", RAISED)
+@pytest.mark.parametrize("raised", [*RAISED, "mute"])
 def test_nor_does_a_tick_that_raises_it(studio: ServerProcess, raised: str):
     api = Api(studio.address, studio.new_game())
     logged = studio.log.stat().st_size

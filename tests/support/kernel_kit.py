@@ -89,6 +89,8 @@ class Counter(Actor[CounterRole]):
         if command.amount == 13:
             self.total = -1  # half-done work that must not survive
             raise RuntimeError("a bug")
+        if command.amount == 17:
+            raise GeneratorExit  # of code that is not ours
         return Changed(self.total + command.amount, Added(amount=command.amount))
 
     @handles(Read)

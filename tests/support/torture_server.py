@@ -20,6 +20,7 @@ import msgspec
 
 import greenroom.app  # noqa: F401 - so that every actor's class is there
 from greenroom.actors.flows.world import World
+from greenroom.actors.kernel import cell
 from greenroom.actors.kernel.actor import Actor
 from greenroom.actors.kernel.cell import Cell
 from greenroom.actors.kernel.journal import Snapshot
@@ -167,7 +168,8 @@ def let_hooks_end_the_server() -> None:
     def passes(error: BaseException) -> bool:
         return not isinstance(error, Exception)
 
-    runner.is_real_interrupt = passes  # type: ignore[attr-defined]
+    for module in (runner, cell):
+        module.is_real_interrupt = passes  # type: ignore[attr-defined]
 
 
 MUTATIONS: dict[str, Callable[[], None]] = {

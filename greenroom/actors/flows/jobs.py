@@ -21,8 +21,9 @@ import trio
 
 from greenroom.behaviour import JobFailed
 from greenroom.behaviour.effects import Run
-from greenroom.behaviour.errors import is_real_interrupt, shown
+from greenroom.behaviour.errors import shown
 from greenroom.behaviour.runner import Watch
+from greenroom.interrupts import is_real_interrupt
 
 JOBS_MAX = 1_000
 """So many jobs of all rooms may run or wait; a further one fails at once."""

@@ -34,6 +34,7 @@ from greenroom.actors.kernel.errors import (
 )
 from greenroom.actors.kernel.mailbox import Envelope, Mailbox
 from greenroom.actors.kernel.message import Changed, Command, Reply
+from greenroom.interrupts import is_real_interrupt
 
 if TYPE_CHECKING:
     from greenroom.actors.kernel.durability import Batch, Durability
@@ -87,7 +88,7 @@ class CellHost(Protocol):
         """Bring up the cell's next incarnation, or give it up."""
         ...
 
-    def report(self, cell: Cell[Any], what: str, error: Exception) -> None:
+    def report(self, cell: Cell[Any], what: str, error: BaseException) -> None:
         """Log a crash at `what`: never the contents of a command, which may hold secrets."""
         ...
 
@@ -190,7 +191,9 @@ class Cell(Generic[Role]):
             return
         try:
             actor.on_stop()
-        except Exception as error:  # noqa: BLE001 - a bug in a hook must not reach others
+        except BaseException as error:  # a bug in a hook must not reach others
+            if is_real_interrupt(error):
+                raise
             self._host.report(self, "on_stop", error)
 
     async def wait_stopped(self) -> ActorUnavailable:
@@ -305,7 +308,9 @@ class Cell(Generic[Role]):
             raise
         except StorageUnavailable:
             raise
-        except Exception as error:
+        except BaseException as error:
+            if is_real_interrupt(error):
+                raise
             self._crash(type(command).__name__, error)
             raise ActorCrashed(f"{self.label} crashed") from error
 
@@ -336,7 +341,9 @@ class Cell(Generic[Role]):
         """Do what a durable change brings about; a bug in it harms nobody else."""
         try:
             act()
-        except Exception as error:  # noqa: BLE001 - the committer must go on, whatever it is
+        except BaseException as error:  # the committer must go on, whatever it is
+            if is_real_interrupt(error):
+                raise
             self._host.report(self, "what follows a change", error)
 
     def drain(self, turns_max: int) -> None:
@@ -384,7 +391,7 @@ class Cell(Generic[Role]):
 
     # Crashes.
 
-    def _crash(self, what: str, error: Exception) -> None:
+    def _crash(self, what: str, error: BaseException) -> None:
         """Throw the incarnation away and have the next one brought up."""
         self.crashed += 1
         self._host.report(self, what, error)

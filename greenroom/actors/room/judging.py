@@ -34,7 +34,7 @@ from greenroom.behaviour import (
     Update,
 )
 from greenroom.behaviour.behaviour import is_overridden
-from greenroom.behaviour.errors import BadBehaviour
+from greenroom.behaviour.errors import BadBehaviour, shown
 from greenroom.behaviour.handlers import Kind, TypedHandler
 from greenroom.behaviour.plain import plain
 
@@ -99,7 +99,7 @@ def hear(director: Director, handler: TypedHandler, message: SendMessage) -> Non
     by = director.runner.room.members[message.player_id]
     verdict = director.handle(handler, by, message.data)
     if verdict is not None:
-        text = f"{handler.method} is annotated -> None, and answers {verdict!r:.80}"
+        text = f"{handler.method} is annotated -> None, and answers {shown(verdict):.80}"
         director.failed(BadBehaviour(text), message.data)
         raise BehaviourFailed
     director.collect()
