@@ -443,9 +443,9 @@ class RoomActor(Actor[RoomRole]):
         absent = [i for i in receivers if i not in connected]
         readers = relay.find_readers(room, absent)
         entry = self._stored(command, readers) if readers else None
+        connections.push(room_id, receivers, message)
         if readers and entry is None:
             return None
-        connections.push(room_id, receivers, message)
         accepted = Accepted(command.name, len(receivers) - len(absent) + len(readers))
         if entry is None:
             connections.answer(room_id, sender_id, accepted)
@@ -456,7 +456,8 @@ class RoomActor(Actor[RoomRole]):
     def _stored(self, command: SendMessage, readers: tuple[int, ...]) -> JournalEntry | None:
         """Return the entry that keeps a message for those who read later.
 
-        None where it may not be kept; its sender has been told why.
+        None where it may not be kept; its sender has been told why. Who is connected hears it all
+        the same, or one member without a connection could silence a room for all.
         """
         room, sender_id, connections = self._room, command.player_id, self._connections
         limits, now = self._limits, self._clock.now()
