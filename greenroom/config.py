@@ -155,12 +155,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     probes_per_second_address: Rate = 100.0
     failed_tokens_per_second_address: Rate = 50.0
     wrong_passwords_per_second_address: Rate = 0.25
-    """Of one room or lobby, and join tokens; beyond, nobody there may guess."""
+    """Wrong passwords and join tokens for one room or lobby, from one address."""
     wrong_passwords_per_second_place: Rate = 1.0
-    """Of one room or lobby, from all addresses together."""
+    """The same, from all addresses together."""
     leaderboard_bytes_per_second_address: Rate = 8 << 20
-    """What may be read to build leaderboards that an address asks for; and in a game, next."""
+    """What may be read to build the leaderboards that one address asks for."""
     leaderboard_bytes_per_second_game: Rate = 32 << 20
+    """The same, for one game."""
     connections_per_second_address: Rate = 2_000.0
     """New connections."""
     http2_frames_per_second_address: Rate = 1_000.0
@@ -199,7 +200,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pro_players_bytes_max: PlanLimit = 512 << 20
     pro_written_bytes_per_day_max: PlanLimit = 25 * 10**9
     plan_share_per_address: Share = 0.25
-    """How much one address may use of a plan's players online and calls; 1 is all of them."""
+    """How much one address may use of a plan: of calls, players, rooms and bytes; 1 is all."""
     rooms_bytes_max: PlanLimit = 512 << 20
     """What rooms and lobbies of all games hold in memory, whatever the plans."""
     players_bytes_max: PlanLimit = 512 << 20
