@@ -112,6 +112,18 @@ async def test_nobody_looks_for_space_again_at_once(autojump_clock: MockClock, a
     assert arena.world.players.active(idle.player_id) is None
 
 
+async def test_who_is_refused_keeps_nobody_else_from_space(autojump_clock: MockClock, arena: Arena):
+    idle = await register(arena, data=OWN)
+    await come(arena, HERE, LARGE)
+    await arena.world.players.ref(idle.player_id).ask(LogOut())
+    await sweep(arena.world)
+    await trio.sleep(16)
+    with pytest.raises(PlayersHoldTooMuch):
+        await come(arena, HERE, LARGE)
+    await come(arena, THERE, LARGE)
+    assert arena.world.players.active(idle.player_id) is None
+
+
 async def test_who_is_looked_up_is_read_only_where_there_is_space(
     autojump_clock: MockClock, arena: Arena
 ):

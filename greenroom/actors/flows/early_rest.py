@@ -1,10 +1,11 @@
 """Lets go of players who went offline, sooner than usual, when there is no space for others.
 
-Nothing is lost: whoever has nothing that waits, or is not durable yet, is read again when he comes.
+Nothing is lost: nothing of theirs waits or is not durable yet, and they are read again when they
+come.
 Those with large documents go first, and of these those who went first.
 
 Overload: a call looks at `LOOKED_AT_MAX` players, those who went first; and where there was not
-enough to let go of, nobody looks again for `PAUSE_SECONDS`.
+enough to let go of, nobody looks again for `PAUSE_SECONDS` who has met the same limit.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ class EarlyRest:
         """Prepare."""
         self._players = players
         self._index = index
-        self._again_at = 0.0
+        self._again_at: dict[tuple[str, int, str], float] = {}
 
     def make_space(self, objection: Objection) -> bool:
         """Let go of players until an objection is met; return whether it is."""
-        now = trio.current_time()
-        if now < self._again_at:
+        now, whose = trio.current_time(), _whose(objection)
+        if now < self._again_at.get(whose, now):
             return False
         missing = objection.missing_bytes
         for player_id, piece in self._found(objection):
@@ -46,7 +47,8 @@ class EarlyRest:
                 missing -= size
                 if missing <= 0:
                     return True
-        self._again_at = now + PAUSE_SECONDS
+        self._again_at = {who: at for who, at in self._again_at.items() if at > now}
+        self._again_at[whose] = now + PAUSE_SECONDS
         return False
 
     def _found(self, objection: Objection) -> list[tuple[int, Piece]]:
@@ -54,3 +56,11 @@ class EarlyRest:
         oldest = islice(self._index.resting(), LOOKED_AT_MAX)
         found = [(player_id, piece) for player_id, piece in oldest if objection.is_met_by(piece)]
         return sorted(found, key=lambda one: one[1].size <= PLAYER_HELD_BYTES + SMALL_BYTES)
+
+
+def _whose(objection: Objection) -> tuple[str, int, str]:
+    """Return whose limit it is: the server's, an owner's, or an address's with an owner."""
+    limit, owner_id = objection.limit, objection.owner.owner_id
+    if limit == "server":
+        return limit, 0, ""
+    return limit, owner_id, objection.share if limit == "address" else ""
