@@ -82,7 +82,7 @@ def units_of_answer(size: int) -> int:
 
 
 CONNECTIONS_A_BROKEN_ONE: Final = 9
-"""Besides itself: what is read, judged and answered on it costs as much as some that are opened."""
+"""Besides itself: reading, judging and answering it costs as much as opening some."""
 
 
 class ClassLimits:
@@ -130,9 +130,9 @@ class ClassLimits:
         if not self._failed_tokens.is_untouched:
             wait = self._failed_tokens.wait_seconds(key, now)
             if wait:
-                return self._refuse("failed tokens by address", wait)
+                return _note_refusal(self._refused, "failed tokens by address", wait)
         wait = self._address.charge(key, now, units)
-        return self._refuse(f"{self._name} by address", wait) if wait else 0
+        return self._refuse("by address", wait) if wait else 0
 
     def may_call(self, address: str, now: float) -> bool:
         """Return whether `admit` would not refuse; nothing is charged."""
@@ -145,7 +145,7 @@ class ClassLimits:
         if self._player is None:
             return 0
         wait = self._player.charge(player_id, now, units)
-        return self._refuse(f"{self._name} by player", wait) if wait else 0
+        return self._refuse("by player", wait) if wait else 0
 
     def owe(self, address: str, player_id: int | None, now: float, units: int) -> None:
         """Charge an answer to the address that it goes to, and to its player, if there is one.
@@ -165,11 +165,16 @@ class ClassLimits:
         if self._game_address is None:
             return 0
         wait = self._game_address.charge(f"{game_id} {address_key(address)}", now)
-        return self._refuse(f"{self._name} by game and address", wait) if wait else 0
+        return self._refuse("by game and address", wait) if wait else 0
 
     def _refuse(self, reason: str, wait: float) -> int:
-        self._refused[reason] += 1
-        return math.ceil(wait)
+        return _note_refusal(self._refused, f"{self._name} {reason}", wait)
+
+
+def _note_refusal(refused: Counter[str], reason: str, wait: float) -> int:
+    """Count a refusal; return after how many whole seconds to try again."""
+    refused[reason] += 1
+    return math.ceil(wait)
 
 
 class CallLimits:
@@ -212,7 +217,7 @@ class CallLimits:
         self._connections.owe(address_key(address), now, CONNECTIONS_A_BROKEN_ONE)
 
     def admit_page(self, address: str, now: float) -> int:
-        """Charge what is no call to its address, likewise, however many wrong tokens came first."""
+        """Charge a request outside the API to its address; wrong tokens do not count here."""
         wait = self._pages.charge(address_key(address), now)
         return self._refuse("pages by address", wait)
 
@@ -263,10 +268,7 @@ class CallLimits:
         self._failed_tokens.charge(address_key(address), now)
 
     def _refuse(self, reason: str, wait: float) -> int:
-        """Count a refusal, if there is anything to wait for."""
-        if wait:
-            self.refused[reason] += 1
-        return math.ceil(wait)
+        return _note_refusal(self.refused, reason, wait) if wait else 0
 
     def _class(self, name: str) -> ClassLimits:
         return ClassLimits(

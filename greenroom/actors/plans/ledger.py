@@ -33,7 +33,7 @@ CALL_BYTES: Final = 256
 PLAYER_BYTES: Final = 256
 """What a player is taken to weigh besides his name and document: his row, with its indexes."""
 SHARE_PER_ADDRESS: Final = 0.25
-"""Of a plan's calls and players online: a class of pupils plays, and four strangers are needed."""
+"""Of a plan, for one address: enough for a class of pupils; four strangers can spend the plan."""
 
 
 class OwnerUsage:
