@@ -8,7 +8,10 @@ import re
 import pytest
 from server_kit import Api
 
+from greenroom import __version__
+
 PAGES = {
+    "/": "text/html; charset=utf-8",
     "/openapi.json": "application/json; charset=utf-8",
     "/llms.txt": "text/plain; charset=utf-8",
     "/llms-full.txt": "text/plain; charset=utf-8",
@@ -25,12 +28,24 @@ def test_a_page_needs_no_key(api: Api, path: str, content_type: str):
     assert (reply.status, reply.headers["content-type"]) == (200, content_type)
     assert reply.headers["access-control-allow-origin"] == "*"
     assert reply.body
-    assert api.call("GET", f"{path}/", headers=NO_KEY).body == reply.body
+    if path != "/":
+        assert api.call("GET", f"{path}/", headers=NO_KEY).body == reply.body
     head = api.call("HEAD", path, headers=NO_KEY)
     assert (head.status, head.body) == (200, b"")
     assert head.headers["content-length"] == reply.headers["content-length"]
     posted = api.call("POST", path, headers=NO_KEY)
     assert (posted.status, posted.json["error"]) == (404, "Invalid endpoint")
+
+
+def test_the_first_page_leads_to_the_descriptions_and_tells_no_version(api: Api):
+    page = api.call("GET", "/", headers=NO_KEY)
+    text = page.body.decode()
+    links = re.findall(r'<a href="([^"]+)"', text)
+    assert links == ["/docs", "/openapi.json", "/llms.txt"]
+    assert [api.call("GET", link, headers=NO_KEY).status for link in links] == [200, 200, 200]
+    assert __version__ not in text
+    assert "script" not in text
+    assert page.headers["content-security-policy"].startswith("default-src 'none';")
 
 
 def test_the_docs_page_asks_nobody_but_this_server(api: Api):

@@ -282,7 +282,7 @@ def test_another_method_or_a_subpath_is_an_invalid_endpoint(api: Api) -> None:
             assert_error(row, api.call(row.method, path), 404, "Invalid endpoint")
 
 
-@pytest.mark.parametrize("path", ["/", "/api", "/api/", "/api/lobby.php", "/api/time", "/x"])
+@pytest.mark.parametrize("path", ["//", "/api", "/api/", "/api/lobby.php", "/api/time", "/x"])
 def test_what_is_no_area_is_an_invalid_endpoint(api: Api, path: str) -> None:
     for method in METHODS:
         reply = api.call(method, path)

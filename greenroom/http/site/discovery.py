@@ -1,4 +1,4 @@
-"""What tells about the API outside /api/: all of it made from the endpoint table."""
+"""What tells about the API outside /api/: the first page, and what the endpoint table makes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from greenroom.http.reference import Reference
 from greenroom.http.site.docs import docs_pages
 from greenroom.http.site.front import EveryMethod, Page
 from greenroom.http.site.static import Static
+from greenroom.http.site.welcome import welcome_page
 from greenroom.http.table import Endpoint
 
 _JSON = "application/json; charset=utf-8"
@@ -35,6 +36,7 @@ def discovery_routes(
     reference = Reference(document)
     mcp = McpEndpoint(make_tools(tools, answerer, reference), __version__)
     static = {
+        "/": welcome_page(),
         "/openapi.json": Static(msgspec.json.encode(document), _JSON),
         "/llms.txt": Static(reference.index, _TEXT),
         "/llms-full.txt": Static(reference.full, _TEXT),

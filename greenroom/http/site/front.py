@@ -38,7 +38,7 @@ class EveryMethod(msgspec.Struct, frozen=True):
 
 
 Routes = Mapping[str, Page | EveryMethod]
-"""By path, without a slash at its end."""
+"""By path, without a slash at its end; `/` alone is a path, too."""
 
 
 class Front:
@@ -80,7 +80,7 @@ class Front:
 
         Cancellation: nothing has changed.
         """
-        path = request.path.rstrip("/")
+        path = request.path if request.path == "/" else request.path.rstrip("/")
         now = self._monotonic()
         limits = self._limits
         admit = limits.admit_probe if path in PROBES else limits.admit_page
