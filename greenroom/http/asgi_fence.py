@@ -26,6 +26,7 @@ from hypercorn.typing import (
 )
 
 from greenroom.addresses import INVALID_HOST, address_key, is_host
+from greenroom.heads import INVALID_REQUEST
 from greenroom.http.budget import BodyLease, Budgets
 from greenroom.http.connection import Answerer
 from greenroom.http.cors import CORS_HEADERS
@@ -36,7 +37,7 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.options import HttpOptions
-from greenroom.http.parser import INVALID_REQUEST, TIMED_OUT, split_target
+from greenroom.http.parser import TIMED_OUT, split_target
 from greenroom.http.request import Answer, Request, body_bytes_max_of
 from greenroom.proxies import TrustedProxies, plain_address
 

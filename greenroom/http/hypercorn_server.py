@@ -30,6 +30,7 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, LifespanState
 
 from greenroom.addresses import address_key
+from greenroom.heads import INVALID_REQUEST
 from greenroom.http.asgi_fence import TUNNEL, AsgiFence
 from greenroom.http.budget import BodyLease, Budgets
 from greenroom.http.connection import Answerer
@@ -38,7 +39,7 @@ from greenroom.http.frames import FrameMeter, TooManyFrames
 from greenroom.http.handoff import PushbackStream, TlsPushbackStream
 from greenroom.http.limits import CallLimits
 from greenroom.http.options import HttpOptions
-from greenroom.http.parser import HTTP_2_IN_CLEAR, INVALID_REQUEST
+from greenroom.http.parser import HTTP_2_IN_CLEAR
 from greenroom.http.wire import TcpStream, abort_stream
 from greenroom.http.writer import AnswerWriter
 from greenroom.limiter import Limiter, Rate

@@ -29,6 +29,7 @@ from httptools import (
 )
 
 from greenroom.addresses import INVALID_HOST, is_host
+from greenroom.heads import FIELDS_MAX, INVALID_REQUEST, TOO_MANY_FIELDS
 from greenroom.http.heads import Head, KnownHeads
 from greenroom.http.request import body_bytes_max_of
 
@@ -63,11 +64,9 @@ REQUEST: Final = Event.REQUEST
 TOO_LARGE: Final = Event.TOO_LARGE
 HTTP_2: Final = Event.HTTP_2
 
-INVALID_REQUEST = "Invalid HTTP request"
 HEAD_TOO_LARGE = "Request head is too large"
 HTTP_2_IN_CLEAR = "HTTP/2 is spoken over TLS only: use HTTP/1.1 here"
 TARGET_TOO_LONG = "Request target is too long"
-TOO_MANY_FIELDS = "Too many header fields"
 UNKNOWN_METHOD = "Invalid endpoint"
 INCOMPLETE = "Request is incomplete"
 TIMED_OUT = "Request timed out"
@@ -91,8 +90,6 @@ _PLAIN = re.compile(
     + rb")?\r\n"
 )
 """A head that leaves no question open about where its request ends, and the next begins."""
-FIELDS_MAX: Final = 100
-"""Of a head, as most servers have it: each costs more than its bytes."""
 TARGET_BYTES_MAX: Final = 8 << 10
 """Path and query; what a proxy usually passes on, and several times what anybody needs."""
 _LINES_MAX = FIELDS_MAX + 2

@@ -13,6 +13,7 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
 from greenroom.addresses import address_key
+from greenroom.heads import FIELDS_MAX, TOO_MANY_FIELDS
 from greenroom.http.asgi_fence import ANSWER_LEASE, request_of
 from greenroom.http.budget import ANSWER_BYTES_MIN, BodyLease
 from greenroom.http.cors import CORS_HEADERS
@@ -23,7 +24,7 @@ from greenroom.http.errors import (
 )
 from greenroom.http.options import HttpOptions
 from greenroom.http.pace import PROBES, Pace
-from greenroom.http.parser import FIELDS_MAX, TARGET_BYTES_MAX, TARGET_TOO_LONG, TOO_MANY_FIELDS
+from greenroom.http.parser import TARGET_BYTES_MAX, TARGET_TOO_LONG
 from greenroom.http.request import Answer, Request
 from greenroom.http.site.front import Front
 from greenroom.http.writer import BARE_STATUSES

@@ -20,12 +20,11 @@ from httptools import (
 )
 
 from greenroom.addresses import INVALID_HOST, host_name, is_host
+from greenroom.heads import FIELDS_MAX, INVALID_REQUEST, TOO_MANY_FIELDS
 from greenroom.proxies import FORWARDING_HEADERS
 from greenroom.transport.messages import CLIENT_KINDS, ClientKind
 
 HEAD_BYTES_MAX: Final = 8 << 10
-FIELDS_MAX: Final = 100
-"""Header fields; each costs more than its bytes."""
 QUERY_FIELDS_MAX: Final = 16
 """Several times what there is."""
 PROTOCOL: Final = "greenroom.v1"
@@ -40,8 +39,6 @@ _ANSWER: Final = (
 )
 INVALID_ENDPOINT: Final = "Invalid endpoint"
 INVALID_HANDSHAKE: Final = "Invalid WebSocket handshake"
-INVALID_REQUEST: Final = "Invalid HTTP request"
-TOO_MANY_FIELDS: Final = "Too many header fields"
 OVERLOADED: Final = "Too many requests"
 
 

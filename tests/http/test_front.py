@@ -6,6 +6,7 @@ import pytest
 import trio
 from http_kit import Echo, exchange, hello, replies, serving
 
+from greenroom.heads import FIELDS_MAX, TOO_MANY_FIELDS
 from greenroom.http import pace
 from greenroom.http.hypercorn_server import HypercornServer
 from greenroom.http.limits import (
@@ -15,7 +16,7 @@ from greenroom.http.limits import (
     LimitSettings,
 )
 from greenroom.http.pace import HOLD_UP_SECONDS, Pace
-from greenroom.http.parser import FIELDS_MAX, TARGET_BYTES_MAX, TARGET_TOO_LONG, TOO_MANY_FIELDS
+from greenroom.http.parser import TARGET_BYTES_MAX, TARGET_TOO_LONG
 from greenroom.http.request import PAGE_BODY_BYTES_MAX, Answer, Request
 from greenroom.http.site.front import EveryMethod, Front, Routes
 from greenroom.http.site.static import Static

@@ -10,8 +10,8 @@ import trio
 from http_kit import Running, exchange, read_all, replies, serving
 
 from greenroom.addresses import INVALID_HOST
+from greenroom.heads import INVALID_REQUEST
 from greenroom.http.pace import Pace
-from greenroom.http.parser import INVALID_REQUEST
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HANDSHAKE = (

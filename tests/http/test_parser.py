@@ -11,18 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from greenroom.addresses import INVALID_HOST
+from greenroom.heads import FIELDS_MAX, INVALID_REQUEST, TOO_MANY_FIELDS
 from greenroom.http.heads import HEAD_BYTES_MAX, HEADS_KNOWN_MAX, Head, KnownHeads
 from greenroom.http.parser import (
-    FIELDS_MAX,
     HEAD_TOO_LARGE,
     HTTP_2,
-    INVALID_REQUEST,
     NEED_DATA,
     REQUEST,
     TARGET_BYTES_MAX,
     TARGET_TOO_LONG,
     TOO_LARGE,
-    TOO_MANY_FIELDS,
     UNKNOWN_METHOD,
     BadRequest,
     RequestParser,

@@ -17,16 +17,11 @@ import pytest
 import trio
 from http_kit import UPGRADES, Echo, Running, exchange, read_all, replies, serving, until
 
+from greenroom.heads import FIELDS_MAX, TOO_MANY_FIELDS
 from greenroom.http import hypercorn_server, pace
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.options import HttpOptions
-from greenroom.http.parser import (
-    FIELDS_MAX,
-    HTTP_2_IN_CLEAR,
-    TARGET_BYTES_MAX,
-    TARGET_TOO_LONG,
-    TOO_MANY_FIELDS,
-)
+from greenroom.http.parser import HTTP_2_IN_CLEAR, TARGET_BYTES_MAX, TARGET_TOO_LONG
 from greenroom.http.server import HttpServer
 from greenroom.http.tls import TlsError
 

@@ -15,11 +15,11 @@ from realtime_kit import Client, Stage, open_stage
 
 from greenroom.actors.room.messages import KickMember
 from greenroom.addresses import INVALID_HOST
+from greenroom.heads import FIELDS_MAX
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.sockets import ListenError
 from greenroom.transport import websocket
 from greenroom.transport.handshake import (
-    FIELDS_MAX,
     HEAD_BYTES_MAX,
     INVALID_HANDSHAKE,
     NotAnOpening,
