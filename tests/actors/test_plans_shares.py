@@ -136,6 +136,18 @@ def test_counts_never_fall_below_what_is_there(steps: list[tuple[bool, str]]):
     assert [counts.of(key) for key in "abcdef"] == [0] * 6
 
 
+def test_what_was_counted_in_two_places_is_taken_from_both():
+    counts = AddressCounts(addresses_max=1)
+    counts.add("first")
+    counts.add("late", 3_000)  # under a shared key
+    counts.take("first")
+    counts.add("late", 200)  # by itself
+    counts.take("late", 3_200)
+    counts.add("first")
+
+    assert counts.of("late") == 0
+
+
 def test_what_is_taken_and_was_never_there_changes_nothing():
     counts = AddressCounts()
     counts.take("a")

@@ -58,15 +58,18 @@ class AddressCounts:
         self._shared[_place(key)] += count
 
     def take(self, key: str, count: int = 1) -> None:
-        """Count so much less; what was counted under a shared key is taken from that."""
-        own = self._counts.get(key)
-        if own is None:
-            if self._shared is not None:
-                self._shared[_place(key)] = max(0, self._shared_count(key) - count)
-        elif own > count:
+        """Count so much less; what was counted under a shared key is taken from that.
+
+        An address may have both, where it was counted by itself only later.
+        """
+        own = self._counts.get(key, 0)
+        if own > count:
             self._counts[key] = own - count
-        else:
+            return
+        if own:
             del self._counts[key]
+        if self._shared is not None:
+            self._shared[_place(key)] = max(0, self._shared_count(key) - (count - own))
 
     def clear(self) -> None:
         """Forget all that was counted."""
