@@ -61,7 +61,7 @@ from greenroom.transport.messages import (
     encode_udp_stats,
     read,
 )
-from greenroom.transport.outbox import Outbox
+from greenroom.transport.outbox import Outbox, Piece
 from greenroom.transport.rates import Pace
 from greenroom.transport.reader import MORE
 from greenroom.transport.session import NORMAL, Phase, Session
@@ -109,7 +109,6 @@ class Connection(Outbox):
         "_is_pinged",
         "_liveness",
         "_member",
-        "_out_bytes_max",
         "_pace",
         "_room",
         "_session",
@@ -131,11 +130,10 @@ class Connection(Outbox):
         """
         options = context.options
         tls = None if options.tls is None else TlsCodec(options.tls)
-        super().__init__(connected, tls, context.sender)
+        super().__init__(connected, tls, context.sender, options.outbox_bytes_max)
         self._address = peer
         self._context = context
         self._session = Session(self._put_bounded, options.message_bytes_max)
-        self._out_bytes_max = options.outbox_bytes_max
         self._is_over = False
         self._member: Admission | None = None
         self._pace = Pace(options.messages_per_second, options.bytes_per_message)
@@ -201,12 +199,12 @@ class Connection(Outbox):
 
     # What the hub and the watch ask.
 
-    def tell(self, frames: bytes, count: int) -> None:
+    def tell(self, frames: Piece, count: int) -> None:
         """See `Link`; a client that lets too much wait is closed."""
         self.told += count
         self._put(frames)
         if self._out_bytes > self._out_bytes_max:
-            self._relieve()
+            self._relieve(len(frames))
 
     def tell_now(self, frames: bytes, count: int) -> None:
         """See `Listener`; likewise."""
@@ -290,12 +288,11 @@ class Connection(Outbox):
             fanout.settle()
         self._put(data)
         if self._out_bytes > self._out_bytes_max:
-            self._relieve()
+            self._relieve(len(data))
 
-    def _relieve(self) -> None:
-        """See whether it is only that no pass of the scheduler has sent anything yet."""
-        self._send_out()
-        if self._out_bytes > self._out_bytes_max:
+    def _relieve(self, size: int) -> None:
+        """Close it if what waits is too much, the last so many bytes among it."""
+        if self._is_too_much(size):
             self.close(OVERLOAD, "Overload")
 
     # Receiving.

@@ -28,7 +28,8 @@ class RealtimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_message: int = 4 << 10
     """A message counts once more for each so many bytes of it, for its connection and its room."""
     outbox_bytes_max: int = 256 << 10
-    """What may wait for a client that does not read; beyond it his connection is closed (1013)."""
+    """What may wait for a client that does not read, beside one message that is larger; beyond it
+    their connection is closed (1013)."""
     inactive_seconds_max: float = 60.0
     """Without a message for so long, a connection is closed."""
     ping_seconds: float = 25.0

@@ -62,7 +62,7 @@ class TlsCodec:
             raise TlsBroken("closed")
         return b"".join(parts)
 
-    def encrypt(self, data: bytes) -> bytes:
+    def encrypt(self, data: bytes | memoryview) -> bytes:
         """Return records that hold the data, and whatever else is to be sent.
 
         Raises:
