@@ -31,7 +31,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 import psycopg  # noqa: E402
 from server_kit import Api, Game, ServerProcess  # noqa: E402
 
-from greenroom.actors.leaderboard.index import Index, read_members  # noqa: E402
+from greenroom.actors.leaderboard.index import Index  # noqa: E402
 
 FIELDS = ("score",)
 UPDATES = 20_000
@@ -74,7 +74,7 @@ def row(players: int) -> str:
     for player_id in range(1, players + 1):
         new = document(dice)
         began = time.perf_counter()
-        index.fill(player_id, read_members(new))
+        index.fill(player_id, index.read(new))
         spent += time.perf_counter() - began
     index.complete()
     gc.collect()
@@ -82,7 +82,7 @@ def row(players: int) -> str:
     changes = [(dice.randrange(1, players + 1), document(dice)) for _ in range(UPDATES)]
     began = time.perf_counter()
     for player_id, new in changes:
-        index.put(player_id, read_members(new))
+        index.put(player_id, index.read(new))
     update = (time.perf_counter() - began) / UPDATES
     tops = [each_seconds(partial(index.top, limit)) for limit in (10, 100)]
     figures = (each, spent / players * 1e6, update * 1e6, *(top * 1e6 for top in tops))

@@ -15,7 +15,7 @@ from greenroom.actors.leaderboard.boards import (
     STEADY_MAX,
     Boards,
 )
-from greenroom.actors.leaderboard.index import Index, read_members
+from greenroom.actors.leaderboard.index import Index
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
 
 GAME = 1
@@ -60,7 +60,7 @@ def test_an_index_holds_the_order_that_a_sort_would(
     index.complete()
     for action, player_id, document in todo:
         if action == "put":
-            index.put(player_id, read_members(document.encode()))
+            index.put(player_id, index.read(document.encode()))
             players[player_id] = document
         else:
             index.remove(player_id)
@@ -80,11 +80,11 @@ def test_an_index_filled_amid_changes_holds_what_is_there_in_the_end(
     while pending or todo:
         if pending and (not todo or data.draw(st.booleans())):
             player_id = pending.pop(0)
-            index.fill(player_id, read_members(rows[player_id].encode()))
+            index.fill(player_id, index.read(rows[player_id].encode()))
             continue
         action, player_id, document = todo.pop(0)
         if action == "put" and (player_id in players or player_id not in rows):
-            index.put(player_id, read_members(document.encode()))
+            index.put(player_id, index.read(document.encode()))
             players[player_id] = document
         elif action == "remove":
             index.remove(player_id)

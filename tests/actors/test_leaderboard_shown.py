@@ -17,7 +17,7 @@ from greenroom.actors.flows.deletion import delete_player
 from greenroom.actors.flows.ranking import Standings, rank_players
 from greenroom.actors.kernel.errors import ActorUnavailable, Refused
 from greenroom.actors.kernel.message import Event
-from greenroom.actors.leaderboard.index import Index, read_members
+from greenroom.actors.leaderboard.index import Index
 from greenroom.actors.leaderboard.latest import Latest
 from greenroom.actors.leaderboard.profiles import Profile, Profiles
 from greenroom.actors.leaderboard.tops import Entries, LeaderboardEntry, TopKey, Tops
@@ -188,7 +188,7 @@ class Bookkeeping:
         if profile is None:
             self.index.remove(player_id)
         elif before is None or before[1] != profile[1]:
-            self.index.put(player_id, read_members(profile[1]))
+            self.index.put(player_id, self.index.read(profile[1]))
         else:
             self.tops.note_rename()
         self.profiles.forget(player_id)
@@ -292,7 +292,7 @@ def test_of_two_who_read_at_once_the_later_begun_is_kept() -> None:
 def test_an_edition_lasts_while_nothing_changes_in_what_was_shown() -> None:
     index = Index(1, FIELDS)
     for player_id in range(1, 6):
-        index.put(player_id, read_members(document(player_id, 0)))
+        index.put(player_id, index.read(document(player_id, 0)))
     index.complete()
 
     def lasts(player_id: int, data: bytes | None) -> bool:
@@ -302,7 +302,7 @@ def test_an_edition_lasts_while_nothing_changes_in_what_was_shown() -> None:
         if data is None:
             index.remove(player_id)
         else:
-            index.put(player_id, read_members(data))
+            index.put(player_id, index.read(data))
         return index.edition is edition
 
     assert lasts(1, document(0, 0))
@@ -316,7 +316,7 @@ def test_an_edition_lasts_while_nothing_changes_in_what_was_shown() -> None:
     assert lasts(1, document(0, 6))
     assert len(index.top(10)) == 4
     edition = index.edition
-    index.put(7, read_members(b"{}"))
+    index.put(7, index.read(b"{}"))
     assert index.edition is not edition
 
 

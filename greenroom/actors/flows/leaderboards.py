@@ -24,7 +24,7 @@ from greenroom.actors.kernel.errors import ActorCrashed, StorageUnavailable
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.leaderboard.boards import Boards
 from greenroom.actors.leaderboard.charges import Charges
-from greenroom.actors.leaderboard.index import Fields, Index, read_members
+from greenroom.actors.leaderboard.index import Fields, Index
 from greenroom.actors.leaderboard.profiles import Profiles
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
 from greenroom.actors.leaderboard.tops import Tops
@@ -282,7 +282,7 @@ class Leaderboards:
         """Put a page into an index, others having their turns in between, and charge it."""
         done_bytes, page_bytes = 0, _QUERY_BYTES
         for player_id, document in page:
-            self._boards.fill(index, player_id, read_members(document))
+            self._boards.fill(index, player_id, index.read(document))
             done_bytes += _ROW_BYTES + len(document)
             if done_bytes > CHUNK_BYTES:
                 page_bytes += done_bytes

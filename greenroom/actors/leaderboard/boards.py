@@ -9,12 +9,12 @@ Those that a game declares are steady from the start.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
 from typing import Final
 
-import msgspec
-
-from greenroom.actors.leaderboard.index import Fields, Index, read_members
+from greenroom.actors.kernel.members import Members, members_reader
+from greenroom.actors.leaderboard.index import Fields, Index
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
 
 INDEXES_PER_GAME_MAX: Final = 8
@@ -33,7 +33,7 @@ FULL_RETRY_SECONDS: Final = 60
 class Boards:
     """Which games have which indexes. Who fills a new one is the flow's concern."""
 
-    __slots__ = ("_games", "_places", "_places_max", "_places_per_game_max")
+    __slots__ = ("_games", "_places", "_places_max", "_places_per_game_max", "_readers")
 
     def __init__(
         self, places_max: int = PLACES_MAX, places_per_game_max: int = PLACES_PER_GAME_MAX
@@ -45,6 +45,8 @@ class Boards:
             places_per_game_max: how many places those of one game may have together.
         """
         self._games: dict[int, dict[Fields, Index]] = {}
+        self._readers: dict[int, Callable[[bytes], Members]] = {}
+        """Of all fields of a game's indexes, while these stay the same."""
         self._places_max = places_max
         self._places_per_game_max = places_per_game_max
         self._places = 0
@@ -96,9 +98,10 @@ class Boards:
         index.asked_at = now
         index.is_steady = is_declared
         self._games.setdefault(game_id, {})[fields] = index
+        self._readers.pop(game_id, None)
         return index
 
-    def fill(self, index: Index, player_id: int, members: dict[str, msgspec.Raw]) -> None:
+    def fill(self, index: Index, player_id: int, members: Members) -> None:
         """Put a player into one index, as read some time ago; see `Index.fill`."""
         if not index.is_dropped:
             self._places += index.fill(player_id, members)
@@ -107,9 +110,17 @@ class Boards:
         """Give a player their place in all indexes of their game."""
         indexes = self._games.get(game_id)
         if indexes:
-            members = read_members(document)
+            members = self._reader(game_id)(document)
             for index in indexes.values():
                 self._places += index.put(player_id, members)
+
+    def _reader(self, game_id: int) -> Callable[[bytes], Members]:
+        """Return what reads all fields that a game's indexes ask for."""
+        reader = self._readers.get(game_id)
+        if reader is None:
+            asked = chain.from_iterable(self._games[game_id])
+            reader = self._readers[game_id] = members_reader(asked)
+        return reader
 
     def remove(self, game_id: int, player_id: int) -> None:
         """Take out a player who has been deleted."""
@@ -124,6 +135,7 @@ class Boards:
         self._places -= len(index)
         indexes = self._games[index.game_id]
         del indexes[index.fields]
+        self._readers.pop(index.game_id, None)
         if not indexes:
             del self._games[index.game_id]
 

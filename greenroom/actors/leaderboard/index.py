@@ -9,29 +9,15 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-import msgspec
 from sortedcontainers import SortedList
 
+from greenroom.actors.kernel.members import Members, members_reader
 from greenroom.actors.leaderboard.numbers import LACKING, sort_key
 
 Fields = tuple[str, ...]
 
 _ID_BYTES: Final = 8
 _NOWHERE, _BEHIND_ALL = b"", b"\xff"
-
-_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
-
-def read_members(document: bytes) -> dict[str, msgspec.Raw]:
-    """Return the members of a document, verbatim; of a name given twice the last one.
-
-    One that cannot be read, as an older version may have let in, is empty: no player's document may
-    spoil the leaderboard for the others.
-    """
-    try:
-        return _members.decode(document)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return {}
 
 
 class Index:
@@ -49,6 +35,7 @@ class Index:
         "is_complete",
         "is_dropped",
         "is_steady",
+        "read",
     )
 
     def __init__(self, game_id: int, fields: Fields) -> None:
@@ -60,6 +47,8 @@ class Index:
         """
         self.game_id = game_id
         self.fields = fields
+        self.read = members_reader(fields)
+        """Reads what `fill` takes."""
         self.is_complete = False
         self.is_dropped = False
         self.is_steady = False
@@ -78,7 +67,7 @@ class Index:
         """Return how many players there are."""
         return len(self._keys)
 
-    def put(self, player_id: int, members: dict[str, msgspec.Raw]) -> bool:
+    def put(self, player_id: int, members: Members) -> bool:
         """Give a player the place that their document earns; return whether they had none."""
         key = self._key(player_id, members)
         old = self._keys.get(player_id)
@@ -92,7 +81,7 @@ class Index:
         self._sorted.add(key)
         return old is None
 
-    def fill(self, player_id: int, members: dict[str, msgspec.Raw]) -> bool:
+    def fill(self, player_id: int, members: Members) -> bool:
         """Put in a player as read some time ago, unless a change has told of them since.
 
         Returns whether they had no place.
@@ -133,7 +122,7 @@ class Index:
         self.edition = object()
         self._looked_to = _NOWHERE
 
-    def _key(self, player_id: int, members: dict[str, msgspec.Raw]) -> bytes:
+    def _key(self, player_id: int, members: Members) -> bytes:
         parts = [
             LACKING if (raw := members.get(field)) is None else sort_key(bytes(raw))
             for field in self.fields
