@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -18,7 +18,8 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.text.nesting import DEPTH_MAX, nests_too_deep
+from greenroom.actors.kernel.members import members_struct
+from greenroom.actors.text.nesting import CONTAINERS_MAX, holds_too_many, nests_too_deep
 from greenroom.http.fields import BadEntry, Body, Document, KeepEmpty, Missing, WholeBody
 
 QUERY_FIELDS_MAX = 64
@@ -34,8 +35,8 @@ BodyT = TypeVar("BodyT", bound=Body)
 _Entry = TypeVar("_Entry")
 
 _JSON_SPACE = b" \t\r\n"
-_BRACE, _QUOTE, _N = b'{"n'
-"""How an object, a string and null begin."""
+_BRACE, _N = b"{n"
+"""How an object and null begin."""
 _verbatim = msgspec.json.Decoder(Document)
 _value = msgspec.json.Decoder()
 
@@ -48,6 +49,12 @@ class InvalidBody(Refused):
 
 def _is_given(member: Document | None) -> bool:
     return member is not None
+
+
+class TooManyContainers(InvalidBody):
+    """The body takes longer to read than others are to wait."""
+
+    text = f"JSON body has too many arrays and objects: at most {CONTAINERS_MAX}"
 
 
 class _Unfit(Exception):
@@ -67,11 +74,33 @@ def _check_utf8(data: bytes) -> None:
         raise InvalidBody from None
 
 
-def _check_text(data: bytes) -> None:
-    """Refuse what is no UTF-8, or nests too deep."""
+def _check_bytes(data: bytes) -> None:
+    """Refuse a body that is no UTF-8, or that would take long to read.
+
+    Raises:
+        InvalidBody: it is one or the other.
+    """
     _check_utf8(data)
+    if holds_too_many(data):
+        raise TooManyContainers
+
+
+def _read_json(data: bytes) -> Document:
+    """Return any JSON as it was sent, white space around it aside.
+
+    Args:
+        data: what claims to be the UTF-8 of it, and is known to be UTF-8.
+
+    Raises:
+        InvalidBody: it is not JSON or nests too deep.
+    """
+    try:
+        document = _verbatim.decode(data.strip(_JSON_SPACE))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise InvalidBody from None
     if nests_too_deep(data):
         raise InvalidBody
+    return document
 
 
 def read_document(data: bytes) -> Document:
@@ -81,13 +110,10 @@ def read_document(data: bytes) -> Document:
         data: what claims to be the UTF-8 of one JSON object.
 
     Raises:
-        InvalidBody: it is not JSON, not an object, not UTF-8 or nests too deep.
+        InvalidBody: it is not JSON, not an object, not UTF-8, nests too deep or too often.
     """
-    _check_text(data)
-    try:
-        document = _verbatim.decode(data.strip(_JSON_SPACE))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise InvalidBody from None
+    _check_bytes(data)
+    document = _read_json(data)
     if memoryview(document)[0] != _BRACE:
         raise InvalidBody
     return document
@@ -98,7 +124,7 @@ class MembersDecoder:
 
     def __init__(self, names: Iterable[str]) -> None:
         """Look for members of these names."""
-        members = msgspec.defstruct("Members", [(name, Document, None) for name in names])
+        members = members_struct({name: name for name in names})
         self._decode = msgspec.json.Decoder(members).decode
         self._nothing = members()
 
@@ -112,27 +138,20 @@ class MembersDecoder:
             data: a request's whole body.
 
         Raises:
-            InvalidBody: it is not JSON, not an object, not UTF-8 or nests too deep.
+            InvalidBody: it is not JSON, not an object, not UTF-8, nests too deep or too often.
         """
         if not data:
             return self._nothing
-        _check_utf8(data)
+        _check_bytes(data)
         try:
             members = self._decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             if data.strip(_JSON_SPACE) == b"null":
                 return self._nothing
             raise InvalidBody from None
-        if len(data) > DEPTH_MAX and nests_too_deep(data, _strings(members)):
+        if nests_too_deep(data):
             raise InvalidBody
         return members
-
-
-def _strings(members: msgspec.Struct) -> Iterator[bytes]:
-    """Yield those members that are strings, verbatim: documents, maybe, of any size."""
-    for member in astuple(members):
-        if member is not None and memoryview(member)[0] == _QUOTE:
-            yield bytes(member)
 
 
 read_nothing = MembersDecoder(()).decode
@@ -308,10 +327,8 @@ class Field(msgspec.Struct, frozen=True):
         if type(text) is not str:
             raise InvalidBody(f"{self.name}_json must be a string")
         try:
-            data = text.encode().strip(_JSON_SPACE)
-            _check_text(data)
-            document = _verbatim.decode(data)
-        except (Refused, msgspec.MsgspecError, UnicodeError, RecursionError):
+            document = _read_json(text.encode())
+        except (Refused, UnicodeError):
             raise InvalidBody(f"{self.name} is not valid JSON") from None
         return self._object(document)
 

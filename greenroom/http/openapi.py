@@ -19,7 +19,7 @@ from greenroom.actors.plans.refusals import (
 )
 from greenroom.actors.player.bans import BAN_DURATIONS
 from greenroom.http.auth import ADMIN_KEY_HEADER, PLAYER_TOKEN_HEADER, PROJECT_KEY_HEADER
-from greenroom.http.bodies import InvalidBody, body_fields
+from greenroom.http.bodies import InvalidBody, TooManyContainers, body_fields
 from greenroom.http.errors import (
     INTERNAL_SERVER_ERROR,
     INVALID_ENDPOINT,
@@ -290,7 +290,7 @@ def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
         429: [TOO_MANY_REQUESTS, CallShareUsed.text],
     }
     if endpoint.input is not None or endpoint.document_body or endpoint.method != "GET":
-        texts[400].append(InvalidBody.text)
+        texts[400] += [InvalidBody.text, TooManyContainers.text]
     for field in body_fields(endpoint.input) if endpoint.input is not None else ():
         if field.missing_text is not None:
             texts[400].append(field.missing_text)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from greenroom.actors.text.nesting import DEPTH_MAX
+from greenroom.actors.text.nesting import CONTAINERS_MAX, DEPTH_MAX, nests_too_deep
 from greenroom.http.bodies import (
     BodyDecoder,
     InvalidBody,
@@ -116,7 +116,7 @@ MALFORMED = [
     b"\x1f\x8b\x08\x00",
     b"player_name=Ada",
     b"{" * 100_000,
-    b"[" * 1_000_000,
+    b"[" * CONTAINERS_MAX,
     b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
     b'{"unknown":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     b'{"rules":' + b'{"a":' * DEPTH_MAX + b"1" + b"}" * DEPTH_MAX + b"}",
@@ -154,7 +154,7 @@ def _in_places(depth: int, places: int) -> bytes:
 
 @pytest.mark.parametrize(
     ("depth", "places", "is_taken"),
-    [(DEPTH_MAX, 5, True), (DEPTH_MAX + 1, 1, False), (430, 2_000, True), (499, 2_000, False)],
+    [(DEPTH_MAX, 5, True), (DEPTH_MAX + 1, 1, False), (430, 750, True), (499, 750, True)],
 )
 def test_many_places_are_deep_or_few_are_deeper(depth: int, places: int, is_taken: bool) -> None:
     document = _in_places(depth, places)
@@ -163,6 +163,33 @@ def test_many_places_are_deep_or_few_are_deeper(depth: int, places: int, is_take
             read_document(document)
     else:
         assert bytes(read_document(document)) == document
+
+
+@pytest.mark.parametrize("opened", ["[", "{"])
+@pytest.mark.parametrize("around", ['{"a":[%s]}', '{"a":"%s"}'], ids=["in an array", "in a string"])
+def test_more_containers_than_any_document_has_are_refused(opened: str, around: str) -> None:
+    closed = {"[": "],", "{": "},"}[opened]
+    taken, too_many = (
+        (around % ((opened + closed) * number).rstrip(",")).encode()
+        for number in (CONTAINERS_MAX - 2, CONTAINERS_MAX + 1)
+    )
+    error = f"JSON body has too many arrays and objects: at most {CONTAINERS_MAX}"
+
+    assert bytes(read_document(taken)) == taken
+    assert refusal(too_many) == error
+    with pytest.raises(InvalidBody, match=error):
+        read_document(too_many)
+
+
+def test_how_deep_is_too_deep_is_the_same_however_deep_in_calls_it_is_asked() -> None:
+    def asked(calls: int, data: bytes) -> bool:
+        return nests_too_deep(data) if calls == 0 else asked(calls - 1, data)
+
+    for calls in (0, 1, 7, 300, 3, 0):
+        for inner in (b"", b"1", b'"[[["', b"{}"):
+            levels = DEPTH_MAX - inner.count(b"{")
+            assert not asked(calls, b"[" * levels + inner + b"]" * levels)
+            assert asked(calls, b"[" * (levels + 1) + inner + b"]" * (levels + 1))
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 import trio
+from crafted_kit import as_strings, documents
 from largest_kit import (
     MEBIBYTE,
+    PLAYERS,
     Largest,
     answer,
     document,
@@ -106,3 +108,50 @@ async def test_no_call_takes_long_with_the_largest_data_that_is_allowed():
                             break
                     else:
                         pytest.fail(f"{name} takes too long, {form.__name__}")
+
+
+async def _crafted_seconds(largest: Largest, request: Request) -> float:
+    """Make a call that may be refused; return the processor time that it took, as `_timed`."""
+    began = time.thread_time()
+    told = await answer(largest, request)
+    took = time.thread_time() - began
+    assert told.status < 500, (request.path, told.body[:200])
+    return took
+
+
+async def _crafted(largest: Largest) -> dict[str, Request]:
+    """Return what crafted documents can be sent with: whole, in a field, or as a string."""
+    (player,) = await largest.newcomers(1)
+    await answer(largest, largest.request("POST", "/api/leaderboard.php", b'{"sort_by":["level"]}'))
+    calls: dict[str, Request] = {}
+    update, path = "/api/game_data.php/player/update", f"{PLAYERS}/register"
+    for name, data in documents().items():
+        calls[f"update {name}"] = largest.request("PUT", update, data, by=player)
+        named = b'{"player_name":"A","player_data":%b}' % data
+        calls[f"register {name}"] = largest.request("POST", path, named)
+    for name, text in as_strings().items():
+        data = b'{"player_name":"A","player_data_json":%b}' % text
+        calls[f"register by a string of {name}"] = largest.request("POST", path, data)
+    for row in ENDPOINTS:
+        if row.method != "GET":
+            (player,) = await largest.newcomers(1)
+            for name in ("strings of brackets between brackets", "arrays", "names"):
+                data = b'{"unknown":%b}' % documents()[name]
+                where = row.path.partition("{")[0]
+                calls[f"{row.path} {name}"] = largest.request(row.method, where, data, by=player)
+    return calls
+
+
+@pytest.mark.slow
+async def test_no_crafted_body_takes_long():
+    with trio.fail_after(600):
+        async with open_largest() as largest:
+            for name, request in (await _crafted(largest)).items():
+                for _ in range(ATTEMPTS_MAX):
+                    seconds_max = max(LOOP_SECONDS_MAX, FLOORS_MAX * _floor_seconds())
+                    with _no_collections():
+                        took = [await _crafted_seconds(largest, request) for _ in range(3)]
+                    if min(took) < seconds_max:
+                        break
+                else:
+                    pytest.fail(f"{name} takes too long")

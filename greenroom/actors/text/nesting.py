@@ -1,76 +1,107 @@
-"""How deep JSON may nest, over HTTP and realtime alike: found without parsing it."""
+"""How deep JSON may nest, over HTTP and realtime alike, and how much: found by C alone."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
-from itertools import accumulate
 from typing import Final
+
+import msgspec
 
 DEPTH_MAX: Final = 500
 """Levels of nesting: deeper than any document in use, well below where recursive parsers stop
 (Python 3.11 near 1,000 calls; Postgres some thousand)."""
 
+CONTAINERS_MAX: Final = 200_000
+"""Arrays and objects in one body, brackets in its strings among them: a MiB of `[1,2],` has fewer,
+and one of brackets alone takes twice as long to read as anything else."""
+
 _SLICE_BYTES: Final = 16 << 10
-_BLOCK: Final = 64
-"""So many brackets are counted at once where the depth is far from its bound."""
-_CLOSE_BLOCKS_MAX: Final = 500
-"""Blocks near the bound that are looked at bracket by bracket, in a millisecond; no document in use
-has one."""
+_LEVELS_GUESSED: Final = 950
+"""That a parser bears in Python 3.11, where its caller is as deep in calls as a server's is."""
 
-_NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
-_SQUARE = bytes.maketrans(b"{}", b"[]")
-_STEPS = bytes.maketrans(b"[]", b"\x01\xff")
+_read_over: Final = msgspec.json.Decoder(msgspec.Raw).decode
 
 
-def nests_too_deep(data: bytes, strings: Iterable[bytes] = ()) -> bool:
-    """Return whether JSON nests deeper than allowed, in a few passes of C over the data.
+def nests_too_deep(data: bytes) -> bool:
+    """Return whether JSON nests deeper than allowed; in a millisecond for a MiB, whatever it is.
 
-    What is malformed may get either answer: before its first fault it is read as a parser reads it.
-    What comes close to the bound in very many places counts as too deep.
+    Where it opens too few arrays and objects for that, it is not looked at any closer. Otherwise
+    it is read over inside so many arrays that the parser bears just what is allowed beside them.
+    What is malformed may get either answer.
 
     Args:
         data: the JSON.
-        strings: some of the strings in it, if any are known: what is in them nests nothing, and
-            where not enough is left without them there is nothing to look for.
     """
+    return _may_be_too_deep(data) and not _parser.bears_within(data, DEPTH_MAX)
+
+
+def holds_too_many(data: bytes) -> bool:
+    """Return whether JSON opens more arrays and objects than allowed, in strings or outside.
+
+    Args:
+        data: the JSON.
+    """
+    if len(data) < 2 * CONTAINERS_MAX:  # each is closed, too
+        return False
+    return len(data) - len(data.translate(None, b"[{")) > CONTAINERS_MAX
+
+
+def _may_be_too_deep(data: bytes) -> bool:
+    """Return whether enough is opened for that, in strings or outside of them."""
     if len(data) <= DEPTH_MAX:
         return False
-    in_strings = sum(map(_count_opened, strings))
-    if _count_opened(data, in_strings + DEPTH_MAX + 1) - in_strings <= DEPTH_MAX:
-        return False
-    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # Two quotes side by side: whatever stands before and behind them is in a string or not as
-    # before, when both are taken away. Most strings are gone with that.
-    brackets = unescaped.translate(_SQUARE, _NOT_STRUCTURE).replace(b'""', b"")
-    if b'"' in brackets:
-        brackets = b"".join(brackets.split(b'"')[::2])
-    return _is_too_deep(brackets)
-
-
-def _count_opened(data: bytes, enough: int = sys.maxsize) -> int:
-    """Return how often anything is opened, in strings and outside of them; or `enough`, or more."""
     opened = 0
     for start in range(0, len(data), _SLICE_BYTES):
         part = data[start : start + _SLICE_BYTES]
         # quicker than to count where few are
         opened += len(part) - len(part.replace(b"[", b"").replace(b"{", b""))
-        if opened >= enough:
-            break
-    return opened
-
-
-def _is_too_deep(brackets: bytes) -> bool:
-    """Return whether square brackets nest deeper than allowed."""
-    depth = close_blocks = 0
-    for start in range(0, len(brackets), _BLOCK):
-        opened = brackets.count(b"[", start, start + _BLOCK)
-        if depth + opened > DEPTH_MAX:
-            close_blocks += 1
-            if close_blocks > _CLOSE_BLOCKS_MAX:
-                return True
-            steps = memoryview(brackets[start : start + _BLOCK].translate(_STEPS)).cast("b")
-            if max(accumulate(steps, initial=depth)) > DEPTH_MAX:
-                return True
-        depth += 2 * opened - _BLOCK  # the last block may be shorter: nobody looks behind it
+        if opened > DEPTH_MAX:
+            return True
     return False
+
+
+def _is_borne(data: bytes) -> bool:
+    """Return whether the parser comes through without having to nest deeper than it can."""
+    try:
+        _read_over(data)
+    except RecursionError:
+        return False
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return True
+    return True
+
+
+class _Parser:
+    """What the parser bears, which depends on how deep in calls whoever calls it is."""
+
+    def __init__(self) -> None:
+        self._levels = _LEVELS_GUESSED
+        """That it bore last time: mostly it is as many again."""
+
+    def bears_within(self, data: bytes, levels_max: int) -> bool:
+        """Return whether JSON nests no deeper than so many levels."""
+        self._levels = self._search(self._levels)
+        return self._bears(data, max(0, self._levels - levels_max))
+
+    def _search(self, guess: int) -> int:
+        """Return how many levels it bears, at as many calls' depth as `_bears` is called at."""
+        low, high = 0, guess
+        while _is_borne(_nested(b"", high)):
+            low, high = high, high + max(1, 2 * (high - guess))
+        while high - low > 1:
+            middle = (low + high) // 2
+            if _is_borne(_nested(b"", middle)):
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def _bears(self, data: bytes, around: int) -> bool:
+        return _is_borne(_nested(data, around))
+
+
+def _nested(data: bytes, levels: int) -> bytes:
+    """Return the data inside so many arrays."""
+    return b"".join((b"[" * levels, data, b"]" * levels))
+
+
+_parser: Final = _Parser()
