@@ -1,1 +1,1 @@
-"""Actors: what players, games and later rooms are, and the kernel that runs them."""
+"""Actors: players, games, rooms, lobbies and friendships, and the kernel that runs them."""

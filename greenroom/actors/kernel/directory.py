@@ -1,6 +1,6 @@
 """What actors and flows see of a directory: addresses of one kind of actor.
 
-`supervisors.directory` implements it in this process; another may place actors on other nodes
+`supervisors.dynamic` implements it in this process; another may place actors on other nodes
 without any change in callers.
 """
 
