@@ -1,3 +1,3 @@
 """Greenroom: a multiplayer game backend that a studio runs itself."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
