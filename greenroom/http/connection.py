@@ -43,6 +43,7 @@ from greenroom.http.parser import (
     RequestParser,
     is_one_plain_request,
 )
+from greenroom.http.pieces import LARGE_BYTES, Pieces
 from greenroom.http.reaper import ANSWERING, CLOSING, HANDED, IDLE, READING, Phase, Reaper
 from greenroom.http.request import Answer, Request
 from greenroom.http.wire import RECEIVE_BYTES, ConnectionLost, SocketWire, Wire
@@ -88,8 +89,8 @@ class ConnectionContext:
     """What all connections of a server share."""
 
     __slots__ = (
-        *("answerer", "budgets", "heads", "http2_clear", "limits", "options", "pace", "proxies"),
-        *("reaper", "stopping", "writer"),
+        *("answerer", "budgets", "heads", "http2_clear", "limits", "options", "pace", "pieces"),
+        *("proxies", "reaper", "stopping", "writer"),
     )
 
     def __init__(
@@ -108,6 +109,7 @@ class ConnectionContext:
         self.limits = limits
         self.heads = KnownHeads()
         self.pace = pace
+        self.pieces = Pieces()
         self.options = options
         self.answerer = answerer
         self.writer = writer
@@ -286,6 +288,8 @@ class Connection:
                 raise _Overloaded
             self.phase = READING
             data = await self._wire.receive()
+            if len(data) >= LARGE_BYTES:
+                await self._context.pieces.turn(address_key(self._address()))
         else:
             self.phase = IDLE
             data = await self._wire.receive()

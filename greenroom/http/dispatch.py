@@ -41,6 +41,7 @@ from greenroom.http.limits import (
 )
 from greenroom.http.metrics import Metrics, Sample
 from greenroom.http.pace import hold_up
+from greenroom.http.pieces import LARGE_BYTES, Pieces
 from greenroom.http.request import Answer, Request
 from greenroom.http.router import Router
 from greenroom.http.streams import ReplyStream
@@ -132,6 +133,7 @@ class Dispatcher:
         self._ledger = world.ledger
         self._limits = limits
         self.in_flight = InFlight(requests_in_flight_max, address_share_max)
+        self._pieces = Pieces()
         self._monotonic = monotonic
         self._router: Router[Route] = Router()
         for endpoint in endpoints:
@@ -220,6 +222,8 @@ class Dispatcher:
             return too_many_requests(retry_seconds, WRITTEN_TOO_MUCH)
         if request.body_too_large:
             return body_too_large()
+        if len(request.body) >= LARGE_BYTES:
+            await self._pieces.turn(address_key(request.address))
         query = read_query(request.query) if request.query else _NO_QUERY
         try:
             reply = await endpoint.handler(caller, *arguments, *route.read(request, query))

@@ -56,7 +56,7 @@ class LimitSettings(msgspec.Struct, frozen=True, kw_only=True):
     realtime_connections_per_second_address: float = 200.0
 
 
-BODY_BYTES_PER_UNIT = 64 << 10
+BODY_BYTES_PER_UNIT: Final = 16 << 10
 
 
 def units_of(body: bytes) -> int:

@@ -1,0 +1,45 @@
+"""What takes long in one go, one piece of each address at a time: the others come in between.
+
+A pass of the scheduler runs all that is ready, and whoever arrives waits for the end of it. So an
+address that sends many large bodies at once would make a pass as long as all of them take. Instead
+each of them waits for its turn, and an address has one turn in a pass, in the order of asking.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+LARGE_BYTES: Final = 16 << 10
+"""A piece of so many bytes takes a turn. Smaller ones take less time than to wait for one."""
+
+
+class Pieces:
+    """Gives turns. Its memory is an entry for each address that somebody waits for a turn of."""
+
+    __slots__ = ("_locks",)
+
+    def __init__(self) -> None:
+        """Begin with nobody waiting."""
+        self._locks: dict[str, trio.Lock] = {}
+
+    def __len__(self) -> int:
+        """Return how many addresses are waited for."""
+        return len(self._locks)
+
+    async def turn(self, key: str) -> None:
+        """Return when a large piece may be dealt with; always a checkpoint.
+
+        Args:
+            key: the address that it comes from; see `address_key`.
+
+        Cancellation: it had no turn, and is in nobody's way.
+        """
+        lock = self._locks.setdefault(key, trio.Lock())
+        try:
+            async with lock:  # a pass at least: it is handed on only to the next
+                pass
+        finally:
+            if not lock.locked():
+                self._locks.pop(key, None)
