@@ -22,7 +22,7 @@ from greenroom.actors.game.messages import ChangeGameSettings
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.leaderboard.charges import Charges
 from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared, TooManyBuilds
-from greenroom.limiter import Limiter, Rate
+from greenroom.limiter import Limiter, Rate, rate_of
 
 STRANGER, PLAYER = "192.0.2.1", "192.0.2.2"
 
@@ -176,6 +176,24 @@ async def test_a_build_that_waited_while_its_address_came_to_owe_is_refused(
                 nursery.start_soon(ask, name)
         service.cancel_scope.cancel()
     assert outcomes == {"built": 1, "refused": 2}
+
+
+async def test_whoever_owes_nothing_has_an_index_built_however_small_the_rate(
+    autojump_clock: MockClock,
+):
+    memory = Memory()
+    charges = Charges(Limiter(rate_of(0.01, 20.0)), Limiter(rate_of(1_000, 20.0)))
+    async with trio.open_nursery() as nursery:
+        leaderboards = Leaderboards(memory, charges)
+        await nursery.start(leaderboards.run)
+        await leaderboards.index(1, ("a",), STRANGER)
+        with pytest.raises(TooManyBuilds) as refused:
+            await leaderboards.index(1, ("b",), STRANGER)
+        await trio.sleep(refused.value.retry_seconds)
+        await leaderboards.index(1, ("b",), STRANGER)
+        nursery.cancel_scope.cancel()
+
+    assert leaderboards.refused == {"leaderboard builds by address": 1}
 
 
 async def test_an_index_for_which_there_is_no_room_is_given_up(

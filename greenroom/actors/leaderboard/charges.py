@@ -27,7 +27,7 @@ class Charges:
         self._games = games
 
     def check(self, game_id: int, address: str, now: float) -> None:
-        """Let a build begin.
+        """Let a build begin, or go on after others; this itself costs nothing.
 
         Args:
             game_id: whose.
@@ -37,16 +37,21 @@ class Charges:
         Raises:
             TooManyBuilds: one of them owes for earlier builds.
         """
-        wait = self._addresses.charge(address_key(address), now) if address else 0.0
+        wait = self._addresses.wait_seconds(address_key(address), now) if address else 0.0
         if wait > 0.0:
             raise TooManyBuilds("leaderboard builds by address", math.ceil(wait))
-        wait = self._games.charge(game_id, now)
+        wait = self._games.wait_seconds(game_id, now)
         if wait > 0.0:
             raise TooManyBuilds("leaderboard builds by game", math.ceil(wait))
 
     def pay(self, game_id: int, address: str, now: float, size_bytes: int) -> None:
         """Charge what a build has read."""
         units = math.ceil(size_bytes / UNIT_BYTES)
-        self._games.owe(game_id, now, units)
+        _take(self._games, game_id, now, units)
         if address:
-            self._addresses.owe(address_key(address), now, units)
+            _take(self._addresses, address_key(address), now, units)
+
+
+def _take(limiter: Limiter, key: str | int, now: float, units: int) -> None:
+    if limiter.charge(key, now, units) > 0.0:
+        limiter.owe(key, now, units)  # a build that has begun is finished, in debt or not
