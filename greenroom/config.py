@@ -53,6 +53,10 @@ PlanLimit = Annotated[
     int, Meta(ge=0, le=10**15, description="a whole number from 0 to 1000000000000000")
 ]
 Share = Annotated[float, Meta(gt=0, le=1, description="a number above 0, at most 1")]
+AddressShare = Annotated[
+    float, Meta(ge=0.05, le=1e9, description="a number from 0.05 to 1000000000")
+]
+"""Less would leave an address not even one of the fewest things that are shared: 32 sign-ins."""
 Flag = Annotated[bool, Meta(description="true or false")]
 Factor = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0, at most 1000000000")]
 DatabaseUrl = Annotated[
@@ -170,7 +174,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """To the realtime port, for a handshake costs more than most calls."""
     connections_per_address_max: Count | None = None
     """At a time; half of `connections_max` where not given. Trusted proxies are exempt."""
-    address_share_max: Factor = 1.0
+    address_share_max: AddressShare = 1.0
     """Of what all share, an address has at most so many times what is free: bytes of requests and
     of answers under way, requests in flight, sign-ins that wait for a platform."""
 

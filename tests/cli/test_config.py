@@ -85,6 +85,8 @@ def test_paths_of_flags_are_relative_to_where_one_stands(
         ({"GREENROOM_SERVER": "apache"}, "expected one of greenroom, hypercorn, not 'apache'"),
         ({"GREENROOM_RATE_LIMIT_FACTOR": "0"}, "expected a number above 0"),
         ({"GREENROOM_RATE_LIMIT_FACTOR": "nan"}, "expected a number above 0"),
+        ({"GREENROOM_ADDRESS_SHARE_MAX": "0.01"}, "expected a number from 0.05 to 1000000000"),
+        ({"GREENROOM_ADDRESS_SHARE_MAX": "nan"}, "expected a number from 0.05 to 1000000000"),
         ({"GREENROOM_STALE_SECONDS": "-1"}, "stale_seconds (GREENROOM_STALE_SECONDS): expected"),
         ({"GREENROOM_TRUSTED_PROXIES": "10.0.0.0/8,all"}, "trusted_proxies"),
         ({"GREENROOM_CONNECTIONS_MAX": "0"}, "connections_max"),
