@@ -79,10 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _fail("Interrupted: nothing more was done.", EXIT_INTERRUPTED, as_json=as_json)
     except click.ClickException as error:
-        if not as_json:
+        if isinstance(error, click.UsageError) and not as_json:
             error.show()
             return error.exit_code
-        return _fail(error.format_message(), error.exit_code, as_json=True)
+        return _fail(error.format_message(), error.exit_code, as_json=as_json)
     except BaseException as error:  # noqa: BLE001 (the last one there is: all must be told)
         return _fail_with(error, as_json=as_json)
 

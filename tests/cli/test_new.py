@@ -109,7 +109,10 @@ def test_what_is_there_stays_as_it_is(
     (tmp_path / "file").write_text("mine")
     for name in ("mine", "file"):
         assert main(["new", name]) == 1
-        assert "is there already: nothing was written" in capsys.readouterr().err
+        assert capsys.readouterr().err == (
+            f"greenroom: {tmp_path / name} is there already: nothing was written. "
+            "Take another name.\n"
+        )
     assert list((tmp_path / "mine").iterdir()) == []
     assert (tmp_path / "file").read_text() == "mine"
 
