@@ -172,7 +172,17 @@ class Dispatcher:
             finally:
                 self.in_flight.leave(entered, key)
         route.meter.count(answer.status, self._monotonic() - started)
+        if answer.status == 429 and entered is not None:
+            await self._slow_down(request, started)
         return answer
+
+    async def _slow_down(self, request: Request, now: float) -> None:
+        """Let whoever goes on asking after many refusals wait for each of them.
+
+        Not with a large body, which would be held meanwhile: reading those takes turns.
+        """
+        if len(request.body) < LARGE_BYTES and self._limits.must_wait(request.address, now):
+            await hold_up()
 
     async def vouches(self, request: Request) -> bool:
         """Return whether a request has good tokens, so that its body is worth reading.

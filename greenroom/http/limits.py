@@ -81,6 +81,10 @@ def units_of_answer(size: int) -> int:
     return size // ANSWER_BYTES_PER_UNIT
 
 
+REFUSALS: Final = rate_of(50.0, 20.0)
+"""Refused calls of an address that are answered at once. No setting, nor multiplied by
+`rate_limit_factor`: refusing costs the same whatever is allowed."""
+
 CONNECTIONS_A_BROKEN_ONE: Final = 9
 """Besides itself: reading, judging and answering it costs as much as opening some."""
 
@@ -196,6 +200,7 @@ class CallLimits:
         self._frames = self._needed("http2_frames_per_second_address")
         self._realtime_connections = self._needed("realtime_connections_per_second_address")
         self._pages = self._needed("pages_per_second_address")
+        self._refusals = Limiter(REFUSALS, keys_max)
         self._probes = self._needed("probes_per_second_address")
         self._classes = {name: self._class(name) for name in RATE_CLASSES}
 
@@ -230,6 +235,15 @@ class CallLimits:
         """Charge a probe to its address, likewise, whatever else has come from there."""
         wait = self._probes.charge(address_key(address), now)
         return self._refuse("probes by address", wait)
+
+    def must_wait(self, address: str, now: float) -> bool:
+        """Charge a refused call to its address; return whether the refusal is to be held up.
+
+        Args:
+            address: the client's.
+            now: monotonic seconds.
+        """
+        return self._refusals.charge(address_key(address), now) > 0.0
 
     def admit_frames(self, address: str, now: float, frames: int) -> int:
         """Charge HTTP/2 frames that no answer pays for; return 0, or seconds as for the others."""

@@ -23,7 +23,8 @@ from greenroom.actors.kernel.errors import (
 )
 from greenroom.actors.player.tokens import ADMIN_KEY, PLAYER_TOKEN, PROJECT_KEY, make_token
 from greenroom.http import dispatch
-from greenroom.http.limits import LimitSettings
+from greenroom.http.limits import REFUSALS, LimitSettings
+from greenroom.http.pieces import LARGE_BYTES
 from greenroom.http.request import Request
 
 
@@ -505,6 +506,33 @@ async def test_answers_are_counted_by_endpoint_and_status(stage: Stage) -> None:
     assert 'greenroom_http_requests_total{endpoint="unknown",method="",status="404"} 1.0' in text
     assert f"greenroom_http_request_seconds_count{{{endpoint}}} 2.0" in text
     assert "greenroom_http_requests_in_flight 0.0" in text
+
+
+# Refusals of those who go on
+
+
+async def test_who_goes_on_asking_after_a_thousand_refusals_waits_for_each(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(arena, limits=LimitSettings(register_calls_per_second_address=0.001))
+    waits: list[str] = []
+
+    async def refused(address: str, body: bytes = b"") -> int:
+        async def hold_up() -> None:
+            waits.append(address)
+
+        monkeypatch.setattr(dispatch, "hold_up", hold_up)
+        request = Request("POST", "/api/trouble.php", "", {}, body, address)
+        return (await stage.dispatcher.answer(request)).status
+
+    statuses = [await refused("203.0.113.7") for _ in range(1 + int(REFUSALS.burst))]
+    assert statuses[1:] == [429] * int(REFUSALS.burst)
+    assert waits == []
+    assert await refused("203.0.113.7") == 429
+    assert await refused("203.0.113.7", b" " * LARGE_BYTES) == 429  # would be held meanwhile
+    await refused("203.0.113.8")
+    assert await refused("203.0.113.8") == 429
+    assert waits == ["203.0.113.7"]
 
 
 # What is in no row
