@@ -101,6 +101,7 @@ async def _is_quick(largest: Largest, requests: Sequence[Request]) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 async def test_no_call_takes_long_with_the_largest_data_that_is_allowed():
     with trio.fail_after(600):
         async with open_largest() as largest:
@@ -148,6 +149,7 @@ async def _crafted(largest: Largest) -> dict[str, Request]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 async def test_no_crafted_body_takes_long():
     with trio.fail_after(600):
         async with open_largest() as largest:
