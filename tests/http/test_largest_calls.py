@@ -30,7 +30,7 @@ LOOP_SECONDS_MAX = 0.005
 FLOORS_MAX = 2.0
 """On a slower machine, or a busy one: so many times what it takes to convert a MiB. That is 2.5 to
 3 ms where five are meant."""
-ATTEMPTS_MAX = 20
+ATTEMPTS_MAX = 8
 """Calls of a kind are repeated before they count as slow: who else uses the machine is no fault."""
 ANSWER_BYTES_MAX = 2.5 * MEBIBYTE
 """Documents of a MiB, as text once more (updates in the engine's form, and tools)."""
