@@ -27,6 +27,29 @@ INDEX_ADDRESSES = re.compile(
 )
 MACHINE_PATHS = re.compile("|".join([(r"/ro" r"ot/[\w.]"), *map(re.escape, OUR_PATHS)]))
 
+FOLDER_MODULES_MAX = 20
+FOLDERS_OF_DATA = {
+    "docs/decisions": "numbered records, one for each decision",
+    "greenroom/actors/text/words": "lists of words that others made",
+    "tests/faults/reports": "written by scripts/torture",
+}
+"""Folders that nobody reads as a whole, with the reason."""
+FOLDERS_TOO_LARGE = {
+    "bench": 37,
+    "docs": 22,
+    "greenroom/actors/flows": 33,
+    "greenroom/actors/room": 35,
+    "greenroom/control": 21,
+    "greenroom/http": 41,
+    "greenroom/persistence": 25,
+    "greenroom/transport": 21,
+    "tests": 22,
+    "tests/actors": 52,
+    "tests/http": 64,
+    "tests/support": 41,
+}
+"""Folders that have too many modules still. The numbers only ever go down."""
+
 SOURCE = {".py", ".sh", ".sql", ".toml", ""}
 """Suffixes of files that people write line by line; Markdown holds tables, locks hold hashes."""
 
@@ -103,6 +126,29 @@ def test_no_line_is_longer_than_a_hundred_columns() -> None:
         if len(line) > COLUMNS_MAX
     ]
     assert not wide
+
+
+def modules_of_folders() -> Counter[str]:
+    """Count the modules and pages that people wrote, by their folder."""
+    paths = [path.relative_to(ROOT) for path in project_files()]
+    return Counter(
+        str(path.parent)
+        for path in paths
+        if path.parts[0] in {"greenroom", "tests", "scripts", "bench", "docs", "examples"}
+        and path.suffix in {".py", ".md", ".go", ".js", ".mjs", ".gd", ".cs"}
+        and path.name != "__init__.py"
+        and not any(path.is_relative_to(folder) for folder in FOLDERS_OF_DATA)
+    )
+
+
+def test_no_folder_has_more_than_twenty_modules() -> None:
+    counts = modules_of_folders()
+    large = {folder: n for folder, n in sorted(counts.items()) if n > FOLDER_MODULES_MAX}
+    grown = {folder: n for folder, n in large.items() if n > FOLDERS_TOO_LARGE.get(folder, 0)}
+    assert not grown, (
+        f"more than {FOLDER_MODULES_MAX} modules: put new ones into a folder of theirs"
+    )
+    assert large == FOLDERS_TOO_LARGE, "fewer modules than listed: lower the numbers"
 
 
 def test_no_leftovers_are_committed() -> None:
