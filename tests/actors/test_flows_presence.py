@@ -33,6 +33,8 @@ from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.player.messages import (
     DescribePlayer,
+    Heartbeat,
+    LogIn,
     LogOut,
     PlayerIsBanned,
     PlayerOfAnotherGame,
@@ -97,6 +99,23 @@ async def test_any_good_call_is_a_sign_of_life_and_bad_ones_are_none(
         (await describe(arena, player.player_id)).is_online for player in (quiet, banned, lively)
     ]
     assert online == [False, False, True]
+
+
+async def test_a_banned_player_is_offline_at_once_and_stays_so(arena: Arena):
+    new, game_id = await register(arena), arena.game.game_id
+    player = (await identify_player(arena.world, arena.game, new.token, "192.0.2.1")).player
+    usage = arena.world.ledger.of_game(game_id)
+    assert (usage.players_online, usage.owner.online_from.of("192.0.2.1")) == (1, 1)
+    await ban_player(arena.world, game_id, new.player_id, "day", None)
+    note_sign_of_life(arena.world, new.player_id)  # over a connection made before
+    for late in (Heartbeat(), LogIn()):  # let in before the ban
+        with pytest.raises(PlayerIsBanned):
+            await player.ask(late)
+    assert not (await describe(arena, new.player_id)).is_online
+    assert not arena.world.player_index.is_online(new.player_id)
+    assert not arena.memory.players[new.player_id].is_online
+    assert (usage.players_online, usage.owner.players_online) == (0, 0)
+    assert usage.owner.online_from.of("192.0.2.1") == 0
 
 
 async def test_a_sign_of_life_between_the_sweeps_look_and_its_word_counts(

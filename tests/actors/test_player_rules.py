@@ -139,9 +139,17 @@ def test_only_the_online_and_silent_go_stale(is_online: bool, silent_seconds: fl
 
 def test_a_new_ban_replaces_an_older_one():
     player = a_player(ban=a_ban())
-    event = rules.decide_ban(player, ban_command(), NOW)
-    rules.apply(player, event)
+    for event in rules.decide_ban(player, ban_command(), NOW):
+        rules.apply(player, event)
     assert player.ban == Ban("c" * 32, "day", None, NOW, NOW + 86_400)
+
+
+@pytest.mark.parametrize("is_online", [True, False])
+def test_a_ban_takes_whoever_is_online_offline(is_online: bool):
+    player = a_player(is_online=is_online, last_heartbeat=NOW - 5)
+    _, *offline = rules.decide_ban(player, ban_command(), NOW)
+    expected = [PlayerPresenceSaved(7, False, NOW - 5), PlayerLoggedOut(7, NOW)]
+    assert offline == (expected if is_online else [])
 
 
 def test_another_games_owner_can_neither_ban_nor_pardon():

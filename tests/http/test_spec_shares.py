@@ -112,6 +112,16 @@ def test_bots_take_their_addresss_share_of_the_players_online_and_newcomers_come
     assert (back.status, back.json["error"]) == (429, FULL)
 
 
+def test_a_banned_player_leaves_room_for_another_in_the_plan(studio: Studio):
+    bots = [register(studio.at(STRANGER)) for _ in range(2)]
+    assert register(studio.at(STRANGER)).status == 429
+    ban = {"player_id": int(bots[0].json["player_id"]), "ban_duration": "day"}
+    api = studio.at(STRANGER)
+    assert api.call("POST", "/api/game_players.php/ban", ban, admin=True).status == 200
+
+    assert register(studio.at(STRANGER)).status == 200
+
+
 def test_this_machine_itself_may_use_the_whole_plan_and_then_the_plan_refuses(studio: Studio):
     players = [register(studio.at(HERE)).status for _ in range(9)]
     calls = [tell_time(studio.at(HERE)).status for _ in range(33)]

@@ -138,8 +138,8 @@ def note_sign_of_life(world: World, player_id: int, *, is_kept: bool = True) -> 
     try:
         if player is not None:
             player.post(Heartbeat(is_kept))
-    except Refused:  # his game's plan lets no more online; his seat is another matter
-        pass
-    except ActorUnavailable:
+    except (PlayerIsBanned, ActorUnavailable):
         return
+    except Refused:  # the game's plan lets no more online; the seat is another matter
+        pass
     note_member_is_alive(world, player_id)

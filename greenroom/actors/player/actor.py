@@ -160,8 +160,11 @@ class PlayerActor(Actor[PlayerRole]):
         """Take a sign of life; see `Heartbeat`.
 
         Raises:
+            PlayerIsBanned: they were banned since the call was let in.
             PlayersRefused: they were offline, and their game's plan allows no more.
         """
+        if player.ban is not None:
+            rules.check_not_banned(player, now)
         if self._online_in is None:
             self._come_online(player, address or self._address)
         rules.seen(player, now)
@@ -359,9 +362,9 @@ class PlayerActor(Actor[PlayerRole]):
 
     @handles(BanPlayer)
     def ban(self, command: BanPlayer) -> Changed[Ban]:
-        """Be banned."""
-        event = rules.decide_ban(self._player, command, self._clock.now())
-        return Changed(rules.ban_of(event), event)
+        """Ban the player, who is offline from now on."""
+        events = rules.decide_ban(self._player, command, self._clock.now())
+        return Changed(rules.ban_of(events[0]), *events)
 
     @handles(UnbanPlayer)
     def unban(self, command: UnbanPlayer) -> Changed[int]:

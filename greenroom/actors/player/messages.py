@@ -210,7 +210,10 @@ class Authenticate(Command[PlayerRole, None], frozen=True):
 
 
 class LogIn(Command[PlayerRole, PlayerView], frozen=True):
-    """Log in; the reply's `last_login` is the one before this. Refused: PlayersRefused."""
+    """Log in; the reply's `last_login` is the one before this.
+
+    Refused: PlayerIsBanned, PlayersRefused.
+    """
 
 
 class SignIn(Command[PlayerRole, PlayerView], frozen=True):
@@ -227,7 +230,7 @@ class SignIn(Command[PlayerRole, PlayerView], frozen=True):
 class Heartbeat(Command[PlayerRole, int], frozen=True):
     """Say that he is there; answers when he was last heard of (Unix seconds): now.
 
-    Refused: PlayersRefused.
+    Refused: PlayerIsBanned, PlayersRefused.
     """
 
     is_kept: bool = True

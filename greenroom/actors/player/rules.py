@@ -13,7 +13,8 @@ command comes to; it changes nothing. `apply` changes the record by one event an
     any              SignIn                PlayerTokenRotated, PlayerLoggedIn    banned
     any              ReplacePlayerDocument PlayerDocumentReplaced
     any              WriteResult           PlayerDocumentReplaced, ResultsMarked; or none
-    any              BanPlayer             PlayerBanned              of another game
+    offline          BanPlayer             PlayerBanned              of another game
+    online           BanPlayer             PlayerBanned, PlayerPresenceSaved, PlayerLoggedOut
     banned           UnbanPlayer           PlayerUnbanned            of another game
 
 Whoever is banned gets no further than `check_token`. Presence (online, last heartbeat) also
@@ -167,15 +168,17 @@ def decide_leave_if_stale(
     return decide_log_out(player, now)
 
 
-def decide_ban(player: Player, command: BanPlayer, now: int) -> PlayerBanned:
-    """Ban the player from `now` on.
+def decide_ban(
+    player: Player, command: BanPlayer, now: int
+) -> tuple[PlayerBanned, *tuple[Event, ...]]:
+    """Ban the player from `now` on; a player who is online goes offline with it.
 
     Raises:
-        PlayerNotFound: he plays another game than the one that bans.
+        PlayerNotFound: the player plays another game than the one that bans.
     """
     if player.game_id != command.game_id:
         raise PlayerNotFound
-    return PlayerBanned(
+    ban = PlayerBanned(
         player_id=player.player_id,
         game_id=player.game_id,
         ban_id=command.ban_id,
@@ -184,6 +187,7 @@ def decide_ban(player: Player, command: BanPlayer, now: int) -> PlayerBanned:
         banned_at=now,
         banned_until=banned_until(command.ban_duration, now),
     )
+    return (ban, *decide_log_out(player, now)) if player.is_online else (ban,)
 
 
 def decide_unban(player: Player, game_id: int, now: int) -> tuple[Event, ...]:
