@@ -16,7 +16,7 @@ from greenroom.persistence.loaders import Loaders
 
 _LOAD = Statement("""
     SELECT g.game_id, g.owner_id, o.plan, coalesce(u.day, 0), coalesce(u.calls, 0),
-        coalesce(u.storage_bytes, octet_length(g.data::text))
+        coalesce(u.storage_bytes, octet_length(g.data::text)), coalesce(u.written_bytes, 0)
     FROM games AS g JOIN owners AS o ON o.owner_id = g.owner_id
     LEFT JOIN game_usage AS u ON u.game_id = g.game_id
     ORDER BY g.game_id
@@ -24,14 +24,15 @@ _LOAD = Statement("""
 _HOLD = Statement(f"SELECT hold_shard({SHARD}, $1)", INT8)
 _SAVE = Statement(
     """
-    INSERT INTO game_usage (game_id, day, calls, storage_bytes)
-    SELECT e.game_id, e.day, e.calls, e.storage_bytes
-    FROM unnest($1, $2, $3, $4) AS e(game_id, day, calls, storage_bytes)
+    INSERT INTO game_usage (game_id, day, calls, storage_bytes, written_bytes)
+    SELECT e.game_id, e.day, e.calls, e.storage_bytes, e.written_bytes
+    FROM unnest($1, $2, $3, $4, $5) AS e(game_id, day, calls, storage_bytes, written_bytes)
     WHERE EXISTS (SELECT FROM games AS g WHERE g.game_id = e.game_id)
     ON CONFLICT (game_id) DO UPDATE SET
-        day = excluded.day, calls = excluded.calls, storage_bytes = excluded.storage_bytes
+        day = excluded.day, calls = excluded.calls, storage_bytes = excluded.storage_bytes,
+        written_bytes = excluded.written_bytes
     """,
-    *[INT8_COLUMN.array_oid] * 4,
+    *[INT8_COLUMN.array_oid] * 5,
 )
 _GAME_BYTES = Statement("SELECT octet_length(data::text) FROM games WHERE game_id = $1", INT8)
 _PLAYERS_BYTES = Statement(
@@ -75,6 +76,7 @@ class UsageStore:
             [row.day for row in rows],
             [row.calls for row in rows],
             [row.storage_bytes for row in rows],
+            [row.written_bytes for row in rows],
         ]
         hold = Query(_HOLD, (int8(self._lease.epoch),))
         save = Query(_SAVE, [INT8_COLUMN.encode(column) for column in columns])

@@ -291,6 +291,20 @@ async def test_usage_is_written_within_a_second_and_only_when_it_has_changed(
     assert (records.rows[1].calls, records.saves) == (6, 2)
 
 
+async def test_what_was_written_today_is_remembered_by_the_next_server(
+    nursery: Any, autojump_clock: MockClock
+):
+    records, ledger = Records(stored()), Ledger()
+    await nursery.start(UsageKeeper(ledger, records, Noon()).run)
+    ledger.count_written(1, "192.0.2.1", 1_000, Noon().now())
+    await trio.sleep(SAVE_SECONDS * 1.5)
+    later = Ledger()
+    await UsageKeeper(later, records, Noon()).restore()
+    written = ledger.written_bytes
+    assert written > 1_000
+    assert (later.written_bytes, later.of_owner(7, "free").written_bytes) == (written, written)
+
+
 async def test_what_could_not_be_written_is_written_later_and_at_the_end(autojump_clock: MockClock):
     records, ledger = Records(stored()), Ledger()
     async with trio.open_nursery() as nursery:

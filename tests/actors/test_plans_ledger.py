@@ -75,9 +75,9 @@ def test_what_was_counted_today_is_restored_and_what_was_yesterday_is_not():
     today = NOON // DAY_SECONDS
     ledger.restore(
         [
-            StoredUsage(1, 7, "free", today, 600, 1_000),
-            StoredUsage(2, 7, "free", today - 1, 900, 500),
-            StoredUsage(3, 8, "pro", today, 5, 50),
+            StoredUsage(1, 7, "free", today, 600, 1_000, 40_000),
+            StoredUsage(2, 7, "free", today - 1, 900, 500, 70_000),
+            StoredUsage(3, 8, "pro", today, 5, 50, 9),
         ],
         NOON,
     )
@@ -86,6 +86,8 @@ def test_what_was_counted_today_is_restored_and_what_was_yesterday_is_not():
     assert (owner.calls, owner.storage_bytes, owner.games) == (600, 1_500, 2)
     assert owner.limits == PLANS["free"]
     assert (ledger.of_game(2).calls, ledger.of_game(3).calls) == (0, 5)
+    assert (owner.written_bytes, ledger.written_bytes) == (40_000, 40_009)
+    assert (ledger.of_game(1).written_bytes, ledger.of_game(2).written_bytes) == (40_000, 0)
 
 
 def test_players_come_online_until_the_plan_is_full_and_go_again():

@@ -54,6 +54,8 @@ def test_calls_and_bytes_survive_kill_9_and_a_stop(data_dir: Path, database_url:
         after = used(server)
         assert after.calls_today.used in {20, 21}
         assert after.storage_bytes == before.storage_bytes
+        assert after.written_bytes_today == before.written_bytes_today
+        assert after.written_bytes_today.used > 1_000
         assert after.players_online.used == 1
         api.address = server.address
         assert api.call("PUT", "/api/game_data.php/player/update", {}, player=ada).status == 200

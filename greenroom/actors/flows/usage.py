@@ -72,7 +72,7 @@ class UsageKeeper:
         self._ledger = ledger
         self._records = records
         self._clock = clock
-        self._saved: dict[int, tuple[int, int, int]] = {}
+        self._saved: dict[int, StoredUsage] = {}
         self._restored = False
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -105,26 +105,26 @@ class UsageKeeper:
 
     async def save(self) -> None:
         """Write what has changed since the last time; what cannot be written waits."""
-        day = self._ledger.day
-        changed = [
-            StoredUsage(
-                game_id=game.game_id,
-                owner_id=game.owner.owner_id,
-                plan="unlimited",
-                day=day,
-                calls=game.calls,
-                storage_bytes=game.storage_bytes,
-            )
-            for game in self._ledger.games()
-            if self._saved.get(game.game_id) != (day, game.calls, game.storage_bytes)
-        ]
+        rows = (self._row(game) for game in self._ledger.games())
+        changed = [row for row in rows if self._saved.get(row.game_id) != row]
         for start in range(0, len(changed), ROWS_MAX):
-            rows = changed[start : start + ROWS_MAX]
+            portion = changed[start : start + ROWS_MAX]
             try:
-                await self._records.save(rows)
+                await self._records.save(portion)
             except StorageUnavailable:
                 return  # said often enough elsewhere
-            self._saved |= {row.game_id: (day, row.calls, row.storage_bytes) for row in rows}
+            self._saved |= {row.game_id: row for row in portion}
+
+    def _row(self, game: GameUsage) -> StoredUsage:
+        return StoredUsage(
+            game_id=game.game_id,
+            owner_id=game.owner.owner_id,
+            plan="unlimited",
+            day=self._ledger.day,
+            calls=game.calls,
+            storage_bytes=game.storage_bytes,
+            written_bytes=game.written_bytes,
+        )
 
     async def recount(self) -> None:
         """Count the bytes of all games anew, slowly."""

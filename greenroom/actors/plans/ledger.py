@@ -81,7 +81,7 @@ class GameUsage:
 
     __slots__ = (
         *("_online_from", "_refused", "bytes_held", "calls", "game_id", "owner"),
-        *("players_online", "rooms", "storage_bytes"),
+        *("players_online", "rooms", "storage_bytes", "written_bytes"),
     )
 
     def __init__(self, game_id: int, owner: OwnerUsage, refused: Counter[str]) -> None:
@@ -95,6 +95,8 @@ class GameUsage:
         self.rooms = 0
         self.bytes_held: dict[Held, int] = {"rooms": 0, "players": 0}
         self.storage_bytes = 0
+        self.written_bytes = 0
+        """Today."""
 
     def check_player(self, address: str = "") -> None:
         """Let one more player come online.
@@ -164,9 +166,10 @@ class StoredUsage(msgspec.Struct, frozen=True):
     owner_id: int
     plan: Plan
     day: int
-    """Of the calls: whole days since the Unix epoch."""
+    """Of the calls and the bytes written: whole days since the Unix epoch."""
     calls: int
     storage_bytes: int
+    written_bytes: int = 0
 
 
 class Ledger:
@@ -206,6 +209,7 @@ class Ledger:
             if row.day == self.day:
                 game.calls += row.calls
                 game.owner.calls += row.calls
+                self._count_written(game, row.written_bytes)
 
     @property
     def day(self) -> int:
@@ -323,16 +327,21 @@ class Ledger:
         """
         if now >= self._day_ends_at:
             self.see_day(now)
-        owner, key, more = self.of_game(game_id).owner, share_key(address), size + CALL_BYTES
+        game, key, more = self.of_game(game_id), share_key(address), size + CALL_BYTES
+        owner = game.owner
         reason = self._written_too_much(owner, key, more)
         if reason is not None:
             self.refused[reason] += 1
             return self._day_ends_at - now
-        owner.written_bytes += more
-        self.written_bytes += more
+        self._count_written(game, more)
         if key:
             owner.written_from.add(key, more)
         return 0
+
+    def _count_written(self, game: GameUsage, more: int) -> None:
+        game.written_bytes += more
+        game.owner.written_bytes += more
+        self.written_bytes += more
 
     def _written_too_much(self, owner: OwnerUsage, key: str, more: int) -> str | None:
         """Return which limit so many bytes more would exceed today, None for none."""
@@ -358,7 +367,7 @@ class Ledger:
             owner.calls_from.clear()
             owner.written_from.clear()
         for game in self._games.values():
-            game.calls = 0
+            game.calls = game.written_bytes = 0
 
     def _stranger(self, game_id: int) -> GameUsage:
         return GameUsage(game_id, OwnerUsage(0, UNLIMITED), self.refused)
