@@ -31,8 +31,8 @@ def test_a_crowd() -> None:
 
 def test_the_documents_show_this_very_room() -> None:
     shown = (ROOT / "examples/race.py").read_text()
-    for page in ("README.md", "docs/behaviours.md"):
+    for page in ("README.md", "docs/reference/behaviours.md"):
         text = (ROOT / page).read_text()
         assert shown.partition("\n\n")[2].strip() in text, page
-    tests, page = Path(__file__).read_text(), (ROOT / "docs/behaviours.md").read_text()
+    tests, page = Path(__file__).read_text(), (ROOT / "docs/reference/behaviours.md").read_text()
     assert tests[tests.index("def lap") : tests.index("\n\n\ndef test_the_doc")] in page

@@ -245,7 +245,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the fast lane's keys are handed out over `ws` to other machines."""
 
     behaviours: BehaviourEntries = msgspec.field(default_factory=list)
-    """What studios have written for rooms; see docs/behaviours.md."""
+    """What studios have written for rooms; see docs/reference/behaviours.md."""
     behaviours_dir: Path | None = None
     """Where their modules are looked for first."""
     reload: Flag = False

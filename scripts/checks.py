@@ -21,10 +21,10 @@ usage: scripts/test            everything CI runs (about ten minutes)
        scripts/test ARGS...    pytest alone, with these arguments
 
 Everything is: ruff format, ruff, mypy, pyright, lint-imports, the table of what shows the API's
-specification (docs/conformance.md), the site of docs/ built, pytest on several processes with
-branch coverage, schemathesis against a running server of either kind. A failed step does not stop
-the others. What is random has the same seed in every run; scripts/search looks further, with fresh
-ones.
+specification (docs/reference/conformance.md), the site of docs/ built, pytest on several
+processes with branch coverage, schemathesis against a running server of either kind. A failed
+step does not stop the others. What is random has the same seed in every run; scripts/search
+looks further, with fresh ones.
 
 Examples:
   scripts/test tests/actors -k passive     some tests

@@ -1,4 +1,4 @@
-"""Check docs/conformance.md: which tests show what the specification says.
+"""Check docs/reference/conformance.md: which tests show what the specification says.
 
 The specification, `shared/spec/` beside the checkout, is cut into units: sentences, list items and
 rows of tables. Every unit of api.md must have a row in the page with the tests that show it or the
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 SPECIFICATION = ROOT.parent / "shared" / "spec"
-PAGE = ROOT / "docs" / "conformance.md"
+PAGE = ROOT / "docs" / "reference" / "conformance.md"
 TESTS = ROOT / "tests"
 
 SHORT_CHARACTERS_MAX = 90

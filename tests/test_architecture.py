@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "greenroom"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
-VOCABULARY = ROOT / "docs" / "vocabulary.md"
+VOCABULARY = ROOT / "docs" / "reference" / "vocabulary.md"
 DECISIONS = ROOT / "docs" / "decisions"
 
 LINES_MAX = 150
@@ -151,7 +151,7 @@ def test_two_classes_share_a_name_only_where_the_vocabulary_says_why() -> None:
         row[0].strip("`"): sorted(quoted_paths(row[1]))
         for row in vocabulary_rows(section(VOCABULARY, "Names that two classes share"))
     }
-    assert shared == listed, "rename a class, or say in docs/vocabulary.md why they share a name"
+    assert shared == listed, "rename a class, or say in the vocabulary why they share a name"
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -16,13 +16,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_every_setting_is_documented_and_every_documented_one_exists() -> None:
-    rows = (ROOT / "docs" / "settings.md").read_text().split("\n## ")[0]
+    rows = (ROOT / "docs" / "reference" / "settings.md").read_text().split("\n## ")[0]
     cells = re.findall(r"^\| (`[^|]+) \|", rows, re.MULTILINE)
     assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == set(FIELDS)
 
 
 def test_every_operation_is_named_in_the_http_page() -> None:
-    page = (ROOT / "docs" / "http.md").read_text()
+    page = (ROOT / "docs" / "reference" / "http.md").read_text()
     missing = [e.path for e in ENDPOINTS if e.path.removeprefix("/api/") not in page]
     assert missing == []
 
@@ -31,7 +31,7 @@ def test_the_page_about_limits_has_every_class_and_the_class_of_every_endpoint()
     def shown(rate: Rate | None) -> str:
         return "" if rate is None else f"{rate.per_second:,.0f} ({rate.burst:,.0f})"
 
-    page = (ROOT / "docs" / "limits.md").read_text()
+    page = (ROOT / "docs" / "reference" / "limits.md").read_text()
     classes, endpoints = [], []
     for name, what in RATE_CLASSES.items():
         address, player, game_address = CallLimits().of(name).rates
@@ -48,7 +48,7 @@ def test_the_page_about_limits_has_every_class_and_the_class_of_every_endpoint()
 
 
 def test_every_tool_is_named_in_the_http_page() -> None:
-    page = (ROOT / "docs" / "http.md").read_text()
+    page = (ROOT / "docs" / "reference" / "http.md").read_text()
     assert [row.tool for row in TOOLS if f"| `{row.tool}` |" not in page] == []
 
 
@@ -67,8 +67,9 @@ def logged_errors() -> Iterator[str]:
 
 
 def test_the_runbook_has_every_line_of_level_error_and_no_other() -> None:
-    page = (ROOT / "docs" / "runbook.md").read_text().split("## Every line of level error")[1]
-    rows = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    page = (ROOT / "docs" / "how-to" / "runbook.md").read_text()
+    lines = page.split("## Every line of level error")[1]
+    rows = re.findall(r"^\| `([^`]+)` \|", lines, re.MULTILINE)
     assert len(rows) == len(set(rows))
     assert set(rows) == set(logged_errors())
 

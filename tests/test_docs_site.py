@@ -14,6 +14,13 @@ from environment import KINDS, is_current, python_of
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = ROOT / "docs" / "index.md"
+KIND_FOLDERS = {
+    "Tutorials": "tutorials",
+    "How-to guides": "how-to",
+    "Reference": "reference",
+    "Explanation": "explanation",
+}
+PAGES_MAX = 20
 SPHINX = ROOT / KINDS["docs"][0]
 
 needs_sphinx = pytest.mark.skipif(
@@ -30,9 +37,23 @@ def linked(page: Path) -> Iterator[Path]:
 
 def test_every_page_is_in_the_index_under_one_of_its_kinds() -> None:
     headings = re.findall(r"^## (.+)$", INDEX.read_text(), re.MULTILINE)
-    assert headings[:4] == ["Tutorials", "How-to guides", "Reference", "Explanation"]
+    assert headings[: len(KIND_FOLDERS)] == list(KIND_FOLDERS)
     pages = {*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")} - {INDEX}
     assert sorted(pages - set(linked(INDEX))) == []
+
+
+@pytest.mark.parametrize("heading", KIND_FOLDERS)
+def test_a_page_stands_in_the_folder_of_its_kind(heading: str) -> None:
+    text = INDEX.read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+    links = {INDEX.parent / link for link in re.findall(r"\]\(([^)#:]+)\)", text)}
+    kinds = {INDEX.parent / folder for folder in KIND_FOLDERS.values()}
+    pages = set((INDEX.parent / KIND_FOLDERS[heading]).glob("*.md"))
+    assert {link for link in links if link.parent in kinds} == pages
+    assert len(pages) <= PAGES_MAX
+
+
+def test_no_page_stands_between_the_folders() -> None:
+    assert list(INDEX.parent.glob("*.md")) == [INDEX]
 
 
 def build(source: Path, site: Path) -> subprocess.CompletedProcess[str]:

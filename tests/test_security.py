@@ -24,7 +24,7 @@ NO_SECRETS = {"name != secret", "secret in SECRETS"}
 
 
 def test_every_test_that_the_threat_model_names_is_there() -> None:
-    page = (ROOT / "docs" / "security.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "security.md").read_text()
     named = re.findall(r"`([\w/]+\.py::\w+)`", page)
     assert len(named) > 60
     tests = conformance.tests_under(ROOT / "tests")
@@ -69,5 +69,5 @@ def test_what_clients_send_is_never_unpacked() -> None:
 
 
 def test_the_way_to_report_a_hole_is_told() -> None:
-    assert "docs/security.md" in (ROOT / "SECURITY.md").read_text()
-    assert "docs/security.md" in (ROOT / "README.md").read_text()
+    assert "docs/explanation/security.md" in (ROOT / "SECURITY.md").read_text()
+    assert "docs/explanation/security.md" in (ROOT / "README.md").read_text()

@@ -36,7 +36,6 @@ FOLDERS_OF_DATA = {
 """Folders that nobody reads as a whole, with the reason."""
 FOLDERS_TOO_LARGE = {
     "bench": 37,
-    "docs": 22,
     "greenroom/actors/flows": 33,
     "greenroom/actors/room": 35,
     "greenroom/control": 21,

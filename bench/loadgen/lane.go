@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The fast lane of docs/realtime-protocol.md, as far as a load needs it.
+// The fast lane of docs/reference/realtime-protocol.md, as far as a load needs it.
 const (
 	laneVersion = 0x47
 	laneHeader  = 17

@@ -2,7 +2,7 @@
 
     from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action
 
-See docs/behaviours.md, and `greenroom new` for a project to begin with.
+See docs/reference/behaviours.md, and `greenroom new` for a project to begin with.
 """
 
 from greenroom.behaviour.behaviour import RoomBehaviour

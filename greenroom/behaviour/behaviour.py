@@ -199,7 +199,8 @@ class RoomBehaviour(Generic[State]):
     def on_timer(self, room: Room[State], name: str) -> None:
         """Take note that a timer of `room.after` or `room.every` is due."""
 
-    # What members see of the state, kept up to date by the server: see docs/behaviours.md.
+    # What members see of the state, kept up to date by the server:
+    # see docs/reference/behaviours.md.
 
     def shared(self, room: Room[State]) -> object:
         """Return what all members may see, as anything that JSON can say; None for nothing.

@@ -2,7 +2,7 @@
 
     from greenroom.client import Game
 
-See docs/client.md. It knows the server by its protocols alone.
+See docs/reference/client.md. It knows the server by its protocols alone.
 """
 
 from greenroom.client.admin import Admin

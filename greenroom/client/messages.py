@@ -71,7 +71,7 @@ class HeartbeatAck(msgspec.Struct, frozen=True):
 
 
 class UdpKeys(msgspec.Struct, frozen=True):
-    """How to use the fast lane; see docs/realtime-protocol.md."""
+    """How to use the fast lane; see docs/reference/realtime-protocol.md."""
 
     host: str
     port: int

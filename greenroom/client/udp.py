@@ -1,4 +1,7 @@
-"""The client's end of the fast lane on a UDP socket; docs/realtime-protocol.md defines it."""
+"""The client's end of the fast lane on a UDP socket.
+
+docs/reference/realtime-protocol.md defines it.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The UDP fast lane: packets, frames and links, for servers and clients alike.
 
-Sans-I/O: bytes and times in, bytes and frames out. docs/realtime-protocol.md defines it byte for
-byte.
+Sans-I/O: bytes and times in, bytes and frames out. docs/reference/realtime-protocol.md
+defines it byte for byte.
 """

@@ -1,4 +1,4 @@
-"""Tests of behaviours without a server: see docs/behaviours.md.
+"""Tests of behaviours without a server: see docs/reference/behaviours.md.
 
 from greenroom.testing import RoomHarness
 

@@ -39,7 +39,7 @@ _logger = logging.getLogger(__name__)
 
 
 class UdpKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client needs to know of its session; docs/realtime-protocol.md."""
+    """What a client needs to know of its session; docs/reference/realtime-protocol.md."""
 
     host: str
     port: int

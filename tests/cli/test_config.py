@@ -224,7 +224,7 @@ def test_root_and_others_keep_data_where_the_system_expects_it(
 
 
 def test_the_page_about_settings_names_each_of_them() -> None:
-    page = Path(__file__).parents[2] / "docs" / "settings.md"
+    page = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
     documented = set(re.findall(r"`([a-z0-9_]+)`", page.read_text(encoding="utf-8")))
     assert set(FIELDS) <= documented
 

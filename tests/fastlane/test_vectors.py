@@ -1,4 +1,4 @@
-"""docs/realtime-vectors.json says what the code does: whoever writes a client can go by it."""
+"""docs/reference/realtime-vectors.json says what the code does: writers of clients go by it."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from greenroom.fastlane.frames import Challenge, Ping, Pong, Received, Response,
 from greenroom.fastlane.suites import Forged, choose_suite, suite
 
 VECTORS: dict[str, Any] = json.loads(
-    (Path(__file__).parents[2] / "docs/realtime-vectors.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[2] / "docs/reference/realtime-vectors.json").read_text(encoding="utf-8")
 )
 KINDS = {kind.__name__: kind for kind in (Ping, Pong, Challenge, Response, Sent, Received)}
 
