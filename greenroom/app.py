@@ -351,6 +351,7 @@ def _ledger(settings: Settings) -> Ledger:
     server = ServerLimits(
         rooms_bytes_max=settings.rooms_bytes_max,
         players_bytes_max=settings.players_bytes_max,
+        games_bytes_max=settings.games_bytes_max,
         written_bytes_per_day_max=settings.written_bytes_per_day_max,
     )
     plans = plans_of(msgspec.structs.asdict(settings))

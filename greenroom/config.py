@@ -209,6 +209,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What rooms and lobbies of all games hold in memory, whatever the plans."""
     players_bytes_max: PlanLimit = 512 << 20
     """What the players in memory hold, of all games: documents above all."""
+    games_bytes_max: PlanLimit = 256 << 20
+    """What the documents of all games hold."""
     written_bytes_per_day_max: PlanLimit = 200 * 10**9
     """What calls and stored messages of all games bring in a UTC day, likewise."""
 

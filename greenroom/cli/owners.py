@@ -56,7 +56,7 @@ def show(invocation: Invocation, name: str) -> None:
     lines: dict[str, object] = {"owner": found.name, "id": found.owner_id, "plan": found.plan}
     for what in (
         *("games", "players_online", "calls_today", "storage_bytes"),
-        *("rooms", "rooms_bytes", "players_bytes", "written_bytes_today"),
+        *("rooms", "rooms_bytes", "players_bytes", "games_bytes", "written_bytes_today"),
     ):
         use: Used = getattr(found, what)
         limit = "no limit" if use.limit is None else f"of {use.limit}"

@@ -74,8 +74,10 @@ class OwnerDetails(msgspec.Struct, frozen=True):
     """What these hold in memory."""
     players_bytes: Used
     """What the players in memory hold."""
+    games_bytes: Used
+    """What the documents of their games hold."""
     written_bytes_today: Used
-    """Of the UTC day, since the server has started."""
+    """Of the UTC day."""
 
 
 class Game(msgspec.Struct, frozen=True):

@@ -98,6 +98,7 @@ async def show_owner(office: Office, ask: messages.ShowOwner) -> messages.OwnerD
         rooms=_used(usage.rooms, limits.rooms_max),
         rooms_bytes=_used(usage.bytes_held["rooms"], limits.rooms_bytes_max),
         players_bytes=_used(usage.bytes_held["players"], limits.players_bytes_max),
+        games_bytes=_used(usage.bytes_held["games"], math.inf),
         written_bytes_today=_used(usage.written_bytes, limits.written_bytes_per_day_max),
     )
 

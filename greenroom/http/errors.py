@@ -21,7 +21,12 @@ from greenroom.actors.kernel.errors import (
     StorageUnavailable,
 )
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
-from greenroom.actors.plans.refusals import CallShareUsed, PlayersRefused, RoomsRefused
+from greenroom.actors.plans.refusals import (
+    CallShareUsed,
+    GamesHoldTooMuch,
+    PlayersRefused,
+    RoomsRefused,
+)
 from greenroom.actors.player.messages import Ban, BanDuration, PlayerIsBanned
 from greenroom.actors.room.director import BehaviourFailed, BehaviourRests
 from greenroom.actors.room.passwords import TooManyGuesses
@@ -55,6 +60,7 @@ STATUSES: tuple[tuple[type[Refused], int], ...] = (
     (PlayerIsBanned, 403),
     (BannedByPublisher, 403),
     (PlayersRefused, 429),
+    (GamesHoldTooMuch, 429),
     (TooManyGuesses, 429),
     (CallShareUsed, 429),
     (RoomsRefused, 429),
@@ -147,7 +153,7 @@ def answer_of(error: Exception, where: str) -> Answer:
             return too_many_requests(error.retry_seconds, str(error))
         case TooManyGuesses():
             return too_many_requests(math.ceil(error.retry_seconds), str(error))
-        case RoomsRefused() | PlayersRefused():
+        case RoomsRefused() | PlayersRefused() | GamesHoldTooMuch():
             return too_many_requests(error.retry_seconds, str(error))
         case BehaviourRests():
             return too_many_requests(math.ceil(error.retry_seconds))

@@ -143,6 +143,13 @@ def usage_samples(world: World) -> Iterator[Sample]:
             "What the players of the owner who has most hold in memory.",
             max((owner.bytes_held["players"] for owner in owners), default=0),
         ),
+        Sample("greenroom_games_bytes", "What documents of games hold.", ledger.games_bytes),
+        Sample("greenroom_games_bytes_max", "The most that they may.", server.games_bytes_max),
+        Sample(
+            "greenroom_games_bytes_of_one_owner",
+            "What the documents of the owner's games hold who has most.",
+            max((owner.bytes_held["games"] for owner in owners), default=0),
+        ),
         Sample("greenroom_written_bytes_today", "Brought by calls.", ledger.written_bytes),
         Sample(
             "greenroom_written_bytes_today_of_one_owner",

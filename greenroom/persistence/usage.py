@@ -16,7 +16,8 @@ from greenroom.persistence.loaders import Loaders
 
 _LOAD = Statement("""
     SELECT g.game_id, g.owner_id, o.plan, coalesce(u.day, 0), coalesce(u.calls, 0),
-        coalesce(u.storage_bytes, octet_length(g.data::text)), coalesce(u.written_bytes, 0)
+        coalesce(u.storage_bytes, octet_length(g.data::text)), coalesce(u.written_bytes, 0),
+        octet_length(g.data::text)
     FROM games AS g JOIN owners AS o ON o.owner_id = g.owner_id
     LEFT JOIN game_usage AS u ON u.game_id = g.game_id
     ORDER BY g.game_id

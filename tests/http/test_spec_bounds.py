@@ -11,7 +11,8 @@ import pytest
 from server_kit import Api, Game, Reply, ServerProcess
 
 from greenroom.control.client import call
-from greenroom.control.messages import CreateGame, CreateOwner, ShowOwner
+from greenroom.control.errors import OperationRefused
+from greenroom.control.messages import CreateGame, CreateOwner, DeleteGame, ShowOwner
 from greenroom.control.protocol import socket_path
 
 ROOMS = "/api/game_room.php"
@@ -222,3 +223,41 @@ def test_what_players_hold_is_bounded_and_another_address_plays_on(serve: Serve)
     assert_refused(refused[0].call("PUT", DOCUMENT, LARGE), PLAYERS_TOO_MUCH, 60)
     assert other.call("PUT", DOCUMENT, {"small": 2}).status == 200
     assert Guest(again, "203.0.113.9").call("PUT", DOCUMENT, {"small": 3}).status == 200
+
+
+GAMES_TOO_MUCH = "Game documents hold too much; store less, or raise games_bytes_max"
+
+
+def test_what_the_documents_of_all_games_hold_is_bounded(serve: Serve):
+    server = serve(games_bytes_max=250_000)
+    games = [server.new_game() for _ in range(3)]
+    path = "/api/game_data.php/game/update"
+
+    def store(number: int, data: object) -> Reply:
+        return Api(server.address, games[number]).call("PUT", path, data, admin=True)
+
+    large = {"map": "x" * 100_000}
+    assert [store(number, large).status for number in (0, 1, 0)] == [200] * 3
+    assert_refused(store(2, large), GAMES_TOO_MUCH, 60)
+    assert store(1, {"small": 1}).status == 200
+    assert store(2, large).status == 200
+    api = Api(server.address, games[0])
+    assert 200_000 < metric(api, "greenroom_games_bytes") <= 250_000
+    assert metric(api, 'greenroom_refused_calls_total{reason="game bytes by server"}') == 1
+    held = metric(api, "greenroom_games_bytes")
+    server.kill()
+
+    server = serve(games_bytes_max=120_000)
+    api = Api(server.address, games[0])
+    assert metric(api, "greenroom_games_bytes") == held
+    read = api.call("GET", "/api/game_data.php/game/get")
+    assert read.json["data"] == large, "what is there is served"
+    assert_refused(store(1, large), GAMES_TOO_MUCH, 60)
+    with pytest.raises(OperationRefused, match=GAMES_TOO_MUCH):
+        server.new_game()
+    socket = socket_path(server.data_dir)
+    call(socket, DeleteGame(game_id=games[2].game_id))
+    assert store(0, {}).status == 200
+    server.new_game()
+    owner = call(socket, ShowOwner(owner="local"))
+    assert owner.games_bytes.used == metric(api, "greenroom_games_bytes") < 20_000

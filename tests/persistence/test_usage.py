@@ -29,7 +29,7 @@ async def test_usage_is_written_over_and_games_that_are_not_there_are_passed_ove
     (row,) = await storage.usage.load()
     assert row.written_bytes == 0
     for calls in (5, 2**40):
-        used = StoredUsage(1, row.owner_id, row.plan, 20_000, calls, 2**41, calls * 300)
+        used = StoredUsage(1, row.owner_id, row.plan, 20_000, calls, 2**41, calls * 300, 2)
         await storage.usage.save([msgspec.structs.replace(used, game_id=999), used])
         assert await storage.usage.load() == [used]
 

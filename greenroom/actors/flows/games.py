@@ -52,13 +52,16 @@ async def create_game(world: World, owner: Owner, name: str, keys: GameKeys) -> 
     Raises:
         GameNameRefused: no name for a game.
         TooManyGames: the owner's plan allows no more.
+        GamesHoldTooMuch: there is no space for another game's document.
         ActorUnavailable: there is no such game, or (CommitUnsettled) maybe there is.
 
     Cancellation: there is no such game; once there is, its id is returned.
     """
     game_id = await world.accounts.next_game_id()
     world.ledger.check_game(owner.owner_id, owner.plan)
+    world.ledger.check_document(game_id, 0)
     world.ledger.open_game(game_id, owner.owner_id, owner.plan)
+    world.ledger.hold_document(game_id, 0)
     actor = GameActor(None, world.game_index, world.clock)
     game = world.games.adopt(game_id, actor)
     command = CreateGame(

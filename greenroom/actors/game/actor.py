@@ -105,10 +105,13 @@ class GameActor(Actor[GameRole]):
             self._index.opens(event.api_key_hash, game.game_id)
         rules.apply(game, event)
         if isinstance(event, GameDocumentReplaced):
-            self._index.ledger.of_game(game.game_id).stored(len(game.data) - document_bytes)
+            ledger = self._index.ledger
+            ledger.of_game(game.game_id).stored(len(game.data) - document_bytes)
+            ledger.hold_document(game.game_id, len(game.data))
             self._read_rules(game)
 
     def _enter(self, game: Game) -> None:
+        self._index.ledger.hold_document(game.game_id, len(game.data))
         self._index.opens(game.api_key_hash, game.game_id)
         self._read_rules(game)
 
@@ -151,8 +154,9 @@ class GameActor(Actor[GameRole]):
     def replace_document(self, command: ReplaceGameDocument) -> Changed[int]:
         """Store another document."""
         game, now = self._game, self._clock.now()
-        usage = self._index.ledger.of_game(game.game_id)
-        usage.check_storage(len(command.data) - len(game.data))
+        ledger = self._index.ledger
+        ledger.of_game(game.game_id).check_storage(len(command.data) - len(game.data))
+        ledger.check_document(game.game_id, len(command.data))
         return Changed(now, GameDocumentReplaced(game.game_id, command.data, now))
 
     @handles(ReadGameSettings)

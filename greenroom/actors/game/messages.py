@@ -141,7 +141,7 @@ class ReadGameDocument(Command[GameRole, GameDocument], frozen=True):
 class ReplaceGameDocument(Command[GameRole, int], frozen=True):
     """Store a JSON object, verbatim; answers `updated_at` (Unix seconds).
 
-    Refused: StorageLimitReached.
+    Refused: StorageLimitReached, GamesHoldTooMuch.
     """
 
     data: bytes

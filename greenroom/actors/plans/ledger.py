@@ -17,6 +17,7 @@ import msgspec
 from greenroom.actors.plans.plan import PLANS, UNLIMITED, Plan, PlanLimits, ServerLimits
 from greenroom.actors.plans.refusals import (
     CallShareUsed,
+    GamesHoldTooMuch,
     StorageLimitReached,
     TooManyGames,
     TooManyPlayersFromAddress,
@@ -24,12 +25,15 @@ from greenroom.actors.plans.refusals import (
 )
 from greenroom.actors.plans.shares import AddressCounts, share_key
 
-Held = Literal["rooms", "players"]
-"""What is held in memory; see `memory.py`."""
+Held = Literal["rooms", "players", "games"]
+"""What is held in memory: rooms and players as `memory.py` says, and the documents of all games,
+those included that nobody has called yet."""
 
 DAY_SECONDS: Final = 86_400
 CALL_BYTES: Final = 256
 """What a call, or a message that is stored, is taken to write besides what it brings."""
+GAME_HELD_BYTES: Final = 4_096
+"""What a game takes in memory besides its document."""
 PLAYER_BYTES: Final = 256
 """What a player is taken to weigh besides his name and document: his row, with its indexes."""
 SHARE_PER_ADDRESS: Final = 0.25
@@ -60,12 +64,13 @@ class OwnerUsage:
             "rooms": AddressCounts(),
             "players": AddressCounts(),
         }
+        """Games are made by operators, and count for no address."""
         self.written_from = AddressCounts()
         self.calls = 0
         self.games = 0
         self.players_online = 0
         self.rooms = 0
-        self.bytes_held: dict[Held, int] = {"rooms": 0, "players": 0}
+        self.bytes_held: dict[Held, int] = {"rooms": 0, "players": 0, "games": 0}
         """In memory."""
         self.storage_bytes = 0
         self.written_bytes = 0
@@ -93,7 +98,7 @@ class GameUsage:
         self.calls = 0
         self.players_online = 0
         self.rooms = 0
-        self.bytes_held: dict[Held, int] = {"rooms": 0, "players": 0}
+        self.bytes_held: dict[Held, int] = {"rooms": 0, "players": 0, "games": 0}
         self.storage_bytes = 0
         self.written_bytes = 0
         """Today."""
@@ -170,6 +175,8 @@ class StoredUsage(msgspec.Struct, frozen=True):
     calls: int
     storage_bytes: int
     written_bytes: int = 0
+    document_bytes: int = 0
+    """Of the game's document; read, and never written with the rest."""
 
 
 class Ledger:
@@ -194,6 +201,8 @@ class Ledger:
         self.server = server or ServerLimits()
         self.written_bytes = 0
         """By all, today."""
+        self.games_bytes = 0
+        """What the documents of all games hold, or would if all were called."""
         self._owners: dict[int, OwnerUsage] = {}
         self._games: dict[int, GameUsage] = {}
         self._day_ends_at = 0
@@ -206,6 +215,7 @@ class Ledger:
         for row in rows:
             game = self.open_game(row.game_id, row.owner_id, row.plan)
             game.stored(row.storage_bytes - game.storage_bytes)
+            self.hold_document(row.game_id, row.document_bytes)
             if row.day == self.day:
                 game.calls += row.calls
                 game.owner.calls += row.calls
@@ -246,6 +256,25 @@ class Ledger:
         if owner.games >= owner.limits.games_max:
             raise TooManyGames
 
+    def check_document(self, game_id: int, document_bytes: int) -> None:
+        """Let a game have a document so large; one that is no larger than before always may be.
+
+        Raises:
+            GamesHoldTooMuch: the documents of all games would hold more than they may.
+        """
+        more = GAME_HELD_BYTES + document_bytes - self.of_game(game_id).bytes_held["games"]
+        if more > 0 and self.games_bytes + more > self.server.games_bytes_max:
+            self.refused["game bytes by server"] += 1
+            raise GamesHoldTooMuch
+
+    def hold_document(self, game_id: int, document_bytes: int) -> None:
+        """Count that a game's document is so large now; a game that is not open counts nothing."""
+        game = self._games.get(game_id)
+        if game is not None:
+            more = GAME_HELD_BYTES + document_bytes - game.bytes_held["games"]
+            game.held("games", more)
+            self.games_bytes += more
+
     def open_game(self, game_id: int, owner_id: int, plan: Plan) -> GameUsage:
         """Note a game; return what it uses. Noting it again changes nothing."""
         game = self._games.get(game_id)
@@ -264,6 +293,7 @@ class Ledger:
             owner.storage_bytes -= game.storage_bytes
             owner.players_online -= game.players_online
             owner.rooms -= game.rooms
+            self.games_bytes -= game.bytes_held["games"]
             for kind, size in game.bytes_held.items():
                 owner.bytes_held[kind] -= size
             game.owner = OwnerUsage(0, UNLIMITED)  # for players of it who have yet to leave

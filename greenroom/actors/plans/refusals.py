@@ -65,6 +65,17 @@ class TooManyGames(Refused):
     text = "The owner's plan allows no more games: delete one, or set another plan"
 
 
+class GamesHoldTooMuch(Refused):
+    """The documents of all games would hold more than they may (429).
+
+    Attributes:
+        retry_seconds: as in `PlayersRefused`.
+    """
+
+    text = "Game documents hold too much; store less, or raise games_bytes_max"
+    retry_seconds: ClassVar[int] = 60
+
+
 class RoomsRefused(Refused):
     """There is no space for more rooms, or for more in them (429): some will end."""
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from greenroom.actors.game.messages import ReadGameDocument, ReadGameSettings, ReplaceGameDocument
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.plans.refusals import StorageLimitReached
+from greenroom.actors.plans.refusals import GamesHoldTooMuch, StorageLimitReached
 from greenroom.actors.player.messages import ReadPlayerDocument, ReplacePlayerDocument
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
 from greenroom.http.fields import Document, Reply, timestamp
@@ -120,7 +120,7 @@ ENDPOINTS: Final = (
         reply=GameUpdateReply,
         handler=update_game,
         summary="Replace the game document",
-        refusals=(StorageLimitReached,),
+        refusals=(StorageLimitReached, GamesHoldTooMuch),
     ),
     Endpoint(
         method="GET",
