@@ -95,6 +95,8 @@ def settings(
                                documents, only the admin key and the server's behaviours can
     leaderboards               what players are ranked by, such as [["level","xp"],["wins"]]:
                                then clients cannot rank them by anything else
+    register_player_id         string (default) or integer: how register tells player_id;
+                               clients in C++ and .NET that read a number need integer
 
     Keep the key out of your shell's history: --set steam_publisher_key=@key.txt
     """  # noqa: D301 - the backspace is what keeps click from joining the lines

@@ -131,6 +131,7 @@ class GameSettings(msgspec.Struct, frozen=True):
     steam_publisher_key: Literal["set", "not set"]
     clients_write_player_data: bool
     leaderboards: list[list[str]]
+    register_player_id: Literal["string", "integer"]
 
 
 class Deleted(msgspec.Struct, frozen=True):

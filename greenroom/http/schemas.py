@@ -285,6 +285,9 @@ class ReplySchemas:
             schema = self._value(hint, name, is_engine=is_engine)
             if AnyValue in marks:
                 schema = {"example": EXAMPLES[name]}
+            for mark in marks:
+                if isinstance(mark, msgspec.Meta) and mark.description:
+                    schema["description"] = mark.description
             if name in DESCRIPTIONS and "$ref" not in schema:  # beside a reference none is read
                 schema.setdefault("description", DESCRIPTIONS[name])
             if isinstance(info.default, str):
@@ -300,8 +303,9 @@ class ReplySchemas:
         if get_origin(hint) in (typing.Union, types.UnionType):
             parts = get_args(hint)
             absent = (types.NoneType, msgspec.UnsetType)
-            (part,) = (part for part in parts if part not in absent)
-            schema = self._value(part, name, is_engine=is_engine)
+            present = [part for part in parts if part not in absent]
+            schemas = [self._value(part, name, is_engine=is_engine) for part in present]
+            schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
             return _nullable(schema) if types.NoneType in parts else schema
         if get_origin(hint) is list:
             (entry,) = get_args(hint)

@@ -16,6 +16,7 @@ FULL = GameSettings(
     steam_publisher_key=KEY,
     clients_write_player_data=False,
     leaderboards=(("level", "xp"), ("wins",)),
+    register_player_id="integer",
 )
 
 
@@ -25,6 +26,7 @@ def test_settings_are_assigned_together_and_unset_to_their_defaults():
         "steam_publisher_key": f"{KEY}\n",
         "clients_write_player_data": "false",
         "leaderboards": ' [["level", "xp", "level"], ["wins"], ["wins"]]\n',
+        "register_player_id": " integer\n",
     }
 
     assert change(GameSettings(), texts, []) == FULL
@@ -47,6 +49,9 @@ def test_settings_are_assigned_together_and_unset_to_their_defaults():
         ("steam_publisher_key", "g" * 32, "32 hexadecimal digits"),
         ("steam_publisher_key", "", "32 hexadecimal digits"),
         ("clients_write_player_data", "yes", "must be true or false, not 'yes'"),
+        ("register_player_id", "int", "register_player_id must be string or integer, not 'int'."),
+        ("register_player_id", "", "must be string or integer, not ''."),
+        ("register_player_id", "Integer", "must be string or integer"),
         ("leaderboards", "level,xp", r"such as \[\["),
         ("leaderboards", "[]", "1 to 8 arrays of 1 to 16 field names"),
         ("leaderboards", "[[]]", "1 to 8 arrays"),
@@ -86,6 +91,7 @@ def test_a_secret_is_shown_nowhere():
         "steam_publisher_key": "set",
         "clients_write_player_data": False,
         "leaderboards": (("level", "xp"), ("wins",)),
+        "register_player_id": "integer",
     }
     assert shown(GameSettings())["steam_publisher_key"] == "not set"
     for value in (

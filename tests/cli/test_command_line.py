@@ -233,7 +233,7 @@ def test_settings_of_a_game_are_read_from_the_line_from_files_and_from_standard_
 
     def answer(operation: messages.ChangeGameSettings) -> messages.GameSettings:
         asked.append(operation)
-        return messages.GameSettings(7, 480, "set", False, [["level", "xp"]])
+        return messages.GameSettings(7, 480, "set", False, [["level", "xp"]], "integer")
 
     answers += [answer, answer]
     file = tmp_path / "key"
@@ -247,6 +247,7 @@ def test_settings_of_a_game_are_read_from_the_line_from_files_and_from_standard_
         "steam_publisher_key        set",
         "clients_write_player_data  no",
         'leaderboards               [["level","xp"]]',
+        "register_player_id         integer",
     ]
     assert main([*settings, "--json", "--set", "steam_publisher_key=@-", "--set", "a=b=c"]) == 0
     assert json.loads(capsys.readouterr().out)["steam_publisher_key"] == "set"

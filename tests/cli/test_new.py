@@ -58,6 +58,7 @@ def test_the_project_is_tested_and_served(
     monkeypatch.chdir(project)
     server = ServerOfProject(project).start()
     try:
+        server.wait_logged("Every other call is described at")  # behind the ready file
         told = server.log.read_text()
         assert f"Its settings are those of {project / 'greenroom.toml'}." in told
         assert "Every other call is described at http://127.0.0.1:" in told

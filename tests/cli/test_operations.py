@@ -97,11 +97,13 @@ async def test_private_settings_are_kept_and_their_secret_is_not_told(
     async with opened(data_dir, database_url) as office:
         game_id = (await new_game(office)).game_id
         shown = await run(office, messages.ChangeGameSettings(game_id=game_id))
-        assert shown == messages.GameSettings(game_id, None, "not set", True, [])
+        assert shown == messages.GameSettings(game_id, None, "not set", True, [], "string")
         assigned = {"steam_publisher_key": secret, "steam_app_id": "480"}
         ask = messages.ChangeGameSettings(game_id=game_id, assigned=assigned)
         assert secret not in repr(ask)
-        assert await run(office, ask) == messages.GameSettings(game_id, 480, "set", True, [])
+        assert await run(office, ask) == messages.GameSettings(
+            game_id, 480, "set", True, [], "string"
+        )
         wrong = {"clients_write_player_data": "false", "steam_app_id": "x"}
         with pytest.raises(GameSettingRefused, match="steam_app_id must be"):
             await run(office, messages.ChangeGameSettings(game_id=game_id, assigned=wrong))
@@ -111,7 +113,9 @@ async def test_private_settings_are_kept_and_their_secret_is_not_told(
         kept = await office.world.games.ref(game_id).ask(ReadGameSettings())
         assert (kept.steam_app_id, kept.steam_publisher_key) == (480, secret)
         ask = messages.ChangeGameSettings(game_id=game_id, removed=["steam_publisher_key"])
-        assert await run(office, ask) == messages.GameSettings(game_id, 480, "not set", True, [])
+        assert await run(office, ask) == messages.GameSettings(
+            game_id, 480, "not set", True, [], "string"
+        )
 
 
 async def test_a_deleted_game_is_gone_with_its_players(data_dir: Path, database_url: str) -> None:

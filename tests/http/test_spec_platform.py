@@ -210,6 +210,17 @@ def test_no_score_comes_along_where_clients_may_not_write(
     assert sign_in(api, shown, player_name="Ada").status == 200
 
 
+def test_a_platform_account_has_the_form_of_id_that_the_game_says(
+    server: ServerProcess, api: Api, steam: SteamServer, ticket: Callable[[int], str]
+):
+    created = sign_in(api, steam.ticket(ticket(1)), player_name="Ada").json
+    change_settings(server, api, register_player_id="integer")
+    existing = sign_in(api, steam.ticket(ticket(2)), player_name="Ada").json
+    assert (created["account"], existing["account"]) == ("created", "existing")
+    assert created["player_id"] == str(existing["player_id"])
+    assert type(existing["player_id"]) is int
+
+
 def test_many_first_calls_at_once_make_one_account(
     api: Api, steam: SteamServer, ticket: Callable[[int], str]
 ):

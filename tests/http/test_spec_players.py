@@ -8,7 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from server_kit import Api, Reply
+from server_kit import Api, Reply, ServerProcess
+
+from greenroom.control.client import call
+from greenroom.control.errors import OperationRefused
+from greenroom.control.messages import ChangeGameSettings
+from greenroom.control.protocol import socket_path
 
 AREA = "/api/game_players.php"
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
@@ -563,3 +568,33 @@ def test_clocks_of_client_and_server_agree(api: Api):
     _, token = api.register()
     created = moment(login(api, token)["created_at"]).timestamp()
     assert before <= created <= time.time()
+
+
+@pytest.mark.parametrize("query", ["", "?format=engine", "?format=unity"])
+def test_register_answers_an_integer_where_the_game_says_so(
+    server: ServerProcess, api: Api, other: Api, query: str
+):
+    def change(assigned: dict[str, str], removed: list[str]) -> None:
+        ask = ChangeGameSettings(game_id=api.game.game_id, assigned=assigned, removed=removed)
+        call(socket_path(server.data_dir), ask)
+
+    def registered(caller: Api) -> Any:
+        reply = caller.call("POST", f"{AREA}/register{query}", {"player_name": "Ada"})
+        assert reply.status == 200, reply
+        return reply.json["player_id"]
+
+    change({"register_player_id": "integer"}, [])
+    player_id = registered(api)
+    assert type(player_id) is int
+    assert player_id in [player["id"] for player in listed(api)]
+    assert type(registered(other)) is str
+
+    change({}, ["register_player_id"])
+    assert type(registered(api)) is str
+
+
+def test_a_form_of_player_ids_that_there_is_not_is_refused(server: ServerProcess, api: Api):
+    ask = ChangeGameSettings(game_id=api.game.game_id, assigned={"register_player_id": "number"})
+    with pytest.raises(OperationRefused, match="must be string or integer, not 'number'"):
+        call(socket_path(server.data_dir), ask)
+    assert type(register(api, {"player_name": "Ada"}).json["player_id"]) is str

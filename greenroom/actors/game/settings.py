@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Mapping
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
@@ -22,6 +22,7 @@ LEADERBOARDS_MAX: Final = 8
 """As many indexes as a game may have."""
 _FieldName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_]{1,100}$")]
 _Board = Annotated[list[_FieldName], msgspec.Meta(min_length=1, max_length=16)]
+PlayerIdForm = Literal["string", "integer"]
 _BOARDS: Final = msgspec.json.Decoder(list[_Board])
 
 
@@ -36,6 +37,8 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Whether players' own tokens may write their documents."""
     leaderboards: tuple[tuple[str, ...], ...] = ()
     """What players are ranked by, and nothing else; without any, clients choose."""
+    register_player_id: PlayerIdForm = "string"
+    """How register tells `player_id`. Released clients in C++ and .NET read a number."""
 
     def __repr__(self) -> str:
         """Show no secret, for a repr ends up in logs."""
@@ -110,6 +113,14 @@ def _leaderboards(text: str) -> tuple[tuple[str, ...], ...]:
     return declared
 
 
+def _player_id_form(text: str) -> str:
+    if text not in get_args(PlayerIdForm):
+        raise GameSettingRefused(
+            f"register_player_id must be string or integer, not {_quoted(text)}."
+        )
+    return text
+
+
 def _truth(text: str) -> bool:
     if text not in {"true", "false"}:
         raise GameSettingRefused(
@@ -123,6 +134,7 @@ _PARSERS: Final[dict[str, Callable[[str], object]]] = {
     "steam_publisher_key": _publisher_key,
     "clients_write_player_data": _truth,
     "leaderboards": _leaderboards,
+    "register_player_id": _player_id_form,
 }
 _DEFAULTS: Final = GameSettings()
 

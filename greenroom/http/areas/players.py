@@ -30,6 +30,8 @@ from greenroom.actors.flows.sign_in import (
     Ticket,
     sign_in,
 )
+from greenroom.actors.game.messages import ReadGameSettings
+from greenroom.actors.game.settings import PlayerIdForm
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.plans.refusals import (
     PlayersHoldTooMuch,
@@ -47,7 +49,7 @@ from greenroom.actors.player.messages import (
     PlayerView,
 )
 from greenroom.actors.text.names import NameRefused
-from greenroom.http.areas.game_data import PlayerDataReadOnly, check_clients_write
+from greenroom.http.areas.game_data import PlayerDataReadOnly
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
 from greenroom.http.errors import Unauthorized
 from greenroom.http.fields import (
@@ -94,6 +96,10 @@ _IdentityField = msgspec.Meta(
     description="What the client asked the platform for the ticket with; leave out if nothing",
     max_length=IDENTITY_CHARACTERS_MAX,
 )
+_RegisteredId = msgspec.Meta(
+    description="A string of digits; an integer where the game's private setting"
+    " `register_player_id` is `integer`",
+)
 
 
 class InvalidBanDuration(Refused):
@@ -129,7 +135,7 @@ class RegisterBody(Body, kw_only=True):
 class RegisterReply(Reply, kw_only=True):
     """The account; the token is shown this once, and the only one that is good."""
 
-    player_id: str
+    player_id: Annotated[str | int, _RegisteredId]
     private_key: str
     player_name: str
     player_tag: str
@@ -144,26 +150,28 @@ async def register(caller: GameCaller, body: RegisterBody) -> RegisterReply:
     if body.platform_ticket is None and body.player_name is None:
         raise NameMissing
     document = _NO_DOCUMENT if body.player_data is None else bytes(body.player_data)
-    if document.strip()[1:-1].strip():
-        await check_clients_write(caller)
+    settings = await caller.game.ask(ReadGameSettings())  # first: then nothing is in the way
+    if document.strip()[1:-1].strip() and not settings.clients_write_player_data:
+        raise PlayerDataReadOnly
+    form = settings.register_player_id
     if body.platform_ticket is None:
         assert body.player_name is not None
         player = await register_player(
             caller.world, caller.game, body.player_name, document, address=caller.address
         )
-        return _registered(caller, player)
+        return _registered(caller, player, form)
     ticket = Ticket(body.platform_ticket, body.platform_identity, body.player_name, document)
     signed_in = await sign_in(caller.world, caller.game, ticket, caller.address)
-    reply = _registered(caller, signed_in.player)
+    reply = _registered(caller, signed_in.player, form)
     reply.auth, reply.platform_id = "platform", signed_in.platform_id
     if not signed_in.is_new:
         reply.account = "existing"
     return reply
 
 
-def _registered(caller: GameCaller, player: NewPlayer) -> RegisterReply:
+def _registered(caller: GameCaller, player: NewPlayer, form: PlayerIdForm) -> RegisterReply:
     return RegisterReply(
-        player_id=str(player.player_id),
+        player_id=player.player_id if form == "integer" else str(player.player_id),
         private_key=player.token,
         player_name=player.player_name,
         player_tag=_shown(player.player_tag),
