@@ -16,7 +16,7 @@ and his history reaches back for the retention and up to a quarter more.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
@@ -32,7 +32,9 @@ from greenroom.persistence.lease import SHARD, Lease
 from greenroom.persistence.loaders import Loaders
 
 SNAPSHOTS_PER_TRANSACTION = 300
-"""More stall everybody else."""
+SNAPSHOT_BYTES_PER_TRANSACTION = 512 << 10
+"""More than either would keep the disk, and the loop that encodes them, from everybody else. A
+snapshot that is larger has a transaction of its own."""
 
 _HOLD = Statement(f"SELECT hold_shard({SHARD}, $1)", INT8)
 _SNAPSHOT_COLUMNS = {
@@ -175,8 +177,7 @@ class JournalStore:
             QueryFailed: Postgres refused, the fence included.
         """
         refused = {(snapshot.kind, snapshot.key) for snapshot in snapshots}
-        for start in range(0, len(snapshots), SNAPSHOTS_PER_TRANSACTION):
-            some = snapshots[start : start + SNAPSHOTS_PER_TRANSACTION]
+        for some in _parts(snapshots):
             columns = [
                 column.encode([getattr(snapshot, name) for snapshot in some])
                 for name, column in _SNAPSHOT_COLUMNS.items()
@@ -322,6 +323,25 @@ class JournalStore:
         await self._write(*(Query(statement, which) for statement in forget))
 
     async def _write(self, *queries: Query) -> list[list[tuple[object, ...]]]:
-        """Write in one transaction that holds the shard under our epoch."""
+        """Write in one transaction that holds the shard under our epoch.
+
+        It is held last: the committer waits for whoever holds it, however much they write.
+        """
         hold = Query(_HOLD, (int8(self._lease.epoch),))
-        return await self._loaders.write(hold, *queries)
+        *answers, _ = await self._loaders.write(*queries, hold)
+        return answers
+
+
+def _parts(snapshots: Sequence[Snapshot]) -> Iterator[Sequence[Snapshot]]:
+    """Yield snapshots in parts, each for one transaction."""
+    start = size = 0
+    for position, snapshot in enumerate(snapshots):
+        size += len(snapshot.payload)
+        is_full = size > SNAPSHOT_BYTES_PER_TRANSACTION or (
+            position - start == SNAPSHOTS_PER_TRANSACTION
+        )
+        if is_full and position > start:
+            yield snapshots[start:position]
+            start, size = position, len(snapshot.payload)
+    if start < len(snapshots):
+        yield snapshots[start:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+import trio
 from postgres_kit import FakeWriter, select
 from room_kit import GUEST, HOST, ROOM_ID, RoomKit, facts
 
@@ -12,6 +13,7 @@ from greenroom.actors.room import codec, updates
 from greenroom.actors.room.groups import read_sources
 from greenroom.actors.room.messages import PollUpdates
 from greenroom.actors.room.state import RoomLimits
+from greenroom.persistence import journal
 from greenroom.persistence.driver import Connection
 from greenroom.persistence.errors import QueryFailed
 from greenroom.persistence.storage import Storage
@@ -207,3 +209,38 @@ async def test_thousands_of_snapshots_are_saved_in_parts(storage: Storage):
 
     assert await storage.journal.save(snapshots) == set()
     assert len(await storage.journal.load("room")) == 1_000
+
+
+async def test_a_commit_does_not_wait_for_snapshots_that_are_being_written(
+    storage: Storage, connection: Connection
+):
+    waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+    await connection.script("BEGIN; LOCK TABLE snapshots IN EXCLUSIVE MODE", seconds_max=10)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(storage.journal.save, [snapshot("a", 1)])
+        with trio.fail_after(10):
+            while await select(connection, waits) == [(0,)]:  # noqa: ASYNC110  Postgres has no event
+                await trio.sleep(0.005)
+
+        await write(storage, entry("a", 1))
+
+        await connection.script("COMMIT", seconds_max=10)
+    [found] = (await storage.journal.load("room")).values()
+    assert found.snapshot == snapshot("a", 1)
+
+
+async def test_large_snapshots_are_saved_in_transactions_of_bounded_bytes(
+    storage: Storage, connection: Connection, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(journal, "SNAPSHOT_BYTES_PER_TRANSACTION", 100)
+    sizes = {"a": 40, "b": 60, "c": 1, "d": 1_000, "e": 99, "f": 2}
+    snapshots = [
+        msgspec.structs.replace(snapshot(key, 1), payload=b"x" * size)
+        for key, size in sizes.items()
+    ]
+    assert await storage.journal.save(snapshots) == set()
+    rows = await select(
+        connection,
+        "SELECT string_agg(key, '' ORDER BY key) FROM snapshots GROUP BY xmin::text ORDER BY 1",
+    )
+    assert rows == [("ab",), ("c",), ("d",), ("e",), ("f",)]

@@ -28,6 +28,8 @@ STOP_SECONDS_MAX: Final = 10.0
 """How long the last snapshots may take when the server stops."""
 SLICE: Final = 50
 """So many are dealt with before other tasks get their turn."""
+SLICE_BYTES: Final = 512 << 10
+"""Snapshots of so many bytes likewise."""
 
 
 class Keeper:
@@ -115,13 +117,16 @@ class Keeper:
 
     async def _save(self, place: Journalled[Any, Any], keys: list[str]) -> None:
         snapshots: list[Snapshot] = []
+        size = 0
         for count, key in enumerate(keys, 1):
             actor = place.directory.active(key)
             if actor is not None:
                 snapshots.append(await actor.ask(TakeSnapshot()))
-            if count % SLICE == 0:
+                size += len(snapshots[-1].payload)
+            if count % SLICE == 0 or size >= SLICE_BYTES:
                 await place.journals.save(snapshots)
                 snapshots.clear()
+                size = 0
         await place.journals.save(snapshots)
 
     async def let_go(self) -> None:
