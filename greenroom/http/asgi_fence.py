@@ -154,10 +154,18 @@ class AsgiFence:
             await sender.answer(refused.answer)
             return
         whole = _Whole(body, receive, self._lost if scope["http_version"] < "2" else None)
+        cancelled: BaseException | None = None
         try:
             await self._app(scope, whole, sender)
         except Exception:
             _logger.exception("the application failed at %r", scope["path"])
+        except BaseExceptionGroup as group:
+            cancelled = _first_of(group)
+        if cancelled is not None:
+            try:
+                raise cancelled
+            finally:
+                del cancelled  # which its traceback would refer to
         if whole.gone:
             return
         if not sender.started:
@@ -205,6 +213,17 @@ class AsgiFence:
                 if not message.get("more_body", False) or size > options.drain_bytes_max:
                     return b"".join(parts) if size <= bytes_max else _too_large(scope)
         raise _Refused(error_answer(400, TIMED_OUT))
+
+
+def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return an exception that is no group, to be raised in place of the group.
+
+    Hypercorn keeps groups in its frames: garbage that waits for the collector.
+    """
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 class _Whole:

@@ -116,17 +116,17 @@ class HypercornServer:
         )
         state: LifespanState = {}
         head = BodyLease(self._budgets.requests)
+        app = ASGIWrapper(fence)
+        server = _Server(app, self._config, self._context, state, cast("Any", wrapped))
+        server.linger_seconds_max = self._options.linger_seconds_max
+        server.may_be_http_2 = may_be_http_2
+        server.break_off = fence.break_off
+        server.frames = FrameMeter(
+            partial(self._admit_frames, Limiter(FRAMES, 1), peer),
+            partial(head.hold, key=address_key(peer)),
+            self._options.header_bytes_max,
+        )
         try:
-            app = ASGIWrapper(fence)
-            server = _Server(app, self._config, self._context, state, cast("Any", wrapped))
-            server.linger_seconds_max = self._options.linger_seconds_max
-            server.may_be_http_2 = may_be_http_2
-            server.break_off = fence.break_off
-            server.frames = FrameMeter(
-                partial(self._admit_frames, Limiter(FRAMES, 1), peer),
-                partial(head.hold, key=address_key(peer)),
-                self._options.header_bytes_max,
-            )
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_cancel_when_lost, wrapped, fence, nursery.cancel_scope)
                 nursery.start_soon(_cancel_when_idle, fence, self._options, nursery.cancel_scope)
@@ -136,6 +136,7 @@ class HypercornServer:
             _logger.info("a connection ended badly in Hypercorn: %s", _summary(group))
         finally:
             head.release()
+            _take_apart(server)
             await abort()
 
     def _admit_frames(self, own: Limiter, peer: str, frames: int) -> bool:
@@ -324,6 +325,20 @@ class _Server(TCPServer):
             protocol.connection.close_connection(h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
             await self.protocol_send(RawData(protocol.connection.data_to_send()))
             await self._linger()
+
+
+def _take_apart(server: _Server) -> None:
+    """Let go of what a connection that is over has held.
+
+    Its parts refer to each other. Hundreds of streams would wait for the garbage collector, which
+    stops everybody for as long as it frees them all.
+    """
+    wrapper = vars(server).pop("protocol", None)
+    if wrapper is None:
+        return  # there was no agreement on a protocol
+    protocol = wrapper.protocol
+    vars(protocol.connection).clear()
+    vars(protocol).clear()
 
 
 async def _cancel_when_lost(

@@ -219,7 +219,7 @@ async def test_a_commit_does_not_wait_for_snapshots_that_are_being_written(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(storage.journal.save, [snapshot("a", 1)])
         with trio.fail_after(10):
-            while await select(connection, waits) == [(0,)]:  # noqa: ASYNC110  Postgres has no event
+            while await select(connection, waits) == [(0,)]:  # noqa: ASYNC110  no event
                 await trio.sleep(0.005)
 
         await write(storage, entry("a", 1))
