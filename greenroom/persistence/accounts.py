@@ -51,7 +51,7 @@ _PLAYERS = """
     FROM players AS p LEFT JOIN bans AS b ON b.player_id = p.player_id AND b.ended_at IS NULL
 """
 _SELECT_PLAYER = f"SELECT {_player_columns('p.player_data')} {_PLAYERS}"
-_NO_DOCUMENT = "'{}'::json"
+_SELECT_OUTLINE = f"""SELECT {_player_columns("'{}'::json")} {_PLAYERS}"""
 _SELECT_GAME = f"""
     SELECT g.game_id, g.owner_id, o.name, o.plan, g.name, g.api_key_hash, g.private_key_hash,
         g.tag_key, g.data, {_seconds("g.created_at")}, {_seconds("g.updated_at")}, g.settings
@@ -60,6 +60,7 @@ _SELECT_GAME = f"""
 _SELECT_OWNER = f"SELECT owner_id, name, plan, {_seconds('created_at')} FROM owners"
 
 _PLAYER = Statement(f"{_SELECT_PLAYER} WHERE p.player_id = $1", INT8)
+_PLAYER_OUTLINE = Statement(f"{_SELECT_OUTLINE} WHERE p.player_id = $1", INT8)
 _PLAYER_BY_TOKEN = Statement(f"{_SELECT_PLAYER} WHERE p.token_hash = $1", BYTEA)
 _ONLINE_PLAYERS = Statement(
     f"{_SELECT_PLAYER} WHERE p.is_online AND p.player_id > $1 ORDER BY p.player_id LIMIT $2",
@@ -67,15 +68,14 @@ _ONLINE_PLAYERS = Statement(
     INT8,
 )
 _PLAYERS_PAGE = Statement(
-    f"SELECT {_player_columns(_NO_DOCUMENT)} {_PLAYERS}"
-    " WHERE p.game_id = $1 AND p.player_id > $2 ORDER BY p.player_id LIMIT $3",
+    f"{_SELECT_OUTLINE} WHERE p.game_id = $1 AND p.player_id > $2 ORDER BY p.player_id LIMIT $3",
     INT8,
     INT8,
     INT8,
 )
 _PLAYERS_BY_ID = Statement(f"{_SELECT_PLAYER} WHERE p.player_id = ANY($1)", INT8_COLUMN.array_oid)
 _PLAYERS_BY_PLATFORM_IDS = Statement(
-    f"{_SELECT_PLAYER} WHERE p.game_id = $1 AND p.platform_id = ANY($2)"
+    f"{_SELECT_OUTLINE} WHERE p.game_id = $1 AND p.platform_id = ANY($2)"
     " AND p.platform_id IS NOT NULL",
     INT8,
     TEXT_COLUMN.array_oid,
@@ -148,6 +148,11 @@ class DatabaseAccounts:
         rows = await self._rows(_PLAYER, int8(player_id))
         return _player(rows[0]) if rows else None
 
+    async def player_outline(self, player_id: int) -> Player | None:
+        """Return a player's record, with `{}` for the document."""
+        rows = await self._rows(_PLAYER_OUTLINE, int8(player_id))
+        return _player(rows[0]) if rows else None
+
     async def player_by_token(self, token_hash: bytes) -> Player | None:
         """Return the player whose token has this hash."""
         rows = await self._rows(_PLAYER_BY_TOKEN, token_hash)
@@ -189,7 +194,7 @@ class DatabaseAccounts:
     async def players_by_platform_ids(
         self, game_id: int, platform_ids: Sequence[str]
     ) -> list[Player]:
-        """Return a game's players who are these users of a platform; a hundred ids at most."""
+        """Return a game's players who are these users; a hundred at most, documents as `{}`."""
         ids = TEXT_COLUMN.encode(platform_ids)
         rows = await self._rows(_PLAYERS_BY_PLATFORM_IDS, int8(game_id), ids)
         return [_player(row) for row in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import pytest
 import trio
@@ -221,6 +221,22 @@ async def test_whoever_is_banned_while_he_is_seated_is_put_out(
 
 
 # Requests.
+
+
+@pytest.mark.parametrize("is_banned", [False, True])
+async def test_a_requester_who_left_memory_is_approved_from_the_database(
+    arena: Arena, autojump_clock: MockClock, *, is_banned: bool
+):
+    (host, _), (asker, _) = await come(arena), await come(arena)
+    lobby_id = await open_lobby(arena, host, wanted(join_by_requests=True))
+    request_id = await ask(arena, asker, lobby_id)
+    if is_banned:
+        await ban_player(arena.world, arena.game.game_id, asker.player_id, "day", None)
+    arena.world.players.discard(asker.player_id)
+    with pytest.raises(refusals.PlayerIsSeated) if is_banned else nullcontext():
+        await answer_request(arena.world, host.player_id, request_id, is_approved=True)
+    assert arena.world.players.active(asker.player_id) is None
+    assert arena.world.seats.is_seated(asker.player_id) is not is_banned
 
 
 async def test_approval_takes_the_requesters_seat_or_none(arena: Arena, autojump_clock: MockClock):

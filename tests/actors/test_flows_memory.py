@@ -9,8 +9,10 @@ import trio
 from trio.testing import MockClock
 from world_kit import Arena, describe, leave_memory, open_arena, open_world, register
 
+from greenroom.actors.flows.friends import Addressee, look_up, request_friendship
 from greenroom.actors.flows.identify import GameIdentity, PlayerIdentity, identify_player
 from greenroom.actors.flows.lookup import find_by_tag
+from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.register import NewPlayer, register_player
 from greenroom.actors.flows.sweep import restore_online, sweep
 from greenroom.actors.kernel.errors import MailboxFull
@@ -25,6 +27,7 @@ from greenroom.actors.player.messages import (
     ReplacePlayerDocument,
     WriteResult,
 )
+from greenroom.actors.social.messages import NoSuchPlayer
 
 KIB = 1 << 10
 SPACE = ServerLimits(players_bytes_max=400 * KIB)
@@ -124,14 +127,31 @@ async def test_who_is_refused_keeps_nobody_else_from_space(autojump_clock: MockC
     assert arena.world.players.active(idle.player_id) is None
 
 
-async def test_who_is_looked_up_is_read_only_where_there_is_space(
+async def test_who_is_looked_up_does_not_come_to_memory(autojump_clock: MockClock, arena: Arena):
+    away = await register(arena, data=OWN)
+    await leave_memory(arena, away.token)
+    looking = await come(arena, HERE)
+    held, game = memory_of(arena).size, arena.game.game
+    found = await find_by_tag(arena.world, game, away.player_tag)
+    assert (found.player_id, found.is_online) == (away.player_id, False)
+    for addressee in (Addressee(away.player_tag, None), Addressee(None, away.player_id)):
+        friend = await look_up(arena.world, game, looking.player_id, addressee)
+        assert (friend.player_id, friend.is_online) == (away.player_id, False)
+    with pytest.raises(NoSuchPlayer):
+        await look_up(arena.world, game, looking.player_id, Addressee(None, 999))
+    await request_friendship(arena.world, game, looking.player_id, addressee)
+    assert arena.world.players.active(away.player_id) is None
+    assert memory_of(arena).size == held
+
+
+async def test_who_is_banned_is_read_only_where_there_is_space(
     autojump_clock: MockClock, arena: Arena
 ):
     away = await register(arena, data=OWN)
     await leave_memory(arena, away.token)
     await register(arena, data=OWN)
     with pytest.raises(MailboxFull):
-        await find_by_tag(arena.world, arena.game.game, away.player_tag)
+        await ban_player(arena.world, arena.game.game_id, away.player_id, "day", None)
     assert arena.world.players.active(away.player_id) is None
 
 

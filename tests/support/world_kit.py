@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+import msgspec
 import trio
 
 from greenroom.actors.flows.friendships import Friendships
@@ -296,6 +297,10 @@ class Memory:
     async def player(self, player_id: int) -> Player | None:
         return await self._read("player", self.players.get(player_id))
 
+    async def player_outline(self, player_id: int) -> Player | None:
+        found = await self._read("player_outline", self.players.get(player_id))
+        return None if found is None else _outline(found)
+
     async def player_by_token(self, token_hash: bytes) -> Player | None:
         found = [p for p in self.players.values() if p.token_hash == token_hash]
         return await self._read("player_by_token", found[0] if found else None)
@@ -322,10 +327,7 @@ class Memory:
         if self.away:
             raise StorageUnavailable("the database is away")
         rows = [p for p in self._sorted() if p.game_id == game_id and p.player_id > after_id]
-        page = [copy.copy(row) for row in rows[:limit]]
-        for row in page:
-            row.player_data = b"{}"
-        return page
+        return [_outline(row) for row in rows[:limit]]
 
     async def players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
         found = [copy.copy(self.players[i]) for i in player_ids if i in self.players]
@@ -337,7 +339,7 @@ class Memory:
     ) -> list[Player]:
         await self._read("players_by_platform_ids", None)
         players = (p for p in self.players.values() if p.game_id == game_id)
-        return [copy.copy(p) for p in players if p.platform_id in platform_ids]
+        return [_outline(p) for p in players if p.platform_id in platform_ids]
 
     async def bans_of(self, player_id: int) -> list[tuple[Ban, int | None]]:
         player = self.players.get(player_id)
@@ -402,6 +404,11 @@ class Arena:
         self.memory = memory
         self.game = game
         self.keys = keys
+
+
+def _outline(player: Player) -> Player:
+    """Return a record without its document, as the database does where nobody needs it."""
+    return msgspec.structs.replace(player, player_data=b"{}")
 
 
 @asynccontextmanager

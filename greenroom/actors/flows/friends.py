@@ -8,13 +8,14 @@ from typing import Final
 import msgspec
 import trio
 
-from greenroom.actors.flows.lookup import find_by_tag
+from greenroom.actors.flows.lookup import ask_or_read, find_by_tag
 from greenroom.actors.flows.world import ID_MAX, World
 from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.message import Command, Reply
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.messages import DescribePlayer, Player, PlayerNotFound, PlayerView
+from greenroom.actors.player.rules import view
 from greenroom.actors.social.messages import (
     AcceptFriendship,
     BefriendingOneself,
@@ -238,8 +239,8 @@ async def _find(world: World, game: Ref[GameRole], addressee: Addressee) -> Play
         if addressee.player_tag is not None:
             return await find_by_tag(world, game, addressee.player_tag)
         player_id = addressee.player_id or 0
-        player = await world.players.ref(player_id).ask(DescribePlayer())
-    except (PlayerNotFound, ActorStopped):
+        player = await ask_or_read(world, player_id, DescribePlayer(), view)
+    except PlayerNotFound:
         raise NoSuchPlayer from None
     if player.game_id != game.key:
         raise NoSuchPlayer

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from greenroom.actors.flows.lookup import ask_or_read
 from greenroom.actors.flows.rooms import (
     Entrance,
     check_documents,
@@ -72,7 +73,9 @@ from greenroom.actors.lobby.refusals import (
     TooManyRequests,
 )
 from greenroom.actors.lobby.state import JoinRequest
+from greenroom.actors.player.bans import ban_in_force
 from greenroom.actors.player.messages import DescribePlayer, PlayerNotFound, PlayerRole, ReadBan
+from greenroom.actors.player.rules import view
 from greenroom.actors.room.events import NewMember, RoomCreated
 from greenroom.actors.room.messages import (
     KeepSeat,
@@ -303,12 +306,12 @@ async def _approve(world: World, lobby: Ref[LobbyRole], player_id: int, request_
 
 async def _name_unless_banned(world: World, player_id: int) -> str | None:
     """Return what a player is called now, None if he is banned or gone."""
-    player = world.players.ref(player_id)
+    now = world.clock.now()
     try:
-        if await player.ask(ReadBan()) is not None:
+        if await ask_or_read(world, player_id, ReadBan(), lambda one: ban_in_force(one.ban, now)):
             return None
-        return (await player.ask(DescribePlayer())).player_name
-    except (ActorStopped, PlayerNotFound):
+        return (await ask_or_read(world, player_id, DescribePlayer(), view)).player_name
+    except PlayerNotFound:
         return None
 
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from greenroom.actors.flows.world import World
+from collections.abc import Callable
+from contextlib import suppress
+
+from greenroom.actors.flows.world import ID_MAX, World
 from greenroom.actors.game.messages import GameRole, ReadPlayerTag
 from greenroom.actors.kernel.errors import ActorStopped
+from greenroom.actors.kernel.message import Command, Reply
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.player.messages import DescribePlayer, PlayerNotFound, PlayerView
+from greenroom.actors.player.messages import (
+    DescribePlayer,
+    Player,
+    PlayerNotFound,
+    PlayerRole,
+    PlayerView,
+)
+from greenroom.actors.player.rules import view
 
 
 async def find_by_tag(world: World, game: Ref[GameRole], player_tag: str) -> PlayerView:
@@ -28,10 +39,38 @@ async def find_by_tag(world: World, game: Ref[GameRole], player_tag: str) -> Pla
     player_id = await game.ask(ReadPlayerTag(player_tag))
     if player_id is None:
         raise PlayerNotFound
-    try:
-        player = await world.players.ref(player_id).ask(DescribePlayer())
-    except ActorStopped:
-        raise PlayerNotFound from None
+    player = await ask_or_read(world, player_id, DescribePlayer(), view)
     if player.game_id != game.key:
         raise PlayerNotFound
     return player
+
+
+async def ask_or_read(
+    world: World,
+    player_id: int,
+    command: Command[PlayerRole, Reply],
+    read: Callable[[Player], Reply],
+) -> Reply:
+    """Ask a player who is in memory, or read the database: nobody comes to memory for it.
+
+    Args:
+        world: where.
+        player_id: who.
+        command: what to ask.
+        read: answers the same from a record, whose document is left out (`{}`).
+
+    Raises:
+        PlayerNotFound: there is no such player.
+        ActorUnavailable: it could not be found out.
+
+    Cancellation: nothing has changed.
+    """
+    present = world.players.active(player_id)
+    if present is not None:
+        with suppress(ActorStopped):  # the player has left memory meanwhile
+            return await present.ask(command)
+    known = 1 <= player_id <= ID_MAX
+    record = await world.accounts.player_outline(player_id) if known else None
+    if record is None:
+        raise PlayerNotFound
+    return read(record)

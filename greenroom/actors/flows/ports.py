@@ -22,6 +22,10 @@ class Accounts(Protocol):
         """Return a player's whole record, with the ban that is in force."""
         ...
 
+    async def player_outline(self, player_id: int) -> Player | None:
+        """Return a player's record, with `{}` for the document."""
+        ...
+
     async def player_by_token(self, token_hash: bytes) -> Player | None:
         """Return the player whose token has this hash."""
         ...
@@ -58,6 +62,8 @@ class Accounts(Protocol):
         self, game_id: int, platform_ids: Sequence[str]
     ) -> list[Player]:
         """Return a game's players who are these users of a platform, in any order.
+
+        Their documents are given as `{}`.
 
         Args:
             game_id: whose players.

@@ -20,7 +20,7 @@ from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import CheckPlayerName, GameRole, ReadGameSettings
 from greenroom.actors.kernel.errors import ActorStopped, StorageUnavailable
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.player.messages import Player, PlayerNotFound, SignIn
+from greenroom.actors.player.messages import PlayerNotFound, SignIn
 from greenroom.actors.player.tokens import (
     PLAYER_TOKEN,
     TOKEN_RANDOM_BYTES,
@@ -96,7 +96,8 @@ async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket, address: st
         found = await world.accounts.players_by_platform_ids(game.key, [user.platform_id])
         account = next((one for one in found if one.platform == user.platform), None)
         if account is not None:
-            return SignedIn(await _log_in(world, account, address), user.platform_id, is_new=False)
+            player = await _log_in(world, account.player_id, address)
+            return SignedIn(player, user.platform_id, is_new=False)
         name = wanted.player_name or await _name(game, platform, user)
         document = wanted.player_data
         player = await register_player(world, game, name, document, user, address=address)
@@ -121,11 +122,16 @@ async def _use_up(world: World, user: PlatformUser, ticket: bytes) -> None:
         raise InvalidPlatformTicket
 
 
-async def _log_in(world: World, account: Player, address: str) -> NewPlayer:
+async def _log_in(world: World, player_id: int, address: str) -> NewPlayer:
     """Give an account a new token, and its player a login."""
     token = make_token(PLAYER_TOKEN, os.urandom(TOKEN_RANDOM_BYTES))
-    player = bring_in(world, account, address)
+    player = world.players.active(player_id)
     try:
+        if player is None:
+            record = await world.accounts.player(player_id)
+            if record is None:
+                raise PlayerNotFound
+            player = bring_in(world, record, address)
         shown = await player.ask(SignIn(hash_token(token), address))
     except (PlayerNotFound, ActorStopped):
         raise StorageUnavailable("the account is just being deleted") from None
