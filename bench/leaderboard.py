@@ -26,7 +26,7 @@ from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+sys.path[:0] = [str(ROOT), *map(str, (ROOT / "tests" / "support").glob("**/"))]
 
 import psycopg  # noqa: E402
 from server_kit import Api, Game, ServerProcess  # noqa: E402

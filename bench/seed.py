@@ -14,10 +14,11 @@ import psycopg
 
 from greenroom.actors.kernel.journal import JournalEntry, Snapshot
 from greenroom.actors.player import tokens
-from greenroom.actors.room import codec, rules, updates
-from greenroom.actors.room.events import NewMember, RoomCreated
 from greenroom.actors.room.messages import Group, SendUpdates
-from greenroom.actors.room.state import Room, RoomLimits
+from greenroom.actors.room.rules import codec, updates
+from greenroom.actors.room.rules import membership as rules
+from greenroom.actors.room.rules.events import NewMember, RoomCreated
+from greenroom.actors.room.rules.state import Room, RoomLimits
 
 FIRST_PLAYER_ID = 10_000_001
 """Above every id that a server hands out while it is measured."""

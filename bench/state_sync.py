@@ -16,16 +16,16 @@ from typing import Any, ClassVar
 import msgspec
 import trio
 
-from greenroom.actors.flows.studio import StudioService
 from greenroom.actors.kernel.clock import SystemClock
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.message import Changed, Event
-from greenroom.actors.room.directed import DirectedRoomActor
-from greenroom.actors.room.direction import Tick
-from greenroom.actors.room.events import NewMember
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import CreateRoom, RoomRole
-from greenroom.actors.room.state import RoomLimits
+from greenroom.actors.room.rules.events import NewMember
+from greenroom.actors.room.rules.state import RoomLimits
+from greenroom.actors.room.studio_messages import Tick
+from greenroom.actors.services.studio import StudioService
+from greenroom.actors.studio_room.actor import DirectedRoomActor
 from greenroom.behaviour import Member, Room, RoomBehaviour
 from greenroom.behaviour.registry import Registry
 from greenroom.supervisors.dynamic import DynamicSupervisor

@@ -23,7 +23,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from greenroom.actors.flows.seats import Rooms
+from greenroom.actors.world.seats import Rooms
 from greenroom.cli.main import main
 from greenroom.persistence.settings import StorageSettings
 

@@ -38,17 +38,6 @@ from typing import Any
 import msgspec
 import trio
 
-from greenroom.actors.flows.friendships import PAIRS_MAX, Friendships
-from greenroom.actors.flows.journal_cutter import JournalCutter
-from greenroom.actors.flows.keeper import Keeper
-from greenroom.actors.flows.leaderboards import Leaderboards
-from greenroom.actors.flows.platform import Platforms
-from greenroom.actors.flows.reload import Reloader
-from greenroom.actors.flows.seats import Lobbies, Rooms, Seats
-from greenroom.actors.flows.studio import StudioService
-from greenroom.actors.flows.sweep import restore_online, sweep_for_ever
-from greenroom.actors.flows.usage import UsageKeeper
-from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.kernel.clock import SystemClock
 from greenroom.actors.leaderboard.charges import UNIT_BYTES, Charges
@@ -61,19 +50,30 @@ from greenroom.actors.plans.plan import ServerLimits, plans_of
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import RoomRole
-from greenroom.actors.room.passwords import GuessLimits
-from greenroom.actors.room.seating import SeatTable
-from greenroom.actors.room.state import RoomLimits
+from greenroom.actors.room.rules.state import RoomLimits
+from greenroom.actors.seating.passwords import GuessLimits
+from greenroom.actors.seating.seats import SeatTable
+from greenroom.actors.services.journal_cutter import JournalCutter
+from greenroom.actors.services.reload import Reloader
+from greenroom.actors.services.snapshots import Keeper
+from greenroom.actors.services.studio import StudioService
+from greenroom.actors.services.sweep import restore_online, sweep_for_ever
+from greenroom.actors.services.usage import UsageKeeper
 from greenroom.actors.social.messages import FriendLimits, FriendshipRole
 from greenroom.actors.text import moderation
+from greenroom.actors.world.friendships import PAIRS_MAX, Friendships
+from greenroom.actors.world.leaderboards import Leaderboards
+from greenroom.actors.world.platform import Platforms
+from greenroom.actors.world.seats import Lobbies, Rooms, Seats
+from greenroom.actors.world.world import World, WorldSettings, game_loader, player_loader
 from greenroom.behaviour.errors import BehaviourBug
 from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.watchdog import Watchdog
 from greenroom.config import ConfigError, Settings
 from greenroom.control import socket as control_socket
+from greenroom.control.admin.context import Office
 from greenroom.control.datadir import Purpose, hold_data_dir
 from greenroom.control.first_game import ensure_first_game, first_game_file
-from greenroom.control.office import Office
 from greenroom.control.protocol import socket_path
 from greenroom.control.ready import FirstGame, Ready, no_ready_file_left, ready
 from greenroom.control.signals import stop_signals
@@ -81,7 +81,7 @@ from greenroom.fronts import Fronts
 from greenroom.http.platforms.steam import Steam
 from greenroom.limiter import Limiter, rate_of
 from greenroom.memory import trim_for_ever
-from greenroom.persistence.embedded import STOP_SECONDS_MAX, EmbeddedPostgres
+from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX, EmbeddedPostgres
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor

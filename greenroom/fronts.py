@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Iterator
 
-from greenroom.actors.flows.world import RealtimeAddress, World
+from greenroom.actors.world.world import RealtimeAddress, World
 from greenroom.config import Settings
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
@@ -19,18 +19,18 @@ from greenroom.http.metrics import (
     tree_samples,
     usage_samples,
 )
-from greenroom.http.options import HttpOptions
-from greenroom.http.server import HttpServer
+from greenroom.http.server.options import HttpOptions
+from greenroom.http.server.server import HttpServer
+from greenroom.http.server.tls import server_context
 from greenroom.http.site.discovery import discovery_routes
 from greenroom.http.site.health import Health
-from greenroom.http.tls import server_context
 from greenroom.persistence.storage import Storage
 from greenroom.supervisors.spec import ChildSpec
 from greenroom.supervisors.tree import TreeNode
 from greenroom.transport.hub import Hub
+from greenroom.transport.listener import RealtimePort
 from greenroom.transport.options import RealtimeOptions
-from greenroom.transport.udp import UdpPort
-from greenroom.transport.websocket import RealtimePort
+from greenroom.transport.udp.port import UdpPort
 
 
 class Fronts:

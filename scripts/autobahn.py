@@ -19,14 +19,14 @@ from typing import Any, cast
 
 import trio
 
-from greenroom.actors.flows.world import World
+from greenroom.actors.world.world import World
 from greenroom.transport.connection import Connection
-from greenroom.transport.frames import encode_frame
 from greenroom.transport.handshake import Opening
 from greenroom.transport.hub import Hub
+from greenroom.transport.listener import RealtimePort
 from greenroom.transport.options import RealtimeOptions
-from greenroom.transport.session import Phase
-from greenroom.transport.websocket import RealtimePort
+from greenroom.transport.websocket.frames import encode_frame
+from greenroom.transport.websocket.session import Phase
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "tests" / "transport" / "autobahn.json"

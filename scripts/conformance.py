@@ -241,7 +241,7 @@ FIRST_SECTION_TEXTS = (
     "Request body is too large",
 )
 """Texts of section 1, which quotes much else. `Internal server error` cannot be had of a server
-that is right: tests/http/test_server.py breaks one."""
+that is right: tests/http/server/test_server.py breaks one."""
 
 
 def texts_of(wire: str) -> list[str]:
@@ -257,7 +257,11 @@ def literals_under(folder: Path) -> frozenset[str]:
     """Return every string in tests of the specification and their kits, which all use sockets."""
     return frozenset(
         node.value
-        for pattern in ("http/test_spec_*.py", "support/*_http_kit.py")
+        for pattern in (
+            "http/areas/test_*.py",
+            "http/every_area/test_*.py",
+            "support/*/*_http_kit.py",
+        )
         for path in folder.glob(pattern)
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+sys.path[:0] = [str(ROOT), *map(str, (ROOT / "tests" / "support").glob("**/"))]
 
 from server_kit import Api, Game, ServerProcess  # noqa: E402 (found by the line above)
 

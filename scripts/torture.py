@@ -14,7 +14,7 @@ from pathlib import Path
 import trio
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+sys.path[:0] = [str(ROOT), *map(str, (ROOT / "tests" / "support").glob("**/"))]
 
 from torture_faults import FAULTS  # noqa: E402 (found by the line above)
 from torture_run import torture  # noqa: E402

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 import msgspec
 
 from greenroom.behaviour.errors import BadBehaviour, Refused
-from greenroom.behaviour.plain import has_large_integer
+from greenroom.behaviour.plain_values import has_large_integer
 
 Kind = Literal["action", "update", "message"]
 Handler = TypeVar("Handler", bound=Callable[..., Any])

@@ -13,7 +13,6 @@ from typing import Generic, TypeVar
 import msgspec
 
 from greenroom.behaviour.chance import RoomRandom
-from greenroom.behaviour.desk import Desk
 from greenroom.behaviour.effects import (
     FinishAction,
     JobFailed,
@@ -28,6 +27,7 @@ from greenroom.behaviour.effects import (
 )
 from greenroom.behaviour.errors import TooMuch
 from greenroom.behaviour.member import JsonObject, Member
+from greenroom.behaviour.room_context import Desk
 
 State = TypeVar("State")
 Result = TypeVar("Result")

@@ -22,13 +22,13 @@ import msgspec
 from greenroom.behaviour.behaviour import RoomBehaviour
 from greenroom.behaviour.chance import RoomRandom
 from greenroom.behaviour.delta import Json
-from greenroom.behaviour.desk import Desk
 from greenroom.behaviour.effects import Effect, StartTimer
 from greenroom.behaviour.errors import BehaviourError, HookCrashed, TooMuch, is_sayable
 from greenroom.behaviour.handlers import TypedHandler
-from greenroom.behaviour.kept import keep, state_of, unkeep
 from greenroom.behaviour.member import Member
 from greenroom.behaviour.room import Room, RoomFacts, State
+from greenroom.behaviour.room_context import Desk
+from greenroom.behaviour.snapshot import keep, state_of, unkeep
 from greenroom.interrupts import is_real_interrupt
 
 REPLY_BYTES_MAX: Final = 256 * 1024

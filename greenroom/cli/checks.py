@@ -18,10 +18,10 @@ import msgspec
 from greenroom.cli.perform import perform, perform_live
 from greenroom.cli.serve import descriptors_wanted
 from greenroom.config import Settings
+from greenroom.control.admin.messages import ShowSchema, ShowTree
 from greenroom.control.client import NoServer
 from greenroom.control.errors import ControlError
 from greenroom.control.failures import sentence
-from greenroom.control.messages import ShowSchema, ShowTree
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -174,7 +174,7 @@ def _bind_problem(host: str, port: int, kind: socket.SocketKind) -> str | None:
 
 
 def _tls(settings: Settings) -> Check:
-    from greenroom.http.tls import TlsError, server_context
+    from greenroom.http.server.tls import TlsError, server_context
 
     try:
         server_context(settings.tls_certificate_file, settings.tls_key_file)
@@ -186,7 +186,7 @@ def _tls(settings: Settings) -> Check:
 
 def _postgres(settings: Settings) -> Check:
     """The embedded one: can its programs run, and as whom?"""
-    from greenroom.persistence.embedded import EmbeddedPostgresError, inspect
+    from greenroom.persistence.embedded.postgres import EmbeddedPostgresError, inspect
 
     try:
         found = inspect(settings.data_dir, settings.postgres_bin_dir)
@@ -225,7 +225,7 @@ def _database(settings: Settings, *, is_running: bool) -> Check:
 
 def _no_cluster(settings: Settings) -> Check | None:
     """Say why there is no embedded database to look at, `None` when there is one."""
-    from greenroom.persistence.embedded import EmbeddedPostgresError, inspect
+    from greenroom.persistence.embedded.postgres import EmbeddedPostgresError, inspect
 
     try:
         found = inspect(settings.data_dir, settings.postgres_bin_dir)

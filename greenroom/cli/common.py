@@ -12,7 +12,7 @@ from greenroom.cli.output import say, say_json
 
 if TYPE_CHECKING:
     from greenroom.config import Loaded, Settings
-    from greenroom.control.messages import Operation
+    from greenroom.control.admin.messages import Operation
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -10,7 +10,7 @@ from greenroom.cli.common import Invocation, with_common_options
 from greenroom.cli.output import table
 
 if TYPE_CHECKING:
-    from greenroom.control.messages import Schema
+    from greenroom.control.admin.messages import Schema
 
 
 @click.group()
@@ -22,7 +22,7 @@ def db() -> None:
 @with_common_options
 def migrate(invocation: Invocation) -> None:
     """Bring the schema up to date. A starting server does so, too."""
-    from greenroom.control.messages import MigrateSchema
+    from greenroom.control.admin.messages import MigrateSchema
 
     schema = invocation.perform(MigrateSchema())
     applied = ", ".join(schema.applied_now) or "nothing to apply"
@@ -33,7 +33,7 @@ def migrate(invocation: Invocation) -> None:
 @with_common_options
 def status(invocation: Invocation) -> None:
     """Say which migrations are applied, and change nothing."""
-    from greenroom.control.messages import ShowSchema
+    from greenroom.control.admin.messages import ShowSchema
 
     schema = invocation.perform(ShowSchema())
     invocation.show(schema, _drawn(schema))
@@ -46,7 +46,7 @@ def url(invocation: Invocation) -> None:
 
     The embedded Postgres answers there only while a server runs.
     """
-    from greenroom.control.messages import ShowDatabaseAddress
+    from greenroom.control.admin.messages import ShowDatabaseAddress
 
     address = invocation.perform(ShowDatabaseAddress())
     invocation.show(address, address.url)

@@ -12,7 +12,7 @@ from greenroom.cli.common import ID, Invocation, confirm, utf8, with_common_opti
 from greenroom.cli.output import details, shown, table
 
 if TYPE_CHECKING:
-    from greenroom.control.messages import GameKeys
+    from greenroom.control.admin.messages import GameKeys
 
 
 @click.group()
@@ -28,7 +28,7 @@ def game() -> None:
 @with_common_options
 def create(invocation: Invocation, name: str, owner: str) -> None:
     """Add a game called NAME and print its keys: they are shown this once."""
-    from greenroom.control.messages import CreateGame
+    from greenroom.control.admin.messages import CreateGame
 
     _show_keys(invocation, invocation.perform(CreateGame(game=name, owner=owner)))
 
@@ -37,7 +37,7 @@ def create(invocation: Invocation, name: str, owner: str) -> None:
 @with_common_options
 def list_(invocation: Invocation) -> None:
     """List all games."""
-    from greenroom.control.messages import ListGames
+    from greenroom.control.admin.messages import ListGames
 
     found = invocation.perform(ListGames())
     rows = [(g.game_id, g.name, g.owner, g.plan, g.created_at) for g in found.games]
@@ -49,7 +49,7 @@ def list_(invocation: Invocation) -> None:
 @with_common_options
 def show(invocation: Invocation, game_id: int) -> None:
     """Show the game GAME_ID and its document."""
-    from greenroom.control.messages import ShowGame
+    from greenroom.control.admin.messages import ShowGame
 
     found = invocation.perform(ShowGame(game_id=game_id))
     invocation.show(found, details(msgspec.structs.asdict(found)))
@@ -63,7 +63,7 @@ def rotate_keys(invocation: Invocation, game_id: int) -> None:
 
     The old keys are worthless at once. Players stay signed in.
     """
-    from greenroom.control.messages import RotateKeys
+    from greenroom.control.admin.messages import RotateKeys
 
     _show_keys(invocation, invocation.perform(RotateKeys(game_id=game_id)))
 
@@ -100,7 +100,7 @@ def settings(
 
     Keep the key out of your shell's history: --set steam_publisher_key=@key.txt
     """  # noqa: D301 - the backspace is what keeps click from joining the lines
-    from greenroom.control.messages import ChangeGameSettings
+    from greenroom.control.admin.messages import ChangeGameSettings
 
     ask = ChangeGameSettings(game_id=game_id, assigned=assigned, removed=list(removed))
     found = invocation.perform(ask)
@@ -113,7 +113,7 @@ def settings(
 @with_common_options
 def delete(invocation: Invocation, game_id: int, *, yes: bool) -> None:
     """Delete the game GAME_ID with all its players. It asks before it does."""
-    from greenroom.control.messages import DeleteGame, ShowGame
+    from greenroom.control.admin.messages import DeleteGame, ShowGame
 
     if not yes:
         found = invocation.perform(ShowGame(game_id=game_id))

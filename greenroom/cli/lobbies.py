@@ -22,7 +22,7 @@ def list_(invocation: Invocation, game_id: int | None, limit: int) -> None:
 
     A started one is there with its room, as long as that lasts: see `greenroom room show`.
     """
-    from greenroom.control.lobby_messages import ListLobbies
+    from greenroom.control.admin.lobby_messages import ListLobbies
 
     found = invocation.perform(ListLobbies(game_id=game_id, limit=limit))
     rows = [

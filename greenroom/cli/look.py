@@ -35,7 +35,7 @@ def show(invocation: Invocation) -> None:
 @with_common_options
 def tree(invocation: Invocation) -> None:
     """Draw the running server's supervision tree: states, restarts, commands that wait."""
-    from greenroom.control.messages import ShowTree
+    from greenroom.control.admin.messages import ShowTree
 
     root = invocation.perform(ShowTree())
     text = table(("name", "state", "restarts", "mailbox"), _drawn(root))

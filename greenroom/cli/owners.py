@@ -11,7 +11,7 @@ from greenroom.cli.output import details, table
 
 if TYPE_CHECKING:
     from greenroom.actors.plans.plan import Plan
-    from greenroom.control.messages import Used
+    from greenroom.control.admin.messages import Used
 
 
 @click.group()
@@ -28,7 +28,7 @@ def owner() -> None:
 @with_common_options
 def create(invocation: Invocation, name: str, plan: Plan) -> None:
     """Add an owner called NAME."""
-    from greenroom.control.messages import CreateOwner
+    from greenroom.control.admin.messages import CreateOwner
 
     made = invocation.perform(CreateOwner(owner=name, plan=plan))
     invocation.show(made, f"Owner {made.name} has the id {made.owner_id} and the plan {made.plan}.")
@@ -38,7 +38,7 @@ def create(invocation: Invocation, name: str, plan: Plan) -> None:
 @with_common_options
 def list_(invocation: Invocation) -> None:
     """List all owners."""
-    from greenroom.control.messages import ListOwners
+    from greenroom.control.admin.messages import ListOwners
 
     found = invocation.perform(ListOwners())
     rows = [(o.owner_id, o.name, o.plan, o.created_at) for o in found.owners]
@@ -50,7 +50,7 @@ def list_(invocation: Invocation) -> None:
 @with_common_options
 def show(invocation: Invocation, name: str) -> None:
     """Show what the owner NAME uses of the plan: games, players online, calls, bytes."""
-    from greenroom.control.messages import ShowOwner
+    from greenroom.control.admin.messages import ShowOwner
 
     found = invocation.perform(ShowOwner(owner=name))
     lines: dict[str, object] = {"owner": found.name, "id": found.owner_id, "plan": found.plan}
@@ -70,7 +70,7 @@ def show(invocation: Invocation, name: str) -> None:
 @with_common_options
 def set_plan(invocation: Invocation, name: str, plan: Plan) -> None:
     """Give the owner NAME another PLAN, which counts for his games at once."""
-    from greenroom.control.messages import SetPlan
+    from greenroom.control.admin.messages import SetPlan
 
     changed = invocation.perform(SetPlan(owner=name, plan=plan))
     invocation.show(

@@ -6,10 +6,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from greenroom.control.admin.messages import Operation, ShowDatabaseAddress, ShowTree
 from greenroom.control.client import NoServer, call
 from greenroom.control.datadir import holder_of
 from greenroom.control.errors import DataDirInUse, OperationRefused
-from greenroom.control.messages import Operation, ShowDatabaseAddress, ShowTree
 from greenroom.control.protocol import socket_path
 from greenroom.control.signals import stop_signals
 
@@ -156,8 +156,8 @@ async def _until_signal(function: Callable[[], Awaitable[Result]]) -> Result:
 
 async def _alone(settings: Settings, operation: Operation[Result]) -> Result:
     """Start what the operation needs, carry it out, and stop everything again."""
+    from greenroom.control.admin.operations import run
     from greenroom.control.database import ALONE
-    from greenroom.control.operations import run
 
     alone = ALONE.get(operation.name)
     if alone is not None:

@@ -31,7 +31,7 @@ def player() -> None:
 @with_common_options
 def list_(invocation: Invocation, game_id: int | None, after_id: int, limit: int) -> None:
     """List players of the game GAME_ID, which may be left out where there is only one."""
-    from greenroom.control.messages import ListPlayers
+    from greenroom.control.admin.messages import ListPlayers
 
     found = invocation.perform(ListPlayers(game_id=game_id, after_id=after_id, limit=limit))
     rows = [
@@ -49,7 +49,7 @@ def list_(invocation: Invocation, game_id: int | None, after_id: int, limit: int
 @with_common_options
 def show(invocation: Invocation, player_id: int) -> None:
     """Show the player PLAYER_ID, his document, and his ban if there is one."""
-    from greenroom.control.messages import ShowPlayer
+    from greenroom.control.admin.messages import ShowPlayer
 
     found = invocation.perform(ShowPlayer(player_id=player_id))
     told = msgspec.structs.asdict(found)
@@ -72,7 +72,7 @@ def show(invocation: Invocation, player_id: int) -> None:
 @with_common_options
 def ban(invocation: Invocation, player_id: int, duration: Any, reason: str | None) -> None:
     """Ban the player PLAYER_ID from now on: he loses his seat, and an older ban ends."""
-    from greenroom.control.player_messages import BanPlayer
+    from greenroom.control.admin.player_messages import BanPlayer
 
     done = invocation.perform(BanPlayer(player_id=player_id, duration=duration, reason=reason))
     until = f"until {done.ban.banned_until}" if done.ban.banned_until else "for ever"
@@ -84,7 +84,7 @@ def ban(invocation: Invocation, player_id: int, duration: Any, reason: str | Non
 @with_common_options
 def unban(invocation: Invocation, player_id: int) -> None:
     """End the ban of the player PLAYER_ID."""
-    from greenroom.control.player_messages import UnbanPlayer
+    from greenroom.control.admin.player_messages import UnbanPlayer
 
     done = invocation.perform(UnbanPlayer(player_id=player_id))
     was = "is not banned any more" if done.bans_removed else "was not banned"
@@ -100,7 +100,7 @@ def export(invocation: Invocation, player_id: int) -> None:
     His account, document, bans, friends and seat; of his token there is only a hash, which is left
     out.
     """
-    from greenroom.control.player_messages import ExportPlayer
+    from greenroom.control.admin.player_messages import ExportPlayer
 
     say_json(invocation.perform(ExportPlayer(player_id=player_id)))
 
@@ -115,8 +115,8 @@ def delete(invocation: Invocation, player_id: int, *, yes: bool) -> None:
     His token is worthless at once, and nobody gets his id again. If the command was cut off, give
     it again.
     """
-    from greenroom.control.messages import ShowPlayer
-    from greenroom.control.player_messages import DeletePlayer
+    from greenroom.control.admin.messages import ShowPlayer
+    from greenroom.control.admin.player_messages import DeletePlayer
 
     if not yes:
         found = invocation.perform(ShowPlayer(player_id=player_id))

@@ -11,7 +11,7 @@ from greenroom.cli.common import ID, Invocation, utf8, with_common_options
 from greenroom.cli.output import details, table
 
 if TYPE_CHECKING:
-    from greenroom.control.room_messages import RoomDetails
+    from greenroom.control.admin.room_messages import RoomDetails
 
 SEQUENCE = click.IntRange(1, 2**63 - 1)
 
@@ -27,7 +27,7 @@ def room() -> None:
 @with_common_options
 def list_(invocation: Invocation, game_id: int | None, limit: int) -> None:
     """List rooms that have not ended, most players first; of all games without GAME_ID."""
-    from greenroom.control.room_messages import ListRooms
+    from greenroom.control.admin.room_messages import ListRooms
 
     found = invocation.perform(ListRooms(game_id=game_id, limit=limit))
     rows = [
@@ -52,7 +52,7 @@ def list_(invocation: Invocation, game_id: int | None, limit: int) -> None:
 @with_common_options
 def show(invocation: Invocation, room_id: str) -> None:
     """Show the room ROOM_ID and who is in it, or what is kept of it after its end."""
-    from greenroom.control.room_messages import ShowRoom
+    from greenroom.control.admin.room_messages import ShowRoom
 
     found = invocation.perform(ShowRoom(room_id=room_id))
     invocation.show(found, _drawn(found))
@@ -63,7 +63,7 @@ def show(invocation: Invocation, room_id: str) -> None:
 @with_common_options
 def stop(invocation: Invocation, room_id: str) -> None:
     """End the room ROOM_ID for everybody in it, at once."""
-    from greenroom.control.room_messages import StopRoom
+    from greenroom.control.admin.room_messages import StopRoom
 
     ended = invocation.perform(StopRoom(room_id=room_id))
     invocation.show(ended, f"The room {ended.room_id} has ended.")
@@ -82,7 +82,7 @@ def history(invocation: Invocation, room_id: str, after: int, limit: int, at: in
 
     That is `journal_retention_hours`, and as long after its end.
     """
-    from greenroom.control.room_messages import ShowRoomHistory
+    from greenroom.control.admin.room_messages import ShowRoomHistory
 
     found = invocation.perform(ShowRoomHistory(room_id=room_id, after=after, limit=limit, at=at))
     rows = [

@@ -11,8 +11,8 @@ from typing import TypeVar
 import msgspec
 
 from greenroom import __version__
+from greenroom.control.admin.messages import Operation, result_type
 from greenroom.control.errors import OperationRefused, SocketError
-from greenroom.control.messages import Operation, result_type
 from greenroom.control.protocol import (
     ANSWER_BYTES_MAX,
     PATIENCE_SECONDS,

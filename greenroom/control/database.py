@@ -9,16 +9,16 @@ from typing import Any
 import trio
 
 from greenroom.config import Settings
-from greenroom.control.datadir import hold_data_dir
-from greenroom.control.messages import (
+from greenroom.control.admin.messages import (
     DatabaseAddress,
     MigrateSchema,
     Schema,
     ShowDatabaseAddress,
     ShowSchema,
 )
-from greenroom.control.operations import as_url, schema_of
-from greenroom.persistence.embedded import EmbeddedPostgres
+from greenroom.control.admin.operations import as_url, schema_of
+from greenroom.control.datadir import hold_data_dir
+from greenroom.persistence.embedded.postgres import EmbeddedPostgres
 from greenroom.persistence.storage import migrate_database
 
 

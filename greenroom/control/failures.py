@@ -12,7 +12,7 @@ from greenroom.actors.kernel.errors import (
 )
 from greenroom.config import ConfigError
 from greenroom.control.errors import ControlError
-from greenroom.http.tls import TlsError
+from greenroom.http.server.tls import TlsError
 from greenroom.persistence.errors import DatabaseError, StorageError
 from greenroom.sockets import ListenError
 from greenroom.supervisors.supervisor import RestartLimitExceeded, StartFailed

@@ -19,10 +19,10 @@ from pathlib import Path
 import msgspec
 
 from greenroom.actors.flows.games import GameKeys, create_game, make_game_keys
-from greenroom.actors.flows.ports import Accounts
-from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import Owner
 from greenroom.actors.player.tokens import hash_token
+from greenroom.actors.world.ports import Accounts
+from greenroom.actors.world.world import World
 from greenroom.control.errors import ControlError
 from greenroom.control.files import sync_directory, write_whole
 from greenroom.control.ready import FirstGame

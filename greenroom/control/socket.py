@@ -15,10 +15,10 @@ import msgspec
 import trio
 
 from greenroom import __version__
+from greenroom.control.admin.context import Office
+from greenroom.control.admin.operations import OPERATIONS
 from greenroom.control.errors import SocketError
 from greenroom.control.failures import sentence
-from greenroom.control.office import Office
-from greenroom.control.operations import OPERATIONS
 from greenroom.control.protocol import (
     CALL_BYTES_MAX,
     STILL_AT_IT_SECONDS,

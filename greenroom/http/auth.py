@@ -10,8 +10,8 @@ from greenroom.actors.flows.identify import (
     identify_game,
     identify_player,
 )
-from greenroom.actors.flows.world import World
 from greenroom.actors.player.messages import InvalidPlayerToken, PlayerOfAnotherGame
+from greenroom.actors.world.world import World
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
 from greenroom.http.errors import KeyInvalid, Unauthorized
 from greenroom.http.request import Request

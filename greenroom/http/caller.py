@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from greenroom.actors.flows.world import World
     from greenroom.actors.game.messages import GameRole
     from greenroom.actors.kernel.ref import Ref
     from greenroom.actors.player.messages import PlayerRole
+    from greenroom.actors.world.world import World
 
 
 class Caller(msgspec.Struct, gc=False):

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, get_args, get_type_hints
 
-from greenroom.actors.flows.world import World
 from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH
+from greenroom.actors.world.world import World
 from greenroom.addresses import address_key
 from greenroom.http.auth import AUTHENTICATE, TokenInvalid
 from greenroom.http.bodies import BodyDecoder, read_document, read_nothing, read_query
@@ -31,7 +31,6 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.fields import Streamed
-from greenroom.http.in_flight import InFlight
 from greenroom.http.limits import (
     ANSWER_BYTES_PER_UNIT,
     WRITING_CLASSES,
@@ -40,8 +39,9 @@ from greenroom.http.limits import (
     units_of_answer,
 )
 from greenroom.http.metrics import Metrics, Sample
-from greenroom.http.pace import hold_up
-from greenroom.http.pieces import LARGE_BYTES, Pieces
+from greenroom.http.overload.concurrency import InFlight
+from greenroom.http.overload.pass_budget import hold_up
+from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.request import Answer, Request
 from greenroom.http.router import Router
 from greenroom.http.streams import ReplyStream

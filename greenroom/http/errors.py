@@ -8,11 +8,6 @@ from typing import Any
 
 import msgspec
 
-from greenroom.actors.flows.platform import (
-    BannedByPublisher,
-    InvalidPlatformTicket,
-    PlatformUnavailable,
-)
 from greenroom.actors.kernel.errors import (
     ActorUnavailable,
     MailboxFull,
@@ -28,8 +23,13 @@ from greenroom.actors.plans.refusals import (
     RoomsRefused,
 )
 from greenroom.actors.player.messages import Ban, BanDuration, PlayerIsBanned
-from greenroom.actors.room.director import BehaviourFailed, BehaviourRests
-from greenroom.actors.room.passwords import TooManyGuesses
+from greenroom.actors.seating.passwords import TooManyGuesses
+from greenroom.actors.studio_room.host import BehaviourFailed, BehaviourRests
+from greenroom.actors.world.platform import (
+    BannedByPublisher,
+    InvalidPlatformTicket,
+    PlatformUnavailable,
+)
 from greenroom.http.fields import timestamp
 from greenroom.http.request import Answer
 

@@ -27,7 +27,7 @@ from prometheus_client.core import (
     Metric,
 )
 
-from greenroom.actors.flows.world import World
+from greenroom.actors.world.world import World
 from greenroom.addresses import host_name, is_loopback, names_loopback
 from greenroom.http.errors import error_answer, invalid_endpoint
 from greenroom.http.request import Answer, Request

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from greenroom.behaviour import RoomBehaviour
-from greenroom.behaviour.kept import keep, state_of, unkeep
 from greenroom.behaviour.runner import Runner
+from greenroom.behaviour.snapshot import keep, state_of, unkeep
 from greenroom.behaviour.view import View
 
 

@@ -14,20 +14,6 @@ import msgspec
 
 from greenroom.actors.kernel.errors import Refused as KernelRefused
 from greenroom.actors.kernel.message import Changed, Command
-from greenroom.actors.room.channel import SendMessage
-from greenroom.actors.room.codec import event_of
-from greenroom.actors.room.directed import DirectedRoomActor
-from greenroom.actors.room.direction import (
-    NoteConnection,
-    NoteDelivered,
-    ReloadBehaviour,
-    ShowState,
-    TakeResult,
-    Tick,
-)
-from greenroom.actors.room.director import Director
-from greenroom.actors.room.events import ActionProcessed, NewMember, RoomEvent
-from greenroom.actors.room.groups import read_targets
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import (
     CreateRoom,
@@ -44,8 +30,22 @@ from greenroom.actors.room.messages import (
     SendUpdates,
     StopRoom,
 )
-from greenroom.actors.room.state import Room as RoomState
-from greenroom.actors.room.state import RoomLimits
+from greenroom.actors.room.rules.channel import SendMessage
+from greenroom.actors.room.rules.codec import event_of
+from greenroom.actors.room.rules.events import ActionProcessed, NewMember, RoomEvent
+from greenroom.actors.room.rules.groups import read_targets
+from greenroom.actors.room.rules.state import Room as RoomState
+from greenroom.actors.room.rules.state import RoomLimits
+from greenroom.actors.room.studio_messages import (
+    NoteConnection,
+    NoteDelivered,
+    ReloadBehaviour,
+    ShowState,
+    TakeResult,
+    Tick,
+)
+from greenroom.actors.studio_room.actor import DirectedRoomActor
+from greenroom.actors.studio_room.host import Director
 from greenroom.behaviour import JobFailed, Refused, Room, RoomBehaviour
 from greenroom.behaviour.runner import Runner
 from greenroom.behaviour.view import View

@@ -19,16 +19,15 @@ from greenroom.actors.flows import realtime
 from greenroom.actors.flows.realtime import Admission
 from greenroom.actors.kernel.errors import ActorUnavailable, Refused
 from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH, PlayersRefused
-from greenroom.actors.room.channel import SendMessage
-from greenroom.actors.room.direction import ShowState
-from greenroom.actors.room.director import RefusedByBehaviour
 from greenroom.actors.room.ports import Happened
-from greenroom.actors.room.refusals import TokenInvalidated, TokenUnknown
+from greenroom.actors.room.rules.channel import SendMessage
+from greenroom.actors.room.rules.refusals import TokenInvalidated, TokenUnknown
+from greenroom.actors.room.studio_messages import ShowState
+from greenroom.actors.studio_room.host import RefusedByBehaviour
 from greenroom.addresses import is_loopback, names_loopback
 from greenroom.fastlane.suites import choose_suite
 from greenroom.transport.context import ConnectionContext
 from greenroom.transport.fanout import Fanout
-from greenroom.transport.frames import PING, TEXT, encode_frame
 from greenroom.transport.handshake import (
     HEAD_BYTES_MAX,
     NotAnOpening,
@@ -37,7 +36,6 @@ from greenroom.transport.handshake import (
     read_opening,
 )
 from greenroom.transport.hub import Replay
-from greenroom.transport.lane import Lane, LaneOwner
 from greenroom.transport.liveness import Liveness
 from greenroom.transport.messages import (
     HEARTBEAT,
@@ -64,8 +62,10 @@ from greenroom.transport.messages import (
 from greenroom.transport.outbox import Outbox, Piece
 from greenroom.transport.rates import Pace
 from greenroom.transport.reader import MORE
-from greenroom.transport.session import NORMAL, Phase, Session
 from greenroom.transport.tls import TlsBroken, TlsCodec
+from greenroom.transport.udp.session import Lane, LaneOwner
+from greenroom.transport.websocket.frames import PING, TEXT, encode_frame
+from greenroom.transport.websocket.session import NORMAL, Phase, Session
 
 RECEIVE_BYTES: Final = 4 << 10
 """Read at a time, unless more of a frame is to come.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from greenroom.actors.flows.world import World
+from greenroom.actors.world.world import World
 from greenroom.proxies import TrustedProxies
+from greenroom.transport.deadlines import Watch
 from greenroom.transport.hub import Hub
 from greenroom.transport.load import Load
 from greenroom.transport.options import RealtimeOptions
 from greenroom.transport.ports import AddressLimits
 from greenroom.transport.reader import Reader
-from greenroom.transport.udp import UdpPort
-from greenroom.transport.watch import Watch
+from greenroom.transport.udp.port import UdpPort
 
 
 class ConnectionContext:

@@ -28,7 +28,7 @@ from greenroom.transport.messages import (
     encode_state,
 )
 from greenroom.transport.rates import Allowance
-from greenroom.transport.session import NORMAL
+from greenroom.transport.websocket.session import NORMAL
 
 LOG_MESSAGES_MAX: Final = 128
 """Messages that a room keeps for members who come back."""

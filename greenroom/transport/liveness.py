@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from greenroom.actors.flows import realtime
-from greenroom.actors.flows.world import World
-from greenroom.transport.watch import Watch
+from greenroom.actors.world.world import World
+from greenroom.transport.deadlines import Watch
 
 
 class Liveness:

@@ -17,7 +17,7 @@ from greenroom.actors.room.messages import Group
 from greenroom.actors.room.ports import Happened, Message
 from greenroom.actors.text.nesting import nests_too_deep
 from greenroom.fastlane.suites import SUITES
-from greenroom.transport.frames import TEXT, encode_frame
+from greenroom.transport.websocket.frames import TEXT, encode_frame
 
 MALFORMED_TEXT: Final = "Failed to process message"
 TOO_MANY_TEXT: Final = "Too many requests"

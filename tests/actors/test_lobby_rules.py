@@ -16,15 +16,15 @@ from greenroom.actors.lobby import codec, refusals, rules, views
 from greenroom.actors.lobby.events import LobbyEnded
 from greenroom.actors.lobby.messages import RenewLobbyToken
 from greenroom.actors.lobby.state import ANSWERED_MAX, LobbyLimits
-from greenroom.actors.room.events import HostChanged, MemberLeft
-from greenroom.actors.room.passwords import hash_password
-from greenroom.actors.room.refusals import (
+from greenroom.actors.room.rules.events import HostChanged, MemberLeft
+from greenroom.actors.room.rules.refusals import (
     IncorrectPassword,
     KickingOneself,
     MaxPlayersOutOfRange,
     OnlyHostKicks,
     OnlyHostRenewsToken,
 )
+from greenroom.actors.seating.passwords import hash_password
 
 PASSWORD: dict[str, Any] = {"password_hash": hash_password("sesame", b"s" * 16)}
 Act = Callable[[LobbyKit], object]

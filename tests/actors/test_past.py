@@ -7,7 +7,7 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.flows.past import Past
+from greenroom.actors.services.expiry import Past
 
 KEYS = st.binary(min_size=16, max_size=16).map(bytes.hex)
 THINGS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["room", "lobby"]), KEYS))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from greenroom.actors.room.events import BehaviourChanged
+from greenroom.actors.room.rules.events import BehaviourChanged
 from greenroom.behaviour import (
     Action,
     Complete,

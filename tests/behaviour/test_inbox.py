@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from greenroom.actors.room.inbox import INBOX_MAX
+from greenroom.actors.studio_room.input_buffer import INBOX_MAX
 from greenroom.behaviour import (
     BehaviourBug,
     Forward,

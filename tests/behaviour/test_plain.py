@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, message
-from greenroom.behaviour.plain import INTEGER_MAX, INTEGER_MIN, has_large_integer, plain
+from greenroom.behaviour.plain_values import INTEGER_MAX, INTEGER_MIN, has_large_integer, plain
 from greenroom.testing import RoomHarness
 
 LEAVES = (

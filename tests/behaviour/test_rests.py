@@ -9,10 +9,10 @@ from typing import ClassVar
 import msgspec
 import pytest
 
-from greenroom.actors.room.direction import WakeBehaviour
-from greenroom.actors.room.events import HostChanged
-from greenroom.actors.room.missed import Missed
-from greenroom.actors.room.rest import INTERRUPTIONS_MAX, WINDOW_SECONDS, Rest
+from greenroom.actors.room.rules.events import HostChanged
+from greenroom.actors.room.studio_messages import WakeBehaviour
+from greenroom.actors.studio_room.catch_up import Missed
+from greenroom.actors.studio_room.circuit_breaker import INTERRUPTIONS_MAX, WINDOW_SECONDS, Rest
 from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action
 from greenroom.behaviour.errors import HookCrashed, HookTooSlow
 from greenroom.testing import RoomHarness

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from greenroom.actors.room.ports import Happened
-from greenroom.actors.room.sync import VIEW_BYTES_MAX, StateSync, Step, Views
+from greenroom.actors.studio_room.sync import VIEW_BYTES_MAX, StateSync, Step, Views
 from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action, message
 from greenroom.behaviour.errors import BadBehaviour, BehaviourBug, HookCrashed, TooMuch
 from greenroom.behaviour.room import RoomFacts

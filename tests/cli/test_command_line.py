@@ -21,7 +21,7 @@ from greenroom.cli import perform
 from greenroom.cli.common import PLANS
 from greenroom.cli.main import cli, main
 from greenroom.cli.output import shown
-from greenroom.control import messages
+from greenroom.control.admin import messages
 from greenroom.control.errors import ControlError
 from greenroom.supervisors.tree import TreeNode
 

@@ -22,9 +22,9 @@ from server_kit import ServerProcess
 
 from greenroom.app import open_office
 from greenroom.config import Settings
+from greenroom.control.admin.messages import ShowTree
 from greenroom.control.client import call
 from greenroom.control.datadir import hold_data_dir
-from greenroom.control.messages import ShowTree
 from greenroom.control.protocol import socket_path
 
 SECONDS_MAX = 60.0

@@ -18,10 +18,11 @@ import trio
 
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.config import Settings
-from greenroom.control import client, messages, operations
+from greenroom.control import client
 from greenroom.control import socket as server
+from greenroom.control.admin import messages, operations
+from greenroom.control.admin.context import Office
 from greenroom.control.errors import OperationRefused, SocketError
-from greenroom.control.office import Office
 from greenroom.control.protocol import CALL_BYTES_MAX, SOCKET_PATH_BYTES_MAX, socket_path
 from greenroom.supervisors.tree import TreeNode
 

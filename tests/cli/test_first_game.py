@@ -12,10 +12,11 @@ import pytest
 from greenroom.actors.flows.identify import identify_game
 from greenroom.app import open_office
 from greenroom.config import Settings
-from greenroom.control import first_game, messages
+from greenroom.control import first_game
+from greenroom.control.admin import messages
+from greenroom.control.admin.operations import run
 from greenroom.control.errors import ControlError
 from greenroom.control.first_game import ensure_first_game, first_game_file, read_first_game
-from greenroom.control.operations import run
 from greenroom.control.ready import FirstGame
 
 

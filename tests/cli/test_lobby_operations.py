@@ -9,9 +9,9 @@ from greenroom.actors.flows.lobbies import NewLobby, create_lobby, start_lobby
 from greenroom.actors.flows.register import register_player
 from greenroom.app import open_office
 from greenroom.config import Settings
-from greenroom.control import lobby_messages, messages
-from greenroom.control.office import Office
-from greenroom.control.operations import run
+from greenroom.control.admin import lobby_messages, messages
+from greenroom.control.admin.context import Office
+from greenroom.control.admin.operations import run
 
 WANTED = NewLobby(
     lobby_name="Den",

@@ -16,10 +16,10 @@ from greenroom.actors.game.messages import GameNameRefused, ReadGameSettings, Re
 from greenroom.actors.game.settings import GameSettingRefused
 from greenroom.app import open_office
 from greenroom.config import Settings
-from greenroom.control import messages, player_messages
+from greenroom.control.admin import messages, player_messages
+from greenroom.control.admin.context import Office
+from greenroom.control.admin.operations import as_url, run
 from greenroom.control.errors import DataDirInUse, OperationRefused
-from greenroom.control.office import Office
-from greenroom.control.operations import as_url, run
 
 
 @asynccontextmanager

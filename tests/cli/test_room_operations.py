@@ -15,10 +15,10 @@ from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_ro
 from greenroom.actors.room.messages import KickMember
 from greenroom.app import open_office
 from greenroom.config import Settings
-from greenroom.control import messages, room_messages
+from greenroom.control.admin import messages, room_messages
+from greenroom.control.admin.context import Office
+from greenroom.control.admin.operations import run
 from greenroom.control.errors import OperationRefused
-from greenroom.control.office import Office
-from greenroom.control.operations import run
 
 WANTED = NewRoom(
     room_name="Den",

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from server_kit import Api, Game, ServerProcess
 
+from greenroom.control.admin.messages import CreateGame, CreateOwner, OwnerDetails, ShowOwner
 from greenroom.control.client import call
-from greenroom.control.messages import CreateGame, CreateOwner, OwnerDetails, ShowOwner
 from greenroom.control.protocol import socket_path
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

@@ -24,7 +24,7 @@ from greenroom.actors.kernel.errors import (
 from greenroom.actors.player.tokens import ADMIN_KEY, PLAYER_TOKEN, PROJECT_KEY, make_token
 from greenroom.http import dispatch
 from greenroom.http.limits import REFUSALS, LimitSettings
-from greenroom.http.pieces import LARGE_BYTES
+from greenroom.http.overload.pieces import LARGE_BYTES
 from greenroom.http.request import Request
 
 

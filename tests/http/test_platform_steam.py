@@ -15,13 +15,13 @@ import trio
 import trustme
 from steam_kit import APP_ID, KEY, STEAM_ID, SteamServer
 
-from greenroom.actors.flows.platform import (
+from greenroom.actors.game.settings import GameSettings
+from greenroom.actors.world.platform import (
     BannedByPublisher,
     InvalidPlatformTicket,
     PlatformUnavailable,
     PlatformUser,
 )
-from greenroom.actors.game.settings import GameSettings
 from greenroom.http.platforms import client as platform_client
 from greenroom.http.platforms.steam import Steam, SteamGame
 

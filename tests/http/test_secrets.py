@@ -23,8 +23,8 @@ from secret_kit import BUGGY, METRICS_TOKEN, Session, files_of, found_in
 from server_kit import ServerProcess
 from steam_kit import SteamServer
 
-from greenroom.control.lobby_messages import ListLobbies
-from greenroom.control.messages import (
+from greenroom.control.admin.lobby_messages import ListLobbies
+from greenroom.control.admin.messages import (
     ChangeGameSettings,
     ListGames,
     ListPlayers,
@@ -34,8 +34,8 @@ from greenroom.control.messages import (
     ShowPlayer,
     ShowTree,
 )
-from greenroom.control.player_messages import ExportPlayer
-from greenroom.control.room_messages import ListRooms, ShowRoom, ShowRoomHistory
+from greenroom.control.admin.player_messages import ExportPlayer
+from greenroom.control.admin.room_messages import ListRooms, ShowRoom, ShowRoomHistory
 from greenroom.persistence.backup import TABLES
 
 SECONDS_MAX = 120.0

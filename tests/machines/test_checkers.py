@@ -20,18 +20,18 @@ from machine_store import Store
 from machine_theatre import Call, Theatre
 
 from greenroom.actors.flows import rooms as room_flows
-from greenroom.actors.flows.friendships import Friendships
 from greenroom.actors.flows.invites import invites_to
-from greenroom.actors.flows.seats import Seats
 from greenroom.actors.kernel.durability import Batch
 from greenroom.actors.kernel.errors import ActorCrashed, Refused
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.plans.ledger import Held
 from greenroom.actors.plans.memory import Piece
-from greenroom.actors.room import actions, codec, rules, updates
 from greenroom.actors.room.actor import RoomActor
-from greenroom.actors.room.events import (
+from greenroom.actors.room.messages import PollUpdates
+from greenroom.actors.room.rules import actions, codec, updates
+from greenroom.actors.room.rules import membership as rules
+from greenroom.actors.room.rules.events import (
     ActionProcessed,
     HostChanged,
     MemberJoined,
@@ -39,11 +39,12 @@ from greenroom.actors.room.events import (
     MemberWentOffline,
     UpdatesSent,
 )
-from greenroom.actors.room.invite_index import InviteIndex
-from greenroom.actors.room.messages import PollUpdates
-from greenroom.actors.room.seating import SeatIndex, SeatTable
+from greenroom.actors.seating.invite_index import InviteIndex
+from greenroom.actors.seating.seats import SeatIndex, SeatTable
 from greenroom.actors.social.actor import FriendshipActor
 from greenroom.actors.social.messages import FriendshipAccepted
+from greenroom.actors.world.friendships import Friendships
+from greenroom.actors.world.seats import Seats
 
 Patch = pytest.MonkeyPatch
 SILENT_SECONDS = 130
@@ -337,7 +338,7 @@ def a_crash_leaves_what_it_has_applied(patch: Patch) -> None:
         seen[self.state.room_id] = self.state
 
     seen: dict[str, Any] = {}
-    from greenroom.actors.flows.seats import Rooms
+    from greenroom.actors.world.seats import Rooms
 
     sound, sound_apply = Rooms.load, RoomActor.apply
     patch.setattr(Rooms, "load", load)

@@ -32,7 +32,7 @@ from machine_ledger import Key
 from machine_theatre import Theatre
 from seeds import SEED
 
-from greenroom.actors.room.invite_messages import InviteAnswer
+from greenroom.actors.seating.invite_messages import InviteAnswer
 from greenroom.actors.social.messages import Pair
 
 LONG_SECONDS = int(os.environ.get("MACHINE_SECONDS", "0"))

@@ -16,22 +16,20 @@ import psycopg
 import pytest
 import trio
 
-from greenroom.persistence import (
-    embedded,
-    embedded_binaries,
-    embedded_cluster,
-    embedded_sockets,
-    embedded_system,
-)
-from greenroom.persistence.embedded import EmbeddedPostgres, EmbeddedPostgresError, inspect
-from greenroom.persistence.embedded_account import choose_account
-from greenroom.persistence.embedded_cluster import hold_cluster
-from greenroom.persistence.embedded_process import find_postmaster, read_pid_file
+from greenroom.persistence.embedded import binaries as embedded_binaries
+from greenroom.persistence.embedded import cluster as embedded_cluster
+from greenroom.persistence.embedded import postgres as embedded
+from greenroom.persistence.embedded import sockets as embedded_sockets
+from greenroom.persistence.embedded import system as embedded_system
+from greenroom.persistence.embedded.account import choose_account
+from greenroom.persistence.embedded.cluster import hold_cluster
+from greenroom.persistence.embedded.postgres import EmbeddedPostgres, EmbeddedPostgresError, inspect
+from greenroom.persistence.embedded.process import find_postmaster, read_pid_file
 
 SERVER = """
     import sys, trio
     from pathlib import Path
-    from greenroom.persistence.embedded import EmbeddedPostgres
+    from greenroom.persistence.embedded.postgres import EmbeddedPostgres
 
     async def main():
         async with trio.open_nursery() as nursery:

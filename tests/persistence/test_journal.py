@@ -9,10 +9,8 @@ from postgres_kit import FakeWriter, select
 from room_kit import GUEST, HOST, ROOM_ID, RoomKit, facts
 
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
-from greenroom.actors.room import codec, updates
-from greenroom.actors.room.groups import read_sources
 from greenroom.actors.room.messages import PollUpdates
-from greenroom.actors.room.state import RoomLimits
+from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.persistence import journal
 from greenroom.persistence.driver import Connection
 from greenroom.persistence.errors import QueryFailed

@@ -14,9 +14,9 @@ from openapi_schema_validator import OAS30Validator
 from referencing import Registry
 from referencing.jsonschema import DRAFT4
 
+from greenroom.http.describe.openapi import build
 from greenroom.http.endpoints import ENDPOINTS
 from greenroom.http.errors import INVALID_ENDPOINT
-from greenroom.http.openapi import build
 from greenroom.http.router import Router
 from greenroom.http.table import Endpoint
 

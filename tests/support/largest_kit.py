@@ -10,16 +10,16 @@ from typing import Any
 from world_kit import Arena, open_arena, register
 
 from greenroom.actors.flows.register import NewPlayer
-from greenroom.actors.flows.world import RealtimeAddress
 from greenroom.actors.social.messages import FriendshipAccepted, FriendshipRequested, Pair
-from greenroom.http import openapi
+from greenroom.actors.world.world import RealtimeAddress
+from greenroom.http.describe import openapi
+from greenroom.http.describe.mcp import McpEndpoint
+from greenroom.http.describe.mcp_tools import make_tools
+from greenroom.http.describe.reference import Reference
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.limits import CallLimits, LimitSettings
-from greenroom.http.mcp import McpEndpoint
-from greenroom.http.mcp_tools import make_tools
 from greenroom.http.metrics import Metrics
-from greenroom.http.reference import Reference
 from greenroom.http.request import Answer, Request
 
 MEBIBYTE = 1 << 20

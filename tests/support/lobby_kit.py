@@ -18,9 +18,9 @@ from greenroom.actors.lobby.messages import (
 )
 from greenroom.actors.lobby.refusals import OnlyHostStopsLobby
 from greenroom.actors.lobby.state import Lobby, LobbyLimits
-from greenroom.actors.room import invites
-from greenroom.actors.room.events import LeaveReason, NewMember, RoomCreated
-from greenroom.actors.room.invite_messages import InvitePlayer, Inviter
+from greenroom.actors.room.rules.events import LeaveReason, NewMember, RoomCreated
+from greenroom.actors.seating import invites
+from greenroom.actors.seating.invite_messages import InvitePlayer, Inviter
 
 NOW = 1_700_000_000
 LOBBY_ID = "0123456789abcdef" * 2

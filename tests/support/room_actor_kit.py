@@ -14,12 +14,12 @@ from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.room import codec
 from greenroom.actors.room.actor import RoomActor
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import JoinRoom, RoomRole
 from greenroom.actors.room.ports import Accepted, Message, Receive
-from greenroom.actors.room.state import RoomLimits
+from greenroom.actors.room.rules import codec
+from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
 

@@ -8,15 +8,6 @@ from typing import Any
 import msgspec
 
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
-from greenroom.actors.room import actions, codec, invites, presence, rules, updates
-from greenroom.actors.room.events import ActionStatus, LeaveReason, NewMember, RoomEvent
-from greenroom.actors.room.groups import read_sources, read_targets
-from greenroom.actors.room.invite_messages import (
-    AnswerInvite,
-    InviteAnswer,
-    InvitePlayer,
-    Inviter,
-)
 from greenroom.actors.room.messages import (
     CompleteAction,
     CreateRoom,
@@ -29,7 +20,18 @@ from greenroom.actors.room.messages import (
     Sent,
     UpdatesPage,
 )
-from greenroom.actors.room.state import Room, RoomLimits
+from greenroom.actors.room.rules import actions, codec, presence, updates
+from greenroom.actors.room.rules import membership as rules
+from greenroom.actors.room.rules.events import ActionStatus, LeaveReason, NewMember, RoomEvent
+from greenroom.actors.room.rules.groups import read_sources, read_targets
+from greenroom.actors.room.rules.state import Room, RoomLimits
+from greenroom.actors.seating import invites
+from greenroom.actors.seating.invite_messages import (
+    AnswerInvite,
+    InviteAnswer,
+    InvitePlayer,
+    Inviter,
+)
 
 NOW = 1_700_000_000
 ROOM_ID = "0123456789abcdef" * 2

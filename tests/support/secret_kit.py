@@ -12,8 +12,8 @@ from server_kit import Api, Game, Reply, ServerProcess
 from steam_kit import APP_ID, KEY, SteamServer
 from udp_kit import fast, open_keys
 
+from greenroom.control.admin.messages import ChangeGameSettings, RotateKeys
 from greenroom.control.client import call
-from greenroom.control.messages import ChangeGameSettings, RotateKeys
 from greenroom.control.protocol import socket_path
 from greenroom.fastlane.frames import Sent
 

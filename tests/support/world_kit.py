@@ -11,7 +11,6 @@ from typing import TypeVar
 import msgspec
 import trio
 
-from greenroom.actors.flows.friendships import Friendships
 from greenroom.actors.flows.games import GameKeys, create_game, make_game_keys
 from greenroom.actors.flows.identify import (
     GameIdentity,
@@ -19,13 +18,7 @@ from greenroom.actors.flows.identify import (
     identify_game,
     identify_player,
 )
-from greenroom.actors.flows.leaderboards import Leaderboards
-from greenroom.actors.flows.platform import Platforms, Provider
 from greenroom.actors.flows.register import NewPlayer, register_player
-from greenroom.actors.flows.seats import Lobbies, Rooms, Seats
-from greenroom.actors.flows.studio import StudioService
-from greenroom.actors.flows.sweep import sweep
-from greenroom.actors.flows.world import World, WorldSettings, game_loader, player_loader
 from greenroom.actors.game import rules as game_rules
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import (
@@ -58,8 +51,10 @@ from greenroom.actors.player.messages import (
 )
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.ports import Connections
-from greenroom.actors.room.seating import SeatTable
-from greenroom.actors.room.state import RoomLimits
+from greenroom.actors.room.rules.state import RoomLimits
+from greenroom.actors.seating.seats import SeatTable
+from greenroom.actors.services.studio import StudioService
+from greenroom.actors.services.sweep import sweep
 from greenroom.actors.social import rules as social_rules
 from greenroom.actors.social.messages import (
     Friend,
@@ -71,6 +66,11 @@ from greenroom.actors.social.messages import (
     Pair,
     Tally,
 )
+from greenroom.actors.world.friendships import Friendships
+from greenroom.actors.world.leaderboards import Leaderboards
+from greenroom.actors.world.platform import Platforms, Provider
+from greenroom.actors.world.seats import Lobbies, Rooms, Seats
+from greenroom.actors.world.world import World, WorldSettings, game_loader, player_loader
 from greenroom.behaviour.registry import Registry
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
 from greenroom.transport.hub import Hub

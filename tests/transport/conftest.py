@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from greenroom.transport import turns
+from greenroom.transport.udp import turns
 
 
 @pytest.fixture(scope="module")

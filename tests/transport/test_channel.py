@@ -19,7 +19,6 @@ from greenroom.actors.plans.plan import PlanLimits
 from greenroom.actors.plans.refusals import TooManyPlayersOnline
 from greenroom.actors.player.messages import LogOut
 from greenroom.actors.player.tokens import hash_token
-from greenroom.actors.room import groups
 from greenroom.actors.room.messages import (
     KickMember,
     LeaveRoom,
@@ -29,7 +28,8 @@ from greenroom.actors.room.messages import (
     StopRoom,
     UpdatesPage,
 )
-from greenroom.actors.room.refusals import NotRealtime
+from greenroom.actors.room.rules import groups
+from greenroom.actors.room.rules.refusals import NotRealtime
 
 UNKNOWN = "0" * 64
 

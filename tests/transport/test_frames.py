@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wsproto.frame_protocol import CloseReason, FrameProtocol, Opcode, ParseFailed
 
-from greenroom.transport.frames import (
+from greenroom.transport.websocket.frames import (
     BINARY,
     CLOSE,
     PING,
@@ -24,7 +24,7 @@ from greenroom.transport.frames import (
     read_close,
     unmask,
 )
-from greenroom.transport.session import Phase, Session
+from greenroom.transport.websocket.session import Phase, Session
 
 MASK = b"\x01\x02\x03\x04"
 SIZE_MAX = 1 << 17

@@ -18,7 +18,7 @@ from greenroom.addresses import INVALID_HOST
 from greenroom.heads import FIELDS_MAX
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.sockets import ListenError
-from greenroom.transport import websocket
+from greenroom.transport import listener as websocket
 from greenroom.transport.handshake import (
     HEAD_BYTES_MAX,
     INVALID_HANDSHAKE,

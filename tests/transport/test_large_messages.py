@@ -9,8 +9,8 @@ import pytest
 import trio
 from realtime_kit import Client, Stage, open_stage
 
-from greenroom.actors.room.groups import read_targets
 from greenroom.actors.room.messages import SendUpdates
+from greenroom.actors.room.rules.groups import read_targets
 from greenroom.sender import Sender
 from greenroom.transport.outbox import SEND_BYTES_MAX, Outbox
 

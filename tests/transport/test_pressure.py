@@ -11,7 +11,7 @@ import trio
 from realtime_kit import Client, Stage, open_stage
 
 from greenroom.transport.connection import Connection
-from greenroom.transport.websocket import RealtimePort
+from greenroom.transport.listener import RealtimePort
 
 FRAMES = 150
 SIZE = 50_000

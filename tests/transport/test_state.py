@@ -11,8 +11,8 @@ from http_kit import until
 from realtime_kit import Stage, open_stage
 
 from greenroom.actors.kernel.errors import ActorUnavailable, StorageUnavailable
-from greenroom.actors.room.directed import DirectedRoomActor
 from greenroom.actors.room.messages import Group, SendActions
+from greenroom.actors.studio_room.actor import DirectedRoomActor
 from greenroom.transport import load as load_module
 
 

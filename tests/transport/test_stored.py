@@ -10,8 +10,8 @@ from realtime_kit import Client, Stage, open_stage
 
 from greenroom.actors.plans.plan import ServerLimits
 from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH, RoomsRefused
-from greenroom.actors.room import groups
 from greenroom.actors.room.messages import PollUpdates
+from greenroom.actors.room.rules import groups
 from greenroom.http.limits import BODY_BYTES_PER_UNIT, CallLimits, LimitSettings
 
 SLOW = 0.001

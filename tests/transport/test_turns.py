@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from greenroom.transport.turns import (
+from greenroom.transport.udp.turns import (
     LATE_SECONDS,
     PACKETS_A_TURN_MAX,
     ROOMS_A_PASS_MAX,

@@ -17,17 +17,18 @@ from realtime_kit import Client, Stage, dial, open_stage
 from udp_kit import SILENCE_SECONDS, FastClient, fast, open_keys, stats, udp_socket
 
 from greenroom.actors.player.messages import LogOut
-from greenroom.actors.room import groups
 from greenroom.actors.room.messages import PollUpdates, UpdatesPage
 from greenroom.actors.room.ports import Receive
+from greenroom.actors.room.rules import groups
 from greenroom.fastlane import frames, link, packets
 from greenroom.fastlane.frames import Ping, Received, Sent
 from greenroom.fastlane.link import RESPONSE_BYTES
 from greenroom.fastlane.suites import SUITES, SuiteName
 from greenroom.sockets import ListenError
-from greenroom.transport import connection, turns
-from greenroom.transport.lane import FRAMES_A_TURN_MAX, Lane
-from greenroom.transport.udp import UdpPort
+from greenroom.transport import connection
+from greenroom.transport.udp import turns
+from greenroom.transport.udp.port import UdpPort
+from greenroom.transport.udp.session import FRAMES_A_TURN_MAX, Lane
 
 pytestmark = pytest.mark.usefixtures("patient_turns")
 

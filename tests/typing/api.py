@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import CheckPlayerName, GameRole
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.directory import Directory
@@ -19,6 +18,7 @@ from greenroom.actors.player.messages import (
     ReadPlayerDocument,
     Rename,
 )
+from greenroom.actors.world.world import World
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import CheckPlayerName, GameRole
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.message import Changed, Command, Event
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.messages import PlayerRole, ReadPlayerDocument, Rename
+from greenroom.actors.world.world import World
 from greenroom.client import Game, Player, Room
 
 

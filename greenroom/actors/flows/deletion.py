@@ -7,9 +7,9 @@ to go on, delete him again. Ids come from a sequence: nobody gets his again.
 from __future__ import annotations
 
 from greenroom.actors.flows.membership import put_out
-from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorStopped, CommitUnsettled
 from greenroom.actors.player.messages import ClosePlayer, DeletePlayer, PlayerNotFound
+from greenroom.actors.world.world import World
 
 
 async def delete_player(world: World, player_id: int) -> None:

@@ -9,7 +9,6 @@ import msgspec
 import trio
 
 from greenroom.actors.flows.lookup import ask_or_read, find_by_tag
-from greenroom.actors.flows.world import ID_MAX, World
 from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.message import Command, Reply
@@ -32,6 +31,7 @@ from greenroom.actors.social.messages import (
     RequestFriendship,
     RequestStatus,
 )
+from greenroom.actors.world.world import ID_MAX, World
 
 SLICE: Final = 200
 """So many pairs are looked at before other tasks get their turn."""

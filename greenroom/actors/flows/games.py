@@ -9,7 +9,6 @@ import msgspec
 
 from greenroom.actors.flows.lobbies import end_lobbies_of
 from greenroom.actors.flows.rooms import end_rooms_of
-from greenroom.actors.flows.world import World
 from greenroom.actors.game.actor import GameActor
 from greenroom.actors.game.messages import (
     CloseGame,
@@ -29,6 +28,7 @@ from greenroom.actors.player.tokens import (
     hash_token,
     make_token,
 )
+from greenroom.actors.world.world import World
 
 
 class GameKeys(msgspec.Struct, frozen=True):

@@ -6,10 +6,11 @@ from typing import Final
 
 import trio
 
-from greenroom.actors.flows.world import World
-from greenroom.actors.room import codec, rules
-from greenroom.actors.room.events import RoomCreated, RoomEvent
-from greenroom.actors.room.state import Room
+from greenroom.actors.room.rules import codec
+from greenroom.actors.room.rules import membership as rules
+from greenroom.actors.room.rules.events import RoomCreated, RoomEvent
+from greenroom.actors.room.rules.state import Room
+from greenroom.actors.world.world import World
 
 PAGE: Final = 500
 """Entries read, and replayed before other tasks get their turn."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import msgspec
 
 from greenroom.actors.flows.membership import note_member_is_alive
-from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import (
     AuthenticateAdmin,
     AuthenticateKey,
@@ -33,6 +32,7 @@ from greenroom.actors.player.messages import (
     PlayerRole,
 )
 from greenroom.actors.player.tokens import checksum_ok, hash_token
+from greenroom.actors.world.world import World
 
 
 class GameIdentity(msgspec.Struct, frozen=True, gc=False):

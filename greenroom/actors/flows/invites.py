@@ -6,13 +6,12 @@ import os
 from typing import Final
 
 from greenroom.actors.flows.friends import relationship_of
-from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.lobby.refusals import LobbyHasStarted, PlayerIsSeated
 from greenroom.actors.player.messages import DescribePlayer, PlayerRole
-from greenroom.actors.room.invite_messages import (
+from greenroom.actors.seating.invite_messages import (
     AnswerInvite,
     InviteAnswer,
     InviteNotFound,
@@ -24,6 +23,7 @@ from greenroom.actors.room.invite_messages import (
     TooManyInvites,
 )
 from greenroom.actors.social.messages import NotFriends
+from greenroom.actors.world.world import World
 
 INVITES_TO_PLAYER_MAX: Final = 64
 """Open invites of one player, to rooms and lobbies together; beyond: refused. As many as are being

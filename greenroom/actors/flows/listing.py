@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
-from greenroom.actors.flows.world import ID_MAX, World
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import Player, PlayerView
 from greenroom.actors.player.rules import view
+from greenroom.actors.world.world import ID_MAX, World
 
 PAGE_PLAYERS_MAX = 500
 

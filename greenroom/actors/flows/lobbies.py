@@ -20,7 +20,6 @@ from greenroom.actors.flows.rooms import (
     new_join_token,
     password_hash,
 )
-from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.errors import ActorStopped, Refused
 from greenroom.actors.kernel.message import Command
@@ -76,7 +75,6 @@ from greenroom.actors.lobby.state import JoinRequest
 from greenroom.actors.player.bans import ban_in_force
 from greenroom.actors.player.messages import DescribePlayer, PlayerNotFound, PlayerRole, ReadBan
 from greenroom.actors.player.rules import view
-from greenroom.actors.room.events import NewMember, RoomCreated
 from greenroom.actors.room.messages import (
     KeepSeat,
     LeaveRoom,
@@ -87,7 +85,9 @@ from greenroom.actors.room.messages import (
     SeatView,
     StopRoom,
 )
-from greenroom.actors.room.refusals import (
+from greenroom.actors.room.rules.events import NewMember, RoomCreated
+from greenroom.actors.room.rules.membership import check_size, created
+from greenroom.actors.room.rules.refusals import (
     MayNotLeave,
     NotInAnyGameRoom,
     NotInAnyRoom,
@@ -96,7 +96,7 @@ from greenroom.actors.room.refusals import (
     OnlyHostStops,
     PlayerNotInAnyRoom,
 )
-from greenroom.actors.room.rules import check_size, created
+from greenroom.actors.world.world import World
 
 Reply = TypeVar("Reply")
 RoomReply = TypeVar("RoomReply")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from greenroom.actors.flows.world import ID_MAX, World
 from greenroom.actors.game.messages import GameRole, ReadPlayerTag
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.message import Command, Reply
@@ -18,6 +17,7 @@ from greenroom.actors.player.messages import (
     PlayerView,
 )
 from greenroom.actors.player.rules import view
+from greenroom.actors.world.world import ID_MAX, World
 
 
 async def find_by_tag(world: World, game: Ref[GameRole], player_tag: str) -> PlayerView:

@@ -7,14 +7,14 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from greenroom.actors.flows.journalled import Journalled
-from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.lobby.messages import PutOutOfLobby, RenameLobbyMember
 from greenroom.actors.player.messages import LogOut, PlayerRole
 from greenroom.actors.room.messages import NoteSignOfLife, NoteSilence, PutOut, RenameMember
+from greenroom.actors.world.journalled import Journalled
+from greenroom.actors.world.world import World
 
 Role = TypeVar("Role")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from greenroom.actors.flows.membership import put_out
-from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import (
     Ban,
@@ -14,6 +13,7 @@ from greenroom.actors.player.messages import (
     PlayerNotFound,
     UnbanPlayer,
 )
+from greenroom.actors.world.world import World
 
 
 async def ban_player(

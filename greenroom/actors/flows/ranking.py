@@ -7,7 +7,6 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import ReadGameSettings
 from greenroom.actors.kernel.errors import ActorCrashed, ActorStopped, MailboxFull, Refused
 from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
@@ -16,6 +15,7 @@ from greenroom.actors.leaderboard.profiles import Profile
 from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared
 from greenroom.actors.leaderboard.tops import Entries, LeaderboardEntry
 from greenroom.actors.player.messages import ReadPlayerDocument
+from greenroom.actors.world.world import World
 
 SLICE: Final = 10
 """So many documents are gathered before it is seen how much they are."""

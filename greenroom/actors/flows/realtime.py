@@ -14,7 +14,6 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.flows.membership import note_member_is_alive
-from greenroom.actors.flows.world import World
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.messages import (
@@ -26,10 +25,11 @@ from greenroom.actors.player.messages import (
     PlayerNotFound,
 )
 from greenroom.actors.player.tokens import hash_token
-from greenroom.actors.room.channel import AdmitToken, IssueToken, TokenHolder
-from greenroom.actors.room.direction import NoteConnection
 from greenroom.actors.room.messages import RoomRole
-from greenroom.actors.room.refusals import NotRealtime, TokenInvalidated, TokenUnknown
+from greenroom.actors.room.rules.channel import AdmitToken, IssueToken, TokenHolder
+from greenroom.actors.room.rules.refusals import NotRealtime, TokenInvalidated, TokenUnknown
+from greenroom.actors.room.studio_messages import NoteConnection
+from greenroom.actors.world.world import World
 
 SECRET_BYTES: Final = 16
 _ROOM_ID_DIGITS: Final = 32

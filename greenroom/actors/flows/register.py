@@ -7,8 +7,6 @@ import os
 import msgspec
 
 from greenroom.actors.flows.membership import note_rename
-from greenroom.actors.flows.platform import PlatformUser
-from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import CheckPlayerName, GameRole, MakePlayerTag
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.ref import Ref
@@ -20,6 +18,8 @@ from greenroom.actors.player.tokens import (
     hash_token,
     make_token,
 )
+from greenroom.actors.world.platform import PlatformUser
+from greenroom.actors.world.world import World
 
 
 class NameMissing(Refused):

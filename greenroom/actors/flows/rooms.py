@@ -7,12 +7,10 @@ from contextlib import suppress
 
 import msgspec
 
-from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import CheckTitle, GameRole
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.messages import DescribePlayer, PlayerRole
-from greenroom.actors.room.events import EndReason, NewMember
 from greenroom.actors.room.messages import (
     CreateRoom,
     EndRoom,
@@ -20,8 +18,9 @@ from greenroom.actors.room.messages import (
     RenewJoinToken,
     RoomOpened,
 )
-from greenroom.actors.room.passwords import SALT_BYTES, hash_password
-from greenroom.actors.room.refusals import (
+from greenroom.actors.room.rules.events import EndReason, NewMember
+from greenroom.actors.room.rules.membership import check_size
+from greenroom.actors.room.rules.refusals import (
     AlreadyInRoom,
     CreatingInLobby,
     JoiningInLobby,
@@ -30,7 +29,8 @@ from greenroom.actors.room.refusals import (
     RulesTooLarge,
     SeatDataTooLarge,
 )
-from greenroom.actors.room.rules import check_size
+from greenroom.actors.seating.passwords import SALT_BYTES, hash_password
+from greenroom.actors.world.world import World
 
 
 class NewRoom(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,14 +9,7 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.flows.identify import bring_in
-from greenroom.actors.flows.platform import (
-    InvalidPlatformTicket,
-    Platform,
-    PlatformDisabled,
-    PlatformUser,
-)
 from greenroom.actors.flows.register import NameMissing, NewPlayer, register_player
-from greenroom.actors.flows.world import World
 from greenroom.actors.game.messages import CheckPlayerName, GameRole, ReadGameSettings
 from greenroom.actors.kernel.errors import ActorStopped, StorageUnavailable
 from greenroom.actors.kernel.ref import Ref
@@ -28,6 +21,13 @@ from greenroom.actors.player.tokens import (
     make_token,
 )
 from greenroom.actors.text.names import NameRefused
+from greenroom.actors.world.platform import (
+    InvalidPlatformTicket,
+    Platform,
+    PlatformDisabled,
+    PlatformUser,
+)
+from greenroom.actors.world.world import World
 
 TICKET_BYTES_MAX: Final = 4096
 """Steam's have some hundreds, 2,560 at most."""

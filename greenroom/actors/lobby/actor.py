@@ -55,14 +55,14 @@ from greenroom.actors.lobby.refusals import (
 )
 from greenroom.actors.lobby.state import JoinRequest, Lobby, LobbyLimits, weigh
 from greenroom.actors.plans.holdings import Holding
-from greenroom.actors.room import codec as room_codec
-from greenroom.actors.room import invites
-from greenroom.actors.room import rules as room_rules
-from greenroom.actors.room.events import RoomCreated
 from greenroom.actors.room.index import RoomIndex
-from greenroom.actors.room.invite_messages import AnswerInvite, InvitePlayer, NotInRoomOrLobby
-from greenroom.actors.room.passwords import Guesses
-from greenroom.actors.room.state import MEMBER_BYTES, SMALL_BYTES
+from greenroom.actors.room.rules import codec as room_codec
+from greenroom.actors.room.rules import membership as room_rules
+from greenroom.actors.room.rules.events import RoomCreated
+from greenroom.actors.room.rules.state import MEMBER_BYTES, SMALL_BYTES
+from greenroom.actors.seating import invites
+from greenroom.actors.seating.invite_messages import AnswerInvite, InvitePlayer, NotInRoomOrLobby
+from greenroom.actors.seating.passwords import Guesses
 
 Reply = TypeVar("Reply")
 

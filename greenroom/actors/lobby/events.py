@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Literal
 
 from greenroom.actors.kernel.message import Event
-from greenroom.actors.room.events import (
+from greenroom.actors.room.rules.events import (
     HostChanged,
     MemberJoined,
     MemberLeft,
     MemberRenamed,
     NewMember,
 )
-from greenroom.actors.room.invites import InviteAnswered, Invited, InviteDropped
+from greenroom.actors.seating.invites import InviteAnswered, Invited, InviteDropped
 
 LobbyEndReason = Literal["stopped", "removed", "host_left", "room_ended", "game_deleted"]
 RequestAnswer = Literal["approved", "rejected"]

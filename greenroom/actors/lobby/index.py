@@ -6,8 +6,8 @@ from greenroom.actors.lobby import views
 from greenroom.actors.lobby.messages import LobbyListing
 from greenroom.actors.lobby.state import Lobby
 from greenroom.actors.plans.holdings import Holdings
-from greenroom.actors.room import invites
-from greenroom.actors.room.seating import Place, SeatIndex, SeatTable
+from greenroom.actors.seating import invites
+from greenroom.actors.seating.seats import Place, SeatIndex, SeatTable
 
 
 class LobbyIndex(SeatIndex[LobbyListing]):

@@ -11,8 +11,8 @@ import msgspec
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.lobby.events import LobbyEndReason
 from greenroom.actors.lobby.state import JoinRequest
-from greenroom.actors.room.events import LeaveReason, NewMember, RoomCreated
-from greenroom.actors.room.invite_messages import InvitingRole
+from greenroom.actors.room.rules.events import LeaveReason, NewMember, RoomCreated
+from greenroom.actors.seating.invite_messages import InvitingRole
 
 
 class LobbyRole(InvitingRole):

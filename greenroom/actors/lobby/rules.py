@@ -72,9 +72,9 @@ from greenroom.actors.lobby.refusals import (
     TooManyRequests,
 )
 from greenroom.actors.lobby.state import ANSWERED_MAX, JoinRequest, Lobby, LobbyLimits
-from greenroom.actors.room import invites
-from greenroom.actors.room import rules as room_rules
-from greenroom.actors.room.events import (
+from greenroom.actors.room.messages import CreateRoom
+from greenroom.actors.room.rules import membership as room_rules
+from greenroom.actors.room.rules.events import (
     HostChanged,
     LeaveReason,
     MemberJoined,
@@ -83,16 +83,16 @@ from greenroom.actors.room.events import (
     NewMember,
     RoomCreated,
 )
-from greenroom.actors.room.invites import InviteAnswered, Invited, InviteDropped
-from greenroom.actors.room.messages import CreateRoom
-from greenroom.actors.room.passwords import password_matches, token_matches
-from greenroom.actors.room.presence import heir_of
-from greenroom.actors.room.refusals import (
+from greenroom.actors.room.rules.presence import heir_of
+from greenroom.actors.room.rules.refusals import (
     IncorrectPassword,
     KickingOneself,
     OnlyHostKicks,
     OnlyHostRenewsToken,
 )
+from greenroom.actors.seating import invites
+from greenroom.actors.seating.invites import InviteAnswered, Invited, InviteDropped
+from greenroom.actors.seating.passwords import password_matches, token_matches
 
 _EMPTY = b"{}"
 

@@ -6,10 +6,10 @@ from typing import Literal
 
 import msgspec
 
-from greenroom.actors.room.events import NewMember
-from greenroom.actors.room.invites import Invites
-from greenroom.actors.room.passwords import GuessLimits
-from greenroom.actors.room.state import MEMBER_BYTES, PLACE_BYTES, SMALL_BYTES, invites_bytes
+from greenroom.actors.room.rules.events import NewMember
+from greenroom.actors.room.rules.state import MEMBER_BYTES, PLACE_BYTES, SMALL_BYTES, invites_bytes
+from greenroom.actors.seating.invites import Invites
+from greenroom.actors.seating.passwords import GuessLimits
 
 RequestStatus = Literal["pending", "approved", "rejected"]
 

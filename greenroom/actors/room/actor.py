@@ -13,37 +13,7 @@ from greenroom.actors.kernel.journal import JournalEntry, Snapshot, TakeSnapshot
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.plans.holdings import Holding
 from greenroom.actors.plans.refusals import RoomsRefused
-from greenroom.actors.room import (
-    actions,
-    codec,
-    invites,
-    presence,
-    relay,
-    rules,
-    tokens,
-    updates,
-    views,
-)
-from greenroom.actors.room.channel import (
-    Admitted,
-    AdmitToken,
-    IssueToken,
-    SendMessage,
-    TokenHolder,
-)
-from greenroom.actors.room.direction import NoteConnection, ReloadBehaviour, Reloaded, ShowState
-from greenroom.actors.room.events import (
-    ActionProcessed,
-    ActionsSent,
-    MemberLeft,
-    RealtimeTokenIssued,
-    RoomCreated,
-    RoomEnded,
-    RoomEvent,
-    UpdatesSent,
-)
 from greenroom.actors.room.index import RoomIndex
-from greenroom.actors.room.invite_messages import AnswerInvite, InvitePlayer, NotInRoomOrLobby
 from greenroom.actors.room.messages import (
     ActionResult,
     CompleteAction,
@@ -80,16 +50,34 @@ from greenroom.actors.room.messages import (
     StopRoom,
     UpdatesPage,
 )
-from greenroom.actors.room.passwords import Guesses
 from greenroom.actors.room.ports import Accepted, Connections, Happened, Receive
-from greenroom.actors.room.refusals import (
+from greenroom.actors.room.rules import actions, codec, presence, relay, tokens, updates, views
+from greenroom.actors.room.rules import membership as rules
+from greenroom.actors.room.rules.channel import (
+    Admitted,
+    AdmitToken,
+    IssueToken,
+    SendMessage,
+    TokenHolder,
+)
+from greenroom.actors.room.rules.events import (
+    ActionProcessed,
+    ActionsSent,
+    MemberLeft,
+    RealtimeTokenIssued,
+    RoomCreated,
+    RoomEnded,
+    RoomEvent,
+    UpdatesSent,
+)
+from greenroom.actors.room.rules.refusals import (
     IncorrectPassword,
     NotInAnyRoom,
     NotRealtime,
     PlayerNotInAnyRoom,
     RoomNotFound,
 )
-from greenroom.actors.room.state import (
+from greenroom.actors.room.rules.state import (
     MEMBER_BYTES,
     SMALL_BYTES,
     Room,
@@ -97,6 +85,15 @@ from greenroom.actors.room.state import (
     updates_bytes,
     weigh,
 )
+from greenroom.actors.room.studio_messages import (
+    NoteConnection,
+    ReloadBehaviour,
+    Reloaded,
+    ShowState,
+)
+from greenroom.actors.seating import invites
+from greenroom.actors.seating.invite_messages import AnswerInvite, InvitePlayer, NotInRoomOrLobby
+from greenroom.actors.seating.passwords import Guesses
 
 Reply = TypeVar("Reply")
 

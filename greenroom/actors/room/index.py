@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from greenroom.actors.plans.holdings import Holdings
-from greenroom.actors.room import invites, views
 from greenroom.actors.room.messages import RoomListing
-from greenroom.actors.room.seating import Place, SeatIndex, SeatTable
-from greenroom.actors.room.state import Room
+from greenroom.actors.room.rules import views
+from greenroom.actors.room.rules.state import Room
+from greenroom.actors.seating import invites
+from greenroom.actors.seating.seats import Place, SeatIndex, SeatTable
 
 
 class RoomIndex(SeatIndex[RoomListing]):

@@ -11,9 +11,9 @@ from typing import Literal
 import msgspec
 
 from greenroom.actors.kernel.message import Command
-from greenroom.actors.room.events import ActionStatus, EndReason, LeaveReason, NewMember
-from greenroom.actors.room.invite_messages import InvitingRole
-from greenroom.actors.room.invites import Invite
+from greenroom.actors.room.rules.events import ActionStatus, EndReason, LeaveReason, NewMember
+from greenroom.actors.seating.invite_messages import InvitingRole
+from greenroom.actors.seating.invites import Invite
 
 GroupWord = Literal["all", "host", "others", "specific"]
 

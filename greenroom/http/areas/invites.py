@@ -9,7 +9,7 @@ import msgspec
 from greenroom.actors.flows.invites import answer_invite, invite_friend, invites_to
 from greenroom.actors.lobby.refusals import PlayerIsSeated
 from greenroom.actors.plans.refusals import RoomsRefused
-from greenroom.actors.room.invite_messages import (
+from greenroom.actors.seating.invite_messages import (
     InviteAlreadySent,
     InviteNotFound,
     InviteView,

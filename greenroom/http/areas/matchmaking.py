@@ -9,7 +9,6 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from greenroom.actors.flows.journalled import find_open
 from greenroom.actors.flows.lobbies import (
     NewLobby,
     create_lobby,
@@ -31,14 +30,15 @@ from greenroom.actors.lobby.refusals import (
     TooManyRequests,
 )
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
-from greenroom.actors.room.passwords import TooManyGuesses
-from greenroom.actors.room.refusals import (
+from greenroom.actors.room.rules.refusals import (
     IncorrectPassword,
     MaxPlayersOutOfRange,
     RulesTooLarge,
     SeatDataTooLarge,
 )
+from greenroom.actors.seating.passwords import TooManyGuesses
 from greenroom.actors.text.names import TITLE_CHARACTERS_MAX, NameRefused
+from greenroom.actors.world.journalled import find_open
 from greenroom.addresses import address_key
 from greenroom.http.areas.rooms import (
     LIST_DEFAULT,

@@ -35,7 +35,7 @@ from greenroom.actors.lobby.refusals import (
     TooLateToKick,
     TooLateToStop,
 )
-from greenroom.actors.room.refusals import KickingOneself, OnlyHostKicks, OnlyHostRenewsToken
+from greenroom.actors.room.rules.refusals import KickingOneself, OnlyHostKicks, OnlyHostRenewsToken
 from greenroom.http.areas.matchmaking import AREA
 from greenroom.http.areas.room_host import (
     JoinTokenReply,

@@ -11,12 +11,6 @@ import msgspec
 from greenroom.actors.flows.listing import list_players
 from greenroom.actors.flows.membership import log_out
 from greenroom.actors.flows.moderation import ban_player, unban_player
-from greenroom.actors.flows.platform import (
-    BannedByPublisher,
-    InvalidPlatformTicket,
-    PlatformDisabled,
-    PlatformUnavailable,
-)
 from greenroom.actors.flows.register import (
     NameMissing,
     NewPlayer,
@@ -49,6 +43,12 @@ from greenroom.actors.player.messages import (
     PlayerView,
 )
 from greenroom.actors.text.names import NameRefused
+from greenroom.actors.world.platform import (
+    BannedByPublisher,
+    InvalidPlatformTicket,
+    PlatformDisabled,
+    PlatformUnavailable,
+)
 from greenroom.http.areas.game_data import PlayerDataReadOnly
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
 from greenroom.http.errors import Unauthorized

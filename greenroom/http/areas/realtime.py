@@ -7,7 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from greenroom.actors.flows.realtime import mint_token
-from greenroom.actors.room.refusals import NotRealtime
+from greenroom.actors.room.rules.refusals import NotRealtime
 from greenroom.addresses import host_name
 from greenroom.http.caller import PlayerCaller
 from greenroom.http.fields import Reply

@@ -8,8 +8,6 @@ from typing import Annotated, Final
 import msgspec
 
 from greenroom.actors.plans.refusals import RoomsRefused
-from greenroom.actors.room.events import ActionStatus
-from greenroom.actors.room.groups import GROUP_WORDS, read_sources, read_targets
 from greenroom.actors.room.messages import (
     CompleteAction,
     PollUpdates,
@@ -18,7 +16,9 @@ from greenroom.actors.room.messages import (
     SendActions,
     SendUpdates,
 )
-from greenroom.actors.room.refusals import (
+from greenroom.actors.room.rules.events import ActionStatus
+from greenroom.actors.room.rules.groups import GROUP_WORDS, read_sources, read_targets
+from greenroom.actors.room.rules.refusals import (
     ActionNotFound,
     InvalidSources,
     InvalidStatus,

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from greenroom.actors.flows.rooms import password_hash, renew_join_token
 from greenroom.actors.room.messages import KickMember, SetRoomPassword, StopRoom
-from greenroom.actors.room.refusals import (
+from greenroom.actors.room.rules.refusals import (
     KickingOneself,
     MemberNotFound,
     NotInAnyGameRoom,

@@ -6,14 +6,12 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from greenroom.actors.flows.journalled import find_open
 from greenroom.actors.flows.rooms import (
     Entrance,
     NewRoom,
     create_room,
     join_room,
 )
-from greenroom.actors.flows.world import World
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
 from greenroom.actors.room.messages import (
     KeepSeat,
@@ -24,8 +22,7 @@ from greenroom.actors.room.messages import (
     RoomStatus,
     UpdateView,
 )
-from greenroom.actors.room.passwords import TooManyGuesses
-from greenroom.actors.room.refusals import (
+from greenroom.actors.room.rules.refusals import (
     AlreadyInRoom,
     CreatingInLobby,
     IncorrectPassword,
@@ -40,7 +37,10 @@ from greenroom.actors.room.refusals import (
     RulesTooLarge,
     SeatDataTooLarge,
 )
+from greenroom.actors.seating.passwords import TooManyGuesses
 from greenroom.actors.text.names import TITLE_CHARACTERS_MAX, NameRefused
+from greenroom.actors.world.journalled import find_open
+from greenroom.actors.world.world import World
 from greenroom.addresses import address_key
 from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.fields import (

@@ -13,13 +13,13 @@ from typing import Final, TypeVar
 import msgspec
 import trio
 
-from greenroom.actors.flows.platform import (
+from greenroom.actors.game.settings import GameSettings
+from greenroom.actors.world.platform import (
     BannedByPublisher,
     InvalidPlatformTicket,
     PlatformUnavailable,
     PlatformUser,
 )
-from greenroom.actors.game.settings import GameSettings
 from greenroom.http.platforms.client import Answer, PlatformClient
 
 STEAM: Final = "steam"

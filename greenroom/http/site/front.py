@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from greenroom.http.connection import Answerer
 from greenroom.http.cors import PREFLIGHT_HEADERS
 from greenroom.http.errors import (
     body_too_large,
@@ -24,8 +23,9 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.limits import CallLimits, units_of_answer
-from greenroom.http.pace import PROBES, hold_up
+from greenroom.http.overload.pass_budget import PROBES, hold_up
 from greenroom.http.request import API_PREFIX, Answer, Request
+from greenroom.http.server.connection import Answerer
 
 Page = Callable[[Request], Answer | Awaitable[Answer]]
 """What answers GET on a path outside `/api/`; may be async."""

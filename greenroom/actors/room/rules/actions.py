@@ -1,0 +1,192 @@
+"""Actions: a member asks, a target answers. Pure.
+
+    pending ── CompleteAction by its target ──► completed | failed, kept for its sender
+    pending ── its target leaves ─────────────► failed
+    any     ── its sender leaves ─────────────► gone
+
+A result is kept for an hour, and no more than `RESULTS_MAX` of one sender.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+from greenroom.actors.kernel.portion import portion
+from greenroom.actors.room.messages import (
+    ActionResult,
+    CompleteAction,
+    PendingAction,
+    SendActions,
+    Sent,
+)
+from greenroom.actors.room.rules.events import ActionProcessed, ActionsSent
+from greenroom.actors.room.rules.groups import find_targets
+from greenroom.actors.room.rules.refusals import ActionNotFound, TooManyActions
+from greenroom.actors.room.rules.state import Action, Result, Room
+
+PENDING_MAX: Final = 1_000
+PENDING_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Unanswered actions of one room, and the bytes of what they carry; beyond: `TooManyActions`."""
+
+SHOWN_MAX: Final = 50
+RESULTS_MAX: Final = 50
+"""Results of one sender; beyond, the oldest are dropped."""
+RESULTS_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Bytes of all results of a room, likewise; the newest is kept whatever its size."""
+RESULT_SECONDS_MAX: Final = 3_600
+
+
+def decide_send(room: Room, command: SendActions, now: int) -> tuple[tuple[ActionsSent, ...], Sent]:
+    """Ask each of the targets; nobody there to ask is a success with none.
+
+    Raises:
+        OnlyHostTargetsOthers, NoValidTargets: see `find_targets`.
+        TooManyActions: too many wait already.
+    """
+    target_ids = find_targets(room, command.player_id, command.targets)
+    if not target_ids:
+        return (), Sent((), ())
+    request_bytes = (len(command.action_type) + len(command.request_data)) * len(target_ids)
+    if (
+        len(room.actions) + len(target_ids) > PENDING_MAX
+        or _pending_bytes(room) + request_bytes > PENDING_BYTES_MAX
+    ):
+        raise TooManyActions
+    ids = tuple(action_id(command.seed, index) for index in range(len(target_ids)))
+    event = ActionsSent(
+        command.player_id,
+        command.action_type,
+        command.request_data,
+        tuple(zip(ids, target_ids, strict=True)),
+        now,
+    )
+    return (event,), Sent(ids, target_ids)
+
+
+def decide_complete(room: Room, command: CompleteAction, now: int) -> ActionProcessed:
+    """Take the target's answer.
+
+    Raises:
+        ActionNotFound: no such action waits for him.
+    """
+    action = room.actions.get(command.action_id)
+    if action is None or action.target_id != command.player_id:
+        raise ActionNotFound
+    return ActionProcessed(command.action_id, command.status, command.response_data, now)
+
+
+def pending(room: Room, player_id: int) -> tuple[PendingAction, ...]:
+    """Return what a member is asked to do, oldest first, as much as one answer holds."""
+    waiting = (a for a in room.actions.values() if a.target_id == player_id)
+    return tuple(
+        PendingAction(
+            action_id=action.action_id,
+            player_id=action.sender_id,
+            player_name=room.members[action.sender_id].player_name,
+            is_host=action.sender_id == room.host_id,
+            target_id=action.target_id,
+            action_type=action.action_type,
+            request_data=action.request_data,
+            created_at=action.created_at,
+        )
+        for action in portion(islice(waiting, SHOWN_MAX), _size_of_request)
+    )
+
+
+def results(room: Room, player_id: int, now: int) -> tuple[ActionResult, ...]:
+    """Return what came of a member's actions within the last hour, newest first, likewise."""
+    own = (
+        result
+        for result in reversed(room.results)
+        if result.sender_id == player_id and now - result.processed_at < RESULT_SECONDS_MAX
+    )
+    return tuple(
+        ActionResult(
+            action_id=result.action_id,
+            action_type=result.action_type,
+            status=result.status,
+            response_data=result.response_data,
+            target_id=result.target_id,
+            is_host=result.target_id == room.host_id,
+            processed_at=result.processed_at,
+        )
+        for result in portion(own, _size)
+    )
+
+
+def add(room: Room, event: ActionsSent) -> None:
+    """Let new actions wait for their targets."""
+    for action_id, target_id in event.actions:
+        room.actions[action_id] = Action(
+            action_id, event.player_id, target_id, event.action_type, event.request_data, event.at
+        )
+
+
+def process(room: Room, event: ActionProcessed) -> None:
+    """Turn an action into its result."""
+    _add_results(room, (_result(room.actions.pop(event.action_id), event),), event.at)
+
+
+def forget_member(room: Room, player_id: int, now: int) -> None:
+    """Void what somebody who left has asked for; fail what they were asked."""
+    waiting, failed = dict[str, Action](), list[Result]()
+    for action in room.actions.values():
+        if player_id not in {action.sender_id, action.target_id}:
+            waiting[action.action_id] = action
+        elif action.sender_id != player_id:
+            failed.append(_result(action, ActionProcessed(action.action_id, "failed", None, now)))
+    room.actions = waiting
+    room.results = [result for result in room.results if result.sender_id != player_id]
+    _add_results(room, failed, now)
+
+
+def _result(action: Action, event: ActionProcessed) -> Result:
+    return Result(
+        action.action_id,
+        action.sender_id,
+        action.target_id,
+        action.action_type,
+        event.status,
+        event.response_data,
+        event.at,
+    )
+
+
+def _add_results(room: Room, results: Iterable[Result], now: int) -> None:
+    """Add what came last; all of it at once, for what is kept is found by looking through all."""
+    room.results += results
+    room.results = list(_kept(room.results, now))[::-1]
+
+
+def _kept(results: list[Result], now: int) -> Iterator[Result]:
+    """Yield the results that are kept, newest first."""
+    counts: dict[int, int] = {}
+    size = 0
+    for result in reversed(results):
+        count = counts[result.sender_id] = counts.get(result.sender_id, 0) + 1
+        if count > RESULTS_MAX or now - result.processed_at >= RESULT_SECONDS_MAX:
+            continue
+        size += _size(result)
+        if size > RESULTS_BYTES_MAX and result is not results[-1]:
+            return
+        yield result
+
+
+def _size(result: Result) -> int:
+    return len(result.action_type) + len(result.response_data or b"")
+
+
+def _pending_bytes(room: Room) -> int:
+    return sum(map(_size_of_request, room.actions.values()))
+
+
+def _size_of_request(action: Action) -> int:
+    return len(action.action_type) + len(action.request_data)
+
+
+def action_id(seed: bytes, index: int) -> str:
+    """Return the id of one of the actions that are sent together."""
+    return hashlib.blake2b(seed + bytes((index,)), digest_size=16).hexdigest()

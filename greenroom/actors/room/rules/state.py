@@ -1,0 +1,247 @@
+"""What a room is, and weighs. `rules.apply` alone changes it, but what is soft: see `Member`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.room.rules.events import ActionStatus, Delivery, UpdatesSent
+from greenroom.actors.seating.invites import Invites
+from greenroom.actors.seating.passwords import GuessLimits
+from greenroom.behaviour.effects import Deliver, FinishAction, RoomOrder, UpdatePlayer
+
+PLACE_BYTES: Final = 3 << 10
+"""A room or lobby with nobody in it: its actor, its state, its entries in the indexes."""
+MEMBER_BYTES: Final = 2 << 10
+"""A seat, with what is counted for it."""
+SMALL_BYTES: Final = 512
+"""An action, a result, an invite, a join request, an order or a token, besides its data."""
+UPDATE_BYTES: Final = 256
+"""A kept update: what was sent, and as much for each delivery."""
+STUDIO_FACTOR: Final = 4
+"""A behaviour's objects take about so many times the bytes that they are written down in."""
+
+
+class RoomLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server's settings say about rooms."""
+
+    seat_grace_seconds: int = 300
+    """How long a member who went offline keeps his seat where members may leave."""
+    idle_seconds_max: int = 300
+    """How long a room lasts that nobody is online in."""
+    updates_max: int = 2_000
+    """Updates that a room keeps; beyond, the oldest fall off, and are counted as missed."""
+    updates_bytes_max: int = 2 * 1024 * 1024
+    """Bytes of all kept updates' data, likewise; the newest is kept whatever its size."""
+    guesses: GuessLimits = GuessLimits()
+
+
+class Sending(msgspec.Struct, frozen=True):
+    """Kept updates that were sent together, and the journal entry that they stand in."""
+
+    sequence: int
+    event: UpdatesSent
+
+
+class Update(msgspec.Struct, frozen=True):
+    """A kept update in its target's inbox."""
+
+    delivery: Delivery
+    sending: Sending
+
+    @property
+    def number(self) -> int:
+        """Return where it stands among all updates of the room."""
+        return self.delivery.number
+
+    @property
+    def sender_id(self) -> int:
+        """Return who sent it."""
+        return self.sending.event.player_id
+
+
+class Fallen(msgspec.Struct):
+    """How many updates from one sender to one target have fallen off, and the last one's number."""
+
+    count: int = 0
+    last_number: int = 0
+
+
+GONE = 0
+"""Stands for all who have left, where senders are counted: no player has this id."""
+
+
+class Member(msgspec.Struct, kw_only=True):
+    """One seat. `last_heartbeat` and `read` are soft: they change without events.
+
+    What was read is in the next snapshot; after a crash it may be as old as the last one.
+    """
+
+    player_id: int
+    player_name: str
+    player_data: bytes
+    joined_at: int
+    joined_number: int
+    """The room's last update before he joined."""
+    last_heartbeat: int
+    offline_since: int | None = None
+    """When he went offline; None while he is online."""
+    received: int = 0
+    """How many updates were sent to him, fallen ones included."""
+    received_from: dict[int, int] = {}
+    """The same by sender, present members only, since the sender joined."""
+    fallen: dict[int, Fallen] = {}
+    """What fell off unkept, by sender; `GONE` for those who left."""
+    read: dict[int, int] = {}
+    """The highest number that he polled, by sender."""
+    inbox: list[Update] = []
+    """The kept updates to him, oldest first."""
+
+    @property
+    def is_online(self) -> bool:
+        """Return whether he was heard of lately."""
+        return self.offline_since is None
+
+
+class Action(msgspec.Struct, frozen=True):
+    """An action that waits for its target."""
+
+    action_id: str
+    sender_id: int
+    target_id: int
+    action_type: str
+    request_data: bytes
+    created_at: int
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A processed action, kept for its sender."""
+
+    action_id: str
+    sender_id: int
+    target_id: int
+    action_type: str
+    status: ActionStatus
+    response_data: bytes | None
+    processed_at: int
+
+
+class RealtimeToken(msgspec.Struct, kw_only=True):
+    """What a member may connect with, hashed, and the hash of the player token that it needs."""
+
+    token_hash: bytes
+    player_token_hash: bytes
+    player_id: int
+    expires_at: int
+    is_revoked: bool = False
+    """He has left since."""
+
+
+class Room(msgspec.Struct, kw_only=True):
+    """A room's whole state."""
+
+    room_id: str
+    game_id: int
+    room_name: str
+    max_players: int
+    password_hash: bytes | None
+    join_token: str
+    host_switch: bool
+    can_leave: bool
+    realtime: bool
+    rules: bytes
+    host_id: int
+    created_at: int
+    last_activity: int
+    lobby_id: str | None = None
+    """The lobby that became this room."""
+    version: int = 0
+    """How many events made this state: the sequence of the last in the journal."""
+    members: dict[int, Member] = {}
+    """By id, in the order of their joining."""
+    invites: Invites = {}
+    """By invited player, oldest first."""
+    silent_since: int | None = None
+    """Since when nobody is online; None while somebody is."""
+    ended_at: int | None = None
+    actions: dict[str, Action] = {}
+    """What waits for its target, oldest first."""
+    results: list[Result] = []
+    """What was processed, oldest first."""
+    last_number: int = 0
+    """The number of the last update."""
+    kept_from: int = 1
+    """The number of the oldest kept update; `last_number + 1` when none is kept."""
+    sendings: list[Sending] = []
+    """The kept updates as they were sent, oldest first."""
+    kept_bytes: int = 0
+    """Bytes of all kept updates' data."""
+    tokens: list[RealtimeToken] = []
+    """For realtime connections, oldest first."""
+
+    behaviour: str | None = None
+    """The name of what a studio has written for it."""
+    kept: bytes | None = None
+    """The studio's part; between ticks it may be behind what hooks see."""
+    orders: dict[int, RoomOrder] = {}
+    """What hooks have ordered and is not done yet, by number, oldest first."""
+    last_order: int = 0
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether it has not ended."""
+        return self.ended_at is None
+
+    @property
+    def journal_kept_from(self) -> int:
+        """Return the oldest journal entry needed beside a snapshot; `version + 1` for none."""
+        return self.sendings[0].sequence if self.sendings else self.version + 1
+
+
+def weigh(room: Room) -> tuple[int, int]:
+    """Return whether a room counts (1, or 0 when it is over), and the bytes that it holds."""
+    members = sum(len(member.player_data) for member in room.members.values())
+    size = (
+        PLACE_BYTES
+        + len(room.rules)
+        + MEMBER_BYTES * len(room.members)
+        + members
+        + invites_bytes(room.invites)
+        + updates_bytes(room)
+        + _actions_bytes(room.actions.values(), room.results)
+        + SMALL_BYTES * len(room.tokens)
+        + STUDIO_FACTOR * len(room.kept or b"")
+        + sum(map(_order_bytes, room.orders.values()))
+    )
+    return int(room.is_active), size
+
+
+def updates_bytes(room: Room) -> int:
+    """Return the bytes of a room's kept updates; quick, whatever it keeps."""
+    deliveries = room.last_number + 1 - room.kept_from
+    return room.kept_bytes + UPDATE_BYTES * (len(room.sendings) + deliveries)
+
+
+def invites_bytes(invites: Invites) -> int:
+    """Return the bytes of the invites of a room or lobby."""
+    return SMALL_BYTES * len(invites)
+
+
+def _actions_bytes(actions: Iterable[Action], results: list[Result]) -> int:
+    waiting = sum(SMALL_BYTES + len(a.action_type) + len(a.request_data) for a in actions)
+    return waiting + sum(
+        SMALL_BYTES + len(r.action_type) + len(r.response_data or b"") for r in results
+    )
+
+
+def _order_bytes(order: RoomOrder) -> int:
+    size = SMALL_BYTES
+    if isinstance(order, FinishAction):
+        size += len(order.response_data or b"")
+    elif isinstance(order, Deliver):
+        size += len(order.data)
+    elif isinstance(order, UpdatePlayer):
+        size += sum(map(len, order.fields.values()))
+    return size

@@ -1,0 +1,79 @@
+"""Realtime tokens: what a member connects with, for five minutes. Pure.
+
+MemberLeft, RoomEnded   invalidate them; they are remembered, so that whoever brings one
+                        hears why, until they expire
+a newer player token    invalidates them too: each is bound to the one it was asked for with
+                        (whoever admits asks the player whether that is still good)
+"""
+
+from __future__ import annotations
+
+from hmac import compare_digest
+from typing import Final
+
+from greenroom.actors.room.rules.channel import Admitted, IssueToken
+from greenroom.actors.room.rules.events import RealtimeTokenIssued
+from greenroom.actors.room.rules.refusals import NotRealtime, TokenInvalidated, TokenUnknown
+from greenroom.actors.room.rules.state import RealtimeToken, Room
+
+TOKEN_SECONDS: Final = 300
+TOKENS_A_MEMBER_MAX: Final = 8
+"""Beyond it a member's oldest token is dropped."""
+REVOKED_MAX: Final = 64
+"""So many invalidated tokens are remembered; beyond it the oldest becomes unknown."""
+
+
+def decide_issue(room: Room, command: IssueToken, now: int) -> RealtimeTokenIssued:
+    """Give a member a token.
+
+    Raises:
+        NotRealtime: he is none, or the room is not for realtime.
+    """
+    if not room.realtime or command.player_id not in room.members:
+        raise NotRealtime
+    return RealtimeTokenIssued(
+        command.player_id, command.token_hash, command.player_token_hash, now
+    )
+
+
+def admit(room: Room, token_hash: bytes, now: int) -> Admitted:
+    """Return whose token this is.
+
+    Raises:
+        TokenUnknown: nobody's, or expired.
+        TokenInvalidated: he is no member any more, or the room is over.
+    """
+    tokens = (token for token in room.tokens if compare_digest(token.token_hash, token_hash))
+    token = next(tokens, None)
+    if token is None or token.expires_at <= now:
+        raise TokenUnknown
+    if token.is_revoked or not room.is_active:
+        raise TokenInvalidated
+    return Admitted(token.player_id, room.game_id, token.player_token_hash)
+
+
+def issue(room: Room, event: RealtimeTokenIssued) -> None:
+    """Keep a new token, and no more than are good for something."""
+    good = [token for token in room.tokens if token.expires_at > event.at]
+    own = [token for token in good if token.player_id == event.player_id and not token.is_revoked]
+    if len(own) >= TOKENS_A_MEMBER_MAX:
+        good.remove(own[0])
+    good.append(
+        RealtimeToken(
+            token_hash=event.token_hash,
+            player_token_hash=event.player_token_hash,
+            player_id=event.player_id,
+            expires_at=event.at + TOKEN_SECONDS,
+        )
+    )
+    room.tokens = good
+
+
+def revoke(room: Room, player_id: int) -> None:
+    """Invalidate the tokens of a member who has left."""
+    for token in room.tokens:
+        if token.player_id == player_id:
+            token.is_revoked = True
+    revoked = [token for token in room.tokens if token.is_revoked]
+    for token in revoked[:-REVOKED_MAX]:
+        room.tokens.remove(token)

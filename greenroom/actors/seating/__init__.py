@@ -1,0 +1,1 @@
+"""Seats and invites, as rooms and lobbies share them."""

@@ -1,0 +1,136 @@
+"""Invites as rooms and lobbies hold them, one for each invited player. Pure.
+
+    pending ── accepts, or joins ──► accepted: opens the place as before, but is not shown any more
+    pending ── declines ───────────► gone
+    either ── kicked or banned ────► gone: he has come, and is not to come again
+    either ── the place ends ──────► gone
+
+An invite is the place's, not the inviter's: that he leaves, or is no friend any more, changes
+nothing. Whoever may put the invited player out puts his invite out with him.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from greenroom.actors.kernel.message import Event
+from greenroom.actors.seating.invite_messages import (
+    AnswerInvite,
+    InviteAlreadySent,
+    InviteAnswer,
+    InviteNotFound,
+    InvitePlayer,
+    Inviter,
+    InviteView,
+    TooManyInvites,
+)
+
+INVITES_MAX: Final = 64
+"""Invites that a room or lobby holds; beyond, the oldest accepted falls off, or it is refused."""
+
+
+class Invite(msgspec.Struct, frozen=True):
+    """An invite that was not declined."""
+
+    invite_id: str
+    player_id: int
+    inviter: Inviter
+    is_accepted: bool = False
+
+
+Invites = dict[int, Invite]
+"""By invited player, oldest first."""
+
+
+class Invited(Event, frozen=True):
+    """A member has invited a player; an older invite of his is void."""
+
+    invite_id: str
+    player_id: int
+    inviter: Inviter
+    at: int
+
+
+class InviteAnswered(Event, frozen=True):
+    """The invited player has answered."""
+
+    player_id: int
+    answer: InviteAnswer
+    at: int
+
+
+class InviteDropped(Event, frozen=True):
+    """An accepted invite had to make room for another."""
+
+    player_id: int
+    at: int
+
+
+InviteEvent = Invited | InviteAnswered | InviteDropped
+
+
+def decide_invite(invites: Invites, command: InvitePlayer, now: int) -> tuple[InviteEvent, ...]:
+    """Invite a player; that the inviter is a member has been checked.
+
+    Raises:
+        InviteAlreadySent: the player has still to answer one.
+        TooManyInvites: so many others have.
+    """
+    before = invites.get(command.player_id)
+    if before is not None and not before.is_accepted:
+        raise InviteAlreadySent
+    invited = Invited(command.invite_id, command.player_id, command.inviter, now)
+    if before is not None or len(invites) < INVITES_MAX:
+        return (invited,)
+    oldest = next((i for i, invite in invites.items() if invite.is_accepted), None)
+    if oldest is None:
+        raise TooManyInvites
+    return (InviteDropped(oldest, now), invited)
+
+
+def decide_answer(invites: Invites, command: AnswerInvite, now: int) -> InviteAnswered:
+    """Accept or decline.
+
+    Raises:
+        InviteNotFound: it is not his, or not open any more.
+    """
+    invite = invites.get(command.player_id)
+    if invite is None or invite.invite_id != command.invite_id or invite.is_accepted:
+        raise InviteNotFound
+    return InviteAnswered(command.player_id, command.answer, now)
+
+
+def apply(invites: Invites, event: InviteEvent) -> None:
+    """Change the invites by one event that has happened; cannot fail."""
+    if isinstance(event, InviteAnswered) and event.answer == "accepted":
+        accept(invites, event.player_id)
+        return
+    invites.pop(event.player_id, None)
+    if isinstance(event, Invited):
+        invites[event.player_id] = Invite(event.invite_id, event.player_id, event.inviter)
+
+
+def leave(invites: Invites, player_id: int, reason: str) -> None:
+    """End the invite of a member who was put out on purpose, so that it does not let him in."""
+    if reason in {"kicked", "banned"}:
+        invites.pop(player_id, None)
+
+
+def shown(
+    invites: Invites, kind: Literal["room", "lobby"], key: str, name: str
+) -> dict[int, InviteView]:
+    """Return the open ones by player, as they see them."""
+    return {
+        player_id: InviteView(invite.invite_id, kind, key, name, invite.inviter)
+        for player_id, invite in invites.items()
+        if not invite.is_accepted
+    }
+
+
+def accept(invites: Invites, player_id: int) -> None:
+    """Take a player's invite for accepted, if he has one: he joined, or said so."""
+    invite = invites.get(player_id)
+    if invite is not None:
+        invites[player_id] = msgspec.structs.replace(invite, is_accepted=True)

@@ -1,0 +1,212 @@
+"""Who sits where, and what is open to join: what the indexes of rooms and lobbies share.
+
+Room and lobby actors keep it as they start and change. It is derived, never the truth (rosters
+are); but one that crashes leaves its entries until it is back, so that nobody takes a second seat
+meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
+
+import msgspec
+from sortedcontainers import SortedList
+
+from greenroom.actors.plans.holdings import Holdings
+from greenroom.actors.seating.invite_index import InviteIndex
+
+SeatKind = Literal["room", "lobby"]
+Listing = TypeVar("Listing")
+
+
+class SeatTable:
+    """One seat a player: the room or the lobby whose roster he is in."""
+
+    __slots__ = ("_seats",)
+
+    def __init__(self) -> None:
+        """Start with everybody standing."""
+        self._seats: dict[int, tuple[SeatKind, str]] = {}
+
+    def of(self, player_id: int) -> tuple[SeatKind, str] | None:
+        """Return the kind and key of a player's seat, None if he has none."""
+        return self._seats.get(player_id)
+
+    def take(self, player_id: int, seat: tuple[SeatKind, str]) -> bool:
+        """Note a seat; False if its owner has another, which he keeps."""
+        return self._seats.setdefault(player_id, seat) == seat
+
+    def free(self, player_id: int, seat: tuple[SeatKind, str]) -> None:
+        """Forget a seat, if it is his."""
+        if self._seats.get(player_id) == seat:
+            del self._seats[player_id]
+
+    def __iter__(self) -> Iterator[int]:
+        """Iterate over everybody who has a seat, as of now."""
+        return iter(list(self._seats))
+
+
+class Place(NamedTuple):
+    """Where one that can be joined stands in the list of its game's."""
+
+    rank: Any
+    """What decides first; of one type in each index."""
+    name: str
+    key: str
+    folded_name: str
+    """The name, case folded, to be searched."""
+
+
+class _Known(msgspec.Struct, Generic[Listing], frozen=True):
+    """A room or lobby as it was when it last changed."""
+
+    game_id: int
+    player_ids: frozenset[int]
+    listing: Listing | None
+    """None once it has ended."""
+    place: Place | None
+    """None while nobody can join."""
+
+
+class SeatIndex(Generic[Listing]):
+    """All rooms, or all lobbies, in memory: their seats, and by game those with a free one."""
+
+    kind: SeatKind
+
+    def __init__(self, seats: SeatTable, holdings: Holdings | None = None) -> None:
+        """Start empty.
+
+        Args:
+            seats: shared by rooms and lobbies.
+            holdings: what these hold in memory, likewise; without limits if not given.
+        """
+        self._table: Final = seats
+        self.holdings: Final = holdings or Holdings()
+        self.invites: Final = InviteIndex()
+        self._known: dict[str, _Known[Listing]] = {}
+        self._open: dict[int, SortedList] = {}
+        self._ended: dict[str, int] = {}
+        self._changed: dict[str, None] = {}
+
+    def seat_of(self, player_id: int) -> str | None:
+        """Return the one that a player has a seat in."""
+        seat = self._table.of(player_id)
+        return seat[1] if seat is not None and seat[0] == self.kind else None
+
+    def seated(self) -> Iterator[int]:
+        """Iterate over everybody who has a seat, here or there, as of now."""
+        return iter(self._table)
+
+    def game_of(self, key: str) -> int | None:
+        """Return the game of one in memory, active or just ended; None for others."""
+        known = self._known.get(key)
+        return None if known is None else known.game_id
+
+    def is_active(self, key: str) -> bool:
+        """Return whether this one is in memory and has not ended."""
+        return key in self._known and key not in self._ended
+
+    def ended(self, before: int) -> list[str]:
+        """Return those in memory that ended before this (Unix seconds)."""
+        return [key for key, ended_at in self._ended.items() if ended_at < before]
+
+    def note_changed(self, keys: Iterable[str]) -> None:
+        """Note that some are to be written down."""
+        self._changed.update(dict.fromkeys(keys))
+
+    def take_changed(self) -> list[str]:
+        """Return those noted as changed since this was last called."""
+        changed, self._changed = self._changed, {}
+        return list(changed)
+
+    def open_places(self, game_id: int, after: Place | None = None) -> Iterator[Place]:
+        """Iterate over those of a game with a free seat, in order.
+
+        Let nothing else run in between, but begin again after the last place that was given.
+        """
+        places = self._open.get(game_id)
+        return iter(()) if places is None else places.irange(after, inclusive=(False, True))
+
+    def listing_of(self, key: str) -> Listing | None:
+        """Return what anybody may see of one in memory; None once it has ended."""
+        known = self._known.get(key)
+        return None if known is None else known.listing
+
+    def listings(self, game_id: int | None = None) -> list[tuple[int, Listing]]:
+        """Return all that have not ended, of one game or of all, each with its game."""
+        return [
+            (known.game_id, known.listing)
+            for known in self._known.values()
+            if known.listing is not None and game_id in {None, known.game_id}
+        ]
+
+    def note(
+        self,
+        key: str,
+        game_id: int,
+        player_ids: Iterable[int],
+        *,
+        listing: Listing,
+        place: Place | None,
+        ended_at: int | None,
+    ) -> list[int]:
+        """Take note of one as it is now.
+
+        Args:
+            key: which.
+            game_id: whose.
+            player_ids: who has a seat in it.
+            listing: what anybody may see of it.
+            place: where it is listed; None while nobody can join.
+            ended_at: when it ended (Unix seconds); None while it has not.
+
+        Returns:
+            The members who have a seat elsewhere already: they must be put out of this one. It
+            comes to that only when a departure was lost that the other never knew of.
+        """
+        before = self._known.get(key)
+        shown = listing if ended_at is None else None
+        now = _Known(game_id, frozenset(player_ids), shown, place)
+        self._known[key] = now
+        self._list(before, now)
+        if before is not None:
+            self._leave(key, before.player_ids - now.player_ids)
+        if ended_at is not None:
+            self._ended[key] = ended_at
+        else:  # it may seem to have ended, and be back: the database refused its end
+            self._ended.pop(key, None)
+        seat = (self.kind, key)
+        return [i for i in now.player_ids if not self._table.take(i, seat)]
+
+    def forget(self, key: str) -> None:
+        """Forget one that left memory, and free its seats."""
+        self.holdings.forget(key)
+        self.invites.show(key, {})
+        known = self._known.pop(key, None)
+        self._ended.pop(key, None)
+        if known is not None:
+            self._list(known, None)
+            self._leave(key, known.player_ids)
+
+    def left(self, player_id: int) -> None:
+        """Be told that a member has left his seat; what more is known of him may be dropped."""
+
+    def _leave(self, key: str, player_ids: Iterable[int]) -> None:
+        for player_id in player_ids:
+            self._table.free(player_id, (self.kind, key))
+            self.left(player_id)
+
+    def _list(self, before: _Known[Listing] | None, now: _Known[Listing] | None) -> None:
+        """Move one to where it stands among the open ones of its game, if it does."""
+        old = None if before is None else before.place
+        new = None if now is None else now.place
+        if old == new:
+            return
+        if now is not None and new is not None:
+            self._open.setdefault(now.game_id, SortedList()).add(new)
+        if before is not None and old is not None:
+            places = self._open[before.game_id]
+            places.remove(old)
+            if not places:
+                del self._open[before.game_id]

@@ -1,0 +1,151 @@
+"""The keeper of rooms and lobbies: brings them back, writes snapshots, lets go of what has ended.
+
+What is acknowledged is durable without him, in the journal; snapshots only make restarts quick.
+A room that has ended stays in memory as long as its realtime tokens would have been good (whoever
+brings one, or wants to join, is told so); in the database all that has ended stays until its
+history is no longer kept.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+import trio
+
+from greenroom.actors.kernel.errors import ActorUnavailable
+from greenroom.actors.kernel.journal import Snapshot, TakeSnapshot
+from greenroom.actors.kernel.journal_codec import UnreadableJournal
+from greenroom.actors.lobby.messages import EndLobby
+from greenroom.actors.room.messages import LookAtClock
+from greenroom.actors.services.expiry import Past
+from greenroom.actors.world.journalled import Journalled
+from greenroom.actors.world.world import World
+
+_logger = logging.getLogger(__name__)
+
+STOP_SECONDS_MAX: Final = 10.0
+"""How long the last snapshots may take when the server stops."""
+SLICE: Final = 50
+"""So many are dealt with before other tasks get their turn."""
+SLICE_BYTES: Final = 512 << 10
+"""Snapshots of so many bytes likewise."""
+
+
+class Keeper:
+    """A service; one per world."""
+
+    def __init__(self, world: World) -> None:
+        """Prepare; nothing is read before `run`."""
+        self._world = world
+        self._past = Past()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Bring rooms and lobbies back, report started, and keep them until cancelled.
+
+        Raises:
+            StorageUnavailable: the database does not answer at the start.
+        """
+        restored = await self.restore()
+        if restored:
+            _logger.info("restored %d rooms and lobbies", restored)
+        task_status.started()
+        try:
+            while True:
+                await trio.sleep(self._world.settings.snapshot_seconds)
+                await self.save()
+                await self.let_go()
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
+                await self.save()
+
+    @property
+    def _places(self) -> tuple[Journalled[Any, Any], ...]:
+        """Return rooms, and lobbies, which may have become one of them."""
+        return (self._world.rooms, self._world.lobbies)
+
+    async def restore(self) -> int:
+        """Bring all that is active to memory; return how many. What cannot be read is left.
+
+        Raises:
+            StorageUnavailable: the database does not answer.
+        """
+        self._past.clear()
+        restored = 0
+        past: list[tuple[int, str, str]] = []
+        for place in self._places:
+            restored += await self._restore(place, past)
+        for at, kind, key in sorted(past):
+            self._past.add(at, kind, key)
+        return restored
+
+    async def _restore(self, place: Journalled[Any, Any], past: list[tuple[int, str, str]]) -> int:
+        loaded = await place.journals.load(place.kind)
+        restored, now = 0, self._world.clock.now()
+        for count, (key, recovered) in enumerate(loaded.items(), 1):
+            try:
+                state = place.restore(recovered)
+            except UnreadableJournal:
+                _logger.exception("%s %s is not restored", place.kind, key)
+                continue
+            if state is None:
+                continue
+            if state.ended_at is None or state.ended_at >= now - place.linger_seconds:
+                place.directory.adopt(key, place.actor(state))
+                restored += state.is_active
+            else:
+                past.append((state.ended_at, place.kind, key))
+            if count % SLICE == 0:
+                await trio.lowlevel.checkpoint()
+        return restored
+
+    async def save(self) -> None:
+        """Write a snapshot of all that changed since this was last called.
+
+        What cannot be written now is tried again the next time.
+        """
+        for place in self._places:
+            changed = place.seats.take_changed()
+            try:
+                await self._save(place, changed)
+            except ActorUnavailable as error:
+                _logger.warning("snapshots of a %s are late: %s", place.kind, error)
+                place.seats.note_changed(changed)
+            except BaseException:
+                place.seats.note_changed(changed)
+                raise
+
+    async def _save(self, place: Journalled[Any, Any], keys: list[str]) -> None:
+        snapshots: list[Snapshot] = []
+        size = 0
+        for count, key in enumerate(keys, 1):
+            actor = place.directory.active(key)
+            if actor is not None:
+                snapshots.append(await actor.ask(TakeSnapshot()))
+                size += len(snapshots[-1].payload)
+            if count % SLICE == 0 or size >= SLICE_BYTES:
+                await place.journals.save(snapshots)
+                snapshots.clear()
+                size = 0
+        await place.journals.save(snapshots)
+
+    async def let_go(self) -> None:
+        """Take what has ended out of memory, and out of the database when it is history."""
+        world, now = self._world, self._world.clock.now()
+        for lobby_id, room_id in world.lobbies.index.started():
+            if not world.rooms.index.is_active(room_id):
+                world.lobbies.directory.ref(lobby_id).notify(EndLobby("room_ended"))
+        for room_id in world.rooms.index.expected():
+            world.rooms.directory.ref(room_id).notify(LookAtClock())  # which has it loaded
+        for place in self._places:
+            for key in place.seats.ended(now - place.linger_seconds):
+                if place.directory.passivate(key):
+                    place.seats.forget(key)
+                    self._past.add(now, place.kind, key)
+        until = now - world.settings.journal_retention_seconds
+        while (oldest := self._past.first(until)) is not None:
+            try:
+                await world.rooms.journals.forget(*oldest)
+            except ActorUnavailable:
+                return
+            self._past.drop_first()

@@ -1,0 +1,189 @@
+"""The studio's side of the server: behaviours for rooms, their jobs, and results for players."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
+from greenroom.actors.player.messages import WriteResult
+from greenroom.actors.room.studio_messages import NoteDelivered, TakeResult
+from greenroom.actors.services.jobs import Jobs
+from greenroom.actors.world.world import World
+from greenroom.behaviour import RoomBehaviour
+from greenroom.behaviour.effects import Run, UpdatePlayer
+from greenroom.behaviour.errors import shown
+from greenroom.behaviour.registry import Registry
+from greenroom.behaviour.runner import Watch, unwatched
+from greenroom.behaviour.sources import Sources
+
+RETRY_SECONDS = 2.0
+"""When a result is tried again that could not be written."""
+PAYLOAD_CHARACTERS_MAX = 500
+"""So much of what a hook was called with goes into the log."""
+REPORT_SECONDS = 1.0
+"""What fails in a room within so long after a report is counted, and told with the next."""
+REPORTED_ROOMS_MAX = 10_000
+
+_logger = logging.getLogger(__name__)
+
+
+class StudioService:
+    """`Studio` for all rooms of a world, and the service that does what they set off."""
+
+    def __init__(
+        self, registry: Registry, watch: Watch = unwatched, job_seconds_max: float = 30.0
+    ) -> None:
+        """Prepare; jobs and results wait until `run_service`.
+
+        Args:
+            registry: the behaviours.
+            watch: watches over every hook.
+            job_seconds_max: how long a job may take.
+        """
+        self.world: World
+        """Given by whoever builds the world, which needs this first."""
+        self.watch = watch
+        self._registry = registry
+        self._nursery: trio.Nursery | None = None
+        self._jobs = Jobs(watch, job_seconds_max, self._tell)
+        self._job_numbers = itertools.count(1)
+        self._reported: dict[str, tuple[float, int]] = {}
+        self._results: dict[str, dict[int, UpdatePlayer]] = {}
+
+    async def run_service(
+        self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Do what rooms set off, until cancelled; jobs under way are then given up."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                self._jobs.begin(nursery)
+                for room_id in self._results:
+                    nursery.start_soon(self._deliver_of, room_id)
+                task_status.started()
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+            self._jobs.end()
+
+    # For whoever reloads behaviours.
+
+    @property
+    def sources(self) -> Sources:
+        """Return the files that behaviours are made of."""
+        return self._registry.sources
+
+    def reload(self) -> None:
+        """Load all behaviours anew; rooms have to be told.
+
+        Raises:
+            BehaviourBug: one cannot be loaded, or takes as long as no hook may; then all stay as
+                they were.
+        """
+        with self.watch("importing behaviours"):
+            self._registry.reload()
+
+    # For rooms; see `Studio`.
+
+    def seed(self) -> int:
+        """Return 64 random bits, for the chance of a new room."""
+        return int.from_bytes(os.urandom(8), "big")
+
+    def choose(self, game_id: int, rules: bytes) -> str | None:
+        """Return the name of the behaviour of a new room; None for a plain one."""
+        return self._registry.choose(game_id, rules)
+
+    def make(self, name: str) -> RoomBehaviour[Any]:
+        """Return a new instance.
+
+        Raises:
+            BehaviourBug: there is none of this name (any more), or it cannot be made.
+        """
+        return self._registry.make(name, self.watch)
+
+    def report(self, room_id: str, error: Exception, payload: object, outcome: str = "") -> None:
+        """Log what went wrong in a hook, with its stack and what it was called with."""
+        now = trio.current_time()
+        reported_at, untold = self._reported.pop(room_id, (-REPORT_SECONDS, 0))
+        if now - reported_at < REPORT_SECONDS and not outcome:
+            self._reported[room_id] = (reported_at, untold + 1)
+            return
+        self._reported[room_id] = (now, 0)
+        if len(self._reported) > REPORTED_ROOMS_MAX:
+            del self._reported[next(iter(self._reported))]
+        said = _shown(payload)
+        more = f"; {untold} failures before it were not told" if untold else ""
+        if outcome:
+            more += f"; {outcome}"
+        _logger.error(
+            "behaviour of room %s: %s; with %s%s", room_id, error, said, more, exc_info=error
+        )
+
+    def run(self, room_id: str, work: Run) -> None:
+        """Do what a room wants done outside its turn, and tell it what came of it."""
+        self._jobs.start(room_id, work)
+
+    def deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:
+        """Write a result to a player's document, and tell the room when it is durable.
+
+        Results of a room are written one after the other, in their order.
+        """
+        if room_id in self._results:
+            self._results[room_id].setdefault(number, result)
+            return
+        self._results[room_id] = {number: result}
+        if self._nursery is not None:
+            self._nursery.start_soon(self._deliver_of, room_id)
+
+    # Results, and what came of jobs.
+
+    async def _deliver_of(self, room_id: str) -> None:
+        """Write a room's results until none waits."""
+        results = self._results[room_id]
+        while results:
+            number = next(iter(results))
+            await self._deliver(room_id, number, results[number])
+            del results[number]
+        del self._results[room_id]
+
+    async def _deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:
+        """Write a result, however long the database is away; then tell the room, likewise."""
+        player = self.world.players.ref(result.player_id)
+        command = WriteResult(room_id, number, result.fields)
+        if await self._persist(lambda: player.ask(command)):
+            _logger.info("a result of room %s was written", room_id)
+        room = self.world.rooms.directory.ref(room_id)
+        await self._persist(lambda: room.ask(NoteDelivered(number)))
+
+    async def _persist(self, ask: Callable[[], Awaitable[Any]]) -> bool:
+        """Ask until there is an answer; return whether it was not a refusal."""
+        while True:
+            try:
+                await ask()
+            except (Refused, ActorStopped) as error:
+                _logger.warning("a result of a behaviour was not written: %s", error)
+                return False
+            except ActorUnavailable:
+                await trio.sleep(RETRY_SECONDS)
+            else:
+                return True
+
+    def _tell(self, room_id: str, work: Run, result: object) -> None:
+        """Tell a room what came of a job, if it is there, and again while the database is away."""
+        command, again = TakeResult(work.on_done, result), f"job {next(self._job_numbers)}"
+        try:
+            self.world.rooms.directory.ref(room_id).tell(command, again=again)
+        except ActorUnavailable as error:
+            _logger.warning("room %s did not get the result of a job: %s", room_id, error)
+
+
+def _shown(payload: object) -> str:
+    """Return the beginning of what a hook was called with; it came from a client."""
+    said = shown(payload)  # it may be nested as deep as the stack, or hold an endless number
+    return said if len(said) <= PAYLOAD_CHARACTERS_MAX else said[:PAYLOAD_CHARACTERS_MAX] + "…"

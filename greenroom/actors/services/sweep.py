@@ -1,0 +1,92 @@
+"""The housekeeping of presence: stale players go offline, offline ones leave memory.
+
+Nobody waits for any of this, and what is refused (the database is away, a mailbox is full) is
+tried again by the next sweep. It costs nothing for players who are online and quiet: the
+index keeps them in the order in which they were last heard of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import trio
+
+from greenroom.actors.flows.friends import rest_pairs
+from greenroom.actors.flows.membership import note_silent_members, watch_silent_members
+from greenroom.actors.kernel.message import Command
+from greenroom.actors.player.actor import PlayerActor
+from greenroom.actors.player.messages import LeaveIfStale, PlayerRole, SavePresence
+from greenroom.actors.world.world import World
+
+SLICE = 200
+"""So many players are dealt with before other tasks get their turn."""
+
+RESTORE_PAGE = 200
+"""So many players are read at once when the server starts."""
+
+
+async def restore_online(world: World) -> int:
+    """Bring every player to memory who was online when the server ended; return how many.
+
+    The time until each is stale begins anew. Run before anybody can call.
+
+    Raises:
+        StorageUnavailable: the database does not answer.
+    """
+    restored = after_id = 0
+    while page := await world.accounts.online_players(after_id, RESTORE_PAGE):
+        for player in page:
+            world.players.adopt(
+                player.player_id, PlayerActor(player, world.player_index, world.clock)
+            )
+        restored += len(page)
+        after_id = page[-1].player_id
+    return restored
+
+
+async def sweep_for_ever(
+    world: World, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Sweep every `sweep_seconds` and save presence every `presence_seconds`, until cancelled."""
+    task_status.started()
+    await watch_silent_members(world)
+    saved_at = trio.current_time()
+    while True:
+        await trio.sleep(world.settings.sweep_seconds)
+        await sweep(world)
+        if trio.current_time() - saved_at >= world.settings.presence_seconds:
+            saved_at = trio.current_time()
+            await save_presence(world)
+
+
+async def sweep(world: World) -> None:
+    """Put stale players offline, and take players out of memory who have long been offline.
+
+    Rooms and lobbies are told of members who were offline before this sweep.
+    """
+    await note_silent_members(world)
+    stale_seconds = world.settings.stale_seconds
+    silent = world.player_index.silent_since(world.clock.monotonic() - stale_seconds)
+    await _tell_each(world, silent, LeaveIfStale(stale_seconds))
+    for count, player_id in enumerate(world.player_index.offline(), 1):
+        world.players.passivate(player_id)
+        if count % SLICE == 0:
+            await trio.lowlevel.checkpoint()
+    await rest_pairs(world)
+
+
+async def save_presence(world: World) -> None:
+    """Have the last signs of life written of all who gave one since this was last called."""
+    await _tell_each(world, world.player_index.take_unsaved(), SavePresence())
+
+
+async def _tell_each(
+    world: World, player_ids: Iterable[int], command: Command[PlayerRole, object]
+) -> None:
+    """Tell active players something, if they can be told now."""
+    for count, player_id in enumerate(player_ids, 1):
+        player = world.players.active(player_id)
+        if player is not None:
+            player.notify(command)
+        if count % SLICE == 0:
+            await trio.lowlevel.checkpoint()

@@ -1,0 +1,86 @@
+"""The friendships of a world: the actors of pairs, and what keeps a player's list bounded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.directory import Directory
+from greenroom.actors.social.actor import FriendshipActor
+from greenroom.actors.social.messages import FriendLimits, FriendshipRole, Pair, Tally
+from greenroom.actors.world.ports import FriendshipRows
+
+PAIRS_MAX: Final = 100_000
+"""In memory, about 1 KiB each, while something is asked of them and half a minute longer; beyond,
+whoever asks for another is told to come back (429)."""
+
+
+class Friendships:
+    """What is between the players of a world."""
+
+    def __init__(
+        self,
+        rows: FriendshipRows,
+        clock: Clock,
+        limits: FriendLimits,
+        is_gone: Callable[[int], bool],
+    ) -> None:
+        """Begin with no pair in memory; `directory` must be set before any is reached.
+
+        Args:
+            rows: what the database has.
+            clock: what time it is.
+            limits: how much each player may have.
+            is_gone: whether a player is being deleted, or has just been.
+        """
+        self.directory: Directory[FriendshipRole]
+        self.rows = rows
+        self._clock = clock
+        self._limits = limits
+        self._is_gone = is_gone
+        self._under_way: Counter[int] = Counter()
+
+    async def load(self, pair: Pair) -> FriendshipActor | None:
+        """Bring a pair to memory; None for one that can never be."""
+        if not 1 <= pair.low_id < pair.high_id:
+            return None
+        friendship = await self.rows.friendship(pair)
+        return FriendshipActor(
+            pair, friendship, clock=self._clock, limits=self._limits, is_gone=self._is_gone
+        )
+
+    def forget(self, player_id: int) -> None:
+        """Take all pairs of a deleted player out of memory: their rows went with his."""
+        for pair in list(self.directory.keys()):
+            if player_id in (pair.low_id, pair.high_id):
+                self.directory.discard(pair)
+
+    @asynccontextmanager
+    async def tallies(self, player_id: int, other_id: int) -> AsyncGenerator[tuple[Tally, Tally]]:
+        """Count what two players have, while something is about to be added for both.
+
+        Whatever else is being added for one of them is counted as added: twice rather than not at
+        all. So nobody ever gets more than the limits say.
+
+        Raises:
+            StorageUnavailable: the database does not answer.
+        """
+        both = (player_id, other_id)
+        before = {i: self._under_way[i] for i in both}
+        self._under_way.update(both)
+        try:
+            found = await self.rows.tallies(both)
+            own, other = (_added(found.get(i, Tally()), before[i]) for i in both)
+            yield own, other
+        finally:
+            self._under_way.subtract(both)
+            for i in both:
+                if not self._under_way[i]:
+                    del self._under_way[i]
+
+
+def _added(tally: Tally, count: int) -> Tally:
+    return Tally(tally.friends + count, tally.incoming + count, tally.outgoing + count)

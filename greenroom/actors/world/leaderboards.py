@@ -1,0 +1,311 @@
+"""Leaderboards: indexes built from the database when first asked for, kept in step by commits.
+
+An index only ever holds what is durable: `Leaderboards.durable` is told of every transaction that
+has been committed, in order, before the answers to its changes leave. What the database refuses
+never gets here, and what becomes of an actor, a crash included, does not matter. While an index is
+built, the pages read and the changes told overlap: a change always wins over a page, for a page
+read later has the change, too.
+
+A game's indexes are built one at a time, in the order in which they were asked for; what is read
+for them is charged to the address that asked and to the game (`charges.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import trio
+
+from greenroom.actors.game.messages import GameSettingsReplaced
+from greenroom.actors.kernel.errors import ActorCrashed, StorageUnavailable
+from greenroom.actors.kernel.message import Event
+from greenroom.actors.leaderboard.boards import Boards
+from greenroom.actors.leaderboard.charges import Charges
+from greenroom.actors.leaderboard.index import Fields, Index
+from greenroom.actors.leaderboard.profiles import Profiles
+from greenroom.actors.leaderboard.refusals import TooManyBuilds
+from greenroom.actors.leaderboard.tops import Tops
+from greenroom.actors.player.messages import (
+    PlayerDeleted,
+    PlayerDocumentReplaced,
+    PlayerRegistered,
+    PlayerRenamed,
+)
+from greenroom.actors.world.ports import Accounts
+
+BUILD_WAIT_SECONDS_MAX = 8.0
+"""How long a caller waits for an index; it is built on, and is there when he asks again."""
+BUILDS_PER_GAME_MAX = 8
+"""Under way, of which one is being built and the others wait; more are refused."""
+BUILDS_PER_GAME_ADDRESS_MAX = 4
+"""Of these, asked for from one address."""
+BUILDS_RETRY_SECONDS = 1
+PAGES_AT_ONCE = 2
+"""Pages being read or worked through, of all builds together, which so take turns: half of the
+connections are left to others."""
+PAGE_PLAYERS_FIRST, PAGE_PLAYERS_MAX = 16, 500
+PAGE_BYTES_AIM = 1 << 20
+"""Pages hold fewer players where documents are large."""
+CHUNK_BYTES = 64 << 10
+"""How much is worked through, about a third of a millisecond, before others have their turn."""
+_ROW_BYTES = 1 << 10  # what a row's place costs, counted as bytes of its document
+_QUERY_BYTES = 64 << 10  # what a page costs besides its rows, likewise
+_RETRY_SECONDS = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+class _Build:
+    """An index to be built, for those who wait for it."""
+
+    __slots__ = ("address", "ended", "failure", "fields", "game_id", "index", "is_declared")
+
+    def __init__(self, game_id: int, fields: Fields, address: str, *, is_declared: bool) -> None:
+        """Begin to wait for the game's turn."""
+        self.game_id = game_id
+        self.fields = fields
+        self.address = address
+        self.is_declared = is_declared
+        self.ended = trio.Event()
+        self.index: Index | None = None
+        self.failure: ActorCrashed | TooManyBuilds | StorageUnavailable | None = None
+
+
+class _Turns:
+    """The builds of one game."""
+
+    __slots__ = ("builds", "lock")
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.builds: dict[Fields, _Build] = {}
+        self.lock = trio.Lock()
+
+    def check(self, address: str) -> None:
+        """Let one more wait.
+
+        Raises:
+            TooManyBuilds: too many wait, or too many for this address.
+        """
+        builds = self.builds.values()
+        if len(builds) >= BUILDS_PER_GAME_MAX:
+            raise TooManyBuilds("leaderboard builds waiting", BUILDS_RETRY_SECONDS)
+        if sum(build.address == address for build in builds) >= BUILDS_PER_GAME_ADDRESS_MAX:
+            raise TooManyBuilds("leaderboard builds waiting by address", BUILDS_RETRY_SECONDS)
+
+
+class Leaderboards:
+    """The indexes of all games, and those who build them: a service, empty whenever it starts."""
+
+    def __init__(self, accounts: Accounts, charges: Charges | None = None) -> None:
+        """Prepare; nothing is built before `run`.
+
+        Args:
+            accounts: where documents are read.
+            charges: what builds may read; as much as they like if not given.
+        """
+        self._accounts = accounts
+        self._charges = charges
+        self._boards = Boards()
+        self.profiles = Profiles()
+        self.tops = Tops()
+        self._nursery: trio.Nursery | None = None
+        self._turns: dict[int, _Turns] = {}
+        self._pages = trio.CapacityLimiter(PAGES_AT_ONCE)
+        self.refused: Counter[str] = Counter()
+        """How often each bound of builds has refused."""
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Build what is asked for, until cancelled. What is there then is forgotten."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                task_status.started()
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+            self._clear()
+
+    def durable(self, events: Iterable[Event]) -> None:
+        """Take note of events that have become durable, in their order; never fails.
+
+        Without indexes this costs nothing; with them, some microseconds for each change of a
+        document in their games.
+        """
+        if not self._boards and self.profiles.is_empty:
+            return
+        try:
+            for event in events:
+                self._note(event)
+        except Exception:  # noqa: BLE001 - the committer must not suffer for it
+            _log.exception("leaderboards are out of step, and will be built again")
+            self._clear()
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, PlayerDocumentReplaced | PlayerRegistered):
+            self._boards.put(event.game_id, event.player_id, event.player_data)
+        elif isinstance(event, PlayerDeleted):
+            self._boards.remove(event.game_id, event.player_id)
+        elif isinstance(event, PlayerRenamed):
+            self.tops.note_rename()
+        else:
+            if isinstance(event, GameSettingsReplaced) and event.settings.leaderboards:
+                self._boards.keep_only(event.game_id, event.settings.leaderboards)
+                self._give_up_waiting(event.game_id)
+            return
+        self.profiles.forget(event.player_id)
+
+    def forget_game(self, game_id: int) -> None:
+        """Forget all of a game that has been deleted from the database."""
+        self._boards.forget_game(game_id)
+        self._give_up_waiting(game_id)
+        self.profiles.clear()  # those of other games are read again
+        self.tops.clear()
+
+    def _clear(self) -> None:
+        self._boards.clear()
+        self.profiles.clear()
+        self.tops.clear()
+
+    def _give_up_waiting(self, game_id: int) -> None:
+        """Have no build begin that waits: whoever wants it still is to ask again."""
+        turns = self._turns.get(game_id)
+        for build in () if turns is None else turns.builds.values():
+            if build.index is None:
+                build.failure = StorageUnavailable("leaderboards have changed")
+
+    def find(self, game_id: int, fields: Fields) -> Index | None:
+        """Return a game's index, if there is one and it is complete; it counts as asked for."""
+        index = self._boards.find(game_id, fields, trio.current_time())
+        return index if index is not None and index.is_complete else None
+
+    async def index(
+        self, game_id: int, fields: Fields, address: str = "", *, is_declared: bool = False
+    ) -> Index:
+        """Return a game's complete index over these fields, building it if there is none.
+
+        Args:
+            game_id: whose.
+            fields: over what, the most important first.
+            address: where it is asked for, to be charged; empty if that is not known.
+            is_declared: whether the game's settings name it; then it is charged to nobody.
+
+        Raises:
+            StorageUnavailable: it is not there yet; ask again.
+            TooManyBuilds: it is not built, for there is no room, or too much has been built.
+            ActorCrashed: it cannot be built.
+
+        Cancellation just ends the wait.
+        """
+        index = self.find(game_id, fields)
+        if index is not None:
+            return index
+        turns = self._turns.get(game_id)
+        build = None if turns is None else turns.builds.get(fields)
+        if build is None:
+            try:
+                build = self._begin(_Build(game_id, fields, address, is_declared=is_declared))
+            except TooManyBuilds as refusal:
+                self.refused[refusal.reason] += 1
+                raise
+        with trio.move_on_after(BUILD_WAIT_SECONDS_MAX):
+            await build.ended.wait()
+        if isinstance(build.failure, TooManyBuilds):
+            self.refused[build.failure.reason] += 1
+            raise TooManyBuilds(build.failure.reason, build.failure.retry_seconds)
+        if build.failure is not None:
+            raise build.failure.again()
+        if build.index is None or not build.index.is_complete:
+            raise StorageUnavailable("the leaderboard is being built")
+        return build.index
+
+    def _begin(self, build: _Build) -> _Build:
+        """Put a build behind the others of its game."""
+        if self._nursery is None:
+            raise StorageUnavailable("leaderboards are not being served")
+        self._check_charges(build)
+        turns = self._turns.get(build.game_id) or _Turns()
+        if not build.is_declared:
+            turns.check(build.address)
+        self._turns[build.game_id] = turns
+        turns.builds[build.fields] = build
+        self._nursery.start_soon(self._build, build, turns)
+        return build
+
+    def _check_charges(self, build: _Build) -> None:
+        if self._charges is not None and not build.is_declared:
+            self._charges.check(build.game_id, build.address, trio.current_time())
+
+    async def _build(self, build: _Build, turns: _Turns) -> None:
+        """Fill an index when its turn has come; whatever goes wrong is this index's alone."""
+        try:
+            async with turns.lock:
+                if build.failure is None:
+                    await self._fill(build)
+        except TooManyBuilds as refusal:
+            build.failure = refusal
+        except Exception:  # noqa: BLE001 - nor the builds of others
+            _log.exception("a leaderboard of game %d cannot be built", build.game_id)
+            build.failure = ActorCrashed("the leaderboard cannot be built")
+        finally:
+            if build.failure is not None and build.index is not None:
+                self._boards.drop(build.index)
+            del turns.builds[build.fields]
+            if not turns.builds:
+                del self._turns[build.game_id]
+            build.ended.set()
+
+    async def _fill(self, build: _Build) -> None:
+        """Read all players of the game, page by page; a database that is away is waited for."""
+        self._check_charges(build)  # again, for what was built meanwhile
+        now = trio.current_time()
+        index = self._boards.open(build.game_id, build.fields, now, is_declared=build.is_declared)
+        build.index = index
+        after_id, wanted = 0, PAGE_PLAYERS_FIRST
+        while not index.is_dropped:
+            async with self._pages:
+                page = await self._read(index.game_id, after_id, wanted)
+                await self._put_in(build, index, page or ())
+            if page is None:
+                await trio.sleep(_RETRY_SECONDS)
+            elif len(page) < wanted:
+                break
+            else:
+                after_id = page[-1][0]
+                wanted = _next_page_players(page)
+        if not index.is_dropped:
+            index.complete()
+
+    async def _put_in(self, build: _Build, index: Index, page: Sequence[tuple[int, bytes]]) -> None:
+        """Put a page into an index, others having their turns in between, and charge it."""
+        done_bytes, page_bytes = 0, _QUERY_BYTES
+        for player_id, document in page:
+            self._boards.fill(index, player_id, index.read(document))
+            done_bytes += _ROW_BYTES + len(document)
+            if done_bytes > CHUNK_BYTES:
+                page_bytes += done_bytes
+                done_bytes = 0
+                await trio.lowlevel.checkpoint()
+        now = trio.current_time()
+        if self._charges is not None and not build.is_declared:
+            self._charges.pay(index.game_id, build.address, now, page_bytes + done_bytes)
+        if not index.is_dropped:
+            self._boards.make_room(index, now)
+
+    async def _read(
+        self, game_id: int, after_id: int, wanted: int
+    ) -> list[tuple[int, bytes]] | None:
+        """Return a page, or None while the database is away."""
+        try:
+            return await self._accounts.documents_page(game_id, after_id, wanted)
+        except StorageUnavailable:
+            return None
+
+
+def _next_page_players(page: Sequence[tuple[int, bytes]]) -> int:
+    """Return how many players to read next: more and more, as long as their documents are small."""
+    page_bytes = sum(len(document) for _, document in page)
+    fitting = PAGE_BYTES_AIM * len(page) // max(page_bytes, 1)
+    return max(1, min(2 * len(page), fitting, PAGE_PLAYERS_MAX))

@@ -1,0 +1,1 @@
+"""Operations for operators: each works with a running server and without one."""

@@ -1,0 +1,33 @@
+"""What operators do with lobbies."""
+
+from __future__ import annotations
+
+from greenroom.control.admin import lobby_messages as messages
+from greenroom.control.admin.context import Office
+from greenroom.control.admin.times import utc_text
+
+
+async def list_lobbies(office: Office, ask: messages.ListLobbies) -> messages.Lobbies:
+    """List lobbies that have not ended, oldest first; the started ones with their rooms."""
+    await office.restore_rooms()
+    rooms = office.world.rooms.index
+    found = []
+    listings = office.world.lobbies.index.listings(ask.game_id)
+    for game_id, listing in sorted(listings, key=lambda one: (one[1].created_at, one[1].lobby_id)):
+        room_id = rooms.room_of_lobby(listing.lobby_id)
+        room = None if room_id is None else rooms.listing_of(room_id)
+        found.append(
+            messages.ListedLobby(
+                lobby_id=listing.lobby_id,
+                game_id=game_id,
+                lobby_name=listing.lobby_name,
+                current_players=(room or listing).current_players,
+                max_players=listing.max_players,
+                has_password=listing.has_password,
+                join_by_requests=listing.join_by_requests,
+                room_id=room_id,
+                created_at=utc_text(listing.created_at),
+            )
+        )
+    limit = min(max(ask.limit, 1), messages.PAGE_LOBBIES_MAX)
+    return messages.Lobbies(lobbies=found[:limit], total=len(found))

@@ -1,0 +1,324 @@
+"""The operations: one async function each, in one table, for the control socket and for commands.
+
+They go through the actors, so that a running server never works with what was true before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from greenroom.actors.flows import games as game_flows
+from greenroom.actors.flows.listing import list_players
+from greenroom.actors.game import messages as game_messages
+from greenroom.actors.game.messages import DescribeGame, GameNotFound, GameView
+from greenroom.actors.game.settings import shown as shown_settings
+from greenroom.actors.kernel.errors import ActorStopped
+from greenroom.actors.player.messages import PlayerView
+from greenroom.control.admin import lobbies, messages, players, room_messages, rooms
+from greenroom.control.admin.context import Office
+from greenroom.control.admin.lobby_messages import ListLobbies
+from greenroom.control.admin.messages import PAGE_PLAYERS_MAX, Operation
+from greenroom.control.admin.player_messages import (
+    BanPlayer,
+    DeletePlayer,
+    ExportPlayer,
+    UnbanPlayer,
+)
+from greenroom.control.admin.times import utc_text
+from greenroom.control.errors import OperationRefused
+from greenroom.control.first_game import (
+    LOCAL_OWNER,
+    forget_first_game,
+    keep_rotated_keys,
+    local_owner,
+)
+from greenroom.persistence.settings import StorageSettings
+from greenroom.persistence.storage import database_status
+
+OWNER_NAME_CHARACTERS_MAX = 100
+
+Result = TypeVar("Result")
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One row of the table."""
+
+    arguments: type[Operation[Any]]
+    run: Callable[[Office, Any], Awaitable[Any]]
+
+
+async def run(office: Office, operation: Operation[Result]) -> Result:
+    """Carry out an operation.
+
+    Raises:
+        OperationRefused, Refused: it cannot be done as asked; nothing changed.
+        ActorUnavailable: the database does not answer, or worse.
+    """
+    result: Result = await OPERATIONS[operation.name].run(office, operation)
+    return result
+
+
+async def create_owner(office: Office, ask: messages.CreateOwner) -> messages.Owner:
+    """Add an owner; names are unique."""
+    name = ask.owner
+    if not name.strip() or len(name) > OWNER_NAME_CHARACTERS_MAX or not name.isprintable():
+        raise OperationRefused(
+            f"An owner's name must be 1 to {OWNER_NAME_CHARACTERS_MAX} characters, "
+            "without control characters."
+        )
+    if await office.world.accounts.owner_by_name(name) is not None:
+        raise OperationRefused(f"There is already an owner named {name}.")
+    return _owner(await office.world.accounts.create_owner(name, ask.plan))
+
+
+async def list_owners(office: Office, _: messages.ListOwners) -> messages.Owners:
+    """List all owners."""
+    return messages.Owners([_owner(owner) for owner in await office.world.accounts.owners()])
+
+
+async def show_owner(office: Office, ask: messages.ShowOwner) -> messages.OwnerDetails:
+    """Show one owner, and what he uses of his plan."""
+    owner = await _owner_named(office, ask.owner)
+    usage = office.world.ledger.of_owner(owner.owner_id, owner.plan)
+    office.world.ledger.see_day(office.world.clock.now())
+    limits = usage.limits
+    return messages.OwnerDetails(
+        owner_id=owner.owner_id,
+        name=owner.name,
+        plan=owner.plan,
+        created_at=utc_text(owner.created_at),
+        games=_used(usage.games, limits.games_max),
+        players_online=_used(usage.players_online, limits.players_online_max),
+        calls_today=_used(usage.calls, limits.calls_per_day_max),
+        storage_bytes=_used(usage.storage_bytes, limits.storage_bytes_max),
+        rooms=_used(usage.rooms, limits.rooms_max),
+        rooms_bytes=_used(usage.bytes_held["rooms"], limits.rooms_bytes_max),
+        players_bytes=_used(usage.bytes_held["players"], limits.players_bytes_max),
+        games_bytes=_used(usage.bytes_held["games"], math.inf),
+        written_bytes_today=_used(usage.written_bytes, limits.written_bytes_per_day_max),
+    )
+
+
+def _used(used: int, limit: float) -> messages.Used:
+    return messages.Used(used, None if math.isinf(limit) else int(limit))
+
+
+async def set_plan(office: Office, ask: messages.SetPlan) -> messages.Owner:
+    """Give an owner another plan; his active games hear of it."""
+    owner = await _owner_named(office, ask.owner)
+    await game_flows.set_plan(office.world, owner.owner_id, ask.plan)
+    return _owner(msgspec.structs.replace(owner, plan=ask.plan))
+
+
+async def create_game(office: Office, ask: messages.CreateGame) -> messages.GameKeys:
+    """Add a game; `local`, whom every installation has, is made when it is his first."""
+    owner = (
+        await local_owner(office.world.accounts)
+        if ask.owner == LOCAL_OWNER
+        else await _owner_named(office, ask.owner)
+    )
+    keys = game_flows.make_game_keys()
+    game_id = await game_flows.create_game(office.world, owner, ask.game, keys)
+    return _keys(game_id, ask.game, owner.name, keys)
+
+
+async def list_games(office: Office, _: messages.ListGames) -> messages.Games:
+    """List all games."""
+    games = await office.world.accounts.games()
+    return messages.Games(
+        [
+            messages.Game(
+                game_id=game.game_id,
+                name=game.name,
+                owner=game.owner_name,
+                plan=game.plan,
+                created_at=utc_text(game.created_at),
+                updated_at=utc_text(game.updated_at),
+            )
+            for game in games
+        ]
+    )
+
+
+async def show_game(office: Office, ask: messages.ShowGame) -> messages.GameDetails:
+    """Show one game, as its actor sees it."""
+    game = await _game(office, ask.game_id)
+    return messages.GameDetails(
+        game_id=game.game_id,
+        name=game.name,
+        owner=game.owner_name,
+        plan=game.plan,
+        created_at=utc_text(game.created_at),
+        updated_at=utc_text(game.updated_at),
+        data=msgspec.Raw(game.data),
+    )
+
+
+async def rotate_keys(office: Office, ask: messages.RotateKeys) -> messages.GameKeys:
+    """Give a game new keys; those of the first game are kept in its file, too."""
+    game = await _game(office, ask.game_id)
+    keys = game_flows.make_game_keys()
+    await game_flows.rotate_game_keys(office.world, ask.game_id, keys)
+    keep_rotated_keys(office.settings.data_dir, ask.game_id, keys)
+    return _keys(game.game_id, game.name, game.owner_name, keys)
+
+
+async def change_game_settings(
+    office: Office, ask: messages.ChangeGameSettings
+) -> messages.GameSettings:
+    """Change private settings, if any are given, and show them all; secrets stay unseen."""
+    command = game_messages.ChangeGameSettings(ask.assigned, tuple(ask.removed))
+    try:
+        settings = await office.world.games.ref(ask.game_id).ask(command)
+    except (ActorStopped, GameNotFound):
+        raise _no_game(ask.game_id) from None
+    shown = {"game_id": ask.game_id, **shown_settings(settings)}
+    return msgspec.convert(shown, messages.GameSettings)
+
+
+async def delete_game(office: Office, ask: messages.DeleteGame) -> messages.Deleted:
+    """Delete a game with everything in it."""
+    players = 0
+
+    def count(deleted: int) -> None:
+        nonlocal players
+        players = deleted
+
+    await office.restore_rooms()
+    try:
+        await game_flows.delete_game(office.world, ask.game_id, count)
+    except GameNotFound:
+        raise _no_game(ask.game_id) from None
+    forget_first_game(office.settings.data_dir, ask.game_id)
+    return messages.Deleted(game_id=ask.game_id, players=players)
+
+
+async def list_game_players(office: Office, ask: messages.ListPlayers) -> messages.Players:
+    """List a page of a game's players, as those in memory see themselves."""
+    game_id = ask.game_id
+    if game_id is None:
+        game_id = await _only_game(office)
+    else:
+        await _game(office, game_id)
+    limit = min(max(ask.limit, 1), PAGE_PLAYERS_MAX)
+    found: list[PlayerView] = []
+    async for page in list_players(office.world, game_id, ask.after_id, limit):
+        found.extend(page)
+    following = found[-1].player_id if len(found) == limit else None
+    return messages.Players([players.shown_player(one) for one in found], following)
+
+
+async def show_tree(office: Office, _: messages.ShowTree) -> Any:
+    """Draw the supervision tree."""
+    return office.tree()
+
+
+async def show_schema(office: Office, _: messages.ShowSchema) -> messages.Schema:
+    """Say which migrations are applied."""
+    return await schema_of(office.conninfo)
+
+
+async def migrate_schema(office: Office, _: messages.MigrateSchema) -> messages.Schema:
+    """Whoever has an office has migrated already: there is nothing left to do."""
+    return await schema_of(office.conninfo)
+
+
+async def show_database_address(
+    office: Office, _: messages.ShowDatabaseAddress
+) -> messages.DatabaseAddress:
+    """Say where the database is."""
+    return messages.DatabaseAddress(as_url(office.conninfo))
+
+
+async def schema_of(conninfo: str) -> messages.Schema:
+    """Return which migrations of a database are applied.
+
+    Raises:
+        StorageError: it cannot be reached, or its schema and the code do not fit together.
+    """
+    states = await database_status(conninfo, StorageSettings(start_seconds_max=2.0))
+    return messages.Schema([messages.Migration(s.version, s.name, s.is_applied) for s in states])
+
+
+def as_url(conninfo: str) -> str:
+    """Return a connection string as a URL, which psql and others take; URLs as they are."""
+    if "://" in conninfo:
+        return conninfo
+    from urllib.parse import quote, urlencode
+
+    from psycopg.conninfo import conninfo_to_dict
+
+    parameters = {key: str(value) for key, value in conninfo_to_dict(conninfo).items()}
+    database = quote(parameters.pop("dbname", ""), safe="")
+    return f"postgresql:///{database}?{urlencode(sorted(parameters.items()), quote_via=quote)}"
+
+
+async def _owner_named(office: Office, name: str) -> game_messages.Owner:
+    owner = await office.world.accounts.owner_by_name(name)
+    if owner is None:
+        raise OperationRefused(f"There is no owner named {name}: see greenroom owner list.")
+    return owner
+
+
+async def _game(office: Office, game_id: int) -> GameView:
+    try:
+        return await office.world.games.ref(game_id).ask(DescribeGame())
+    except (ActorStopped, GameNotFound):
+        raise _no_game(game_id) from None
+
+
+async def _only_game(office: Office) -> int:
+    games = await office.world.accounts.games()
+    if len(games) != 1:
+        raise OperationRefused(
+            f"There are {len(games)} games: say which one; see greenroom game list."
+        )
+    return games[0].game_id
+
+
+def _no_game(game_id: int) -> OperationRefused:
+    return OperationRefused(f"There is no game {game_id}: see greenroom game list.")
+
+
+def _keys(game_id: int, name: str, owner: str, keys: game_flows.GameKeys) -> messages.GameKeys:
+    return messages.GameKeys(game_id, name, owner, keys.api_token, keys.api_private_token)
+
+
+def _owner(owner: game_messages.Owner) -> messages.Owner:
+    return messages.Owner(owner.owner_id, owner.name, owner.plan, utc_text(owner.created_at))
+
+
+_FUNCTIONS: dict[type[Operation[Any]], Callable[[Office, Any], Awaitable[Any]]] = {
+    messages.CreateOwner: create_owner,
+    messages.ListOwners: list_owners,
+    messages.ShowOwner: show_owner,
+    messages.SetPlan: set_plan,
+    messages.CreateGame: create_game,
+    messages.ListGames: list_games,
+    messages.ShowGame: show_game,
+    messages.RotateKeys: rotate_keys,
+    messages.ChangeGameSettings: change_game_settings,
+    messages.DeleteGame: delete_game,
+    messages.ListPlayers: list_game_players,
+    messages.ShowPlayer: players.show_player,
+    ListLobbies: lobbies.list_lobbies,
+    room_messages.ListRooms: rooms.list_rooms,
+    room_messages.ShowRoom: rooms.show_room,
+    room_messages.StopRoom: rooms.stop_room,
+    room_messages.ShowRoomHistory: rooms.show_room_history,
+    ExportPlayer: players.export_player,
+    BanPlayer: players.ban_player,
+    UnbanPlayer: players.unban_player,
+    DeletePlayer: players.delete_player,
+    messages.ShowTree: show_tree,
+    messages.ShowSchema: show_schema,
+    messages.MigrateSchema: migrate_schema,
+    messages.ShowDatabaseAddress: show_database_address,
+}
+OPERATIONS = {
+    arguments.name: Entry(arguments, function) for arguments, function in _FUNCTIONS.items()
+}

@@ -1,0 +1,165 @@
+"""What operators do with players: look, ban, pardon, hand out what is held about one, delete."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import msgspec
+
+from greenroom.actors.flows.deletion import delete_player as delete
+from greenroom.actors.flows.moderation import ban_player as ban
+from greenroom.actors.flows.moderation import unban_player as unban
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
+from greenroom.actors.player.messages import (
+    Ban,
+    DescribePlayer,
+    Player,
+    PlayerNotFound,
+    PlayerView,
+)
+from greenroom.actors.player.rules import view
+from greenroom.actors.room.messages import DescribeRoom, ReadRoster
+from greenroom.actors.world.world import ID_MAX
+from greenroom.control.admin import player_messages as messages
+from greenroom.control.admin.context import Office
+from greenroom.control.admin.messages import Player as ShownPlayer
+from greenroom.control.admin.messages import PlayerBan, PlayerDetails, ShowPlayer
+from greenroom.control.admin.times import utc_text
+from greenroom.control.errors import OperationRefused
+
+BAN_REASON_CHARACTERS_MAX = 1000
+
+
+async def show_player(office: Office, ask: ShowPlayer) -> PlayerDetails:
+    """Show one player: his row with his ban, and his own newer word if he is in memory."""
+    record = await _record(office, ask.player_id)
+    player = view(record)
+    active = office.world.players.active(ask.player_id)
+    if active is not None:
+        with suppress(ActorUnavailable):  # his row will do
+            player = await active.ask(DescribePlayer())
+    return PlayerDetails(
+        **msgspec.structs.asdict(shown_player(player)),
+        ban=None if record.ban is None else _ban(record.ban),
+        player_data=msgspec.Raw(player.player_data),
+    )
+
+
+def shown_player(player: PlayerView) -> ShownPlayer:
+    """Return what operators see of a player in a list."""
+    return ShownPlayer(
+        player_id=player.player_id,
+        game_id=player.game_id,
+        player_name=player.player_name,
+        player_tag=f"#{player.player_tag}",
+        is_online=player.is_online,
+        last_login=utc_text(player.last_login),
+        last_heartbeat=utc_text(player.last_heartbeat),
+        last_logout=utc_text(player.last_logout),
+        created_at=utc_text(player.created_at),
+        updated_at=utc_text(player.updated_at),
+    )
+
+
+async def export_player(office: Office, ask: messages.ExportPlayer) -> messages.PlayerExport:
+    """Gather what the database and his room hold about one player."""
+    await office.restore_rooms()
+    record = await _record(office, ask.player_id)
+    bans = await office.world.accounts.bans_of(ask.player_id)
+    friends = await office.world.friendships.rows.friends_of(ask.player_id)
+    return messages.PlayerExport(
+        player=shown_player(view(record)),
+        platform=record.platform,
+        platform_id=record.platform_id,
+        player_data=msgspec.Raw(record.player_data),
+        bans=[
+            messages.PastBan(**msgspec.structs.asdict(_ban(past)), ended_at=utc_text(ended_at))
+            for past, ended_at in bans
+        ],
+        friends=[
+            messages.Friend(one.player_id, one.player_name, one.relationship) for one in friends
+        ],
+        seat=await _seat(office, ask.player_id),
+        lobby_id=office.world.lobbies.index.seat_of(ask.player_id),
+    )
+
+
+async def ban_player(office: Office, ask: messages.BanPlayer) -> messages.PlayerBanned:
+    """Ban a player; he loses his seat."""
+    reason = (ask.reason or "").strip() or None
+    if reason is not None and len(reason) > BAN_REASON_CHARACTERS_MAX:
+        raise OperationRefused(
+            f"A reason must be at most {BAN_REASON_CHARACTERS_MAX} characters: players read it."
+        )
+    await office.restore_rooms()
+    game_id = (await _record(office, ask.player_id)).game_id
+    try:
+        banned = await ban(office.world, game_id, ask.player_id, ask.duration, reason)
+    except PlayerNotFound:
+        raise _nobody(ask.player_id) from None
+    return messages.PlayerBanned(ask.player_id, _ban(banned))
+
+
+async def unban_player(office: Office, ask: messages.UnbanPlayer) -> messages.PlayerUnbanned:
+    """End a player's ban."""
+    game_id = (await _record(office, ask.player_id)).game_id
+    try:
+        removed = await unban(office.world, game_id, ask.player_id)
+    except PlayerNotFound:
+        raise _nobody(ask.player_id) from None
+    return messages.PlayerUnbanned(ask.player_id, removed)
+
+
+async def delete_player(office: Office, ask: messages.DeletePlayer) -> messages.PlayerDeleted:
+    """Delete a player with everything that is held about him."""
+    await office.restore_rooms()
+    try:
+        await delete(office.world, ask.player_id)
+    except PlayerNotFound:
+        raise _nobody(ask.player_id) from None
+    return messages.PlayerDeleted(ask.player_id)
+
+
+async def _record(office: Office, player_id: int) -> Player:
+    record = None
+    if 1 <= player_id <= ID_MAX:
+        record = await office.world.accounts.player(player_id)
+    if record is None:
+        raise _nobody(player_id)
+    return record
+
+
+async def _seat(office: Office, player_id: int) -> messages.Seat | None:
+    rooms = office.world.rooms
+    room_id = rooms.index.seat_of(player_id)
+    if room_id is None:
+        return None
+    room = rooms.directory.ref(room_id)
+    try:
+        roster, listing = await room.ask(ReadRoster(player_id)), await room.ask(DescribeRoom())
+    except ActorStopped:
+        return None
+    member = next((one for one in roster if one.player_id == player_id), None)
+    if member is None:
+        return None
+    return messages.Seat(
+        room_id=room_id,
+        room_name=listing.room_name,
+        joined_at=utc_text(member.joined_at),
+        is_host=member.is_host,
+        player_data=msgspec.Raw(member.player_data),
+    )
+
+
+def _ban(ban: Ban) -> PlayerBan:
+    return PlayerBan(
+        ban_id=ban.ban_id,
+        ban_duration=ban.ban_duration,
+        ban_reason=ban.ban_reason,
+        banned_at=utc_text(ban.banned_at),
+        banned_until=utc_text(ban.banned_until),
+    )
+
+
+def _nobody(player_id: int) -> OperationRefused:
+    return OperationRefused(f"There is no player {player_id}: see greenroom player list.")

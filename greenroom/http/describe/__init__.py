@@ -1,0 +1,1 @@
+"""The API described from its table: OpenAPI, the reference, and MCP."""

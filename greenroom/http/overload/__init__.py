@@ -1,0 +1,1 @@
+"""Overload control: keeps the server responsive while more is asked than it can do."""

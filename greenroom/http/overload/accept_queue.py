@@ -1,0 +1,133 @@
+"""What arrives while there is too much to do: dealt with before the task that waits for it wakes.
+
+To arm a socket, wait, be scheduled again and look is most of what a refused request costs besides
+its bytes. So while the server is behind, connections wait here: one epoll, at which each socket is
+registered once, edge-triggered, and looked at twice a pass: once was measured to answer later. Else
+they wait as ever, since for a request that is answered there is nothing in it: where few come, the
+way through one more task is the longer one. Where there is no epoll, connections never wait here.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from greenroom.http.overload.pass_budget import Pace, do_nothing
+from greenroom.sender import Sender
+
+HAS_EPOLL = hasattr(select, "epoll")
+ARRIVALS_A_LOOK_MAX = 512
+"""Some 6 ms if all are refused; the others wait for the next look."""
+
+
+class Arrival:
+    """A socket that something may arrive at, for the one task that reads from it."""
+
+    __slots__ = ("_task", "_turn_away", "is_cut", "is_ready", "number")
+
+    def __init__(self, number: int, turn_away: Callable[[], bool]) -> None:
+        """Stand for a socket.
+
+        Args:
+            number: of the socket.
+            turn_away: asked before the task is woken; True: there is no need to, what has come is
+                dealt with. Must not block or raise.
+        """
+        self.number = number
+        self.is_ready = False
+        """There may be more to read. Whoever has read all there was resets it."""
+        self.is_cut = False
+        """The other side will send no more, or it broke: it stays ready."""
+        self._turn_away = turn_away
+        self._task: trio.lowlevel.Task | None = None
+
+    async def wait(self) -> None:
+        """Return once there may be something to read; always a checkpoint.
+
+        Cancellation: nothing has been read.
+        """
+        if self.is_ready or self.is_cut:
+            await trio.lowlevel.checkpoint()
+            return
+        self._task = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(self._abort)
+
+    def note(self, events: int) -> None:
+        """Take note of what epoll says, and wake the task if it waits."""
+        self.is_ready = True
+        if events != select.EPOLLIN:
+            self.is_cut = True
+        task = self._task
+        if task is None:
+            return
+        if not self.is_cut and self._turn_away():
+            return
+        self._task = None
+        trio.lowlevel.reschedule(task)
+
+    def _abort(self, _: Any) -> trio.lowlevel.Abort:
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+
+class Arrivals:
+    """Watches the plain sockets of a server. Bounded by its connections."""
+
+    def __init__(self, pace: Pace, sender: Sender) -> None:
+        """Watch none; there must be an epoll.
+
+        Args:
+            pace: tells when the server is behind, and is told what refusing takes.
+            sender: refusals of a pass leave through it, together.
+        """
+        self._pace = pace
+        self._sender = sender
+        self._epoll = select.epoll()
+        self._watched: dict[int, Arrival] = {}
+        """By the numbers of their sockets."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether connections had better wait here."""
+        return self._pace.is_behind
+
+    def watch(self, connected: socket.socket, turn_away: Callable[[], bool]) -> Arrival:
+        """Watch a non-blocking socket until `forget` is called, which must be before its close."""
+        number = connected.fileno()
+        arrival = Arrival(number, turn_away)
+        self._epoll.register(number, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
+        self._watched[number] = arrival  # not before: there may be no memory to register it
+        return arrival
+
+    def forget(self, arrival: Arrival) -> None:
+        """Watch a socket no longer; does nothing the second time."""
+        if self._watched.get(arrival.number) is arrival:
+            del self._watched[arrival.number]
+            self._epoll.unregister(arrival.number)
+
+    async def run(self) -> None:
+        """Wake until cancelled: a pass looks as it begins, and in the middle of it again."""
+        pace = self._pace
+        pace.take_up, pace.hand_out = self._look, self._sender.flush
+        try:
+            while True:
+                await trio.lowlevel.wait_readable(self._epoll.fileno())
+                self._look()
+        finally:
+            pace.take_up = pace.hand_out = do_nothing
+
+    def _look(self) -> None:
+        """Deal with what has arrived: wake who waits for it, or refuse it."""
+        watched, pace = self._watched, self._pace
+        self._sender.flush()  # what was answered before is no refusal
+        began = pace.cpu()
+        for arrived, events in self._epoll.poll(0, ARRIVALS_A_LOOK_MAX):
+            arrival = watched.get(arrived)
+            if arrival is not None:
+                arrival.note(events)
+        self._sender.flush()
+        pace.note_refusing(pace.cpu() - began)

@@ -1,0 +1,64 @@
+"""How much memory bodies may take together, those coming in and those going out. Pure."""
+
+from __future__ import annotations
+
+from greenroom.http.server.options import HttpOptions
+from greenroom.shares import Shares
+
+
+class Budgets:
+    """What all connections of a server hold together, and those of each address.
+
+    A bound for each body alone is none for ten thousand connections that each send almost a whole
+    one and stop, or ask for a large answer and do not read it.
+    """
+
+    def __init__(self, options: HttpOptions) -> None:
+        """Hold nothing."""
+        self.requests = Shares(options.bodies_bytes_max, options.address_share_max)
+        """Of requests that did not come at once; the others are gone before the next is read."""
+        self.answers = Shares(options.answers_bytes_max, options.address_share_max)
+        """Of answers that are larger than `ANSWER_BYTES_MIN`, until they are sent."""
+
+
+ANSWER_BYTES_MIN = 1 << 16
+"""Smaller answers are not counted where a connection has one at a time: the kernel's buffer has
+room for most of them."""
+
+
+class BodyLease:
+    """What one body, or the bodies of one connection one after the other, hold of a budget."""
+
+    __slots__ = ("_budget", "_held", "_key")
+
+    def __init__(self, budget: Shares) -> None:
+        """Hold nothing."""
+        self._budget = budget
+        self._held = 0
+        self._key = ""
+
+    def hold(self, size: int, key: str) -> bool:
+        """Hold `size` bytes in place of what was held.
+
+        Args:
+            size: in bytes.
+            key: the address that they are charged to; see `address_key`.
+
+        Returns:
+            Whether they were there to be had; otherwise what was held is given back.
+        """
+        if size == self._held and key == self._key:
+            return True
+        self.release()
+        if not size:
+            return True
+        if not self._budget.take(key, size):
+            return False
+        self._held, self._key = size, key
+        return True
+
+    def release(self) -> None:
+        """Give everything back."""
+        if self._held:
+            self._budget.give_back(self._key, self._held)
+            self._held = 0

@@ -1,0 +1,194 @@
+"""Whether the server keeps pace with what is asked of it, found by how long its passes take.
+
+A pass of the scheduler takes up whatever has arrived since the last, so under overload nothing
+queues anywhere but in the sockets, and the wait there is about as long as a pass. The remedy is
+that of CoDel (Nichols and Jacobson, RFC 8289): a delay that stands, not a burst, is what is acted
+upon, and it is the delay that is measured, not the length of a queue. When passes have been long
+for a while, each takes up only so many requests as make a pass of the length aimed at; the others
+are refused at once, which costs a fraction of answering them. How many those are follows from how
+long the passes before were, but for their refusals: else the more came, the fewer were answered.
+Nobody has to know what a request costs. Constant memory, two looks at the clocks a pass.
+
+Latency is then the number of passes that a call takes, times their length. So what arrives is taken
+up as a pass begins, and answers leave as it ends: by tasks of their own that would be two more.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from greenroom.addresses import address_key
+from greenroom.http.overload.concurrency import InFlight
+
+_log = logging.getLogger(__name__)
+
+PASS_SECONDS_MAX: Final = 0.025
+"""A pass that takes longer is a long one."""
+PASS_SECONDS_AIM: Final = 0.008
+"""Of processor time, while requests are refused; refusing comes on top of it. A call takes some
+passes, and waits for one before it is taken up, so its latency under overload is some times this.
+Longer passes answer hardly more (see "Tried and dropped" in `bench/RESULTS.md`)."""
+STANDING_SECONDS: Final = 0.5
+"""Passes that have been long for less are a burst, or somebody else's use of the machine."""
+HOLD_SECONDS: Final = 1.0
+"""After the last refusal, passes are still bounded for so long: a short pass is no recovery."""
+IDLE_SECONDS_MAX: Final = 0.1
+"""What a pass has not used of the time before it, the next may use besides, up to so much."""
+REFUSAL_SECONDS: Final = 50e-6
+"""What refusing takes, roughly, where it is not measured: what came over TLS, or had to be parsed
+to be understood."""
+TAKEN_MIN: Final = 64
+"""Requests of a pass that are never refused: whatever else a pass does, some are taken up."""
+TAKEN_FIRST: Final = 192.0
+"""Requests of the first pass of an overload."""
+STEP_MAX: Final = 1.25
+"""How much more, or less, a pass takes up than the one before, at most."""
+
+
+PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Paths that tell operators how the server is: then most of all, so they are never shed."""
+
+
+HOLD_UP_SECONDS = 1.0
+"""How long somebody waits for a refusal who has asked for too much that needs no token."""
+
+
+async def hold_up() -> None:
+    """Wait before a refusal: whoever asks without end asks that much less.
+
+    A refusal costs a third of an answer, so as many as a connection can take would fill the core.
+    Nothing is read from the connection meanwhile, and it is all that is held.
+    """
+    await trio.sleep(HOLD_UP_SECONDS)
+
+
+def do_nothing() -> None:
+    """Stand for what there is nobody to do."""
+
+
+class Pace(trio.abc.Instrument):
+    """Watches the passes of the trio run that it was added to; without one, all is well."""
+
+    def __init__(
+        self,
+        refused: Counter[str] | None = None,
+        in_flight: InFlight | None = None,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        cpu: Callable[[], float] = time.thread_time,
+    ) -> None:
+        """Begin with nothing seen.
+
+        Args:
+            refused: where refusals are counted, by reason.
+            in_flight: what is under way already; while that is too much, requests are refused, too.
+            monotonic: seconds.
+            cpu: seconds that this thread has had a processor: what other programs take of the
+                machine is no reason to take up less.
+        """
+        self._refused = Counter[str]() if refused is None else refused
+        self._in_flight = in_flight or InFlight(sys.maxsize)
+        self._monotonic = monotonic
+        self.cpu = cpu
+        """The clock for `note_refusing`."""
+        self._began = math.inf
+        self._began_cpu = math.inf
+        self._long_since = math.inf
+        self._refused_at = -math.inf
+        self.is_behind = False
+        """Whether requests may be refused."""
+        self._ended = math.inf
+        self._idle = 0.0
+        """Seconds between the pass before and this one."""
+        self._refusing = 0.0
+        """Seconds of this pass that went into refusals."""
+        self._taken = 0
+        self._taken_max = TAKEN_FIRST
+        """How many requests a pass takes up while the server is behind."""
+        self.take_up: Callable[[], None] = do_nothing
+        """Called at the beginning of a pass while the server is behind: wakes tasks for what has
+        arrived, so that this pass runs them, not the next. Must not block or raise."""
+        self.hand_out: Callable[[], None] = do_nothing
+        """Called at the end of such a pass: sends what it has answered; likewise."""
+
+    def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
+        """Note that a pass begins."""
+        now = self._began = self._monotonic()
+        is_holding = now - self._refused_at < HOLD_SECONDS
+        self._in_flight.look(now)
+        idle = self._idle = min(max(now - self._ended, 0.0), IDLE_SECONDS_MAX)
+        if idle >= PASS_SECONDS_MAX:
+            self._long_since = math.inf  # a burst: nothing stands where there is time to wait
+        is_late = is_holding or now - self._long_since >= STANDING_SECONDS
+        is_behind = is_late or self._in_flight.is_cut
+        if is_behind:
+            self._began_cpu = self.cpu()
+            self._refusing = 0.0
+            if not self.is_behind:
+                self._taken_max = TAKEN_FIRST
+            self._taken = -int(idle / PASS_SECONDS_AIM * self._taken_max)
+        self.is_behind = is_behind
+        if is_behind:
+            self._call(self.take_up)
+
+    def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
+        """Note that a pass is over."""
+        if self.is_behind:
+            self._call(self.hand_out)
+        now = self._monotonic()
+        if now - self._began < PASS_SECONDS_MAX:
+            self._long_since = math.inf
+        elif self._long_since == math.inf:
+            self._long_since = now  # one pass alone is no reason, however long
+        if self.is_behind:
+            self._aim(self.cpu() - self._began_cpu - self._refusing - self._idle)
+        self._ended = now
+
+    def _call(self, hook: Callable[[], None]) -> None:
+        """Call one of the hooks; do without them after a bug in one.
+
+        Trio would drop the whole instrument, and the server would stay behind for ever.
+        """
+        try:
+            hook()
+        except Exception:  # noqa: BLE001 - whatever it is, it must not take the instrument along
+            _log.exception("what arrives is taken up more slowly from now on")
+            self.take_up = self.hand_out = do_nothing
+
+    def _aim(self, seconds: float) -> None:
+        """Let the next pass take up more or less than this one, which took so long."""
+        step = PASS_SECONDS_AIM / max(seconds, 1e-6)
+        if step > 1.0 and self._taken <= self._taken_max:
+            return  # it had nothing more to take up
+        step = min(max(step, 1.0 / STEP_MAX), STEP_MAX)
+        self._taken_max = max(self._taken_max * step, TAKEN_MIN)
+
+    def note_refusing(self, seconds: float = REFUSAL_SECONDS) -> None:
+        """Note that so much of this pass, by `cpu`, went into refusals: it does not count."""
+        self._refusing += seconds
+
+    def must_refuse(self, address: str) -> bool:
+        """Return whether a request that is taken up now must be refused; it counts as refused.
+
+        Args:
+            address: where it comes from, as far as that is known.
+        """
+        if not self.is_behind:
+            return False
+        if self._in_flight.must_refuse(self._began, address_key(address)):
+            self._refused["requests in flight"] += 1
+            return True
+        self._taken += 1
+        if self._taken <= self._taken_max:
+            return False
+        self._refused_at = self._began
+        self._refused["overload"] += 1
+        return True

@@ -1,0 +1,506 @@
+"""One HTTP/1.1 connection, in one task: reads requests, has them answered, writes the answers.
+
+The life of a request: bytes → `parser.py` → `Request` → the dispatcher → `Answer` → `writer.py` →
+bytes. Answers to pipelined requests leave together. Nothing is read while a request is answered, so
+a client that does not read its answers stops being read: that is all the backpressure there is.
+
+What ends a connection: the peer's close; an answer that says `Connection: close`; a broken protocol
+(400, then closed); a limit of the reaper's (400 while a request is being read, 500 while it is
+answered); a stop of the server, after the answer in flight.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Coroutine
+from functools import partial
+from typing import Any, Protocol
+
+import trio
+
+from greenroom.addresses import address_key
+from greenroom.http.errors import (
+    OVERLOAD_RETRY_SECONDS,
+    error_answer,
+    internal_server_error,
+    too_many_requests,
+)
+from greenroom.http.limits import CallLimits
+from greenroom.http.overload.budget import ANSWER_BYTES_MIN, BodyLease, Budgets
+from greenroom.http.overload.pass_budget import PROBES, Pace
+from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
+from greenroom.http.request import Answer, Request
+from greenroom.http.server.heads import KnownHeads
+from greenroom.http.server.options import HttpOptions
+from greenroom.http.server.parser import (
+    HTTP_2,
+    HTTP_2_IN_CLEAR,
+    INCOMPLETE,
+    NEED_DATA,
+    REQUEST,
+    TIMED_OUT,
+    TOO_LARGE,
+    BadRequest,
+    RequestParser,
+    is_one_plain_request,
+)
+from greenroom.http.server.reaper import ANSWERING, CLOSING, HANDED, IDLE, READING, Phase, Reaper
+from greenroom.http.server.wire import RECEIVE_BYTES, ConnectionLost, SocketWire, Wire
+from greenroom.http.server.writer import CONTINUE, LAST_CHUNK, AnswerWriter, chunk
+from greenroom.proxies import TrustedProxies
+
+_logger = logging.getLogger(__name__)
+
+OUT_BYTES_MAX = 1 << 16
+"""Answers to pipelined requests that may wait for each other."""
+PIPELINED_A_TURN_MAX = 32
+"""Requests answered before other connections get their turn."""
+LINGER_BYTES_MAX = 1 << 20
+"""How much is read after the last answer before the peer has had its chance to see it."""
+CLEANUP_SECONDS_MAX = 5.0
+"""For the producer of a streamed answer that was broken off."""
+
+
+class _Overloaded(Exception):
+    """There is no memory for the body of this request."""
+
+
+class Answerer(Protocol):
+    """The dispatcher, as the servers see it."""
+
+    def answer(self, request: Request) -> Coroutine[Any, Any, Answer]:
+        """Answer a request; what is awaited does not raise."""
+        ...
+
+    async def vouches(self, request: Request) -> bool:
+        """Return whether the tokens of a request are good, so that its body is worth reading.
+
+        False for every request that is refused whatever its body says. Does not raise, and charges
+        nobody: `answer` does.
+
+        Args:
+            request: without its body.
+        """
+        ...
+
+
+class ConnectionContext:
+    """What all connections of a server share."""
+
+    __slots__ = (
+        *("answerer", "budgets", "heads", "http2_clear", "limits", "options", "pace", "pieces"),
+        *("proxies", "reaper", "stopping", "writer"),
+    )
+
+    def __init__(
+        self,
+        options: HttpOptions,
+        answerer: Answerer,
+        writer: AnswerWriter,
+        reaper: Reaper,
+        budgets: Budgets,
+        *,
+        pace: Pace,
+        limits: CallLimits,
+    ) -> None:
+        """Share these."""
+        self.budgets = budgets
+        self.limits = limits
+        self.heads = KnownHeads()
+        self.pace = pace
+        self.pieces = Pieces()
+        self.options = options
+        self.answerer = answerer
+        self.writer = writer
+        self.reaper = reaper
+        self.proxies = TrustedProxies(options.trusted_proxies)
+        self.http2_clear = TrustedProxies(options.http2_clear_from)
+        self.stopping = False
+        """Every answer is the last one of its connection."""
+
+
+class Connection:
+    """Serves one connection from its first byte to its end."""
+
+    __slots__ = (
+        "_arrived",
+        "_body",
+        "_context",
+        "_expired_in",
+        "_held",
+        "_out",
+        "_out_bytes",
+        "_parser",
+        "_peer",
+        "_scope",
+        "_sending",
+        "_streaming",
+        "_trusted",
+        "_vouched",
+        "_wire",
+        "phase",
+        "since",
+    )
+
+    def __init__(self, context: ConnectionContext, wire: Wire, peer: str) -> None:
+        """Serve `wire`.
+
+        Args:
+            context: shared by the server's connections.
+            wire: the bytes; owned by the caller, who closes it after `run`.
+            peer: the address at the other end, without a port.
+        """
+        options = context.options
+        self._context = context
+        self._wire = wire
+        self._peer = peer
+        self._trusted = context.proxies.trusts(peer)
+        self._parser = RequestParser(
+            options.header_bytes_max,
+            options.body_bytes_max,
+            options.drain_bytes_max,
+            context.heads,
+        )
+        self._body = BodyLease(context.budgets.requests)
+        self._held = BodyLease(context.budgets.answers)
+        self._vouched = False
+        """The tokens of the request that is being read are good."""
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._sending = False
+        """A part of what was to be sent may have been sent."""
+        self._streaming = False
+        """A streamed answer has begun and is not complete."""
+        self._scope = trio.CancelScope()
+        self._expired_in: Phase | None = None
+        self._arrived: bool | None = None
+        """Whether what has arrived must be refused, if that is decided."""
+        if isinstance(wire, SocketWire):
+            wire.turn_away = partial(self._turn_away, wire)
+        self.phase = IDLE
+        self.since = context.reaper.now
+
+    async def run(self) -> bytes | None:
+        """Serve until the connection is over.
+
+        Returns:
+            The bytes with which another server must take over, None when nothing is left to do but
+            to close. Cancellation leaves the wire open.
+        """
+        last: Answer | None = None
+        try:
+            with self._scope:
+                try:
+                    return await self._converse()
+                except BadRequest as error:
+                    self._context.limits.note_broken(self._peer, time.monotonic())
+                    last = error_answer(error.status, str(error))
+                except _Overloaded:
+                    last = too_many_requests(OVERLOAD_RETRY_SECONDS)
+            await self._say_goodbye(last)
+        except ConnectionLost:
+            self.phase = CLOSING
+        finally:
+            self._body.release()
+            self._held.release()
+            self._parser.close()
+        return None
+
+    def expire(self) -> None:
+        """End it: the reaper found that it has been in its phase for too long."""
+        self._expired_in = self.phase
+        self._scope.cancel()
+
+    def stop(self) -> None:
+        """End it if it is idle; otherwise the answer in flight is the last, as the context says."""
+        if self.phase is IDLE:
+            self.expire()
+
+    async def _converse(self) -> bytes | None:
+        """Answer one request after the other; see `run` for what is returned."""
+        parser = self._parser
+        answered = 0
+        while True:
+            event = parser.next()
+            if event is REQUEST:
+                must_refuse, self._arrived = self._arrived, None
+                if parser.method == "OPTIONS" or parser.path in PROBES:
+                    must_refuse = False  # a browser takes a refused preflight for a broken server
+                elif must_refuse is None:
+                    must_refuse = self._context.pace.must_refuse(self._address())
+                if must_refuse:
+                    self._context.pace.note_refusing()
+                    await self._refuse()
+                else:
+                    await self._answer()
+                answered += 1
+                if parser.has_rest and not answered % PIPELINED_A_TURN_MAX:
+                    await trio.lowlevel.checkpoint()
+                goes_on = parser.keep_alive
+            elif event is NEED_DATA and (not parser.in_message or await self._is_worth_reading()):
+                if not await self._receive():
+                    return None
+                continue
+            elif event is TOO_LARGE or event is NEED_DATA:
+                self._arrived = None
+                parser.keep_alive = parser.keep_alive and parser.drains
+                await self._answer(body_too_large=True)
+                await self._flush()
+                answered += 1
+                goes_on = parser.keep_alive
+            else:
+                assert event is HTTP_2
+                if answered or not self._may_speak_http_2():
+                    raise BadRequest(HTTP_2_IN_CLEAR)
+                await self._flush()
+                self.phase = HANDED
+                return parser.take_rest()
+            if not goes_on or self._context.stopping:
+                await self._flush()
+                if parser.has_rest or parser.is_discarding:
+                    await self._linger()
+                return None
+            self.since = self._context.reaper.now
+
+    def _may_speak_http_2(self) -> bool:
+        """Return whether this peer may begin with HTTP/2; over TLS that is agreed on before."""
+        is_clear = isinstance(self._wire, SocketWire)
+        return is_clear and self._context.http2_clear.trusts(self._peer)
+
+    async def _receive(self) -> bool:
+        """Send what waits, then take more bytes; return whether there were any.
+
+        Raises:
+            BadRequest: the end came in the middle of a request.
+            _Overloaded: there is no memory for its body.
+        """
+        parser = self._parser
+        if parser.expects_continue:
+            parser.expects_continue = False
+            self._write(CONTINUE)
+        if self._out:
+            self._sending = True
+            await self._wire.post(self._take_out())
+            self._sending = False
+        if parser.in_message:
+            if not self._body.hold(parser.held_bytes, address_key(self._address())):
+                raise _Overloaded
+            self.phase = READING
+            data = await self._wire.receive()
+            if len(data) >= LARGE_BYTES:
+                await self._context.pieces.turn(address_key(self._address()))
+        else:
+            self.phase = IDLE
+            data = await self._wire.receive()
+            self.since = self._context.reaper.now
+        if data:
+            parser.receive(data)
+            return True
+        if parser.in_message:
+            raise BadRequest(INCOMPLETE)
+        return False
+
+    async def _is_worth_reading(self) -> bool:
+        """Return whether more is to be read; if not, the body is thrown away from now on.
+
+        Whoever brings no good token may send a small body, or one that comes at once, and no more.
+        """
+        parser, context = self._parser, self._context
+        if self._vouched or parser.expected_bytes <= context.options.unvouched_bytes_max:
+            return True
+        self.phase = ANSWERING
+        self.since = context.reaper.now
+        self._vouched = await context.answerer.vouches(self._request(b""))
+        if not self._vouched:
+            parser.discard()
+        return self._vouched
+
+    def _address(self) -> str:
+        """Return the client's address; before the head has been read, that of the other end."""
+        if not self._trusted:
+            return self._peer
+        forwarded_for = self._parser.headers.get("x-forwarded-for")
+        return self._context.proxies.client_address(self._peer, forwarded_for)
+
+    def _request(self, body: bytes, *, body_too_large: bool = False) -> Request:
+        """Return the parser's request with this body."""
+        parser = self._parser
+        return Request(
+            parser.method,
+            parser.path,
+            parser.query,
+            parser.headers,
+            body,
+            self._address(),
+            body_too_large,
+        )
+
+    async def _answer(self, *, body_too_large: bool = False) -> None:
+        """Have the parser's request answered."""
+        parser, context = self._parser, self._context
+        self.phase = ANSWERING
+        self.since = context.reaper.now
+        self._vouched = False
+        request = self._request(parser.body, body_too_large=body_too_large)
+        try:
+            answer = await context.answerer.answer(request)
+            size = len(answer.body)
+            if size > ANSWER_BYTES_MIN and not self._held.hold(size, address_key(request.address)):
+                answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
+            if answer.stream is None:
+                self._write(self._encode(answer))
+        except Exception:
+            _logger.exception("no answer to %s %r", parser.method, parser.path)
+            answer = internal_server_error()
+            self._write(self._encode(answer))
+        if answer.stream is not None:
+            await self._stream(answer, answer.stream)
+        elif self._out_bytes > OUT_BYTES_MAX:
+            del answer  # what is sent is a copy of its body
+            await self._flush()
+        self._body.release()
+        self._held.release()
+
+    async def _refuse(self) -> None:
+        """Answer that there is too much to do."""
+        parser, writer = self._parser, self._context.writer
+        self._vouched = False
+        is_common = parser.keep_alive and not (parser.http_1_0 or self._context.stopping)
+        if is_common and parser.method != "HEAD":
+            self._write(writer.overloaded)
+        else:
+            self._write(self._encode(too_many_requests(OVERLOAD_RETRY_SECONDS)))
+        if self._out_bytes > OUT_BYTES_MAX:
+            await self._flush()
+        self._body.release()
+
+    def _turn_away(self, wire: SocketWire) -> bool:
+        """Refuse what has arrived if it must be, before the task is woken and anything is read.
+
+        Refusing must cost a fraction of answering, or a server that is asked for several times what
+        it can do will do nothing but refuse. See `Arrival`.
+        """
+        context = self._context
+        if self.phase is not IDLE or context.stopping:
+            return False
+        must_refuse = self._arrived = context.pace.must_refuse(self._peer)
+        if not must_refuse:
+            return False
+        data = wire.receive_early()
+        if len(data) == RECEIVE_BYTES or not is_one_plain_request(data):
+            wire.put_back(data)
+            return False
+        self._arrived = None
+        self.since = context.reaper.now
+        wire.post_early(context.writer.overloaded)
+        return True
+
+    def _encode(self, answer: Answer) -> bytes:
+        """Return the bytes of an answer to the parser's request."""
+        parser, context = self._parser, self._context
+        return context.writer.encode(
+            answer,
+            head_only=parser.method == "HEAD",
+            close=not parser.keep_alive or context.stopping,
+            http_1_0=parser.http_1_0,
+        )
+
+    async def _stream(self, answer: Answer, parts: AsyncIterator[bytes]) -> None:
+        """Send an answer part by part; one that fails half-way never ends as if it were whole."""
+        parser, context = self._parser, self._context
+        chunked = not parser.http_1_0
+        if context.stopping or not chunked:
+            parser.keep_alive = False
+        self._streaming = True
+        try:
+            self._write(
+                context.writer.stream_head(answer, chunked=chunked, close=not parser.keep_alive)
+            )
+            if parser.method != "HEAD":
+                async for part in parts:
+                    if part:
+                        self._write(chunk(part) if chunked else part)
+                        await self._flush()
+                        self.since = context.reaper.now
+                if chunked:
+                    self._write(LAST_CHUNK)
+            self._streaming = False
+        except ConnectionLost:
+            raise
+        except Exception as error:
+            _logger.exception("the answer to %s %r failed half-way", parser.method, parser.path)
+            await self._wire.abort()
+            raise ConnectionLost from error
+        finally:
+            await _close_parts(parts)
+
+    async def _say_goodbye(self, last: Answer | None) -> None:
+        """End a connection whose conversation was broken off.
+
+        Args:
+            last: what to answer, None where the reaper broke it off.
+        """
+        expired_in = self._expired_in
+        self._scope = trio.CancelScope()
+        if expired_in is IDLE or expired_in is CLOSING:
+            return
+        if self._sending or self._streaming:
+            await self._wire.abort()
+            return
+        if expired_in is READING:
+            last = error_answer(400, TIMED_OUT)
+        elif expired_in is ANSWERING:
+            _logger.error("no answer to %r in time", self._parser.path)
+            last = internal_server_error()
+        with self._scope:
+            self._parser.keep_alive = False
+            if last is not None and not self._parser.is_discarding:
+                self.phase = ANSWERING
+                self.since = self._context.reaper.now
+                self._write(self._context.writer.encode(last, close=True))
+            await self._flush()
+            await self._linger()
+
+    async def _linger(self) -> None:
+        """Read on for a while: closing on unread bytes would destroy the answer on its way."""
+        self.phase = CLOSING
+        self.since = self._context.reaper.now
+        await self._wire.finish_sending()
+        left = LINGER_BYTES_MAX
+        while left > 0:
+            data = await self._wire.receive()
+            if not data:
+                return
+            left -= len(data)
+
+    def _write(self, data: bytes) -> None:
+        """Put bytes behind those that wait to be sent."""
+        self._out.append(data)
+        self._out_bytes += len(data)
+
+    async def _flush(self) -> None:
+        """Send what waits, in one write, behind what was posted."""
+        data = self._take_out()
+        self._sending = True
+        await self._wire.send(data)
+        self._sending = False
+
+    def _take_out(self) -> bytes:
+        """Return what waits to be sent, in one piece."""
+        out = self._out
+        data = out[0] if len(out) == 1 else b"".join(out)
+        out.clear()
+        self._out_bytes = 0
+        return data
+
+
+async def _close_parts(parts: AsyncIterator[bytes]) -> None:
+    """Let the producer of a streamed answer clean up, wherever it was left."""
+    close = getattr(parts, "aclose", None)
+    if close is not None:
+        with trio.move_on_after(CLEANUP_SECONDS_MAX, shield=True):
+            try:
+                await close()
+            except Exception:
+                _logger.exception("a streamed answer could not clean up")

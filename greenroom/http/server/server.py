@@ -1,0 +1,291 @@
+"""The HTTP service: accepts connections, serves each behind a fence, drains them when it stops."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+import time
+
+import trio
+
+from greenroom import sockets
+from greenroom.http.errors import too_many_requests
+from greenroom.http.limits import CallLimits
+from greenroom.http.overload.accept_queue import HAS_EPOLL, Arrivals
+from greenroom.http.overload.budget import Budgets
+from greenroom.http.overload.concurrency import InFlight
+from greenroom.http.overload.pass_budget import Pace
+from greenroom.http.server.connection import Answerer, Connection, ConnectionContext
+from greenroom.http.server.hypercorn_server import HypercornServer
+from greenroom.http.server.options import HttpOptions
+from greenroom.http.server.quart_app import build_app
+from greenroom.http.server.reaper import Reaper
+from greenroom.http.server.tls import server_context
+from greenroom.http.server.wire import (
+    ConnectionLost,
+    SocketWire,
+    StreamWire,
+    TcpStream,
+    Wire,
+    abort_stream,
+)
+from greenroom.http.server.writer import AnswerWriter
+from greenroom.http.site.front import Front, Routes
+from greenroom.occupancy import Occupancy
+from greenroom.sender import Sender
+
+_logger = logging.getLogger(__name__)
+
+RETRY_AFTER_SECONDS = 5
+"""What a client is told that found all connections taken."""
+REFUSALS_MAX = 256
+"""Refused connections that are closed with patience at a time; beyond, without."""
+
+
+class HttpServer:
+    """One HTTP port, plain or TLS. A service for a supervisor; it can be run again."""
+
+    def __init__(
+        self,
+        options: HttpOptions,
+        answerer: Answerer,
+        pages: Routes,
+        limits: CallLimits | None = None,
+        in_flight: InFlight | None = None,
+    ) -> None:
+        """Prepare; nothing is opened before `run`.
+
+        Args:
+            options: where to listen, and the bounds.
+            answerer: answers everything under `/api/`.
+            pages: path → what answers there: `/openapi.json`, `/healthz`, `/mcp`, …
+            limits: how often an address may connect, and ask for pages; the defaults if not given.
+            in_flight: what the answerer has under way.
+
+        Raises:
+            TlsError: the certificate cannot be used.
+        """
+        self._options = options
+        self._tls = server_context(options.tls_certificate_file, options.tls_key_file)
+        self._writer = AnswerWriter(time.time())
+        self._reaper = Reaper(options, self._writer)
+        self._sender = Sender()
+        self._budgets = Budgets(options)
+        self._limits = limits or CallLimits()
+        self._pace = Pace(self._limits.refused, in_flight)
+        self._arrivals = Arrivals(self._pace, self._sender) if HAS_EPOLL else None
+        front = Front(answerer, pages, self._limits)
+        self._context = ConnectionContext(
+            options,
+            front,
+            self._writer,
+            self._reaper,
+            self._budgets,
+            pace=self._pace,
+            limits=self._limits,
+        )
+        self._app = build_app(front, options, self._pace)
+        self._hypercorn = self._new_hypercorn(front)
+        self._nursery: trio.Nursery | None = None
+        self._own: set[Connection] = set()
+        self._handed: set[trio.abc.Stream] = set()
+        self._occupancy = Occupancy(
+            options.connections_max, options.connections_per_address_max, self._context.proxies
+        )
+        self._refusals = 0
+        self.port = options.port
+        """The bound port once it runs; kept for the next run, so that a restart changes nothing."""
+
+    def _new_hypercorn(self, answerer: Answerer) -> HypercornServer:
+        """Return what serves the other connections; it cannot be run again once stopped."""
+        return HypercornServer(self._app, self._options, self._budgets, answerer, self._limits)
+
+    @property
+    def connections(self) -> int:
+        """Return how many connections are being served."""
+        return self._occupancy.connections
+
+    @property
+    def scheme(self) -> str:
+        """`https` or `http`."""
+        return "http" if self._tls is None else "https"
+
+    async def run(self, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
+        """Listen and serve until cancelled; started with the bound port.
+
+        Raises:
+            ListenError: the port cannot be opened.
+
+        Cancellation closes the port and idle connections at once, and waits up to
+        `stop_seconds_max` for answers in flight.
+        """
+        listeners = await sockets.bind_tcp(
+            self._options.host, self.port, backlog=self._options.backlog
+        )
+        self.port = listeners[0].getsockname()[1]
+        self._context.stopping = False
+        self._hypercorn = self._new_hypercorn(self._context.answerer)
+        self._reaper.tick()
+        stop = trio.Event()
+        async with trio.open_nursery() as nursery:
+            self._nursery = await nursery.start(self._hold_connections, stop)
+            trio.lowlevel.add_instrument(self._pace)
+            try:
+                async with trio.open_nursery() as acceptors:
+                    for listener in listeners:
+                        acceptors.start_soon(sockets.accept_forever, listener, self._take)
+                    task_status.started(self.port)
+            finally:
+                trio.lowlevel.remove_instrument(self._pace)
+                self._pace.is_behind = False  # nobody would find out that it is not any more
+                for listener in listeners:
+                    listener.close()
+                stop.set()
+
+    async def _hold_connections(
+        self, stop: trio.Event, *, task_status: trio.TaskStatus[trio.Nursery]
+    ) -> None:
+        """Keep the connections out of the reach of a cancellation, and drain them on `stop`."""
+        with trio.CancelScope(shield=True):
+            async with trio.open_nursery() as helpers:
+                helpers.start_soon(self._reaper.run)
+                helpers.start_soon(self._sender.run)
+                if self._arrivals is not None:
+                    helpers.start_soon(self._arrivals.run)
+                async with trio.open_nursery() as connections:
+                    task_status.started(connections)
+                    await stop.wait()
+                    helpers.start_soon(self._force_stop)
+                    deadline = trio.current_time() + self._options.stop_seconds_max
+                    connections.cancel_scope.deadline = deadline
+                    await self._begin_stop()
+                helpers.cancel_scope.cancel()
+
+    async def _begin_stop(self) -> None:
+        """Close what is idle; everything else ends after the answer it is in."""
+        self._context.stopping = True
+        for connection in self._own:
+            connection.stop()
+        await self._hypercorn.stop()
+
+    async def _force_stop(self) -> None:
+        """Cut off, when the time is up, what shields itself: Hypercorn in the middle of a send."""
+        await trio.sleep(self._options.stop_seconds_max)
+        for stream in tuple(self._handed):
+            await abort_stream(stream)
+
+    def _take(self, connected: socket.socket, peer: str) -> None:
+        """Begin to serve a new connection, or refuse it when there are too many."""
+        retry_seconds = self._admit(peer)
+        if retry_seconds:
+            self._refuse(connected, retry_seconds)
+            return
+        self._occupancy.enter(peer)
+        assert self._nursery is not None
+        self._nursery.start_soon(self._serve_fenced, connected, peer)
+
+    def _admit(self, peer: str) -> int:
+        """Return 0, or after how many seconds this peer may try to connect again."""
+        if not self._occupancy.has_room(peer):
+            return RETRY_AFTER_SECONDS
+        if self._context.proxies.trusts(peer):
+            return 0
+        return self._limits.admit_connection(peer, time.monotonic())
+
+    def _refuse(self, connected: socket.socket, retry_seconds: int) -> None:
+        """Tell one connection too many to come back later, if even that is not too much."""
+        if self._tls is not None or self._refusals >= REFUSALS_MAX:
+            connected.close()
+            return
+        self._refusals += 1
+        assert self._nursery is not None
+        self._nursery.start_soon(self._refuse_patiently, connected, retry_seconds)
+
+    async def _refuse_patiently(self, connected: socket.socket, retry_seconds: int) -> None:
+        """Answer 429 and close once the client can have read it."""
+        answer = too_many_requests(retry_seconds)
+        wire = SocketWire(connected, self._sender)
+        try:
+            with trio.move_on_after(self._options.linger_seconds_max):
+                await wire.send(self._writer.encode(answer, close=True))
+                await wire.finish_sending()
+                while await wire.receive():
+                    pass
+        except ConnectionLost:
+            pass
+        finally:
+            self._refusals -= 1
+            await wire.close()
+
+    async def _serve_fenced(self, connected: socket.socket, peer: str) -> None:
+        """Serve one connection; nothing that happens in it reaches any other."""
+        try:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await self._serve(connected, peer)
+        except* OSError as group:
+            _logger.debug("a connection was lost: %r", group)
+        except* Exception:
+            _logger.exception("a connection crashed")
+        finally:
+            connected.close()
+            self._occupancy.leave(peer)
+
+    async def _serve(self, connected: socket.socket, peer: str) -> None:
+        """Find out which server the connection is for, and let it serve."""
+        wire: Wire
+        if self._tls is None:
+            if self._options.server == "hypercorn":
+                await self._hand_over(_stream(connected), b"", peer)
+                return
+            wire = SocketWire(connected, self._sender, self._arrivals)
+        else:
+            stream = await self._shake_hands(_stream(connected), self._tls)
+            if stream is None:
+                return
+            if self._options.server == "hypercorn" or stream.selected_alpn_protocol() == "h2":
+                await self._hand_over(stream, b"", peer)
+                return
+            wire = StreamWire(stream)
+        connection = Connection(self._context, wire, peer)
+        self._reaper.connections.add(connection)
+        self._own.add(connection)
+        rest: bytes | None = None
+        try:
+            rest = await connection.run()
+        finally:
+            self._reaper.connections.discard(connection)
+            self._own.discard(connection)
+            if rest is None:
+                await wire.close()
+        if rest is not None:
+            await self._hand_over(wire.stream(), rest, peer)
+
+    async def _shake_hands(
+        self, plain: trio.SocketStream, tls: ssl.SSLContext
+    ) -> trio.SSLStream[trio.SocketStream] | None:
+        """Return the TLS stream, None when there is no agreement in time."""
+        stream = trio.SSLStream(plain, tls, server_side=True, https_compatible=True)
+        with trio.move_on_after(self._options.handshake_seconds_max):
+            try:
+                await stream.do_handshake()
+            except trio.BrokenResourceError:
+                pass
+            else:
+                return stream
+        await abort_stream(plain)
+        return None
+
+    async def _hand_over(self, stream: TcpStream, rest: bytes, peer: str) -> None:
+        """Let Hypercorn serve the connection to its end."""
+        self._handed.add(stream)
+        may_be_http_2 = self._tls is None and self._context.http2_clear.trusts(peer)
+        try:
+            await self._hypercorn.serve(stream, rest, peer, may_be_http_2=may_be_http_2)
+        finally:
+            self._handed.discard(stream)
+
+
+def _stream(connected: socket.socket) -> trio.SocketStream:
+    """Return a connected socket as a trio stream."""
+    return trio.SocketStream(trio.socket.from_stdlib_socket(connected))

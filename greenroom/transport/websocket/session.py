@@ -1,0 +1,117 @@
+"""One WebSocket connection after its handshake, without I/O: bytes in, messages and bytes out.
+
+    open ──── close() ────► closing ── the client's close frame ──► over
+    open ──── the client's close frame (answered), or a broken protocol (1002, 1007, 1009) ──► over
+
+What it wants sent, answers to pings and close frames, is handed to `send` as it comes up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final
+
+from greenroom.transport.websocket.frames import (
+    CLOSE,
+    PING,
+    PONG,
+    FrameError,
+    FrameReader,
+    Message,
+    encode_close,
+    encode_frame,
+    read_close,
+)
+
+NORMAL = 1000
+
+
+class Phase(Enum):
+    """Where a session is in its life."""
+
+    NEW = 0
+    """The handshake is not over."""
+    OPEN = 1
+    CLOSING = 2
+    """The close frame has been sent; the client's is awaited, everything else ignored."""
+    OVER = 3
+    """Nothing more is to be read."""
+
+
+_OPEN: Final = Phase.OPEN  # members are found more slowly than names, and asked for at each frame
+_OVER: Final = Phase.OVER
+
+
+class Session:
+    """The protocol of one connection.
+
+    Attributes:
+        phase: where it is in its life.
+        reader: what tells of the frames that have come, and of what they lack.
+    """
+
+    __slots__ = ("_send", "phase", "reader")
+
+    def __init__(self, send: Callable[[bytes], None], message_bytes_max: int) -> None:
+        """Prepare; `begin` opens it.
+
+        Args:
+            send: takes the bytes of whole frames; must not block or raise.
+            message_bytes_max: larger messages end the session (1009).
+        """
+        self._send = send
+        self.reader = FrameReader(message_bytes_max)
+        self.phase = Phase.NEW
+
+    def begin(self) -> None:
+        """Take note that the handshake is over."""
+        self.phase = Phase.OPEN
+
+    def end(self) -> None:
+        """Let go of `send`, whose owner and this object hold each other; the last call.
+
+        Without this, closed connections would lie about until the garbage collector looks for
+        cycles, which a busy server seldom does.
+        """
+        self.phase = Phase.OVER
+        del self._send
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes from the client; `next` must have asked for them by returning None."""
+        self.reader.receive(data)
+
+    def next(self) -> Message | None:
+        """Return the next text or binary message; None when more bytes are needed, or it is over.
+
+        A broken protocol is answered by the close frame that it calls for, and ends the session.
+        """
+        try:
+            while self.phase is not _OVER:
+                message = self.reader.next()
+                if message is None:
+                    return None
+                opcode, payload = message
+                if opcode >= CLOSE:
+                    self._control(opcode, payload)
+                elif self.phase is _OPEN:
+                    return message
+        except FrameError as error:
+            self.close(error.code, error.reason)
+            self.phase = Phase.OVER
+        return None
+
+    def close(self, code: int, reason: str) -> None:
+        """Send the close frame, once, if the session has begun."""
+        if self.phase is Phase.OPEN:
+            self.phase = Phase.CLOSING  # first: `send` may find that enough waits, and close
+            self._send(encode_close(code, reason))
+
+    def _control(self, opcode: int, payload: bytes) -> None:
+        """Answer a control frame."""
+        if opcode == CLOSE:
+            code = read_close(payload)
+            self.close(NORMAL if code is None else code, "")
+            self.phase = Phase.OVER
+        elif opcode == PING and self.phase is _OPEN:
+            self._send(encode_frame(PONG, payload))

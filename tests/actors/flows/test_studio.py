@@ -1,0 +1,246 @@
+"""What behaviours set off outside their rooms' turns: results for players, in order and once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import trio
+from world_kit import Arena, Memory, add_game, identify, open_world, register
+
+from greenroom.actors.flows.realtime import Admission, note_connection
+from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
+from greenroom.actors.kernel.timers import RETRY_SECONDS as AGAIN_SECONDS
+from greenroom.actors.player.messages import (
+    PlayerDocumentReplaced,
+    ReadPlayerDocument,
+    ReplacePlayerDocument,
+)
+from greenroom.actors.room.messages import LeaveRoom, ReadResults, SendActions
+from greenroom.actors.room.rules.groups import read_targets
+from greenroom.actors.room.studio_messages import connection_timer
+from greenroom.actors.services.snapshots import Keeper
+from greenroom.actors.services.studio import StudioService
+from greenroom.behaviour import Member, Room, RoomBehaviour, action
+from greenroom.behaviour.effects import UpdatePlayer
+from greenroom.behaviour.errors import HookCrashed, HookTooSlow
+from greenroom.behaviour.registry import Registry
+from greenroom.supervisors.dynamic import DynamicSupervisor
+
+WANTED = NewRoom(
+    room_name=None,
+    password=None,
+    max_players=6,
+    host_switch=True,
+    realtime=False,
+    rules=b"{}",
+    player_data=b"{}",
+)
+RESULTS = 50
+
+
+class Counting(RoomBehaviour[None]):
+    """Writes many results for one player in one turn."""
+
+    @action("count")
+    def count(self, room: Room[None], by: Member) -> None:
+        for number in range(1, RESULTS + 1):
+            room.update_player(by.player_id, {"n": number})
+
+
+class Diary(RoomBehaviour[list[str]]):
+    """Writes down what it is told."""
+
+    def on_drop(self, room: Room[list[str]], member: Member) -> None:
+        room.state.append("drop")
+
+    def on_reconnect(self, room: Room[list[str]], member: Member) -> None:
+        room.state.append("reconnect")
+
+    def on_done(self, room: Room[list[str]], result: object) -> None:
+        room.state.append(f"done: {result}")
+
+    @action("work")
+    def work(self, room: Room[list[str]], by: Member) -> None:
+        room.run(one, self.on_done)
+
+    @action("read")
+    def read(self, room: Room[list[str]], by: Member) -> list[str]:
+        return room.state
+
+
+async def one() -> int:
+    await trio.sleep(1)
+    return 1
+
+
+def the_studio(behaviour: str = "Counting") -> StudioService:
+    return StudioService(Registry([f"{__name__}:{behaviour}"]))
+
+
+@asynccontextmanager
+async def at_work(memory: Memory, studio: StudioService) -> AsyncGenerator[Arena]:
+    """A world with a studio; leaving it is the end of the server."""
+    async with open_world(memory, studio=studio) as world, trio.open_nursery() as nursery:
+        studio.world = world
+        await nursery.start(lambda task_status: studio.run_service(task_status=task_status))
+        await Keeper(world).restore()
+        if memory.all_games:
+            yield Arena(world, memory, None, None)  # type: ignore[arg-type]  # known already
+        else:
+            game, keys = await add_game(world)
+            yield Arena(world, memory, game, keys)
+        nursery.cancel_scope.cancel()
+
+
+async def count(arena: Arena) -> tuple[str, int]:
+    """Have a room of one player write its results; return room and player."""
+    host = await open_room(arena)
+    await act(host, "count")
+    return host.room_id, host.player_id
+
+
+async def open_room(arena: Arena) -> Admission:
+    """Open a room; return its host, as if connected."""
+    player = await identify(arena, (await register(arena)).token)
+    opened = await create_room(arena.world, arena.game.game, player.player, WANTED)
+    room = arena.world.rooms.directory.ref(opened.room_id)
+    return Admission(room, opened.room_id, arena.game.game_id, player.player_id, "")
+
+
+async def join(arena: Arena, host: Admission) -> Admission:
+    """Have another player join a host's room; return him, as if connected."""
+    player = await identify(arena, (await register(arena)).token)
+    entrance = Entrance(password=None, join_token=None, player_data=b"{}")
+    await join_room(arena.world, arena.game.game_id, player.player, host.room_id, entrance)
+    return Admission(host.room, host.room_id, host.game_id, player.player_id, "")
+
+
+async def act(host: Admission, action_type: str) -> Any:
+    """Have a host send an action; return what his room's behaviour answers."""
+    command = SendActions(
+        player_id=host.player_id,
+        targets=read_targets("host", None),
+        action_type=action_type,
+        request_data=b"{}",
+        seed=bytes(16),
+    )
+    await host.room.ask(command)
+    newest, *_ = await host.room.ask(ReadResults(host.player_id))
+    return msgspec.json.decode(newest.response_data or b"null")
+
+
+async def document(arena: Arena, player_id: int) -> object:
+    read = await arena.world.players.ref(player_id).ask(ReadPlayerDocument())
+    return msgspec.json.decode(read.player_data)
+
+
+async def test_results_are_written_in_their_order(autojump_clock):
+    memory = Memory()
+    seen: list[bytes] = []
+    memory.observers.append(
+        lambda events: seen.extend(
+            e.player_data for e in events if isinstance(e, PlayerDocumentReplaced)
+        )
+    )
+    async with at_work(memory, the_studio()) as arena:
+        _, player_id = await count(arena)
+        await trio.sleep(1)
+        assert await document(arena, player_id) == {"n": RESULTS}
+    assert [msgspec.json.decode(data)["n"] for data in seen] == list(range(1, RESULTS + 1))
+
+
+async def test_a_result_that_is_handed_over_again_is_not_written_again(autojump_clock):
+    memory = Memory()
+    async with at_work(memory, the_studio()) as arena:
+        room_id, player_id = await count(arena)
+        await trio.sleep(1)
+    studio = the_studio()
+    async with at_work(memory, studio) as arena:
+        player = arena.world.players.ref(player_id)
+        await player.ask(ReplacePlayerDocument(b'{"n":0}'))
+        studio.deliver(room_id, RESULTS, UpdatePlayer(player_id, {"n": b"50"}))
+        await trio.sleep(1)
+        assert await document(arena, player_id) == {"n": 0}
+        studio.deliver(room_id, RESULTS + 1, UpdatePlayer(player_id, {"n": b"51"}))
+        await trio.sleep(1)
+        assert await document(arena, player_id) == {"n": RESULTS + 1}
+
+
+async def test_results_that_wait_when_the_studio_stops_are_written_when_it_is_back(autojump_clock):
+    memory, studio = Memory(), the_studio()
+    async with open_world(memory, studio=studio) as world:
+        studio.world = world
+        game, keys = await add_game(world)
+        arena = Arena(world, memory, game, keys)
+        _, player_id = await count(arena)
+        await trio.sleep(1)
+        assert await document(arena, player_id) == {}
+    async with at_work(memory, studio) as arena:
+        await trio.sleep(1)
+        assert await document(arena, player_id) == {"n": RESULTS}
+
+
+async def test_connections_and_results_of_jobs_are_told_once_the_database_is_back(autojump_clock):
+    memory = Memory()
+    async with at_work(memory, the_studio("Diary")) as arena:
+        host = await open_room(arena)
+        await act(host, "work")
+        memory.away = True
+        note_connection(host, is_connected=False)
+        await trio.sleep(60)
+        memory.away = False
+        await trio.sleep(AGAIN_SECONDS * 1.1)
+        told = await act(host, "read")
+        assert sorted(told) == ["done: 1", "drop"], "in whatever order"
+        note_connection(host, is_connected=True)
+        assert await act(host, "read") == [*told, "reconnect"]
+
+
+async def test_a_connection_that_was_lost_only_while_the_database_was_away_is_none(autojump_clock):
+    memory = Memory()
+    async with at_work(memory, the_studio("Diary")) as arena:
+        host = await open_room(arena)
+        memory.away = True
+        note_connection(host, is_connected=False)
+        await trio.sleep(1)
+        memory.away = False
+        note_connection(host, is_connected=True)
+        await trio.sleep(60)
+        assert await act(host, "read") == []
+
+
+async def test_of_who_has_left_nothing_waits_to_be_told(autojump_clock):
+    memory = Memory()
+    async with at_work(memory, the_studio("Diary")) as arena:
+        host = await open_room(arena)
+        guest = await join(arena, host)
+        directory = arena.world.rooms.directory
+        assert isinstance(directory, DynamicSupervisor)
+        cell = directory.cell(host.room_id)
+        memory.away = True
+        note_connection(guest, is_connected=False)
+        await trio.sleep(1)
+        waiting = connection_timer(guest.player_id)
+        assert waiting in (cell.timers or {})
+        memory.away = False
+        await guest.room.ask(LeaveRoom(guest.player_id))
+        assert waiting not in (cell.timers or {})
+        await trio.sleep(AGAIN_SECONDS * 2)
+        assert await act(host, "read") == []
+
+
+async def test_what_fails_again_and_again_is_told_once_a_second(autojump_clock, caplog):
+    studio = the_studio()
+    for _ in range(30):
+        studio.report("a" * 32, HookCrashed("on_tick", "a" * 32), None)
+        await trio.sleep(0.05)
+    studio.report("b" * 32, HookCrashed("on_tick", "b" * 32), "x" * 1_000)
+    told = [record.getMessage() for record in caplog.records]
+    assert [text[:20] for text in told] == ["behaviour of room aa"] * 2 + ["behaviour of room bb"]
+    assert told[1].endswith("; 19 failures before it were not told")
+    assert told[2].endswith("xxx…")
+    studio.report("b" * 32, HookTooSlow("on_tick was interrupted"), None, "the room does without")
+    assert caplog.records[-1].getMessage().endswith("with None; the room does without")

@@ -1,0 +1,572 @@
+"""What one address takes of what all share, over real sockets: another one is never refused."""
+
+from __future__ import annotations
+
+import gc
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import h2.config
+import h2.connection
+import h2.errors
+import h2.events
+import h2.settings
+import pytest
+import trio
+from garbage_kit import own_garbage
+from http_kit import SECONDS_MAX, Echo, Reply, Running, read_all, replies, serving, until
+from server_kit import Api
+
+from greenroom.addresses import address_key
+from greenroom.http.errors import too_many_requests
+from greenroom.http.limits import CallLimits, LimitSettings
+from greenroom.http.overload.concurrency import InFlight
+from greenroom.http.request import Answer, Request
+from greenroom.http.server import hypercorn_server
+from greenroom.limiter import Rate
+
+ATTACKER = "127.0.0.1"
+HONEST = "127.0.0.2"
+LARGE_BYTES = 3_000_002
+"""Of the answer to `/api/large`."""
+HEAD = b"POST /api/x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a certificate for 127.0.0.1, its key, and its authority."""
+    trustme = pytest.importorskip("trustme")
+    directory = tmp_path_factory.mktemp("tls")
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    issued.private_key_pem.write_to_path(directory / "key.pem")
+    issued.cert_chain_pems[0].write_to_path(directory / "cert.pem")
+    authority.cert_pem.write_to_path(directory / "ca.pem")
+    return directory
+
+
+@asynccontextmanager
+async def serving_tls(certificate: Path, **options: Any) -> AsyncIterator[Running]:
+    async with serving(
+        tls_certificate_file=certificate / "cert.pem",
+        tls_key_file=certificate / "key.pem",
+        **options,
+    ) as running:
+        yield running
+
+
+async def connect(
+    port: int, address: str, certificate: Path | None = None, *protocols: str
+) -> trio.abc.HalfCloseableStream | trio.SSLStream[trio.SocketStream]:
+    """Connect from an address of this machine, over TLS where there is a certificate."""
+    plain = await trio.open_tcp_stream("127.0.0.1", port, local_address=address)
+    if certificate is None:
+        return plain
+    context = ssl.create_default_context(cafile=str(certificate / "ca.pem"))
+    context.set_alpn_protocols(protocols)
+    stream = trio.SSLStream(plain, context, server_hostname="127.0.0.1", https_compatible=True)
+    await stream.do_handshake()
+    return stream
+
+
+async def ask(
+    port: int,
+    request: bytes,
+    *,
+    address: str = HONEST,
+    certificate: Path | None = None,
+) -> Reply:
+    """Ask from an address, over HTTP/1.1 and a connection of its own."""
+    stream = await connect(port, address, certificate, "http/1.1")
+    async with stream:
+        await stream.send_all(request.replace(b"Host: a", b"Host: a\r\nConnection: close"))
+        [reply] = replies(await read_all(stream))
+    return reply
+
+
+def get(path: bytes) -> bytes:
+    return b"GET %b HTTP/1.1\r\nHost: a\r\n\r\n" % path
+
+
+class Http2:
+    """The bare frames of one HTTP/2 connection."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self.stream = stream
+        self.protocol = h2.connection.H2Connection(h2.config.H2Configuration())
+        self.protocol.initiate_connection()
+
+    @classmethod
+    async def open(cls, running: Running, address: str, certificate: Path) -> Http2:
+        return cls(await connect(running.port, address, certificate, "h2"))
+
+    def close_windows(self) -> None:
+        """Let nothing come of any answer."""
+        self.protocol.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: 0})
+
+    def ask(self, path: str) -> int:
+        """Ask; return the stream."""
+        stream_id = self.protocol.get_next_available_stream_id()
+        head = [(":method", "GET"), (":path", path), (":authority", "a"), (":scheme", "https")]
+        self.protocol.send_headers(stream_id, head, end_stream=True)
+        return stream_id
+
+    async def flush(self) -> None:
+        await self.stream.send_all(self.protocol.data_to_send())
+
+    async def events(self) -> list[h2.events.Event]:
+        """What comes next."""
+        data = await self.stream.receive_some()
+        assert data, "the connection ended"
+        events = self.protocol.receive_data(data)
+        for event in events:
+            if isinstance(event, h2.events.DataReceived):
+                length = event.flow_controlled_length or 0
+                self.protocol.acknowledge_received_data(length, event.stream_id)
+        return events
+
+
+# Answers
+
+
+async def test_answers_behind_closed_windows_are_let_go_once_the_peer_has_left(certificate: Path):
+    """A shielded send went on for a minute, and everybody else's large answers were refused."""
+    async with serving_tls(certificate, answers_bytes_max=100_000_000) as running:
+        clients = [await Http2.open(running, ATTACKER, certificate) for _ in range(3)]
+        answers = running.server._budgets.answers
+        for client in clients:
+            client.close_windows()
+            for _ in range(10):
+                client.ask("/api/large")
+            await client.flush()
+        await until(lambda: answers.held > 10 * LARGE_BYTES)
+        for client in clients:
+            await trio.aclose_forcefully(client.stream)
+        await until(lambda: not answers.held)
+        await until(lambda: not running.server._budgets.requests.held)
+        await until(lambda: not running.connections)
+
+
+async def test_answers_that_one_address_does_not_read_leave_room_for_others(certificate: Path):
+    async with serving_tls(certificate, answers_bytes_max=10 * LARGE_BYTES) as running:
+        answers = running.server._budgets.answers
+        clients = [await Http2.open(running, ATTACKER, certificate) for _ in range(2)]
+        for client in clients:
+            client.close_windows()
+            for _ in range(10):
+                client.ask("/api/large")
+            await client.flush()
+        await until(lambda: answers.held >= 5 * LARGE_BYTES)
+        for _ in range(3):
+            reply = await ask(running.port, get(b"/api/large"), certificate=certificate)
+            assert (reply.status, len(reply.body)) == (200, LARGE_BYTES)
+        assert answers.held < 6 * LARGE_BYTES
+        for client in clients:
+            await trio.aclose_forcefully(client.stream)
+
+
+async def test_a_stop_does_not_wait_for_windows_that_stay_closed(certificate: Path):
+    async with serving_tls(certificate, stop_seconds_max=0.1) as running:
+        client = await Http2.open(running, ATTACKER, certificate)
+        client.close_windows()
+        client.ask("/api/large")
+        await client.flush()
+        await until(lambda: running.server._budgets.answers.held)
+        await running.stop()
+        await trio.aclose_forcefully(client.stream)
+
+
+async def test_small_answers_over_http_2_are_counted_too(certificate: Path):
+    """Nothing of them is in the kernel's buffer while the window is closed."""
+    async with serving_tls(certificate) as running:
+        client = await Http2.open(running, ATTACKER, certificate)
+        client.close_windows()
+        for _ in range(50):
+            client.ask("/api/x")
+        await client.flush()
+        await until(lambda: running.server._budgets.requests.held > 50 * 16_384)
+        await until(lambda: running.server._budgets.answers.held > 50 * 100)
+        await trio.aclose_forcefully(client.stream)
+        await until(lambda: not running.server._budgets.requests.held)
+
+
+async def test_unread_connections_of_one_address_leave_room_for_others():
+    async with serving(answers_bytes_max=10 * LARGE_BYTES) as running, AsyncExitStack() as stack:
+        for _ in range(20):
+            stream = await connect(running.port, ATTACKER)
+            await stack.enter_async_context(stream)
+            await stream.send_all(get(b"/api/large") * 10)
+        await until(lambda: running.server._budgets.answers.held >= 4 * LARGE_BYTES)
+        for _ in range(3):
+            reply = await ask(running.port, get(b"/api/large"))
+            assert (reply.status, len(reply.body)) == (200, LARGE_BYTES)
+        assert running.server._budgets.answers.held < 6 * LARGE_BYTES
+
+
+@pytest.mark.parametrize("path", ["/api/x", "/api/large", "/api/wait"])
+async def test_streams_that_are_over_leave_nothing_to_the_garbage_collector(
+    path: str, certificate: Path
+):
+    """It stopped everybody for 50 to 100 ms whenever it freed thousands of them."""
+    async with serving_tls(certificate) as running:
+        with own_garbage():
+            for is_left in (False, True):
+                client = await Http2.open(running, ATTACKER, certificate)
+                if path == "/api/large":
+                    client.close_windows()
+                streams = [client.ask(path) for _ in range(20)]
+                await client.flush()
+                if path == "/api/x" and not is_left:
+                    for stream_id in streams:
+                        await _answered(client, stream_id)
+                elif path == "/api/wait":
+                    await client.events()
+                await trio.aclose_forcefully(client.stream)
+                await until(lambda: not running.connections)
+            await trio.lowlevel.checkpoint()
+            left = [type(each) for each in gc.get_objects()]
+        assert not [each for each in left if each.__module__.startswith("hypercorn.protocol")]
+        assert trio.lowlevel.Task not in left
+
+
+# Requests
+
+
+@pytest.mark.parametrize("server", ["greenroom", "hypercorn"])
+async def test_bodies_of_one_address_that_do_not_come_to_their_end_leave_room_for_others(
+    server: str,
+):
+    async with serving(server=server, bodies_bytes_max=1_000_000) as running:
+        held = running.server._budgets.requests
+        async with AsyncExitStack() as stack:
+            for _ in range(20):
+                stream = await connect(running.port, ATTACKER)
+                await stack.enter_async_context(stream)
+                await stream.send_all(HEAD % 100_001 + b"x" * 100_000)
+            await until(lambda: held.held >= 400_000)
+            for _ in range(3):
+                stream = await connect(running.port, HONEST)
+                await stack.enter_async_context(stream)
+                await stream.send_all(HEAD % 100_001 + b"x" * 90_000)
+                await until(lambda: held.held_by(HONEST))
+                await stream.send_all(b"x" * 10_001)
+                assert (await stream.receive_some()).startswith(b"HTTP/1.1 200 ")
+            assert held.held_by(ATTACKER) <= 500_000
+        await until(lambda: not held.held)
+
+
+async def test_clients_behind_a_trusted_proxy_have_shares_of_their_own():
+    async with (
+        serving(bodies_bytes_max=1_000_000, trusted_proxies=(ATTACKER,)) as running,
+        AsyncExitStack() as stack,
+    ):
+        held = running.server._budgets.requests
+        for number in range(20):
+            client = b"192.0.2.7" if number else b"2001:db8::%x" % number
+            stream = await connect(running.port, ATTACKER)
+            await stack.enter_async_context(stream)
+            head = HEAD.replace(b"Host: a", b"Host: a\r\nX-Forwarded-For: " + client)
+            await stream.send_all(head % 100_001 + b"x" * 100_000)
+        await until(lambda: held.held >= 400_000)
+        await until(lambda: held.held_by("2001:db8::/64"))
+        assert held.held_by("192.0.2.7") <= 500_000
+        assert not held.held_by(ATTACKER)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        HEAD % 1_000_000,
+        HEAD.replace(b"Content-Length: %d", b"Transfer-Encoding: chunked") + b"5000\r\n",
+    ],
+    ids=["announced", "chunked"],
+)
+async def test_a_body_without_good_tokens_is_not_collected(head: bytes):
+    """The answer comes at once, and the connection goes on once the body has come to its end."""
+    async with serving() as running:
+        stream = await connect(running.port, ATTACKER)
+        wrong = head.replace(b"Host: a", b"Host: a\r\nX-Api-Token: wrong")
+        await stream.send_all(wrong + b"x" * 20_000)
+        assert (await stream.receive_some()).startswith(b"HTTP/1.1 413 ")
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert not running.server._budgets.requests.held
+        if b"chunked" in head:
+            await stream.send_all(b"x" * 480 + b"\r\n0\r\n\r\n")
+        else:
+            await stream.send_all(b"x" * 980_000)
+        await stream.send_all(get(b"/api/x"))
+        assert (await stream.receive_some()).startswith(b"HTTP/1.1 200 ")
+        await stream.aclose()
+
+
+async def test_a_small_body_is_taken_from_anybody_and_a_large_one_of_a_known_head_again():
+    wrong = HEAD.replace(b"Host: a", b"Host: a\r\nX-Api-Token: wrong")
+    async with serving() as running:
+        stream = await connect(running.port, ATTACKER)
+        await stream.send_all(wrong % 16_000 + b"x" * 15_000)
+        await until(lambda: running.server._budgets.requests.held == 15_000)
+        await stream.send_all(b"x" * 1_000)
+        assert b"200 OK" in await stream.receive_some()
+        for _ in range(2):  # the second head is known to the byte
+            await stream.send_all(wrong % 30_000 + b"x" * 20_000)
+            assert b"HTTP/1.1 413 " in await stream.receive_some()
+            await stream.send_all(b"x" * 10_000)
+        await stream.send_all(get(b"/api/x"))
+        assert b"HTTP/1.1 200 " in await stream.receive_some()
+        await stream.aclose()
+
+
+async def test_who_waits_for_100_continue_without_good_tokens_is_refused_in_its_place():
+    wrong = HEAD.replace(b"Host: a", b"Host: a\r\nX-Api-Token: wrong\r\nExpect: 100-continue")
+    async with serving() as running:
+        stream = await connect(running.port, ATTACKER)
+        await stream.send_all(wrong % 100_000)
+        assert (await stream.receive_some()).startswith(b"HTTP/1.1 413 ")
+        await stream.aclose()
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("game_data.php/player/update", {}, 200),
+        ("game_data.php/player/update", {"X-Api-Token": None}, 401),
+        ("game_data.php/player/update", {"X-Api-Token": "x"}, 401),
+        ("game_data.php/player/update", {"X-Game-Player-Token": None}, 401),
+        ("game_data.php/player/update", {"X-Game-Player-Token": "x"}, 401),
+        ("game_data.php/game/update", {}, 401),
+        ("game_data.php/nothing", {}, 404),
+    ],
+)
+def test_a_large_body_gets_the_answer_that_a_small_one_gets(
+    api: Api, path: str, headers: dict[str, str | None], status: int
+):
+    _, token = api.register()
+    answers = list[tuple[int, Any]]()
+    for size in (10, 100_000, 900_000):
+        body = {"data": {"text": "x" * size}}
+        reply = api.call("PUT", f"/api/{path}", body, player=token, headers=headers)
+        answers.append((reply.status, reply.json))
+    assert answers[0][0] == status
+    assert all(each[0] == status for each in answers)
+    assert status == 200 or answers[1:] == answers[:1] * 2
+
+
+# HTTP/2 frames
+
+
+FEW = Rate(per_second=0.001, burst=200.0)
+"""Frames; on a busy machine, too, none is allowed again within a test."""
+NO_WINDOW = b"\0\0\6\4\0\0\0\0\0\0\4\0\0\0\0"
+"""SETTINGS of which the client's library knows nothing: it would miss its own WINDOW_UPDATEs."""
+SETTINGS = b"\0\0\0\4\0\0\0\0\0"
+FLOODS = {
+    "SETTINGS": SETTINGS,
+    "SETTINGS with values": b"\0\0\x06\4\0\0\0\0\0\0\4\0\1\0\0",
+    "PING": b"\0\0\x08\6\0\0\0\0\0" + b"x" * 8,
+    "PRIORITY": b"\0\0\5\2\0\0\0\0\x01\0\0\0\3\0",
+    "WINDOW_UPDATE": b"\0\0\4\x08\0\0\0\0\0\0\0\0\1",
+    "unknown": b"\0\0\0\x42\0\0\0\0\0",
+}
+
+
+async def _told(client: Http2) -> h2.events.ConnectionTerminated:
+    """Read until the server says why it ends the connection."""
+    while True:
+        for event in await client.events():
+            if isinstance(event, h2.events.ConnectionTerminated):
+                return event
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+async def test_a_flood_of_frames_that_no_answer_pays_for_ends_its_connection(
+    kind: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
+):
+    parsed = _count_frames(monkeypatch)
+    monkeypatch.setattr(hypercorn_server, "FRAMES", FEW)
+    async with serving_tls(certificate, linger_seconds_max=SECONDS_MAX) as running:
+        client = await Http2.open(running, ATTACKER, certificate)
+        await client.flush()
+        await client.stream.send_all(FLOODS[kind] * 5_000)
+        told = await _told(client)
+        assert told.error_code == h2.errors.ErrorCodes.ENHANCE_YOUR_CALM
+        assert len(parsed) < FEW.burst + 10
+        assert (await ask(running.port, get(b"/api/x"), certificate=certificate)).status == 200
+        await trio.aclose_forcefully(client.stream)
+        await until(lambda: not running.connections)
+
+
+def _count_frames(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Note the frames that a server parses from now on; clients of ours parse few."""
+    parsed: list[object] = []
+    receive = h2.connection.H2Connection._receive_frame
+
+    def count(self: h2.connection.H2Connection, frame: Any) -> Any:
+        if not self.config.client_side:
+            parsed.append(frame)
+        return receive(self, frame)
+
+    monkeypatch.setattr(h2.connection.H2Connection, "_receive_frame", count)
+    return parsed
+
+
+async def test_streams_opened_and_reset_at_once_end_their_connection(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+):
+    echo = Echo()
+    parsed = _count_frames(monkeypatch)
+    monkeypatch.setattr(hypercorn_server, "FRAMES", FEW)
+    async with serving_tls(certificate, linger_seconds_max=SECONDS_MAX, answerer=echo) as running:
+        client = await Http2.open(running, ATTACKER, certificate)
+        for _ in range(2_000):
+            client.protocol.reset_stream(client.ask("/api/x"))
+        await client.flush()
+        told = await _told(client)
+        assert told.error_code == h2.errors.ErrorCodes.ENHANCE_YOUR_CALM
+        assert len(parsed) < FEW.burst + 10
+        await trio.aclose_forcefully(client.stream)
+
+
+async def test_tiny_windows_and_tiny_data_pay_for_nothing(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """One byte of an answer for each frame that allows it, and one of a body a frame."""
+    monkeypatch.setattr(hypercorn_server, "FRAMES", FEW)
+    async with serving_tls(certificate, linger_seconds_max=SECONDS_MAX) as running:
+        for path, frame in (
+            ("/api/large", b"\0\0\4\x08\0\0\0\0\1\0\0\0\1"),
+            ("/api/x", b"\0\0\1\0\0\0\0\0\1x"),
+        ):
+            client = await Http2.open(running, ATTACKER, certificate)
+            client.protocol.send_headers(
+                client.protocol.get_next_available_stream_id(),
+                [(":method", "POST"), (":path", path), (":authority", "a"), (":scheme", "https")],
+                end_stream=path == "/api/large",
+            )
+            await client.flush()
+            await client.stream.send_all(NO_WINDOW + frame * 3_000)
+            told = await _told(client)
+            assert told.error_code == h2.errors.ErrorCodes.ENHANCE_YOUR_CALM
+            await trio.aclose_forcefully(client.stream)
+
+
+async def test_many_connections_bring_an_address_no_more_frames(certificate: Path):
+    limits = CallLimits(LimitSettings(http2_frames_per_second_address=10.0))
+    async with serving_tls(certificate, limits=limits) as running:
+        for _ in range(20):
+            client = await Http2.open(running, ATTACKER, certificate)
+            await client.flush()
+            await client.stream.send_all(SETTINGS * 50)
+            await client.events()
+            await trio.aclose_forcefully(client.stream)
+            if limits.refused["HTTP/2 frames by address"]:
+                break
+        assert limits.refused["HTTP/2 frames by address"]
+        other = await Http2.open(running, HONEST, certificate)
+        stream_id = other.ask("/api/x")
+        await other.flush()
+        await _answered(other, stream_id)
+        await trio.aclose_forcefully(other.stream)
+
+
+async def test_an_honest_connection_may_ask_as_often_as_it_likes(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(hypercorn_server, "FRAMES", FEW)
+    async with serving_tls(certificate) as running:
+        client = await Http2.open(running, HONEST, certificate)
+        for _ in range(300):
+            stream_id = client.ask("/api/x")
+            client.protocol.ping(b"12345678")
+            await client.flush()
+            await _answered(client, stream_id)
+        stream_id = client.ask("/api/large")
+        await client.flush()
+        await _answered(client, stream_id)
+        await trio.aclose_forcefully(client.stream)
+
+
+async def _answered(client: Http2, stream_id: int) -> None:
+    """Read until a stream has ended."""
+    while True:
+        events = await client.events()
+        await client.flush()
+        if any(isinstance(e, h2.events.StreamEnded) and e.stream_id == stream_id for e in events):
+            return
+
+
+# Requests in flight
+
+
+async def test_requests_of_one_address_that_wait_leave_room_for_others():
+    echo, in_flight = Echo(), InFlight(20)
+
+    class Counting:
+        """A dispatcher, as far as it counts."""
+
+        async def answer(self, request: Request) -> Answer:
+            key = address_key(request.address)
+            entered = in_flight.enter(trio.current_time(), key)
+            if entered is None:
+                return too_many_requests(1)
+            try:
+                return await echo.answer(request)
+            finally:
+                in_flight.leave(entered, key)
+
+        async def vouches(self, request: Request) -> bool:
+            return await echo.vouches(request)
+
+    async with serving(Counting(), in_flight=in_flight) as running, AsyncExitStack() as stack:
+        for _ in range(30):
+            stream = await connect(running.port, ATTACKER)
+            await stack.enter_async_context(stream)
+            await stream.send_all(get(b"/api/wait"))
+        await until(lambda: in_flight.count == 10)
+        for _ in range(5):
+            assert (await ask(running.port, get(b"/api/x"))).status == 200
+        echo.gate.set()
+
+
+def _unended_head(*sizes: int) -> bytes:
+    """A head in frames of these sizes, without an end."""
+    frames = [bytes([1, 1]), *[bytes([9, 0])] * (len(sizes) - 1)]
+    return b"".join(
+        size.to_bytes(3, "big") + frame + b"\0\0\0\1" + b"x" * size
+        for size, frame in zip(sizes, frames, strict=True)
+    )
+
+
+async def test_a_head_of_many_frames_is_no_larger_than_another(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Each connection kept a megabyte of one that never ended, and nobody counted it."""
+    parsed = _count_frames(monkeypatch)
+    async with serving_tls(certificate, linger_seconds_max=SECONDS_MAX) as running:
+        client = await Http2.open(running, ATTACKER, certificate)
+        await client.flush()
+        await client.stream.send_all(_unended_head(*[16_384] * 60))
+        told = await _told(client)
+        assert told.error_code == h2.errors.ErrorCodes.ENHANCE_YOUR_CALM
+        assert len(parsed) < 10
+        await trio.aclose_forcefully(client.stream)
+
+
+async def test_heads_that_do_not_end_are_held_of_what_requests_may_hold(certificate: Path):
+    async with serving_tls(certificate, bodies_bytes_max=100_000) as running:
+        clients = [await Http2.open(running, ATTACKER, certificate) for _ in range(3)]
+        for client in clients:
+            await client.flush()
+            await client.stream.send_all(_unended_head(10_000, 10_000))
+        told = await _told(clients[-1])  # an address alone gets half
+        assert told.error_code == h2.errors.ErrorCodes.ENHANCE_YOUR_CALM
+        other = await Http2.open(running, HONEST, certificate)
+        stream_id = other.ask("/api/x")
+        await other.flush()
+        await _answered(other, stream_id)
+        for client in (*clients, other):
+            await trio.aclose_forcefully(client.stream)
+        await until(lambda: not running.connections)
+        assert not running.server._budgets.requests.held

@@ -1,0 +1,76 @@
+"""The pictures of docs/: as their texts say, with the states that the server has."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any, get_args
+
+import pictures
+import pytest
+
+from greenroom.actors.lobby.state import RequestStatus
+from greenroom.actors.room.rules.events import ActionStatus
+from greenroom.actors.seating.invite_messages import InviteAnswer
+
+FOLDER = pictures.PICTURES
+NAMES = sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def described(name: str) -> dict[str, Any]:
+    return tomllib.loads((FOLDER / f"{name}.toml").read_text())
+
+
+def test_every_picture_is_as_its_text_says(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert pictures.main(["--check"]) == 0
+    assert sorted(path.stem for path in FOLDER.glob("*.svg")) == NAMES
+    shutil.copytree(FOLDER, tmp_path / "pictures")
+    monkeypatch.setattr(pictures, "PICTURES", tmp_path / "pictures")
+    text = tmp_path / "pictures" / "room.toml"
+    text.write_text(text.read_text().replace("all go offline", "nobody is there"))
+    assert pictures.main(["--check"]) == 1
+    assert "room.svg is not as its text says" in capsys.readouterr().err
+    assert pictures.main([]) == 0
+    assert pictures.main(["--check"]) == 0
+    assert "nobody is there" in (tmp_path / "pictures" / "room.svg").read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_picture_is_well_formed_and_all_of_it_can_be_seen(name: str) -> None:
+    root = ET.fromstring((FOLDER / f"{name}.svg").read_text())
+    space = "{http://www.w3.org/2000/svg}"
+    title = root.find(f"{space}title")
+    assert title is not None
+    assert title.text == root.get("aria-label") == described(name)["title"]
+    width, height = float(root.get("width", 0)), float(root.get("height", 0))
+    for element in root.iter(f"{space}text"):
+        x, y = float(element.get("x", 0)), float(element.get("y", 0))
+        half = 0 if element.get("class") == "heading" else len(element.text or "") * 7.0 / 2
+        assert x - half + pictures.MARGIN >= 0, element.text
+        assert x + half + pictures.MARGIN <= width, element.text
+        assert 0 <= y <= height, element.text
+
+
+@pytest.mark.parametrize(
+    ("name", "states"),
+    [
+        ("action", {"pending", *get_args(ActionStatus)}),
+        ("invite", {"pending", *get_args(InviteAnswer)} - {"declined"}),
+        ("join-request", set(get_args(RequestStatus))),
+    ],
+)
+def test_the_states_drawn_are_those_that_there_are(name: str, states: set[str]) -> None:
+    boxes = described(name)["box"]
+    drawn = {key for key, box in boxes.items() if box.get("style") not in {"dot", "end"}}
+    assert drawn == states
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_box_stands_apart(name: str) -> None:
+    text = described(name)
+    joined = {arrow[end] for arrow in text["arrow"] for end in ("from", "to")}
+    assert joined == set(text["box"])

@@ -1,0 +1,65 @@
+"""The lock files: pinned, hashed, of today's pyproject.toml, and free of addresses."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+KINDS = ("", "-dev", "-bench", "-schemathesis", "-docs")
+FILES = tuple(f"requirements{kind}.txt" for kind in KINDS)
+
+PIN = re.compile(r"([a-z0-9.-]+)==([^ ]+)(?: ; .+)? \\")
+HASH = re.compile(r" {4}--hash=sha256:[0-9a-f]{64}( \\)?")
+
+
+@cache
+def pins(file: str) -> dict[str, str]:
+    """Name to version of everything that a lock file pins."""
+    return {match[1]: match[2] for match in PIN.finditer((ROOT / file).read_text())}
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def names(requirements: list[str]) -> set[str]:
+    found = {re.split(r"[^A-Za-z0-9_.-]", requirement)[0] for requirement in requirements}
+    return {name.lower().replace("_", "-") for name in found}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_lock_file_holds_pins_and_hashes_and_nothing_else(file: str) -> None:
+    odd = [
+        line
+        for line in (ROOT / file).read_text().splitlines()
+        if not (PIN.fullmatch(line) or HASH.fullmatch(line) or line.startswith("#"))
+    ]
+    assert not odd
+
+
+def test_everything_that_the_project_needs_is_locked() -> None:
+    groups = project()["dependency-groups"]
+    runtime = names(project()["project"]["dependencies"])
+    assert runtime <= pins("requirements.txt").keys()
+    extras = {
+        n for needs in project()["project"]["optional-dependencies"].values() for n in names(needs)
+    }
+    assert runtime | extras | names(groups["dev"]) <= pins("requirements-dev.txt").keys()
+    for group in ("bench", "schemathesis", "docs"):
+        assert names(groups[group]) <= pins(f"requirements-{group}.txt").keys()
+
+
+def test_what_runs_is_what_was_tested() -> None:
+    tested = pins("requirements-dev.txt")
+    assert {name: tested.get(name) for name in pins("requirements.txt")} == pins("requirements.txt")
+
+
+def test_the_build_backend_is_pinned_and_is_the_one_that_the_tests_use() -> None:
+    (requirement,) = project()["build-system"]["requires"]
+    assert requirement == f"flit_core=={pins('requirements-dev.txt')['flit-core']}"

@@ -1,0 +1,191 @@
+"""Follows a page of the docs: runs its shell commands in order, as a reader would paste them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[3]
+SECONDS_MAX = 100.0
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^##? (.+)$", re.MULTILINE)
+
+SHIMS = {
+    "serve": "exec {python} -P -m greenroom serve",
+    "greenroom": "exec {python} -P -m greenroom",
+    "test": "cd {root} && exec {python} -m pytest -q -p no:cacheprovider",
+}
+"""Stand for the scripts: what they do once the environment, the tests' own here, is made."""
+
+LASTING = re.compile(r"scripts/serve(?!.* --help)|python3 -m http\.server")
+"""What stays in the foreground, and so has a terminal of its own."""
+
+
+class Block(NamedTuple):
+    """A fenced block: the section it is in, its language, its text."""
+
+    section: str
+    language: str
+    text: str
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """Return every fenced block of a page, in order."""
+    text = page.read_text()
+    found = []
+    for match in FENCE.finditer(text):
+        headings = HEADING.findall(FENCE.sub("", text[: match.start()]))
+        found.append(Block(headings[-1], match[1], match[2]))
+    return found
+
+
+def free_port() -> int:
+    """Return a port that nobody has at the moment."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+class Reader:
+    """Somebody with a checkout, some terminals, and ports of their own."""
+
+    def __init__(self, directory: Path) -> None:
+        """Have nothing but the checkout; `directory` is for all that is made."""
+        self.checkout = directory / "checkout"
+        self._home = directory
+        self._terminals: list[subprocess.Popen[bytes]] = []
+        self.said = ""
+        """What the last command has said."""
+        self.filled: dict[str, str] = {}
+        """What the page's placeholders stand for, as far as is known."""
+        self.ports = {name: free_port() for name in ("8080", "8081", "8000")}
+        self._environment = os.environ | {
+            "HOME": str(directory),
+            "PYTHONPATH": str(ROOT),
+            "GREENROOM_DATA_DIR": str(directory / "data"),
+            "GREENROOM_PORT": str(self.ports["8080"]),
+            "GREENROOM_REALTIME_PORT": str(self.ports["8081"]),
+            "GREENROOM_UDP_PORT": "0",
+        }
+        scripts = self.checkout / "scripts"
+        scripts.mkdir(parents=True)
+        (self.checkout / "examples").symlink_to(ROOT / "examples")
+        for name, command in SHIMS.items():
+            line = command.format(python=sys.executable, root=ROOT)
+            (scripts / name).write_text(f'#!/bin/sh\n{line} "$@"\n')
+            (scripts / name).chmod(0o755)
+        program = self.checkout / "bin"
+        program.mkdir()
+        (program / "greenroom").symlink_to(scripts / "greenroom")
+        self._environment["PATH"] = f"{program}{os.pathsep}{os.environ['PATH']}"
+
+    def fill(self, text: str) -> str:
+        """Return a text of the page as this reader would write it."""
+        for placeholder, value in self.filled.items():
+            text = text.replace(placeholder, value)
+        for port, ours in self.ports.items():
+            text = re.sub(rf"(127\.0\.0\.1:|server ){port}\b", rf"\g<1>{ours}", text)
+        return text
+
+    def paste(self, commands: str) -> None:
+        """Run the lines of a block; what lasts goes on in a terminal of its own."""
+        commands = self.fill(commands).replace("\\\n", " ")
+        for line in commands.splitlines():
+            if LASTING.search(line):
+                self._open_terminal(line)
+            else:
+                self.said = self._run(line)
+                self._note(self.said)
+
+    def _run(self, line: str) -> str:
+        done = subprocess.run(
+            ["sh", "-ec", line],
+            cwd=self.checkout,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+            check=False,
+        )
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+        return done.stdout
+
+    def _open_terminal(self, line: str) -> None:
+        is_server = "scripts/serve" in line
+        port = self.ports["8080" if is_server else "8000"]
+        output = self._home / f"terminal-{len(self._terminals)}.txt"
+        with output.open("wb") as said:
+            self._terminals.append(
+                subprocess.Popen(
+                    ["sh", "-ec", f"exec {line}"],
+                    cwd=self.checkout,
+                    env=self._environment,
+                    stdout=said,
+                    stderr=said,
+                )
+            )
+        self._wait(f"http://127.0.0.1:{port}/{'readyz' if is_server else ''}", output)
+        self.said = output.read_text()
+        self._note(self.said)
+
+    def _wait(self, url: str, output: Path) -> None:
+        """Wait until what was started answers."""
+        deadline = time.monotonic() + SECONDS_MAX
+        while True:
+            try:
+                with urllib.request.urlopen(url, timeout=10):
+                    return
+            except (urllib.error.URLError, OSError):
+                assert self._terminals[-1].poll() is None, output.read_text()
+                assert time.monotonic() < deadline, output.read_text()
+                time.sleep(0.05)
+
+    def _note(self, said: str) -> None:
+        """Remember the keys and ids that a command has shown."""
+        shown = {
+            "gr_api_…": re.search(r"project key\s+(gr_api_\w+)", said),
+            "gr_plr_…": re.search(r'"private_key":"(gr_plr_\w+)"', said),
+            "ROOM_ID": re.search(r'"room_id":"(\w+)"', said),
+        }
+        self.filled |= {name: match[1] for name, match in shown.items() if match}
+
+    def compare(self, shown: str) -> None:
+        """Compare an answer that the page shows with the last one that came."""
+        assert shape(json.loads(self.said)) == shape(json.loads(shown)), self.said
+
+    def kill_server(self) -> None:
+        """End the server that was started last, as `kill -9` does."""
+        self._terminals[-1].kill()
+        self._terminals.pop().wait(SECONDS_MAX)
+
+    def leave(self) -> None:
+        """Stop what runs in every terminal."""
+        for terminal in self._terminals:
+            terminal.terminate()
+        for terminal in self._terminals:
+            terminal.wait(SECONDS_MAX)
+
+
+def shape(value: Any) -> Any:
+    """Return what of an answer is the same each time: names, kinds, booleans, errors."""
+    match value:
+        case Mapping():
+            kept = {name: shape(inner) for name, inner in value.items()}
+            return kept | {name: value[name] for name in ("error", "status") if name in value}
+        case list():
+            return [shape(inner) for inner in value]
+        case bool() | None:
+            return value
+        case _:
+            return type(value).__name__

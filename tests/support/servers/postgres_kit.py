@@ -1,0 +1,210 @@
+"""A real Postgres that tests may kill, and the writers that commit to it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import trio
+
+from greenroom.actors.kernel.durability import Batch
+from greenroom.actors.kernel.message import Event
+from greenroom.actors.player.messages import PlayerRegistered
+from greenroom.persistence.committer import Committer
+from greenroom.persistence.driver import Connection, Query, Row, Statement
+from greenroom.persistence.embedded.account import choose_account
+from greenroom.persistence.embedded.binaries import find_binaries
+
+SPACE_BYTES_MIN = 1 << 30
+
+
+class PostgresProcess:
+    """A Postgres of its own in a temporary directory: unix socket and TCP on loopback."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        options: Sequence[str] = ("fsync=off",),
+        environment: Mapping[str, str] = {},
+    ) -> None:
+        """Make it; `options` are settings, `environment` is added to the server's."""
+        self.directory = directory
+        self._options = options
+        self._environment = environment
+        self._account = choose_account(None)
+        self._binaries = find_binaries(self._account)
+        self._data = directory / "data"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = directory / "log"
+        if self._account.is_other:
+            os.chown(directory, self._account.uid, self._account.gid)
+        initdb = self._account.run(
+            self._binaries.program("initdb"),
+            *("-D", str(self._data), "-U", "greenroom", "-E", "UTF8"),
+            *("--locale", "C", "--auth", "trust", "--no-sync"),
+        )
+        assert initdb.returncode == 0, initdb.stderr
+
+    def conninfo(self, database: str) -> str:
+        return f"host={self.directory} user=greenroom dbname={database}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        command = [self._binaries.program("postgres"), "-D", str(self._data)]
+        options = ["listen_addresses=", f"unix_socket_directories={self.directory}"]
+        options += self._options
+        command += [word for option in options for word in ("-c", option)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, **self._popen_options()
+            )
+        for _ in range(600):
+            try:
+                psycopg.connect(self.conninfo("postgres")).close()
+            except psycopg.OperationalError:
+                assert self._process.poll() is None, self._log.read_text()
+                time.sleep(0.05)
+            else:
+                return
+        raise AssertionError(self._log.read_text())
+
+    def _popen_options(self) -> dict[str, Any]:
+        options = dict(self._account.popen_options())
+        options["env"] = {**options.get("env", os.environ), **self._environment}
+        return options
+
+    def kill(self) -> None:
+        """SIGKILL to the postmaster and all its children: what a power cut looks like."""
+        assert self._process is not None
+        self.signal_backends(signal.SIGSTOP)  # so that none is left to write on
+        children = _children(self.pid)
+        self.signal_backends(signal.SIGKILL)
+        self._process.wait()
+        while any(_is_running(child) for child in children):
+            time.sleep(0.001)  # the next Postgres minds who holds the last one's shared memory
+        (self._data / "postmaster.pid").unlink(missing_ok=True)
+
+    def signal_backends(self, number: signal.Signals) -> None:
+        """Send a signal to every process of this Postgres; SIGSTOP makes a black hole of it."""
+        for pid in (self.pid, *_children(self.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def recover(self) -> None:
+        """Be up again, whatever a test has done."""
+        if self._process is not None and self._process.poll() is None:
+            self.signal_backends(signal.SIGCONT)
+        else:
+            self.start()
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait()
+
+    def create_database(self, name: str) -> str:
+        with psycopg.connect(self.conninfo("postgres"), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"'.encode())
+        return self.conninfo(name)
+
+    def drop_database(self, name: str) -> None:
+        with psycopg.connect(self.conninfo("postgres"), autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
+
+    @classmethod
+    def make(cls) -> PostgresProcess:
+        return cls(Path(tempfile.mkdtemp(prefix="greenroom-test-", dir=_quick_directory())))
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _quick_directory() -> str | None:
+    """Memory where there is enough of it, or else None: where temporary files go."""
+    memory = "/dev/shm"
+    if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > SPACE_BYTES_MIN:
+        return memory
+    return None
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that a postmaster has forked."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a process still holds anything: a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+class FakeWriter:
+    """An actor's side of a commit, by hand."""
+
+    def __init__(self, label: str = "player/1") -> None:
+        self.label = label
+        self.generation = 0
+        self.errors: list[Exception] = []
+
+    def reject(self, error: Exception) -> None:
+        self.generation += 1
+        self.errors.append(error)
+
+
+def registered(player_id: int, **changes: Any) -> PlayerRegistered:
+    """A player of game 1 (see the fixture `game`)."""
+    fields: dict[str, Any] = {
+        "player_id": player_id,
+        "game_id": 1,
+        "player_name": f"Player {player_id}",
+        "player_tag": f"TAG{player_id:05}",
+        "token_hash": b"token %d" % player_id,
+        "player_data": b'{"level":1}',
+        "created_at": 1_700_000_000,
+    }
+    return PlayerRegistered(**(fields | changes))
+
+
+async def select(connection: Connection, sql: str) -> list[Row]:
+    """Run one SELECT."""
+    (rows,) = await connection.run(Query(Statement(sql)), seconds_max=10)
+    return rows
+
+
+async def wait_until(condition: Callable[[], Any]) -> None:
+    """Wait for something that another process or task brings about, and nobody announces."""
+    with trio.fail_after(20):
+        while not condition():  # noqa: ASYNC110 there is no event to wait for
+            await trio.sleep(0.01)
+
+
+async def wait_until_async(condition: Callable[[], Awaitable[Any]]) -> None:
+    """The same, where looking takes a query."""
+    with trio.fail_after(20):
+        while not await condition():  # noqa: ASYNC110 as above
+            await trio.sleep(0.01)
+
+
+def submit_each(committer: Committer, writer: FakeWriter, events: Sequence[Event]) -> Batch:
+    """Submit events one turn each; return the batch of the last."""
+    batch = Batch()
+    for event in events:
+        batch = committer.submit(writer, [event])
+    return batch

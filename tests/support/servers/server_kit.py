@@ -1,0 +1,254 @@
+"""A whole server as a process of its own, clients that speak to it, games to play on it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import trio
+
+from greenroom.control.admin.messages import CreateGame
+from greenroom.control.client import call
+from greenroom.control.protocol import socket_path
+
+judges: list[Callable[[str, str, int, Any], None]] = []
+"""Told method, target, status and JSON of every answer; the tests have one, measurements none."""
+
+START_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 60.0
+
+
+class Reply(NamedTuple):
+    """An answer: status, decoded JSON (None if it has no body), headers in lower case, the body."""
+
+    status: int
+    json: Any
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Game(NamedTuple):
+    """A game to play: its id and keys."""
+
+    game_id: int
+    key: str
+    private: str
+
+
+class ServerProcess:
+    """`greenroom serve` on a data directory; it can be killed and started again."""
+
+    program: tuple[str, ...] = ("-m", "greenroom")
+    """What Python runs, before the arguments."""
+
+    def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
+        self.data_dir = data_dir
+        self.ready: dict[str, Any] = {}
+        self.log = data_dir / "test.log"
+        self._ready_file = data_dir / "ready.json"
+        ports = ["--port", "0", "--realtime-port", "0", "--udp-port", "0"]
+        self._command = [
+            *(sys.executable, *self.program, "serve", "--data-dir", str(data_dir)),
+            *(*ports, "--ready-file", str(self._ready_file), *arguments),
+        ]
+        root = str(Path(__file__).resolve().parents[3])
+        path = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
+        self._environment = os.environ | {"PYTHONPATH": path} | environment
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def begin(self) -> None:
+        """Start the process; `wait_ready` waits for it."""
+        self._ready_file.unlink(missing_ok=True)
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, env=self._environment, stdout=log, stderr=log
+            )
+
+    def is_ready(self) -> bool:
+        """Return whether it serves; fails the test when it has ended instead."""
+        assert self._process is not None
+        if self._ready_file.exists():
+            self.ready = json.loads(self._ready_file.read_bytes())
+            return True
+        assert self._process.poll() is None, self.log.read_text()
+        return False
+
+    def start(self) -> ServerProcess:
+        """Start it and wait until it serves."""
+        self.begin()
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not self.is_ready():
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.02)
+        return self
+
+    def wait_logged(self, text: str, after: int = 0) -> None:
+        """Wait until its log says something, behind so many bytes."""
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while text.encode() not in self.log.read_bytes()[after:]:
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.02)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def address(self) -> tuple[str, int]:
+        url = urlsplit(self.ready["http"])
+        assert url.hostname is not None
+        assert url.port is not None
+        return url.hostname, url.port
+
+    def kill(self) -> None:
+        """Kill it as `kill -9` does."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(STOP_SECONDS_MAX)
+
+    def wait(self) -> int:
+        """Wait for its end; return its exit status."""
+        assert self._process is not None
+        return self._process.wait(START_SECONDS_MAX)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Tell it to stop; return its exit status."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        return self._process.wait(STOP_SECONDS_MAX)
+
+    def new_game(self, name: str = "game") -> Game:
+        """Make a game, as an operator would beside the running server."""
+        keys = call(socket_path(self.data_dir), CreateGame(game=name, owner="local"))
+        return Game(keys.game_id, keys.api_token, keys.api_private_token)
+
+
+class Api:
+    """A blocking client of one server, for one game; a connection a call."""
+
+    def __init__(self, address: tuple[str, int], game: Game, here: str = "") -> None:
+        """Call `address`, from an address of this machine: the usual one unless `here` is given."""
+        self.address = address
+        self.game = game
+        self._source = (here, 0) if here else None
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        player: str | None = None,
+        admin: bool = False,
+        headers: Mapping[str, str | None] = {},
+    ) -> Reply:
+        """Call an endpoint; a `body` of bytes is sent as it is, a header that is None is not."""
+        sent: dict[str, str | None] = {"X-Api-Token": self.game.key}
+        if player is not None:
+            sent["X-Game-Player-Token"] = player
+        if admin:
+            sent["X-Api-Private-Token"] = self.game.private
+        sent |= headers
+        raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        connection = http.client.HTTPConnection(
+            *self.address, timeout=30, source_address=self._source
+        )
+        try:
+            present = {name: value for name, value in sent.items() if value is not None}
+            connection.request(method, path, raw, present)
+            response = connection.getresponse()
+            content = response.read()
+        finally:
+            connection.close()
+        found = {name.lower(): value for name, value in response.getheaders()}
+        is_json = found.get("content-type", "").startswith("application/json")
+        is_json = is_json and "content-encoding" not in found
+        decoded = json.loads(content) if content and is_json else None
+        tell_judges(method, path, response.status, decoded)
+        return Reply(response.status, decoded, found, content)
+
+    def register(self, name: str = "Ada", **fields: Any) -> tuple[int, str]:
+        """Register a player; return id and token."""
+        reply = self.call("POST", "/api/game_players.php/register", {"player_name": name, **fields})
+        assert reply.status == 200, reply
+        return int(reply.json["player_id"]), reply.json["private_key"]
+
+
+def tell_judges(method: str, target: str, status: int, value: Any) -> None:
+    """Have an answer judged; raises what a judge does."""
+    for judge in judges:
+        judge(method, target, status, value)
+
+
+class ConnectionLost(Exception):
+    """The server went away in the middle of a call: whether it was carried out is unknown."""
+
+
+class TrioClient:
+    """A client that keeps its connection, for crowds. Reconnects at the next call after a loss."""
+
+    def __init__(self, server: ServerProcess, key: str) -> None:
+        self._server = server
+        self._key = key
+        self._stream: trio.SocketStream | None = None
+
+    async def call(
+        self, method: str, path: str, body: bytes = b"", player: str | None = None
+    ) -> tuple[int, Any]:
+        """Call an endpoint; raises ConnectionLost when there was no whole answer."""
+        token = f"X-Game-Player-Token: {player}\r\n" if player else ""
+        head = (
+            f"{method} {path} HTTP/1.1\r\nHost: test\r\nX-Api-Token: {self._key}\r\n{token}"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        try:
+            if self._stream is None:
+                self._stream = await trio.open_tcp_stream(*self._server.address)
+            await self._stream.send_all(head.encode() + body)
+            status, value = await self._read(self._stream)
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            await self.close()
+            raise ConnectionLost from error
+        except ConnectionLost:
+            await self.close()
+            raise
+        tell_judges(method, path, status, value)
+        return status, value
+
+    async def _read(self, stream: trio.SocketStream) -> tuple[int, Any]:
+        data = b""
+        while b"\r\n\r\n" not in data:
+            data += await self._receive(stream)
+        head, _, content = data.partition(b"\r\n\r\n")
+        length = next(
+            int(line.partition(b":")[2])
+            for line in head.split(b"\r\n")
+            if line.lower().startswith(b"content-length:")
+        )
+        while len(content) < length:
+            content += await self._receive(stream)
+        return int(head.split(b" ", 2)[1]), json.loads(content)
+
+    async def _receive(self, stream: trio.SocketStream) -> bytes:
+        data = await stream.receive_some(65536)
+        if not data:
+            raise ConnectionLost
+        return bytes(data)
+
+    async def close(self) -> None:
+        """Forget the connection."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(stream)
