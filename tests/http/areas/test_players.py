@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from server_kit import Api, Reply, ServerProcess
 
+from greenroom.control.admin.messages import ChangeGameSettings
 from greenroom.control.client import call
 from greenroom.control.errors import OperationRefused
-from greenroom.control.messages import ChangeGameSettings
 from greenroom.control.protocol import socket_path
 
 AREA = "/api/game_players.php"
