@@ -10,6 +10,8 @@ from room_kit import GUEST, HOST, ROOM_ID, RoomKit, facts
 
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.actors.room.messages import PollUpdates
+from greenroom.actors.room.rules import codec, updates
+from greenroom.actors.room.rules.groups import read_sources
 from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.persistence import journal
 from greenroom.persistence.driver import Connection
