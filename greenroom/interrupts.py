@@ -1,4 +1,4 @@
-"""Which KeyboardInterrupt is a ^C, and which one is a mistake of whoever raised it."""
+"""Tell a `KeyboardInterrupt` that is ^C from one that somebody's code has raised."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import signal
 
 
 def is_real_interrupt(error: BaseException) -> bool:
-    """Return whether this is a ^C at a terminal, which stops more than what it came upon.
+    """Return whether this is ^C at a terminal, which stops the whole process.
 
-    It can be one only where Python itself makes an exception of the signal: in a studio's tests. A
-    server takes signals otherwise, so there somebody's code has raised it.
+    It can be one only where Python itself turns the signal into an exception: in a studio's tests.
+    A server handles signals in another way, so there somebody's code has raised it.
     """
     is_raised = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     return is_raised and isinstance(error, KeyboardInterrupt)

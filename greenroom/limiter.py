@@ -1,12 +1,12 @@
-"""How often a key may do a thing: pure arithmetic, time comes in.
+"""Rate limits by key: pure arithmetic; the time is an argument.
 
-GCRA: a key may do `burst` things at once and `per_second` in the long run. All that is kept of it
-is the moment at which its allowance will be whole again.
+This is the generic cell rate algorithm (GCRA). A key may do `burst` things at once and `per_second`
+in the long run. For each key, only the moment at which its allowance will be whole again is kept.
 
-Overload: a limiter remembers `keys_max` keys. One whose allowance is whole again is no different
-from one never seen, so those alone are forgotten, two looked at for each newcomer. Where all that
-is remembered is still being paid off, newcomers share a fixed number of allowances, each newcomer
-always the same one: nobody gets away by drowning the table, and memory stays as it is.
+Overload: a limiter remembers `keys_max` keys. A key whose allowance is whole again needs no memory,
+so only such keys are forgotten. Each new key makes the limiter look at two old ones. Where no
+remembered key can be forgotten, new keys share a fixed number of allowances, and each new key
+always has the same one. So nobody escapes a limit by filling the table, and its memory is bounded.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from typing import Final
 import msgspec
 
 KEYS_MAX: Final = 100_000
-"""About 25 MB a limiter. With the default rates a server cannot answer so many calls that so many
-keys are in debt at once; it takes a tiny `rate_limit_factor`."""
+"""About 25 MB for each limiter. With the default rates a server cannot answer enough calls for so
+many keys to be in debt at once. That takes a tiny `rate_limit_factor`."""
 _KEYS_KEPT: Final = 16_384
-"""So few are not worth looking through."""
+"""Below this number of keys, none is looked at to be forgotten."""
 _SHARED_SLOTS: Final = 4_096
 
 _ROUNDING = 1e-6
-"""Of one charge: what floats may lose is not held against anybody."""
+"""Tolerance for each charge, so that no key is refused because floats round."""
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """How much is allowed."""
+    """How much a key may do."""
 
     per_second: float
     burst: float
-    """At once, after a rest; at least 1."""
+    """How much a key may do at once after a rest; at least 1."""
 
 
 def rate_of(per_second: float, burst_seconds: float) -> Rate:
-    """Return a rate of which a rested key may use so many seconds' worth at once."""
+    """Return a rate with a burst of `burst_seconds` worth of calls, and at least one call."""
     return Rate(per_second, max(1.0, per_second * burst_seconds))
 
 
@@ -47,10 +47,10 @@ class Limiter:
     __slots__ = ("_full_at", "_interval", "_keys_max", "_shared", "_tolerance", "rate")
 
     def __init__(self, rate: Rate, keys_max: int = KEYS_MAX) -> None:
-        """Start with everybody's allowance whole.
+        """Start with the allowance of every key whole.
 
         Args:
-            rate: what each key is allowed.
+            rate: what each key may do.
             keys_max: how many keys are remembered at most.
         """
         self.rate = rate
@@ -66,14 +66,14 @@ class Limiter:
 
     @property
     def is_untouched(self) -> bool:
-        """Return whether nobody was ever charged, or all of them are forgotten."""
+        """Return whether no key is remembered."""
         return not self._full_at
 
     def wait_seconds(self, key: str | int, now: float) -> float:
-        """Return how long until this key may be charged again; 0.0 means now.
+        """Return the seconds until a key may be charged again; 0.0 means now.
 
         Args:
-            key: whose allowance.
+            key: the key to look up.
             now: monotonic seconds.
         """
         full_at = self._full_at.get(key)
@@ -82,15 +82,15 @@ class Limiter:
         return max(0.0, full_at - self._tolerance - now)
 
     def charge(self, key: str | int, now: float, units: int = 1) -> float:
-        """Take some from this key's allowance, if there is anything left.
+        """Charge a key, if any of its allowance is left.
 
         Args:
-            key: whose allowance.
+            key: the key to charge.
             now: monotonic seconds.
-            units: how much; what is more than was left is a debt.
+            units: how much to charge. What exceeds the rest of the allowance becomes a debt.
 
         Returns:
-            0.0 if it was taken, else how many seconds until one may be.
+            0.0 if the key was charged, else the seconds until it may be.
         """
         full_at = self._full_at.get(key)
         if full_at is None:
@@ -105,12 +105,12 @@ class Limiter:
         return 0.0
 
     def owe(self, key: str | int, now: float, units: int) -> None:
-        """Charge a key for what it has had already: it may go into debt, and is not refused.
+        """Charge a key for what it has had already. The key may go into debt and is not refused.
 
         Args:
-            key: whose allowance; it has been charged for the call before.
+            key: the key to charge; it has been charged for the call before.
             now: monotonic seconds.
-            units: how much.
+            units: how much to charge.
         """
         if key in self._full_at:
             self._full_at[key] = max(self._full_at[key], now) + self._interval * units
@@ -119,7 +119,7 @@ class Limiter:
             self._shared[hash(key) % _SHARED_SLOTS] = full_at
 
     def _charge_newcomer(self, key: str | int, now: float, units: int) -> float:
-        """Charge a key that is not remembered; where there is no room for it, the one it shares."""
+        """Charge a key that is not remembered, or its shared allowance if there is no room."""
         full_at = max(self._shared_full_at(key), now)
         wait = full_at - self._tolerance - now
         if wait > 0.0:
@@ -138,7 +138,7 @@ class Limiter:
         return 0.0 if self._shared is None else self._shared[hash(key) % _SHARED_SLOTS]
 
     def _forget_two(self, now: float) -> None:
-        """Look at the two keys looked at longest ago, and forget those that are whole again."""
+        """Look at the two keys looked at longest ago, and forget each whose allowance is whole."""
         for _ in range(min(2, len(self._full_at))):
             key = next(iter(self._full_at))
             if self._full_at[key] <= now:

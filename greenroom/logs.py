@@ -1,9 +1,9 @@
 """Logging: readable lines on a terminal, JSON everywhere else, and never a secret in either.
 
-Nobody should hand a token or a password to a logger. Should it happen all the same, the formatters
-here are the last line of defence: whatever looks like one of our tokens, or like the password in an
-address, is replaced before a line is written. A record is one line (of bounded length) in JSON; as
-text, its own line and indented ones below it: text from outside cannot forge a record.
+Nobody should hand a token or a password to a logger. If it happens all the same, the formatters
+here are the last line of defence. Whatever looks like one of our tokens, or like the password in an
+address, is replaced before a line is written. In JSON a record is one line of bounded length. As
+text it is one line, with indented lines below it. So text from outside cannot forge a record.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 Format = Literal["auto", "text", "json"]
 
 TEXT_CHARACTERS_MAX = 8 * 1024
-"""Of one message or one field; what is longer was never meant to be read."""
+"""The longest message or field of a record."""
 TRACEBACK_CHARACTERS_MAX = 24 * 1024
 FIELDS_MAX = 32
 
@@ -47,12 +47,12 @@ _STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {
 def configure(
     log_format: Format = "auto", log_level: str = "info", stream: TextIO | None = None
 ) -> None:
-    """Send every logger of the process to one stream; replaces what was configured before.
+    """Send every logger of the process to one stream, and replace what was configured before.
 
     Args:
         log_format: `text`, `json`, or `auto`: text when the stream is a terminal.
         log_level: the least severity that is written: debug, info, warning or error.
-        stream: where to; standard error by default.
+        stream: the stream to write to; standard error by default.
     """
     target = stream or sys.stderr
     as_text = log_format == "text" or (log_format == "auto" and target.isatty())
@@ -75,7 +75,10 @@ def redact(text: str) -> str:
 
 
 class TextFormatter(logging.Formatter):
-    """`12:00:01.234 warning greenroom.app: message key=value`, a traceback indented below."""
+    """Formats a record as `12:00:01.234 warning greenroom.app: message key=value`.
+
+    A traceback follows, indented.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line, or as one line and the indented lines of its traceback."""
@@ -89,7 +92,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, extra fields, exception."""
+    """Formats a JSON object a line: time, level, logger, message, extra fields, exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON."""
@@ -155,7 +158,7 @@ def _traceback(record: logging.LogRecord) -> str:
 
 
 def _safe(text: str, characters_max: int = TEXT_CHARACTERS_MAX) -> str:
-    """Redact, shorten, and make encodable. Of what is too long, head and tail stay."""
+    """Redact, shorten, and make encodable. A text that is too long keeps its head and tail."""
     if len(text) > 4 * characters_max:  # bounds the work of the patterns on hostile text
         text = _without_middle(text, 2 * characters_max)
     text = redact(text)
@@ -165,7 +168,7 @@ def _safe(text: str, characters_max: int = TEXT_CHARACTERS_MAX) -> str:
 
 
 def _without_middle(text: str, characters_max: int) -> str:
-    """Cut the middle out; the tail starts after white space, never inside a secret's last part."""
+    """Cut the middle out. The tail starts after white space, so never inside a secret."""
     half = characters_max // 2
     tail = re.sub(r"^\S+", "", text[-half:])
     return f"{text[:half]} … ({len(text) - half - len(tail)} characters left out) …{tail}"

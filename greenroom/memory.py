@@ -1,9 +1,9 @@
-"""Memory that nobody uses any more goes back to the system, once a minute.
+"""Give unused memory back to the system, once a minute.
 
-glibc gives back what is free at the end of its heap; one small object that lives on there keeps all
-the holes below it (measured: 42 of 62 MiB of heap after 150,000 joins and as many leaves).
-`malloc_trim` gives back the pages in between. It takes some milliseconds, mostly for what it gives
-back. Where the C library has no such function, nothing is done.
+glibc gives back what is free at the end of its heap. One small object that lives on there keeps all
+the holes below it: 42 of 62 MiB of heap after 150,000 joins and as many leaves. `malloc_trim` gives
+back the pages in between. It takes some milliseconds, mostly for the pages that it gives back.
+Where the C library has no such function, nothing is done.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TRIM_SECONDS: Final = 60.0
 
 
 def find_trim() -> Callable[[int], int] | None:
-    """Return glibc's `malloc_trim`, None where there is none."""
+    """Return glibc's `malloc_trim`, or None where there is none."""
     try:
         trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (OSError, AttributeError, TypeError):  # another C library, or another system
@@ -27,7 +27,7 @@ def find_trim() -> Callable[[int], int] | None:
 
 
 async def trim_for_ever(*, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Give back what is free, from time to time, until cancelled."""
+    """Give unused memory back once a minute, until cancelled."""
     trim = find_trim()
     task_status.started()
     while True:

@@ -1,4 +1,4 @@
-"""Who is connected to a port: so many in all, and so many of one address."""
+"""Count the connections of a port, in all and by address."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from greenroom.proxies import TrustedProxies
 
 
 class Occupancy:
-    """The connections of one port. A trusted proxy's are many clients': only the sum bounds them.
+    """The connections of one port, bounded in all and by address.
+
+    A trusted proxy carries the connections of many clients, so only the sum bounds it.
 
     Attributes:
         connections: how many there are.
@@ -18,12 +20,13 @@ class Occupancy:
     def __init__(
         self, connections_max: int, per_address_max: int | None, proxies: TrustedProxies
     ) -> None:
-        """Begin with none.
+        """Start without connections.
 
         Args:
-            connections_max: in all.
-            per_address_max: of one address, or IPv6 network (/64); None for half of all.
-            proxies: whom to trust.
+            connections_max: how many there may be in all.
+            per_address_max: how many one address, or IPv6 network (/64), may have; None for half of
+                all.
+            proxies: the trusted proxies, which have no bound of their own.
         """
         self.connections = 0
         self._connections_max = connections_max
@@ -32,7 +35,7 @@ class Occupancy:
         self._by_address: Counter[str] = Counter()
 
     def has_room(self, peer: str) -> bool:
-        """Return whether one more may connect.
+        """Return whether one more connection may be made.
 
         Args:
             peer: the address at the other end.
@@ -48,7 +51,7 @@ class Occupancy:
         self._by_address[address_key(peer)] += 1
 
     def leave(self, peer: str) -> None:
-        """Count one of the connections no more."""
+        """Stop counting a connection that is over."""
         self.connections -= 1
         key = address_key(peer)
         self._by_address[key] -= 1

@@ -1,4 +1,4 @@
-"""Who the client is, when proxies stand in front. Pure."""
+"""Find a client's address behind proxies. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import ipaddress
 from collections.abc import Iterable
 
 FORWARDING_HEADERS = ("x-forwarded-for", "x-real-ip", "forwarded", "via")
-"""What proxies add: who carries one is not of this machine, whatever the socket says."""
+"""Headers that proxies add. A request with one of them does not come from this machine itself."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _HOPS_MAX = 32
-"""More proxies than anybody has; bounds the work that one header can cause."""
+"""More proxies than any set-up has. It bounds the work that one header can cause."""
 
 
 class TrustedProxies:
@@ -44,11 +44,12 @@ class TrustedProxies:
         return any(parsed in network for network in self._networks)
 
     def client_address(self, peer: str, forwarded_for: str | None) -> str:
-        """Return the client's address: the rightmost that no trusted proxy vouches away.
+        """Return the client's address: the rightmost that belongs to no trusted proxy.
 
-        Every proxy appends whom it spoke to, so that reading from the right stops at the first
-        address that is not ours; what stands left of it was written by the client. An entry that is
-        no address ends the walk at the proxy that reported it.
+        Every proxy appends the address that it was called from. Reading from the right, the first
+        address that is no trusted proxy's is the client's. The client may have written whatever
+        stands left of it. An entry that is no address ends the search at the proxy that reported
+        it.
 
         Args:
             peer: the address at the other end of the connection.
@@ -68,7 +69,7 @@ class TrustedProxies:
 
 
 def plain_address(text: str) -> str | None:
-    """Return an address without port, brackets or IPv4-in-IPv6, None when it is no address.
+    """Return an address without port, brackets or IPv4-in-IPv6, or None if it is no address.
 
     Args:
         text: `203.0.113.7`, `203.0.113.7:4711`, `2001:db8::1`, `[2001:db8::1]:4711`.

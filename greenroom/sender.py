@@ -1,8 +1,9 @@
-"""Answers of many connections that leave together, at the end of the pass that made them.
+"""Send the answers of many connections together, at the end of the pass that made them.
 
-A `send` to a client that sleeps costs several times one to a client that runs, for it has to be
-woken (measured: a fifth of all the work of a short request). When one pass of the scheduler answers
-many requests and sends afterwards, the first answers wake whoever waits, the rest find them awake.
+A `send` to a client that sleeps costs several times one to a client that runs, because it wakes the
+client. Measured, that is a fifth of all the work of a short request. When one pass of the scheduler
+answers many requests and sends afterwards, the first answers wake the clients' machine. The rest
+find it awake.
 """
 
 from __future__ import annotations
@@ -13,39 +14,40 @@ import trio
 
 
 class Flushable(Protocol):
-    """A wire with bytes to send."""
+    """A connection with bytes to send."""
 
     def flush(self) -> bool:
-        """Send what the kernel takes now; return whether that was everything. Does not raise."""
+        """Send what the kernel takes now, and return whether that was everything. Never raises."""
         ...
 
     async def send_rest(self) -> None:
-        """Send what `flush` left over. Does not raise but for a cancellation."""
+        """Send what `flush` left over. Raises nothing but `trio.Cancelled`."""
         ...
 
 
 class Sender:
-    """Flushes wires once a pass. One for a server; a wire is added while it has bytes to send.
+    """Flushes wires once a pass. A server has one; a wire is added while it has bytes to send.
 
-    Bounded by the connections: a wire is in here once, with the answers of one turn of its task.
+    It is bounded by the number of connections. Each wire is in here once, with the answers of one
+    turn of its task.
     """
 
     def __init__(self) -> None:
         """Start with nothing to send."""
         self._wires: list[Flushable] = []
         self._slow: list[Flushable] = []
-        """Whose clients did not take everything."""
+        """The wires whose clients did not take everything."""
         self._task: trio.lowlevel.Task | None = None
 
     def add(self, wire: Flushable) -> None:
-        """Have a wire flushed in the next pass, when `run` runs; before that, once it does."""
+        """Have a wire flushed in the next pass in which `run` runs."""
         self._wires.append(wire)
         task, self._task = self._task, None
         if task is not None:
             trio.lowlevel.reschedule(task)
 
     def flush(self) -> None:
-        """Flush what has been added so far, and is added by that, without waiting for the pass."""
+        """Flush all wires now, those included that are added meanwhile."""
         while self._wires:
             wires, self._wires = self._wires, []
             for wire in wires:
@@ -53,7 +55,7 @@ class Sender:
                     self._slow.append(wire)
 
     async def run(self) -> None:
-        """Flush until cancelled. What a slow client leaves over waits in a task of its own."""
+        """Flush until cancelled. A task of its own sends what a slow client leaves over."""
         async with trio.open_nursery() as nursery:
             while True:
                 self.flush()
@@ -64,6 +66,6 @@ class Sender:
                 await trio.lowlevel.wait_task_rescheduled(self._forget)
 
     def _forget(self, _: Any) -> trio.lowlevel.Abort:
-        """Be cancelled while nothing is to be sent."""
+        """Stop waiting for something to send, because the task is cancelled."""
         self._task = None
         return trio.lowlevel.Abort.SUCCEEDED

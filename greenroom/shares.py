@@ -1,35 +1,35 @@
-"""What all clients hold together of something bounded, and what each address may. Pure.
+"""Share something bounded among all addresses. Pure.
 
 No address may hold more than a factor times what is still free (the dynamic thresholds of Choudhury
-and Hahne). At a factor of 1 an address that is alone gets half of everything, two get a third each.
-So whatever one takes, and however many take it, something is left for whoever comes next, and
-nothing has to be set aside for addresses that never come.
+and Hahne). At a factor of 1, an address that is alone gets half of everything, and two get a third
+each. So something is always left for the next address, however many take their share. Nothing has
+to be set aside for addresses that never come.
 """
 
 from __future__ import annotations
 
 
 class Shares:
-    """Counts what is held. Its memory is an entry for each address that holds something."""
+    """Counts what each address holds. It keeps an entry for each address that holds something."""
 
     __slots__ = ("_address_share_max", "_amount_max", "_by_key", "held")
 
     def __init__(self, amount_max: int, address_share_max: float) -> None:
-        """Begin with everything free.
+        """Start with everything free.
 
         Args:
-            amount_max: for all together, in whatever unit.
-            address_share_max: an address may hold so many times what is free.
+            amount_max: how much there is for all together, in any unit.
+            address_share_max: how many times the free amount one address may hold.
         """
         self._amount_max = amount_max
         self._address_share_max = address_share_max
         self._by_key: dict[str, int] = {}
         self.held = 0
-        """By all together."""
+        """The amount that all addresses hold together."""
 
     @property
     def addresses(self) -> int:
-        """How many addresses hold something."""
+        """Return how many addresses hold something."""
         return len(self._by_key)
 
     def held_by(self, key: str) -> int:
@@ -37,10 +37,10 @@ class Shares:
         return self._by_key.get(key, 0)
 
     def may_take(self, key: str, amount: int = 1) -> bool:
-        """Return whether this much more is to be had for an address.
+        """Return whether an address may take this much more.
 
         Args:
-            key: whose; see `address_key`.
+            key: the address; see `address_key`.
             amount: how much.
         """
         free = self._amount_max - self.held - amount
@@ -48,7 +48,7 @@ class Shares:
         return free >= 0 and held + amount <= self._address_share_max * free
 
     def take(self, key: str, amount: int = 1) -> bool:
-        """Hold more, if it is to be had; arguments and answer as of `may_take`."""
+        """Take more for an address if it may; arguments and answer are those of `may_take`."""
         held = self.held + amount
         free = self._amount_max - held
         own = self._by_key.get(key, 0) + amount
@@ -59,7 +59,7 @@ class Shares:
         return True
 
     def give_back(self, key: str, amount: int = 1) -> None:
-        """Hold less."""
+        """Give back some of what an address holds."""
         self.held -= amount
         left = self._by_key[key] - amount
         if left:

@@ -1,4 +1,4 @@
-"""Listening sockets: one clear sentence where binding fails, and an accept that survives."""
+"""Listening sockets: a clear error where binding fails, and an accept loop that goes on."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import trio
 _logger = logging.getLogger(__name__)
 
 ACCEPTS_A_TURN_MAX = 64
-"""Connections taken before other tasks get their turn."""
+"""Connections accepted before other tasks run."""
 RETRY_SECONDS = 0.1
-"""Pause when the machine has no descriptors or memory left for a connection."""
+"""Seconds to wait when the machine has no descriptors or memory left for a connection."""
 
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _MISSING = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
@@ -29,7 +29,7 @@ _REASONS = {
 
 
 class ListenError(Exception):
-    """A port could not be opened; the text is one sentence that says which, why, and what to do."""
+    """A port could not be opened. The text says in one sentence which, why, and what to do."""
 
 
 async def bind_tcp(host: str, port: int, *, backlog: int = 1024) -> list[socket.socket]:
@@ -50,7 +50,7 @@ async def bind_tcp(host: str, port: int, *, backlog: int = 1024) -> list[socket.
 
 
 async def bind_udp(host: str, port: int) -> list[socket.socket]:
-    """Open the UDP sockets of one port; arguments and errors as `bind_tcp`."""
+    """Open the UDP sockets of one port; arguments and errors are those of `bind_tcp`."""
     return await _bind_all(host, port, socket.SOCK_DGRAM)
 
 
@@ -59,11 +59,11 @@ async def accept_forever(
 ) -> NoReturn:
     """Accept connections and hand each to `take` with the peer's address, until cancelled.
 
-    Out of descriptors or memory, it logs once and tries again; connections wait in the backlog.
+    Without descriptors or memory it logs once and tries again. Connections wait in the backlog.
 
     Args:
         listener: a non-blocking listening socket.
-        take: starts serving; owns the socket from then on, and must not block or raise.
+        take: starts to serve the connection. It owns the socket, and must not block or raise.
     """
     exhausted = False
     while True:
@@ -86,11 +86,11 @@ async def accept_forever(
 
 
 def leave_unpaced(connected: socket.socket) -> None:
-    """Have what is sent leave at once, where the system's choice would spread it over time.
+    """Have data sent at once, where the system's congestion control would spread it over time.
 
-    BBR paces by the bandwidth that it has seen; where little is said, that is little, and a message
-    is held back for tens of milliseconds though nothing is in its way. Reno is there on every
-    Linux, and for the few packets of a game's client it does what any other would.
+    BBR paces by the bandwidth that it has seen. On a quiet connection that is little, so a message
+    is held back for tens of milliseconds without need. Reno is there on every Linux. For the few
+    packets of a game's client it does what any other would.
 
     Args:
         connected: a TCP socket; one that is closed already is left as it is.
@@ -103,7 +103,7 @@ def leave_unpaced(connected: socket.socket) -> None:
 
 
 def _plain(name: object) -> str:
-    """Return the address in what `accept` says of the peer, IPv4 without its IPv6 dress."""
+    """Return the address in `accept`'s name of a peer; IPv4 mapped into IPv6 becomes IPv4."""
     address = str(name[0]) if isinstance(name, tuple) and name else "unknown"
     return address.removeprefix("::ffff:").partition("%")[0]
 
@@ -122,7 +122,7 @@ async def _resolve(
 
 
 async def _bind_all(host: str, port: int, kind: socket.SocketKind) -> list[socket.socket]:
-    """Bind every address of a host; one that this machine lacks is left out if another is there."""
+    """Bind every address of a host; skip one that this machine lacks if it has another."""
     sockets: list[socket.socket] = []
     missing: OSError | None = None
     for family, address in await _resolve(host, port, kind):
@@ -169,7 +169,7 @@ def _close_all(sockets: list[socket.socket]) -> None:
 
 
 def _raise_listen_error(error: OSError, host: str, port: int, kind: socket.SocketKind) -> NoReturn:
-    """Raise the one sentence for a failed bind."""
+    """Raise a `ListenError` that explains a failed bind."""
     protocol = "TCP" if kind == socket.SOCK_STREAM else "UDP"
     reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
     raise ListenError(f"cannot listen on {protocol} port {port} of {host}: {reason}") from error
