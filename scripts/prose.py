@@ -245,7 +245,7 @@ def in_docstring(path: str, line: int, text: str) -> Iterator[Finding]:
 
 def docstring_blocks(text: str) -> Iterator[Block]:
     """Yield the paragraphs, entries of lists and described arguments of a docstring."""
-    block, in_section = Block(0, []), False
+    block, in_section, is_code = Block(0, []), False, False
     for number, line in enumerate([*text.splitlines(), ""]):
         begins = ITEM.match(line) or SECTION.match(line) or (in_section and ARGUMENT.match(line))
         if (begins or not line.strip()) and block.lines:
@@ -254,11 +254,12 @@ def docstring_blocks(text: str) -> Iterator[Block]:
         if SECTION.match(line):
             in_section = True
         elif not line.strip():
-            in_section = False
+            in_section = is_code = False
         elif block.lines:
             block.lines.append(line)
-        elif in_section or not line.startswith(("    ", ">>>", "|")):
-            block = Block(number, [line])
+        elif not is_code:
+            is_code = not in_section and line.startswith(("    ", ">>>", "|", "\b"))
+            block = Block(number, [] if is_code else [line])
 
 
 def in_comments(path: str, text: str) -> Iterator[Finding]:

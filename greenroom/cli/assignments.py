@@ -1,4 +1,4 @@
-"""`KEY=VALUE` on a command line, where a value may stand in a file or come from standard input."""
+"""Parse `KEY=VALUE` options, whose value may stand in a file or come from standard input."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import click
 from greenroom.cli.common import utf8
 
 VALUE_BYTES_MAX: Final = 4096
-"""More than any setting needs; keeps a mistaken @FILE from being read whole."""
+"""More than any setting needs. It keeps a large @FILE from being read whole."""
 
 
 def assignments(
     context: click.Context, parameter: click.Parameter, given: Sequence[str]
 ) -> dict[str, str]:
-    """Return a repeated option's `KEY=VALUE`s by key. No error quotes a value: it may be a secret.
+    """Return the `KEY=VALUE`s of a repeated option by key.
+
+    No error quotes a value, because it may be a secret.
 
     Raises:
         BadParameter: one is no `KEY=VALUE`, a key is given twice, or a file cannot be read.

@@ -27,8 +27,8 @@ PROGRESS_SECONDS = 2.0
 def backup(invocation: Invocation, file: Path, *, force: bool) -> None:
     """Save everything in the database into FILE, while a server runs or without one.
 
-    The state is that of one moment, and holds whatever was acknowledged before. FILE is a ZIP
-    archive, readable by its owner only; settings and behaviours are not in it.
+    The file has the state of one moment, with everything acknowledged before it. FILE is a ZIP
+    archive that only its owner can read. It does not contain settings and behaviours.
     """
     import trio
 
@@ -54,10 +54,10 @@ def backup(invocation: Invocation, file: Path, *, force: bool) -> None:
 @click.option("--force", is_flag=True, help="Replace the games that the database holds.")
 @with_common_options
 def restore(invocation: Invocation, file: Path, *, force: bool) -> None:
-    """Make the database what it was when FILE was saved; no server may run.
+    """Replace the database by what FILE holds. No server may run.
 
-    The file is checked whole before anything is changed. If it does not end well, the database is
-    what it was before.
+    The file is checked whole before anything is changed. If the command fails, the database stays
+    as it was.
     """
     import trio
 
@@ -65,7 +65,7 @@ def restore(invocation: Invocation, file: Path, *, force: bool) -> None:
     from greenroom.persistence.archive import Archive
     from greenroom.persistence.backup import restore as restore_database
 
-    Archive(file).close()  # a wrong file is told before Postgres starts
+    Archive(file).close()  # refuse a wrong file before Postgres starts
     told = Told("Restored")
     manifest = with_database(
         invocation.settings(),
@@ -79,15 +79,19 @@ def restore(invocation: Invocation, file: Path, *, force: bool) -> None:
 
 
 class Told:
-    """Says on standard error, every few seconds, how far it is."""
+    """Reports progress on standard error every few seconds."""
 
     def __init__(self, verb: str) -> None:
-        """Begin; `verb` is what has happened to the rows."""
+        """Start the clock.
+
+        Args:
+            verb: what has happened to the rows, as a participle.
+        """
         self._verb = verb
         self._next = time.monotonic() + PROGRESS_SECONDS
 
     def __call__(self, table: str, rows: int, size: int) -> None:
-        """Hear how much of a table is done."""
+        """Report how much of a table is done, if the last report is a few seconds old."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + PROGRESS_SECONDS
@@ -96,10 +100,10 @@ class Told:
 
 @contextmanager
 def _replacing(file: Path) -> Generator[IO[bytes]]:
-    """Give a file to write to that gets its name when all of it is on the disk, 0600.
+    """Give a temporary file to write to. It gets its name, with mode 0600, once all is on disk.
 
     Raises:
-        OperationRefused: it cannot be written; what was there is unharmed.
+        OperationRefused: the file cannot be written; an older one is unharmed.
     """
     from greenroom.control.errors import OperationRefused
     from greenroom.control.files import replacing

@@ -1,4 +1,4 @@
-"""What `greenroom doctor` looks at: this machine, the data directory, the ports, the database."""
+"""The checks of `greenroom doctor`: machine, data directory, ports, database."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PYTHON_FIRST, PYTHON_LAST = (3, 11), (3, 13)
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One line of the report; `advice` says what to do unless all is well."""
+    """One line of the report. `advice` says what to do, unless all is well."""
 
     name: str
     status: Status
@@ -40,10 +40,10 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def examine(settings: Settings) -> list[Check]:
-    """Look at everything; nothing is changed, though an embedded Postgres may be started shortly.
+    """Run all checks. They change nothing, but may start an embedded Postgres for a moment.
 
     Args:
-        settings: of the server that is or will be run here.
+        settings: the settings of the server that is or will be run here.
     """
     is_running = _is_running(settings)
     checks: list[Callable[[], Check]] = [
@@ -69,7 +69,7 @@ def _is_running(settings: Settings) -> bool:
     except NoServer:
         return False
     except ControlError:
-        return True  # somebody is there, whatever he says
+        return True  # something answers there, whatever it says
     return True
 
 
@@ -81,7 +81,7 @@ def _python() -> Check:
 
 
 def _clock() -> Check:
-    """A clock behind the files of this very program is wrong."""
+    """Check that the clock is not behind the files of this program."""
     now = time.time()
     text = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%SZ}"
     if now + 86_400 < Path(__file__).stat().st_mtime:
@@ -185,7 +185,7 @@ def _tls(settings: Settings) -> Check:
 
 
 def _postgres(settings: Settings) -> Check:
-    """The embedded one: can its programs run, and as whom?"""
+    """Check that the embedded Postgres's programs run, and as which user."""
     from greenroom.persistence.embedded.postgres import EmbeddedPostgresError, inspect
 
     try:
@@ -200,7 +200,7 @@ def _postgres(settings: Settings) -> Check:
 
 
 def _database(settings: Settings, *, is_running: bool) -> Check:
-    """Reachable, and with a schema that fits?"""
+    """Check that the database can be reached and that its schema fits."""
     if not is_running and settings.database_url is None:
         early = _no_cluster(settings)
         if early is not None:
@@ -224,7 +224,7 @@ def _database(settings: Settings, *, is_running: bool) -> Check:
 
 
 def _no_cluster(settings: Settings) -> Check | None:
-    """Say why there is no embedded database to look at, `None` when there is one."""
+    """Return a check that says why there is no embedded database to look at, or `None`."""
     from greenroom.persistence.embedded.postgres import EmbeddedPostgresError, inspect
 
     try:
@@ -237,14 +237,14 @@ def _no_cluster(settings: Settings) -> Check | None:
 
 
 def _existing(path: Path) -> Path:
-    """Return a path, or the nearest directory above it that is there."""
+    """Return a path if it exists, else the nearest existing directory above it."""
     while not _exists(path) and path != path.parent:
         path = path.parent
     return path
 
 
 def _exists(path: Path) -> bool:
-    """Return whether a path is there, for all that we are allowed to see."""
+    """Return whether a path exists, as far as we are allowed to see."""
     try:
         return path.exists()
     except OSError:

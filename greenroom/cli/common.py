@@ -1,4 +1,4 @@
-"""What every command has: the four common options, the settings, an operation's way out."""
+"""Parts of every command: the common options, the settings, and a way to run operations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OPTIONS = (
     click.option(
         "--data-dir",
         metavar="DIR",
-        help="Where everything is kept; by default ~/.local/share/greenroom, "
+        help="The data directory; by default ~/.local/share/greenroom, "
         "/var/lib/greenroom for root.",
     ),
     click.option(
@@ -59,20 +59,20 @@ class Invocation:
         self._flags = {"data_dir": data_dir, "database_url": database_url}
 
     def load(self, **flags: str | None) -> Loaded:
-        """Gather the settings, with further flags of the command.
+        """Read the settings, with further flags of the command.
 
         Raises:
-            ConfigError: one of them is unknown or wrong.
+            ConfigError: a setting is unknown or wrong.
         """
         from greenroom.config import load
 
         return load({**self._flags, **flags}, config=self._config)
 
     def settings(self, **flags: str | None) -> Settings:
-        """Return the settings of a command that is no server: its log is for warnings only.
+        """Return the settings of a command that is no server. It logs only warnings and errors.
 
         Raises:
-            ConfigError: one of them is unknown or wrong.
+            ConfigError: a setting is unknown or wrong.
         """
         from greenroom.logs import configure
 
@@ -81,13 +81,16 @@ class Invocation:
         return settings
 
     def perform(self, operation: Operation[Result]) -> Result:
-        """Carry out an operation, in the running server or without one; raises as `perform`."""
+        """Carry out an operation, in the running server or without one.
+
+        Raises the errors of `greenroom.cli.perform.perform`.
+        """
         from greenroom.cli.perform import perform
 
         return perform(self.settings(), operation)
 
     def show(self, result: Any, text: str) -> None:
-        """Print a result as JSON, or the text in its place."""
+        """Print the result as JSON if `--json` was given, else the text."""
         if self.as_json:
             say_json(result)
         else:
@@ -97,7 +100,7 @@ class Invocation:
 def with_common_options(
     function: Callable[Concatenate[Invocation, Parameters], None],
 ) -> Callable[..., None]:
-    """Give a command the common options; it gets an `Invocation` as its first argument."""
+    """Add the common options to a command. Its first argument becomes an `Invocation`."""
 
     @functools.wraps(function)
     def command(
@@ -118,10 +121,10 @@ def with_common_options(
 
 
 def utf8(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return a text unchanged if UTF-8 can hold it, which bytes from a shell need not be.
+    """Return a text unchanged if it is valid UTF-8, which bytes from a shell need not be.
 
     Raises:
-        BadParameter: it cannot.
+        BadParameter: it is not.
     """
     try:
         value.encode()
@@ -131,7 +134,7 @@ def utf8(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 def confirm(question: str) -> None:
-    """Return if the answer is yes; no, an end of input and ^C all mean no."""
+    """Ask a question and return if the answer is yes. No, end of input and ^C all mean no."""
     from greenroom.control.errors import OperationRefused
 
     try:

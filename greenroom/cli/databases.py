@@ -1,4 +1,4 @@
-"""`greenroom db`: the schema, and where the database is."""
+"""`greenroom db`: the schema and the address of the database."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @click.group()
 def db() -> None:
-    """The database: its schema and its address."""
+    """Show and change the database's schema, and show its address."""
 
 
 @db.command()
 @with_common_options
 def migrate(invocation: Invocation) -> None:
-    """Bring the schema up to date. A starting server does so, too."""
+    """Bring the schema up to date. A server does this, too, when it starts."""
     from greenroom.control.admin.messages import MigrateSchema
 
     schema = invocation.perform(MigrateSchema())
@@ -32,7 +32,7 @@ def migrate(invocation: Invocation) -> None:
 @db.command()
 @with_common_options
 def status(invocation: Invocation) -> None:
-    """Say which migrations are applied, and change nothing."""
+    """Show which migrations are applied, and change nothing."""
     from greenroom.control.admin.messages import ShowSchema
 
     schema = invocation.perform(ShowSchema())
@@ -44,7 +44,7 @@ def status(invocation: Invocation) -> None:
 def url(invocation: Invocation) -> None:
     """Print the database's address, password included: psql "$(greenroom db url)".
 
-    The embedded Postgres answers there only while a server runs.
+    The embedded Postgres answers at this address only while a server runs.
     """
     from greenroom.control.admin.messages import ShowDatabaseAddress
 

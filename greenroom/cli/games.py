@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def game() -> None:
-    """Games and their keys."""
+    """Manage games, their keys and their private settings."""
 
 
 @game.command()
@@ -27,7 +27,7 @@ def game() -> None:
 )
 @with_common_options
 def create(invocation: Invocation, name: str, owner: str) -> None:
-    """Add a game called NAME and print its keys: they are shown this once."""
+    """Add a game called NAME and print its keys, which are shown only this once."""
     from greenroom.control.admin.messages import CreateGame
 
     _show_keys(invocation, invocation.perform(CreateGame(game=name, owner=owner)))
@@ -59,9 +59,9 @@ def show(invocation: Invocation, game_id: int) -> None:
 @click.argument("game_id", type=ID)
 @with_common_options
 def rotate_keys(invocation: Invocation, game_id: int) -> None:
-    """Give the game GAME_ID new keys and print them: they are shown this once.
+    """Give the game GAME_ID new keys and print them, which is done only this once.
 
-    The old keys are worthless at once. Players stay signed in.
+    The old keys stop working at once. Players stay signed in.
     """
     from greenroom.control.admin.messages import RotateKeys
 
@@ -83,9 +83,10 @@ def rotate_keys(invocation: Invocation, game_id: int) -> None:
 def settings(
     invocation: Invocation, game_id: int, assigned: dict[str, str], removed: tuple[str, ...]
 ) -> None:
-    """Show the private settings of the game GAME_ID, after changing some if any are given.
+    """Show the private settings of the game GAME_ID; change some first with --set or --unset.
 
-    Clients never see them. They count at once, and all that are given change together.
+    Clients never see these settings. A change takes effect at once, and all changes of one
+    command are made together.
 
     \b
     steam_app_id               the game's number on Steam
@@ -112,7 +113,7 @@ def settings(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_common_options
 def delete(invocation: Invocation, game_id: int, *, yes: bool) -> None:
-    """Delete the game GAME_ID with all its players. It asks before it does."""
+    """Delete the game GAME_ID with all its players. It asks before it does so."""
     from greenroom.control.admin.messages import DeleteGame, ShowGame
 
     if not yes:

@@ -1,4 +1,4 @@
-"""`greenroom lobby`: looking at lobbies."""
+"""`greenroom lobby`: show lobbies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from greenroom.cli.output import table
 
 @click.group()
 def lobby() -> None:
-    """Lobbies: to look at."""
+    """Show lobbies."""
 
 
 @lobby.command(name="list")
@@ -18,9 +18,9 @@ def lobby() -> None:
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
 @with_common_options
 def list_(invocation: Invocation, game_id: int | None, limit: int) -> None:
-    """List lobbies that have not ended, oldest first; of all games without GAME_ID.
+    """List lobbies that have not ended, oldest first; without GAME_ID, those of all games.
 
-    A started one is there with its room, as long as that lasts: see `greenroom room show`.
+    A started lobby is listed with its room as long as that lasts. See `greenroom room show`.
     """
     from greenroom.control.admin.lobby_messages import ListLobbies
 

@@ -1,4 +1,4 @@
-"""Commands that look at a server or its set-up: `config show`, `tree`, `doctor`."""
+"""Commands that show a server or its set-up: `config show`, `tree`, `doctor`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @click.group()
 def config() -> None:
-    """The settings."""
+    """Show the settings."""
 
 
 @config.command()
 @with_common_options
 def show(invocation: Invocation) -> None:
-    """Show every setting and where it comes from; secrets are masked."""
+    """Show every setting and its source. Secrets are masked."""
     from greenroom.config import masked
 
     loaded = invocation.load()
@@ -34,7 +34,7 @@ def show(invocation: Invocation) -> None:
 @click.command()
 @with_common_options
 def tree(invocation: Invocation) -> None:
-    """Draw the running server's supervision tree: states, restarts, commands that wait."""
+    """Draw the running server's supervision tree: states, restarts and waiting commands."""
     from greenroom.control.admin.messages import ShowTree
 
     root = invocation.perform(ShowTree())
@@ -46,7 +46,7 @@ def tree(invocation: Invocation) -> None:
 @click.pass_context
 @with_common_options
 def doctor(invocation: Invocation, context: click.Context) -> None:
-    """Look for what is wrong with this machine or the set-up, and say what to do about it."""
+    """Check this machine and the set-up, and say what to do about each problem."""
     from greenroom.cli.checks import examine
 
     checks = examine(invocation.settings())
@@ -67,7 +67,10 @@ def _setting(value: object) -> str:
 def _drawn(node: TreeNode, lead: str = "", below: str = "") -> Iterator[tuple[object, ...]]:
     """Draw a node and what is below it as rows of a table.
 
-    `lead` stands before its name, `below` before the names of the nodes under it.
+    Args:
+        node: the node to draw.
+        lead: what stands before its name.
+        below: what stands before the names of the nodes under it.
     """
     yield lead + node.name, node.state, node.restarts, node.mailbox
     for child in node.children:

@@ -1,8 +1,8 @@
-"""The command `greenroom`: its sub-commands, and what becomes of every way they can fail.
+"""The command `greenroom`: its sub-commands, and the exit status of every failure.
 
-Exit status 0 is success, 1 an expected failure (one sentence on standard error, or
-`{"error": …}` on standard output with `--json`), 2 a command line that makes no sense, 130 a
-signal. Everything heavy is imported by the command that needs it: `--help` must be quick.
+Exit status 0 is success. 1 is an expected failure: one sentence on standard error, or `{"error":
+…}` on standard output with `--json`. 2 is a command line that makes no sense, and 130 a signal. The
+command that needs a heavy module imports it, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def cli() -> None:
     """Greenroom, a multiplayer game backend.
 
     Start with `greenroom serve`, or `greenroom new` for a game of your own. Every other command
-    works beside a running server and without one. Settings come from flags, GREENROOM_* variables,
-    and a TOML file, in this order.
+    works with a running server and without one. Settings come from flags, GREENROOM_* variables and
+    a TOML file; flags come first.
     """
 
 
@@ -62,10 +62,13 @@ for _command in (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit status.
+    """Run the command line.
 
     Args:
-        arguments: without the program's name; the process's own by default.
+        arguments: the arguments without the program's name; the process's own by default.
+
+    Returns:
+        The exit status.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
@@ -88,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail_with(error: BaseException, *, as_json: bool) -> int:
-    """Say in one sentence what an expected failure is; show a bug as what it is."""
+    """Print one sentence for an expected failure, and a report for a bug."""
     from greenroom.cli.perform import Interrupted
     from greenroom.control.failures import sentence
 
@@ -126,5 +129,5 @@ def _fail(text: str, status: int, *, as_json: bool) -> int:
 
 
 def _abandon_stdout() -> None:
-    """Whoever read our output has gone; keep the interpreter from complaining at its end."""
+    """Give up standard output, whose reader has gone; Python then does not complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`greenroom new`: a project to begin with, in a directory of its own."""
+"""`greenroom new`: make a project to start from, in a directory of its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILES: Final = {
     "pyproject.toml": "pyproject.toml",
     "gitignore": ".gitignore",
 }
-"""What lies in `starter/`, and what it is called in the project."""
+"""The files in `starter/`, and their names in the project."""
 
 
 @click.command()
@@ -31,7 +31,7 @@ FILES: Final = {
 def new(name: str, *, as_json: bool) -> None:
     """Make a project in the new directory NAME: a room's behaviour, its test, settings.
 
-    Run `pytest` or `greenroom serve --reload` in it.
+    Then run `pytest` or `greenroom serve --reload` in that directory.
     """
     if NAME.fullmatch(name) is None:
         raise click.UsageError(

@@ -1,4 +1,4 @@
-"""What commands print on standard output: tables and details for people, JSON for programs."""
+"""Print results on standard output: tables and details for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 
 def say(line: str = "") -> None:
-    """Print a line of our own making."""
+    """Print a line that the program itself has made."""
     click.echo(line)
 
 
@@ -23,7 +23,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return rows in columns, each as wide as it must be.
 
     Args:
-        headers: one a column; the last column is not padded.
+        headers: one for each column; the last column is not padded.
         rows: values as `shown` shows them.
     """
     lines = [[header.upper() for header in headers]]
@@ -36,13 +36,13 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def details(values: Mapping[str, object]) -> str:
-    """Return one `name  value` a line, the values below each other."""
+    """Return one `name  value` for each line, with the values aligned."""
     width = max(len(name) for name in values)
     return "\n".join(f"{name.ljust(width)}  {shown(value)}" for name, value in values.items())
 
 
 def shown(value: object) -> str:
-    """Return a value as people read it; nothing in it can steer their terminal."""
+    """Return a value as people read it. Nothing in it can control their terminal."""
     match value:
         case None | []:
             return "-"

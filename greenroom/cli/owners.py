@@ -1,4 +1,4 @@
-"""`greenroom owner`: whom games belong to, and under which plan."""
+"""`greenroom owner`: owners of games, and their plans."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @click.group()
 def owner() -> None:
-    """Owners of games, and their plans.
+    """Manage owners of games, and their plans.
 
-    The owner `local`, with the plan unlimited, is there from the first start.
+    The owner `local`, with the plan unlimited, exists from the first start.
     """
 
 
@@ -49,7 +49,7 @@ def list_(invocation: Invocation) -> None:
 @click.argument("name", callback=utf8)
 @with_common_options
 def show(invocation: Invocation, name: str) -> None:
-    """Show what the owner NAME uses of the plan: games, players online, calls, bytes."""
+    """Show how much of the plan the owner NAME uses: games, players online, calls, bytes."""
     from greenroom.control.admin.messages import ShowOwner
 
     found = invocation.perform(ShowOwner(owner=name))
@@ -69,7 +69,7 @@ def show(invocation: Invocation, name: str) -> None:
 @click.argument("plan", type=click.Choice(PLANS))
 @with_common_options
 def set_plan(invocation: Invocation, name: str, plan: Plan) -> None:
-    """Give the owner NAME another PLAN, which counts for his games at once."""
+    """Give the owner NAME another PLAN, which applies to all the owner's games at once."""
     from greenroom.control.admin.messages import SetPlan
 
     changed = invocation.perform(SetPlan(owner=name, plan=plan))

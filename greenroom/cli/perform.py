@@ -1,4 +1,4 @@
-"""Carrying out an operation: by the running server if there is one, else on the database itself."""
+"""Carry out operations: in the running server if there is one, else on the database itself."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from greenroom.config import Settings
 
 IN_USE_SECONDS_MAX = 15.0
-"""How long to wait for another command, or for a server that is just starting or stopping."""
+"""Seconds to wait for another command, or for a server that is starting or stopping."""
 RETRY_SECONDS = 0.2
 
 Result = TypeVar("Result")
 
 
 class Interrupted(Exception):
-    """A signal ended the command; what it had started was stopped in order."""
+    """A signal ended the command. What it had started was stopped in order."""
 
 
 def perform(settings: Settings, operation: Operation[Result]) -> Result:
     """Carry out an operation.
 
     Raises:
-        ControlError, StorageError, ActorError: it could not be done; may lie in a group.
+        ControlError, StorageError, ActorError: it could not be done. They may be in a group.
         Interrupted: a signal asked to stop.
     """
     return _while_in_use(settings, lambda: _perform_once(settings, operation))
@@ -42,16 +42,17 @@ def perform(settings: Settings, operation: Operation[Result]) -> Result:
 def with_database(
     settings: Settings, work: Callable[[str], Result], *, beside_server: bool
 ) -> Result:
-    """Run blocking work on the database: the running server's, or one started for the time being.
+    """Run blocking work on the running server's database, or on one started for this purpose.
 
     Args:
         settings: which database.
-        work: gets its address; runs in a thread of trio's, and so can look whether it is to stop.
-        beside_server: whether it may run while a server does.
+        work: gets the database's address. It runs in a thread of trio's, so it can check for
+            cancellation.
+        beside_server: allow it while a server runs.
 
     Raises:
         OperationRefused: a server runs, and must not.
-        ControlError, StorageError: the database cannot be had, or what `work` raises.
+        ControlError, StorageError: the database cannot be reached, or `work` raised it.
         Interrupted: a signal asked to stop.
     """
     return _while_in_use(
@@ -60,7 +61,7 @@ def with_database(
 
 
 def _while_in_use(settings: Settings, attempt: Callable[[], Result]) -> Result:
-    """Try again while another command, or a server that starts or stops, has the directory."""
+    """Try again while another command, or a server that starts or stops, holds the directory."""
     deadline = time.monotonic() + IN_USE_SECONDS_MAX
     while True:
         try:
@@ -105,7 +106,7 @@ def perform_live(settings: Settings, operation: Operation[Result]) -> Result:
     """Have the running server carry out an operation.
 
     Raises:
-        NoServer: none runs on this data directory.
+        NoServer: no server runs on this data directory.
         ControlError: it could not be done.
     """
     path = socket_path(settings.data_dir)
@@ -115,7 +116,7 @@ def perform_live(settings: Settings, operation: Operation[Result]) -> Result:
 
 
 def _check_same_database(settings: Settings, url: str) -> None:
-    """Refuse to work on the server's database when another one was asked for."""
+    """Refuse to use the server's database when another one was asked for."""
     asked = settings.database_url
     if asked is None or asked == url:
         return
@@ -183,7 +184,7 @@ async def _work_beside(conninfo: str, work: Callable[[str], Result]) -> Result:
 
 
 async def _cancel_on_signal(scope: trio.CancelScope, *, task_status: trio.TaskStatus[None]) -> None:
-    """A second signal changes nothing: Postgres is stopped in order whatever happens."""
+    """Cancel the scope at the first signal. Later ones are ignored, so Postgres stops in order."""
     import trio
 
     with trio.open_signal_receiver(*stop_signals()) as signals:

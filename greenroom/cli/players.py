@@ -1,4 +1,4 @@
-"""`greenroom player`: looking at players, banning, exporting and deleting them."""
+"""`greenroom player`: show, ban, export and delete players."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _utf8_or_none(
 
 @click.group()
 def player() -> None:
-    """Players: look at them, ban, export and delete them."""
+    """Show, ban, export and delete players."""
 
 
 @player.command(name="list")
@@ -30,7 +30,7 @@ def player() -> None:
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
 @with_common_options
 def list_(invocation: Invocation, game_id: int | None, after_id: int, limit: int) -> None:
-    """List players of the game GAME_ID, which may be left out where there is only one."""
+    """List players of the game GAME_ID, which may be left out where there is only one game."""
     from greenroom.control.admin.messages import ListPlayers
 
     found = invocation.perform(ListPlayers(game_id=game_id, after_id=after_id, limit=limit))
@@ -48,7 +48,7 @@ def list_(invocation: Invocation, game_id: int | None, after_id: int, limit: int
 @click.argument("player_id", type=ID)
 @with_common_options
 def show(invocation: Invocation, player_id: int) -> None:
-    """Show the player PLAYER_ID, his document, and his ban if there is one."""
+    """Show the player PLAYER_ID, the player's document, and the ban if there is one."""
     from greenroom.control.admin.messages import ShowPlayer
 
     found = invocation.perform(ShowPlayer(player_id=player_id))
@@ -71,7 +71,7 @@ def show(invocation: Invocation, player_id: int) -> None:
 @click.option("--reason", metavar="TEXT", callback=_utf8_or_none, help="The player reads it.")
 @with_common_options
 def ban(invocation: Invocation, player_id: int, duration: Any, reason: str | None) -> None:
-    """Ban the player PLAYER_ID from now on: he loses his seat, and an older ban ends."""
+    """Ban the player PLAYER_ID from now on. The player loses the seat, and an older ban ends."""
     from greenroom.control.admin.player_messages import BanPlayer
 
     done = invocation.perform(BanPlayer(player_id=player_id, duration=duration, reason=reason))
@@ -95,10 +95,10 @@ def unban(invocation: Invocation, player_id: int) -> None:
 @click.argument("player_id", type=ID)
 @with_common_options
 def export(invocation: Invocation, player_id: int) -> None:
-    """Print everything that is held about the player PLAYER_ID, as JSON.
+    """Print everything that is stored about the player PLAYER_ID, as JSON.
 
-    His account, document, bans, friends and seat; of his token there is only a hash, which is left
-    out.
+    That is account, document, bans, friends and seat. The token is stored only as a hash, which is
+    left out.
     """
     from greenroom.control.admin.player_messages import ExportPlayer
 
@@ -110,10 +110,10 @@ def export(invocation: Invocation, player_id: int) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_common_options
 def delete(invocation: Invocation, player_id: int, *, yes: bool) -> None:
-    """Delete the player PLAYER_ID with everything that is held about him. It asks before it does.
+    """Delete the player PLAYER_ID with everything stored about them. It asks before it does so.
 
-    His token is worthless at once, and nobody gets his id again. If the command was cut off, give
-    it again.
+    The player's token stops working at once, and the id is never given again. If the command was
+    interrupted, run it again.
     """
     from greenroom.control.admin.messages import ShowPlayer
     from greenroom.control.admin.player_messages import DeletePlayer

@@ -1,4 +1,4 @@
-"""`greenroom room`: looking at rooms, what happened in them, and ending them."""
+"""`greenroom room`: show rooms and their history, and end them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEQUENCE = click.IntRange(1, 2**63 - 1)
 
 @click.group()
 def room() -> None:
-    """Rooms: to look at, with their history, and to stop."""
+    """Show rooms and their history, and end rooms."""
 
 
 @room.command(name="list")
@@ -26,7 +26,7 @@ def room() -> None:
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
 @with_common_options
 def list_(invocation: Invocation, game_id: int | None, limit: int) -> None:
-    """List rooms that have not ended, most players first; of all games without GAME_ID."""
+    """List rooms that have not ended, most players first; without GAME_ID, those of all games."""
     from greenroom.control.admin.room_messages import ListRooms
 
     found = invocation.perform(ListRooms(game_id=game_id, limit=limit))
@@ -51,7 +51,7 @@ def list_(invocation: Invocation, game_id: int | None, limit: int) -> None:
 @click.argument("room_id", callback=utf8)
 @with_common_options
 def show(invocation: Invocation, room_id: str) -> None:
-    """Show the room ROOM_ID and who is in it, or what is kept of it after its end."""
+    """Show the room ROOM_ID and its members, or what is kept of it after its end."""
     from greenroom.control.admin.room_messages import ShowRoom
 
     found = invocation.perform(ShowRoom(room_id=room_id))
@@ -78,9 +78,9 @@ def stop(invocation: Invocation, room_id: str) -> None:
 )
 @with_common_options
 def history(invocation: Invocation, room_id: str, after: int, limit: int, at: int | None) -> None:
-    """Print what happened in the room ROOM_ID, as far back as its journal is kept.
+    """Print the events of the room ROOM_ID, as far back as its journal is kept.
 
-    That is `journal_retention_hours`, and as long after its end.
+    Events are kept for `journal_retention_hours`, also after the room's end.
     """
     from greenroom.control.admin.room_messages import ShowRoomHistory
 

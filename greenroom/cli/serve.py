@@ -20,42 +20,42 @@ if TYPE_CHECKING:
     from greenroom.control.ready import FirstGame, Ready
 
 _DESCRIPTORS_BESIDE_CONNECTIONS = 768
-"""Files, database connections, listeners, and those that are being refused."""
+"""Descriptors for files, database connections, listeners, and connections that are refused."""
 
 
 @click.command()
 @click.option("--host", help="The address to listen on; by default 127.0.0.1.")
-@click.option("--port", metavar="PORT", help="HTTP; by default 8080, 0 takes a free one.")
-@click.option("--realtime-port", metavar="PORT", help="WebSocket; by default 8081.")
-@click.option("--udp-port", metavar="PORT", help="The UDP fast lane; by default 8082.")
+@click.option("--port", metavar="PORT", help="The HTTP port; by default 8080. 0 takes a free one.")
+@click.option("--realtime-port", metavar="PORT", help="The WebSocket port; by default 8081.")
+@click.option("--udp-port", metavar="PORT", help="The port of the UDP fast lane; by default 8082.")
 @click.option(
     "--server",
     metavar="[greenroom|hypercorn]",
-    help="Which HTTP server answers; hypercorn is the slow reference.",
+    help="The HTTP server that answers; hypercorn is the slow reference.",
 )
 @click.option(
     "--ready-file",
     metavar="FILE",
-    help="Gets one line of JSON with the addresses once the server answers; removed on stop.",
+    help="A file for one line of JSON with the addresses, once the server answers.",
 )
 @click.option(
     "--behaviours",
     metavar="[GAME][/TYPE]=PACKAGE.MODULE:CLASS,…",
-    help="What rooms do, written in Python; by default they do what the API says.",
+    help="The behaviours of rooms; without one, the host's client decides.",
 )
 @click.option(
-    "--behaviours-dir", metavar="DIR", help="Where the modules of behaviours are looked for first."
+    "--behaviours-dir", metavar="DIR", help="The directory that behaviours are imported from first."
 )
 @click.option(
     "--reload",
     flag_value="true",
-    help="Take changed behaviours in while rooms play; for development.",
+    help="Reload changed behaviours while rooms play; for development.",
 )
 @with_common_options
 def serve(invocation: Invocation, /, **flags: str | None) -> None:
     """Run the server, with an embedded Postgres unless another is given.
 
-    Its log goes to standard error. SIGTERM, ^C and closing the terminal stop it in order.
+    The log goes to standard error. SIGTERM, ^C and closing the terminal stop the server in order.
     """
     from greenroom.logs import configure
 
@@ -77,7 +77,7 @@ def _run(loaded: Loaded, *, as_json: bool) -> None:
     def announce(ready: Ready) -> None:
         if settings.ready_file is not None:
             write_ready_file(settings.ready_file, ready)
-        with contextlib.suppress(OSError):  # nobody reads it: no reason to stop serving
+        with contextlib.suppress(OSError):  # nobody reads it, which is no reason to stop
             _tell(ready, loaded, as_json=as_json)
 
     async def serve_until_stopped() -> None:
@@ -87,7 +87,7 @@ def _run(loaded: Loaded, *, as_json: bool) -> None:
 
 
 def _tell(ready: Ready, loaded: Loaded, *, as_json: bool) -> None:
-    """Say on standard output, never in the log, where the server is and how to begin."""
+    """Print the server's addresses and first steps on standard output, never in the log."""
     if as_json:
         say_json(msgspec.json.decode(ready.line()) | {"first_game": ready.first_game})
         return
@@ -116,13 +116,13 @@ def _tell_first_game(http: str, game: FirstGame, file: Path | None) -> None:
 
 
 def descriptors_wanted(settings: Settings) -> int:
-    """Return how many files may be open at once: a realtime room has one besides its members'."""
+    """Return how many files may be open at once. A realtime room has one besides its members'."""
     realtime = 2 * settings.realtime_connections_max
     return settings.connections_max + realtime + _DESCRIPTORS_BESIDE_CONNECTIONS
 
 
 def _raise_descriptor_limit(wanted: int) -> None:
-    """Raise the soft limit of open files as far as the hard limit lets us; `doctor` tells more."""
+    """Raise the soft limit of open files as far as the hard limit allows. `doctor` tells more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     reachable = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < reachable:

@@ -1,1 +1,1 @@
-"""What operators do to a data directory, beside a running server or without one."""
+"""Operators' work on a data directory, with a running server or without one."""

@@ -1,4 +1,4 @@
-"""The command line's side of the control socket. Blocking, and free of trio, to start fast."""
+"""The command line's side of the control socket. It is blocking and without trio, to start fast."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ Result = TypeVar("Result")
 
 
 class NoServer(SocketError):
-    """Nobody listens on the control socket: no server runs on this data directory."""
+    """No server runs on this data directory: nothing listens on the control socket."""
 
 
 def call(path: Path, operation: Operation[Result]) -> Result:
     """Have the running server carry out an operation.
 
     Args:
-        path: its control socket.
+        path: the control socket.
         operation: what to do.
 
     Raises:
         NoServer: no server listens there; nothing was done.
-        OperationRefused: the server said no, or could not; its own sentence.
-        SocketError: the server is of another kind, or fell silent; it may have been done.
+        OperationRefused: the server refused, or could not do it; the text is the server's.
+        SocketError: the server has another version, or stopped answering; it may have been done.
     """
     request = Call(
         operation=operation.name,

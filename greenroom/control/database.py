@@ -1,4 +1,4 @@
-"""The database without a server: for commands that look at the schema rather than at games."""
+"""Open the database without a server, for commands about the schema rather than about games."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ from greenroom.persistence.storage import migrate_database
 
 @asynccontextmanager
 async def open_database(settings: Settings) -> AsyncGenerator[str]:
-    """Hold the data directory and give the address of its database, started for the time being.
+    """Hold the data directory and give the address of its database, which is started if need be.
 
     Raises:
         DataDirError: the directory is in use or cannot be used.
         EmbeddedPostgresError: Postgres does not start.
+
+    Cancellation stops what was started, in order.
     """
     with hold_data_dir(settings.data_dir, "command"):
         if settings.database_url is not None:
@@ -42,7 +44,7 @@ async def open_database(settings: Settings) -> AsyncGenerator[str]:
 
 
 async def show_schema(settings: Settings) -> Schema:
-    """Say which migrations are applied, and change nothing."""
+    """Return which migrations are applied, and change nothing."""
     async with open_database(settings) as conninfo:
         return await schema_of(conninfo)
 
@@ -56,7 +58,7 @@ async def migrate_schema(settings: Settings) -> Schema:
 
 
 async def show_address(settings: Settings) -> DatabaseAddress:
-    """Say where the database is; the embedded one has the same address whenever it runs."""
+    """Return the database's address. The embedded one has the same address whenever it runs."""
     async with open_database(settings) as conninfo:
         return DatabaseAddress(as_url(conninfo))
 

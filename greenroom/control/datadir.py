@@ -1,4 +1,4 @@
-"""The data directory: made when missing, and held by one process at a time."""
+"""The data directory: created if missing, and held by one process at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Purpose = Literal["server", "command"]
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Who holds a data directory, as written into its lock file."""
+    """The process that holds a data directory, as its lock file says."""
 
     pid: int
     host: str
@@ -29,21 +29,22 @@ class Holder(msgspec.Struct, frozen=True):
 
 @contextmanager
 def hold_data_dir(data_dir: Path, purpose: Purpose = "server") -> Generator[None]:
-    """Hold the data directory, made when missing, for the length of a `with` block.
+    """Hold the data directory for the length of a `with` block; create it if missing.
 
-    A new one is the owner's alone (0700). As root it can be passed through (0711), for the embedded
-    Postgres runs as another user and has its files inside; what is secret there is 0600.
+    A new directory is its owner's alone (0700). Created by root, it can be passed through (0711):
+    the embedded Postgres runs as another user and has its files inside. What is secret there has
+    mode 0600.
 
-    The lock is the kernel's: it goes with the process, however that ends, and is not inherited by
-    children. The file stays; who holds it is written inside.
+    The lock is the kernel's. It ends with the process, however that ends, and children do not
+    inherit it. The file stays, and names the process that holds it.
 
     Args:
-        data_dir: the directory; its parents are made too.
+        data_dir: the directory; its parents are created, too.
         purpose: `server`, or `command` for a command line that works without a server.
 
     Raises:
-        DataDirInUse: somebody else holds it; the text says who.
-        DataDirError: it cannot be made or written to.
+        DataDirInUse: another process holds it; the text says which.
+        DataDirError: it cannot be created or written to.
     """
     descriptor = _open_lock(data_dir)
     try:
@@ -57,7 +58,7 @@ def hold_data_dir(data_dir: Path, purpose: Purpose = "server") -> Generator[None
 
 
 def holder_of(data_dir: Path) -> Holder | None:
-    """Return who last wrote himself into the lock file, `None` when nobody is in it."""
+    """Return the process that the lock file names, or `None` if it names none."""
     try:
         return msgspec.json.decode((data_dir / LOCK_FILE_NAME).read_bytes(), type=Holder)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):

@@ -1,14 +1,14 @@
-"""What an operator can meet: each error's text is one sentence that says what to do."""
+"""Errors for operators. Each text is one sentence that says what to do."""
 
 from __future__ import annotations
 
 
 class ControlError(Exception):
-    """An expected failure; the text is for the operator, without a traceback."""
+    """An expected failure. The text is for the operator, without a traceback."""
 
 
 class OperationRefused(ControlError):
-    """It cannot be done as asked (no such game, a name that is taken); nothing changed."""
+    """The operation cannot be done (no such game, a name is taken). Nothing changed."""
 
 
 class DataDirError(ControlError):
@@ -16,7 +16,7 @@ class DataDirError(ControlError):
 
 
 class DataDirInUse(DataDirError):
-    """Another process of ours holds the data directory."""
+    """Another Greenroom process holds the data directory."""
 
 
 class SocketError(ControlError):

@@ -1,4 +1,4 @@
-"""Which exceptions are expected failures, and the sentence that an operator gets for each."""
+"""Tell expected failures from bugs, and give the operator's sentence for each."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from greenroom.sockets import ListenError
 from greenroom.supervisors.supervisor import RestartLimitExceeded, StartFailed
 
 _SPEAKING = (ConfigError, ControlError, StorageError, ListenError, TlsError, Refused)
-"""Errors whose text is the operator's sentence already."""
+"""Errors whose text already is the sentence for the operator."""
 
 
 def sentence(error: BaseException) -> str | None:
-    """Return what to tell the operator, `None` when the error is nobody's fault but the code's.
+    """Return the sentence for the operator, or `None` if the error is a bug.
 
-    Groups and failed starts are looked through: what counts is what lies below. A bug beside an
-    expected failure is still a bug.
+    Groups and failed starts are searched for the errors below them. A bug beside an expected
+    failure is still a bug.
     """
     texts = [_sentence(leaf) for leaf in _leaves(error)]
     if any(text is None for text in texts):

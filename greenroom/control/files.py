@@ -1,4 +1,4 @@
-"""Small files that are there whole or not at all."""
+"""Write small files whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
     """Write a file so that a reader, or a restart after a power cut, sees all of it or none.
 
     Args:
-        path: where it will be; what is there is replaced.
-        content: all of it.
-        mode: the permissions, exactly, from the first moment on.
+        path: the file; an older one is replaced.
+        content: all of its content.
+        mode: the permissions, which it has from the first moment on.
 
     Raises:
         OSError: it could not be written; the old file is unharmed.
@@ -26,11 +26,11 @@ def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
 
 @contextmanager
 def replacing(path: Path, mode: int = 0o600) -> Generator[IO[bytes]]:
-    """Give a new file to write to, which takes its name when the `with` block ends well.
+    """Give a new file to write to. It takes its name when the `with` block ends without an error.
 
     Args:
-        path: where it will be; what is there is replaced.
-        mode: the permissions, exactly, from the first moment on.
+        path: the file; an older one is replaced.
+        mode: the permissions, which it has from the first moment on.
 
     Raises:
         OSError: it could not be written; the old file is unharmed.

@@ -1,14 +1,14 @@
 """The first game: made at the first start, its keys kept in `<data dir>/first-game.json` (0600).
 
-Keys are hashed in the database, so a crash must never leave a game whose keys nobody has:
+The database has only hashes of keys. So a crash must never leave a game whose keys nobody has:
 
 1. the keys are written, durably, to `first-game.json.new`;
 2. the game is created with them;
 3. the file gets its final name.
 
-A start that finds the `.new` file goes on from where the last one stopped: with the game there, at
-3; without, at 2. Any other start makes a game only if the database has none at all. Should there be
-a file then, it is of another database that was used before; it is kept as `first-game.json.old`.
+A start that finds the `.new` file goes on where the last one stopped: at step 3 if the game exists,
+else at step 2. Any other start makes a game only if the database has none at all. A file that
+exists then belongs to another database, used before. It is kept as `first-game.json.old`.
 """
 
 from __future__ import annotations
@@ -30,41 +30,41 @@ from greenroom.control.ready import FirstGame
 FILE_NAME = "first-game.json"
 GAME_NAME = "first-game"
 LOCAL_OWNER = "local"
-"""The owner whom every installation has, with the plan `unlimited`."""
+"""The owner that every installation has, with the plan `unlimited`."""
 
 _logger = logging.getLogger(__name__)
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """What stands in `first-game.json.new`: the keys of a game that may not be there yet."""
+    """The content of `first-game.json.new`: the keys of a game that may not exist yet."""
 
     api_token: str
     api_private_token: str
 
 
 async def local_owner(accounts: Accounts) -> Owner:
-    """Return the owner `local`, made when missing.
+    """Return the owner `local`; create it if missing.
 
     Raises:
         StorageUnavailable: the database does not answer.
 
-    Cancellation: he may be there or not.
+    Cancellation: the owner may or may not have been created.
     """
     owner = await accounts.owner_by_name(LOCAL_OWNER)
     return owner or await accounts.create_owner(LOCAL_OWNER, "unlimited")
 
 
 def first_game_file(data_dir: Path) -> Path:
-    """Return where the first game's keys are kept."""
+    """Return the path of the file with the first game's keys."""
     return data_dir / FILE_NAME
 
 
 async def ensure_first_game(world: World, data_dir: Path) -> FirstGame | None:
-    """Make the first game if there is none; return it only if this call has made it.
+    """Make the first game if there is no game, and return it only if this call has made it.
 
     Args:
-        world: where.
-        data_dir: held by the caller.
+        world: the world to make it in.
+        data_dir: the data directory, which the caller holds.
 
     Raises:
         ControlError: its file cannot be written or read.
@@ -94,9 +94,10 @@ async def ensure_first_game(world: World, data_dir: Path) -> FirstGame | None:
 
 
 def keep_rotated_keys(data_dir: Path, game_id: int, keys: GameKeys) -> None:
-    """Keep the file in step when it is the first game whose keys were rotated.
+    """Write new keys into the file if they are those of the first game.
 
-    The rotation stands even if the file cannot be written: then the old one is only told about.
+    The rotation stands even if the file cannot be written. Then a log line says that the file is
+    out of date.
     """
     file = first_game_file(data_dir)
     first_game = read_first_game(file)
@@ -112,7 +113,7 @@ def keep_rotated_keys(data_dir: Path, game_id: int, keys: GameKeys) -> None:
 
 
 def forget_first_game(data_dir: Path, game_id: int) -> None:
-    """Remove the file when it is the first game that was deleted."""
+    """Remove the file if the first game was deleted."""
     file = first_game_file(data_dir)
     first_game = read_first_game(file)
     if first_game is None or first_game.game_id != game_id:
@@ -124,7 +125,7 @@ def forget_first_game(data_dir: Path, game_id: int) -> None:
 
 
 def read_first_game(file: Path) -> FirstGame | None:
-    """Return what a first game's file holds, `None` when there is none or it is not ours."""
+    """Return what a first game's file holds, or `None` if it is missing or not ours."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=FirstGame)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
@@ -148,7 +149,7 @@ def _begin(begun: Path) -> _Kept:
 
 
 async def _finish(world: World, kept: _Kept) -> FirstGame:
-    """Create the game unless it is there already, whoever's start created it."""
+    """Create the game unless an earlier start has created it."""
     accounts = world.accounts
     game = await accounts.game_by_api_key(hash_token(kept.api_token))
     if game is not None:
@@ -167,5 +168,5 @@ async def _finish(world: World, kept: _Kept) -> FirstGame:
 
 
 def _encode(first_game: FirstGame) -> bytes:
-    """Return the file's content, one key a line, for people read it."""
+    """Return the file's content, with one key a line because people read it."""
     return msgspec.json.format(msgspec.json.encode(first_game), indent=2) + b"\n"

@@ -1,4 +1,4 @@
-"""What a server says once it serves: its addresses, its process, its first game."""
+"""The announcement of a server that answers: its addresses, its process, its first game."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FirstGame(msgspec.Struct, frozen=True, kw_only=True):
     api_private_token: str
 
     def __repr__(self) -> str:
-        """Show no keys, for a repr ends up in logs."""
+        """Show no keys, because a repr may end up in a log."""
         return f"FirstGame(game_id={self.game_id})"
 
 
@@ -36,11 +36,11 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     udp_port: int
     pid: int
     first_game: FirstGame | None = None
-    """Only at the start that made it: later ones read the file."""
+    """The first game, only at the start that made it. Later starts read the file."""
     first_game_file: Path | None = None
 
     def line(self) -> bytes:
-        """Return the one line of JSON that goes into the ready file; no key is in it."""
+        """Return the line of JSON for the ready file. No key is in it."""
         addresses = {
             "http": self.http,
             "realtime": self.realtime,
@@ -54,7 +54,7 @@ def ready(settings: Settings, *, port: int, realtime_port: int, udp_port: int) -
     """Return the addresses by which this machine reaches the server.
 
     Args:
-        settings: for the host, and whether TLS is on.
+        settings: they have the host, and say if TLS is on.
         port: the port that HTTP was bound to, never 0; likewise the other two.
         realtime_port: see `port`.
         udp_port: see `port`.
@@ -70,7 +70,7 @@ def ready(settings: Settings, *, port: int, realtime_port: int, udp_port: int) -
 
 
 def local_host(host: str) -> str:
-    """Return, as it stands in an address, a host that reaches what listens on `host`."""
+    """Return a host, in an address's notation, that reaches what listens on `host`."""
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"[{reachable}]" if ":" in reachable else reachable
 
@@ -89,10 +89,10 @@ def write_ready_file(path: Path, ready: Ready) -> None:
 
 @contextmanager
 def no_ready_file_left(path: Path | None) -> Generator[None]:
-    """Remove the ready file before and after a `with` block, the server's life.
+    """Remove the ready file before and after a `with` block, in which the server runs.
 
-    One that is there before is a killed server's, and would say that this one serves already. To
-    be sure of that, hold the data directory first.
+    A file that is there before belongs to a killed server, and would say that this one answers
+    already. Hold the data directory first, so that no living server's file is removed.
 
     Raises:
         ControlError: something is there that cannot be removed.

@@ -1,4 +1,4 @@
-"""Which signals end a server or a command in order."""
+"""Signals that stop a server or a command in order."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import signal
 
 
 def stop_signals() -> list[signal.Signals]:
-    """Return SIGTERM, SIGINT (^C) and SIGHUP, which comes when the terminal goes.
+    """Return SIGTERM, SIGINT (^C) and SIGHUP, which comes when the terminal is closed.
 
-    Whoever started us with `nohup` wants us to outlive the terminal: an ignored SIGHUP stays so.
+    A process started by `nohup` shall outlive the terminal, so an ignored SIGHUP stays ignored.
     """
     signals = [signal.SIGTERM, signal.SIGINT]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

@@ -1,7 +1,7 @@
 """The server's side of the control socket: a supervised service beside the other listeners.
 
-Whoever can open the socket may do everything. It is the kernel that lets only the server's user
-(and root) open it: mode 0600.
+A process that can open the socket may do everything. The kernel lets only the server's user and
+root open it, because its mode is 0600.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from greenroom.control.protocol import (
 )
 
 CONNECTIONS_MAX = 16
-"""Commands served at a time; more wait in the backlog, which is no harm for people."""
+"""Commands served at a time. More of them wait in the backlog, for people can wait."""
 CALL_SECONDS_MAX = 10.0
-"""How long a client may take to send its line, and to take in each part of the answer."""
+"""Seconds that a client may take to send its line, and to read each part of the answer."""
 BACKLOG = 64
 
 _logger = logging.getLogger(__name__)
@@ -39,10 +39,10 @@ _logger = logging.getLogger(__name__)
 async def run(
     office: Office, path: Path, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Serve the command line until cancelled; the socket is there once this has started.
+    """Serve the command line until cancelled. The socket exists once this has started.
 
-    A socket that lies there already is taken for a dead server's: the lock of the data directory,
-    which the caller holds, keeps a living one away.
+    A socket that exists already belongs to a dead server and is replaced. The lock of the data
+    directory, which the caller holds, keeps a living server away.
 
     Raises:
         SocketError: the socket cannot be made.
@@ -61,7 +61,7 @@ async def run(
 
 
 def _listen(path: Path) -> trio.SocketListener:
-    """Bind, shut out everybody else, and only then listen: before that nobody can connect."""
+    """Bind, set the mode, and only then listen. Nobody can connect before."""
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         path.unlink(missing_ok=True)
@@ -79,12 +79,12 @@ def _listen(path: Path) -> trio.SocketListener:
 
 
 def _remove(path: Path) -> None:
-    with suppress(OSError):  # a socket that nobody listens on says "no server" as well
+    with suppress(OSError):  # a socket without a listener says "no server", too
         path.unlink(missing_ok=True)
 
 
 async def _accept(listener: trio.SocketListener) -> trio.SocketStream:
-    """Wait for the next client; running out of descriptors is waited out."""
+    """Wait for the next client. Without descriptors, wait until there are some."""
     while True:
         try:
             return await listener.accept()
@@ -94,7 +94,7 @@ async def _accept(listener: trio.SocketListener) -> trio.SocketStream:
 
 
 async def _serve(office: Office, stream: trio.SocketStream, free: trio.Semaphore) -> None:
-    """Answer one call. Whatever happens here ends with this connection."""
+    """Answer one call. Any error ends with this connection."""
     try:
         async with stream:
             line = None
@@ -112,7 +112,7 @@ async def _serve(office: Office, stream: trio.SocketStream, free: trio.Semaphore
 
 
 async def _read_line(stream: trio.SocketStream) -> bytes | None:
-    """Return the client's line, `None` when there will be none."""
+    """Return the client's line, or `None` if none will come."""
     received = bytearray()
     while b"\n" not in received:
         chunk = await stream.receive_some(1 << 16)
@@ -129,7 +129,7 @@ async def _send(stream: trio.SocketStream, content: bytes) -> None:
 
 
 async def _answer_patiently(office: Office, line: bytes, stream: trio.SocketStream) -> Answer:
-    """Carry out the call, telling the client from time to time that it goes on."""
+    """Carry out the call, and tell the client from time to time that it goes on."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_say_still_at_it, stream)
         answer = await _answer(office, line)
@@ -138,7 +138,7 @@ async def _answer_patiently(office: Office, line: bytes, stream: trio.SocketStre
 
 
 async def _say_still_at_it(stream: trio.SocketStream) -> None:
-    """A client that has gone changes nothing: the operation goes on to its end."""
+    """Send empty lines until cancelled. If the client has gone, the operation still goes on."""
     while True:
         await trio.sleep(STILL_AT_IT_SECONDS)
         try:

@@ -1,1 +1,1 @@
-"""Who starts, restarts and stops what, in OTP's vocabulary."""
+"""Supervisors: what is started, restarted and stopped, by OTP's rules."""

@@ -1,9 +1,9 @@
-"""The dynamic supervisor: the active actors of one kind, loaded, served, restarted, passivated.
+"""The dynamic supervisor: it loads, serves, restarts and passivates all actors of one kind.
 
-It is also their directory. An actor has no task of its own: what waits in mailboxes is drained by
-one task here, loads and restarts run as tasks of the same nursery. Every actor has his own restart
-budget (OTP's intensity, per child): one who keeps crashing is given up for the rest of the window,
-his callers answered, and nobody else notices.
+It is also their directory. An actor has no task of its own. One task here drains the mailboxes;
+loads and restarts run as tasks of the same nursery. Every actor has a restart budget of its own,
+which is OTP's intensity for each child. An actor that keeps crashing is given up for the rest of
+the window. Its callers are answered, and no other actor notices.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _logger = logging.getLogger(__name__)
 Role = TypeVar("Role")
 
 TROUBLED_MAX = 10
-"""Actors that the tree names: people read it."""
+"""Actors that the tree names at most, because people read it."""
 
 Loader = Callable[[Any], Awaitable["Actor[Role] | None"]]
 
@@ -46,25 +46,27 @@ class Bounds(msgspec.Struct, frozen=True):
     """The bounds of a dynamic supervisor, each with what happens beyond it."""
 
     actors_max: int = 1_000_000
-    """Actors in memory; beyond: `MailboxFull` to whoever wants another (HTTP 429)."""
+    """Actors in memory. Beyond it, loading another is refused with `MailboxFull` (HTTP 429)."""
     mailbox_max: int = 1_000
-    """Commands waiting for one actor; beyond: `MailboxFull`."""
+    """Commands that wait for one actor. Beyond it: `MailboxFull`."""
     ask_seconds_max: float = 10.0
-    """Waiting for a turn while the actor loads or restarts; beyond: `StorageUnavailable`."""
+    """Seconds to wait for a turn while the actor loads or restarts. Beyond it:
+    `StorageUnavailable`."""
     turns_per_drain: int = 64
-    """Turns of one actor before others are served."""
+    """Turns of one actor before other actors get theirs."""
     restarts_max: int = 5
-    """Restarts of one actor within `window_seconds`; beyond: given up until the window is over."""
+    """Restarts of one actor within `window_seconds`. Beyond it, the actor is given up until the
+    window is over."""
     window_seconds: float = 10.0
     passivate_seconds_min: float = 30.0
-    """Idle time before passivation: longer than any load takes, so that a record read before an
-    actor's last change cannot be adopted after it has left memory."""
+    """Idle seconds before passivation. They are more than any load takes. So a record that was read
+    before an actor's last change cannot be adopted after the actor has left memory."""
     passivate_early_seconds_min: float = 15.0
-    """Where space is short; it, too, is longer than any load takes."""
+    """The same where space is short. It is also more than any load takes."""
 
 
 class DynamicSupervisor(Generic[Role]):
-    """Directory and supervisor of all actors of one kind; implements `Directory` and `CellHost`."""
+    """Holds and supervises all actors of one kind; implements `Directory` and `CellHost`."""
 
     def __init__(
         self,
@@ -73,14 +75,14 @@ class DynamicSupervisor(Generic[Role]):
         durability: Durability,
         bounds: Bounds | None = None,
     ) -> None:
-        """Begin with nobody active.
+        """Start without active actors.
 
         Args:
-            kind: what the actors are, for labels and the tree.
-            load: reads one actor from the database; None when there is no such actor. It may
-                raise `StorageUnavailable`, and is then tried again, or `MailboxFull` where there
-                is no space for the actor: so is answered whoever waits for it.
-            durability: where events go.
+            kind: the name of the actors' kind, for labels and the tree.
+            load: reads one actor from the database; None when there is no such actor. It may raise
+                `StorageUnavailable`, and is then tried again, or `MailboxFull` where there is no
+                space for the actor: so is answered whoever waits for it.
+            durability: the destination of events.
             bounds: see `Bounds`.
         """
         self.kind = kind
@@ -98,7 +100,7 @@ class DynamicSupervisor(Generic[Role]):
         self._budgets: dict[Any, RestartBudget] = {}
         self._idle_since: dict[Any, tuple[int, float]] = {}
         self._left_behind: dict[Any, Batch] = {}
-        """What discarded actors have changed and the database does not hold yet, by key."""
+        """Changes of discarded actors that the database does not hold yet, by key."""
         self._nursery: trio.Nursery | None = None
 
     # The service.
@@ -135,7 +137,7 @@ class DynamicSupervisor(Generic[Role]):
         return [TreeNode(ACTORS, state, self.restarts, waiting, troubled)]
 
     async def _drain_forever(self) -> None:
-        """Give actors with waiting commands their turns, and everybody else his every so often."""
+        """Give actors with waiting commands their turns, and let other tasks run in between."""
         while True:
             self._wake = trio.Event()
             while self._ready:
@@ -148,7 +150,7 @@ class DynamicSupervisor(Generic[Role]):
     # The directory.
 
     def cell(self, key: Any) -> Cell[Role]:
-        """Return the actor's place, loading him when he is passive; see `Cells.cell`."""
+        """Return the actor's cell, and load the actor if it is passive; see `Cells.cell`."""
         cell = self._cells.get(key)
         if cell is not None and (cell.given_up is None or not self._may_try_again(cell)):
             return cell
@@ -158,21 +160,21 @@ class DynamicSupervisor(Generic[Role]):
         return cell
 
     def active(self, key: Any) -> Ref[Role] | None:
-        """Return the address of an actor who is in memory, else None."""
+        """Return a reference to an actor in memory, or None."""
         return Ref(self, key) if key in self._cells else None
 
     def ref(self, key: Any) -> Ref[Role]:
-        """Return an address; asking it loads a passive actor first."""
+        """Return a reference. Asking it loads a passive actor first."""
         return Ref(self, key)
 
     def adopt(self, key: Any, actor: Actor[Role]) -> Ref[Role]:
-        """Put in an actor whose state the caller has at hand; if one is present, he stays."""
+        """Add an actor whose state the caller has at hand; an active one stays instead."""
         if key not in self._cells:
             self._start(self._new_cell(key), actor)
         return Ref(self, key)
 
     def passivate(self, key: Any, *, early: bool = False) -> bool:
-        """Take an actor out of memory if he has long been idle; see `Directory.passivate`."""
+        """Take an actor out of memory if it has long been idle; see `Directory.passivate`."""
         cell = self._cells.get(key)
         if cell is None:
             return True
@@ -195,11 +197,13 @@ class DynamicSupervisor(Generic[Role]):
         return True
 
     def discard(self, key: Any) -> None:
-        """Take an actor out of memory at once; whoever is queued gets `ActorStopped`."""
+        """Take an actor out of memory at once. Its queued commands get `ActorStopped`."""
         cell = self._cells.get(key)
         if cell is not None:
             batch = cell.in_flight
-            if batch is not None and self._nursery is not None:  # else nobody will be loaded
+            if (
+                batch is not None and self._nursery is not None
+            ):  # without a nursery no actor will be loaded
                 left = {k: b for k, b in self._left_behind.items() if not b.settled}
                 self._left_behind = {**left, key: batch}
             self._forget(cell, ActorStopped(f"{cell.label} is not there"))
@@ -213,7 +217,7 @@ class DynamicSupervisor(Generic[Role]):
         return len(self._cells)
 
     def _new_cell(self, key: Any) -> Cell[Role]:
-        """Make a place for an actor."""
+        """Make a cell for an actor."""
         if len(self._cells) >= self.bounds.actors_max:
             raise MailboxFull(f"{self.bounds.actors_max} actors are in memory already")
         cell: Cell[Role] = Cell(self, self.kind, key, self._left_behind.pop(key, None))
@@ -248,7 +252,7 @@ class DynamicSupervisor(Generic[Role]):
     def _may_try_again(self, cell: Cell[Role]) -> bool:
         """Return whether an actor that was given up has rested for the whole window.
 
-        What he wrote must have settled, too, or his record would be read before it is whole.
+        Its changes must have settled, too. Otherwise its record would be read before it is whole.
         """
         budget = self._budgets.get(cell.key)
         rested = budget is None or budget.is_fresh(trio.current_time())
@@ -260,7 +264,7 @@ class DynamicSupervisor(Generic[Role]):
     # Loading.
 
     async def _bring_up(self, cell: Cell[Role]) -> None:
-        """Load an actor into its cell, once everything that it wrote has settled."""
+        """Load an actor into its cell once all its earlier changes have settled."""
         delay_seconds = 0.05
         while cell.given_up is None and cell.actor is None:
             if cell.in_flight is None:
@@ -280,7 +284,7 @@ class DynamicSupervisor(Generic[Role]):
             delay_seconds = min(delay_seconds * 2, 1.0)
 
     async def _load_into(self, cell: Cell[Role]) -> None:
-        """Read the actor and start him; nobody there means the cell is over."""
+        """Read the actor and start it. If there is no such actor, the cell ends."""
         actor = await self._load(cell.key)
         if cell.given_up is not None:
             return
@@ -290,7 +294,7 @@ class DynamicSupervisor(Generic[Role]):
             self._start(cell, actor)
 
     def _forget(self, cell: Cell[Role], error: ActorStopped | ActorCrashed | MailboxFull) -> None:
-        """End a cell and all that is known of it; the next who asks for its actor tries anew."""
+        """End a cell and forget it. The next ask for its actor loads anew."""
         if self._cells.get(cell.key) is cell:
             del self._cells[cell.key]
             self._idle_since.pop(cell.key, None)
@@ -299,11 +303,11 @@ class DynamicSupervisor(Generic[Role]):
             cell.give_up(error)
 
     def _start(self, cell: Cell[Role], actor: Actor[Role]) -> None:
-        """Begin an incarnation."""
+        """Start an incarnation."""
         actor.timers = ActorTimers(self.timers, cell)
         try:
             actor.on_start()
-        except BaseException as error:  # a bug in one actor's hook is his alone
+        except BaseException as error:  # a bug in one actor's hook harms no other actor
             if is_real_interrupt(error):
                 raise
             self.report(cell, "on_start", error)

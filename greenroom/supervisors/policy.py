@@ -1,8 +1,8 @@
-"""Who is restarted when somebody exits: OTP's rules as pure functions, no trio, no clock.
+"""Decide what is restarted after an exit: OTP's rules as pure functions, no trio, no clock.
 
-Terms and rules are those of Erlang/OTP's `supervisor` (its documentation, "Supervision
-Principles"): restart types, strategies, and restart intensity, which is how many restarts within
-how many seconds are borne before the supervisor itself gives up and tells its own supervisor.
+The terms and rules are those of Erlang/OTP's `supervisor` (its documentation, "Supervision
+Principles"): restart types, strategies and restart intensity. The intensity is the number of
+restarts within a number of seconds. Beyond it the supervisor gives up and tells its own supervisor.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ import msgspec
 
 
 class Restart(enum.Enum):
-    """When a child that exited is started again."""
+    """Says when a child that exited is started again."""
 
     PERMANENT = "permanent"
-    """Always."""
+    """Always restart."""
     TRANSIENT = "transient"
-    """Only after a crash."""
+    """Restart only after a crash."""
     TEMPORARY = "temporary"
-    """Never."""
+    """Never restart."""
 
 
 class Strategy(enum.Enum):
-    """Who else is restarted with the child that exited."""
+    """Says which children are restarted with one that exited."""
 
     ONE_FOR_ONE = "one_for_one"
-    """Nobody."""
+    """No other child."""
     REST_FOR_ONE = "rest_for_one"
-    """Those started after it: they may depend on it."""
+    """The children that were started after it, which may depend on it."""
     ONE_FOR_ALL = "one_for_all"
-    """Everybody."""
+    """All children."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What to do after an exit: indices of children, each list in the order to work through."""
+    """The steps after an exit: indices of children, each list in the order to work through."""
 
     stop: tuple[int, ...] = ()
-    """Running children to stop first, last started first."""
+    """Running children to stop first; the one started last comes first."""
     start: tuple[int, ...] = ()
     """Children to start again, in their order."""
     forget: bool = False
@@ -55,8 +55,8 @@ def plan_exit(
     Args:
         strategy: the supervisor's strategy.
         restarts: the restart type of every child, in starting order.
-        exited: which child exited.
-        crashed: whether it raised (true) or returned (false).
+        exited: the index of the child that exited.
+        crashed: true if it raised, false if it returned.
 
     Returns:
         The plan. Temporary siblings that must stop are not started again.
@@ -85,17 +85,17 @@ class RestartBudget:
     __slots__ = ("_spent", "restarts_max", "window_seconds")
 
     def __init__(self, restarts_max: int, window_seconds: float) -> None:
-        """Start with nothing spent."""
+        """Start with the whole budget."""
         self.restarts_max = restarts_max
         self.window_seconds = window_seconds
         self._spent: deque[float] = deque()
 
     def is_fresh(self, now: float) -> bool:
-        """Return whether nothing was spent within the window before `now`."""
+        """Return whether no restart happened within the window before `now` (monotonic seconds)."""
         return not self._spent or self._spent[-1] <= now - self.window_seconds
 
     def spend(self, now: float) -> bool:
-        """Count one restart at `now` (monotonic seconds); False when that is one too many."""
+        """Count one restart at `now` (monotonic seconds); return False if that is one too many."""
         while self._spent and self._spent[0] <= now - self.window_seconds:
             self._spent.popleft()
         self._spent.append(now)

@@ -1,4 +1,4 @@
-"""What a supervisor must know of a child before it starts it."""
+"""The description of a child, which a supervisor needs to start it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from greenroom.supervisors.tree import TreeNode
 
 
 class Hopeless(Exception):
-    """Raised by a service that no restart can help: it goes up to the root at once.
+    """An error that no restart can help. It goes up to the root at once.
 
-    Erlang has `significant` children for this; here the error itself says that it is significant.
+    Erlang has `significant` children for this. Here the error itself says that it is significant.
     """
 
 
@@ -24,18 +24,18 @@ class Service(Protocol):
     async def run(self, *, task_status: trio.TaskStatus[Any]) -> None:
         """Start, call `task_status.started()` once others may rely on it, and run.
 
-        Cancellation is the order to stop. What must be finished then is done shielded and bounded
-        in time: nothing can end a task that shields itself for ever.
+        Cancellation is the order to stop. What must still be finished is shielded, and bounded in
+        time, because nothing can end a task that shields itself for ever.
         """
         ...
 
 
 @runtime_checkable
 class Branch(Protocol):
-    """A service that has something to show below itself in the tree."""
+    """A service with nodes of its own in the tree."""
 
     def branches(self) -> list[TreeNode]:
-        """Return what is below."""
+        """Return the nodes below this one."""
         ...
 
 
@@ -46,4 +46,4 @@ class ChildSpec(msgspec.Struct, frozen=True):
     service: Service
     restart: Restart = Restart.PERMANENT
     shutdown_seconds: float = 5.0
-    """How long it may take to stop before that is logged as an error."""
+    """Seconds that it may take to stop before an error is logged."""

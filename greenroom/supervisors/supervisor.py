@@ -1,10 +1,10 @@
 """The static supervisor: a fixed list of services, started in order, stopped in reverse.
 
-The decisions are `policy.py`'s; this module only carries them out with trio. What OTP does with
-links and exit signals is done here with one cancel scope a child and a report when it exits, so
-that a crash of one child never cancels another by itself. Two differences, both trio's: there is
-no brutal kill (a task that shields itself cannot be ended, so `shutdown_seconds` bounds only how
-long that goes unreported), and cancelling the task that runs the supervisor is the order to stop.
+`policy.py` decides; this module only carries the decisions out with trio. OTP uses links and exit
+signals. Here each child has a cancel scope and reports when it exits, so a crash of one child never
+cancels another by itself. There are two differences, both because of trio. There is no brutal kill:
+a task that shields itself cannot be ended, so `shutdown_seconds` only bounds how long that goes
+unreported. And the order to stop is to cancel the task that runs the supervisor.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _logger = logging.getLogger(__name__)
 
 
 class RestartLimitExceeded(Exception):
-    """Children crashed more often than the supervisor bears; its own supervisor must decide."""
+    """Children crashed more often than allowed. The supervisor above must decide."""
 
 
 class StartFailed(Exception):
-    """A child failed before it had started for the first time; its cause says why."""
+    """A child failed before it had started for the first time. Its cause says why."""
 
 
 class _Exit(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class _Child:
     """One child and its present incarnation."""
 
     def __init__(self, spec: ChildSpec) -> None:
-        """Not started yet."""
+        """Describe a child that has not started yet."""
         self.spec = spec
         self.state = "stopped"
         self.restarts = 0
@@ -65,10 +65,10 @@ class Supervisor:
         """Describe the tree; nothing runs before `run`.
 
         Args:
-            name: how the supervisor is called in the tree and in logs.
-            children: in the order in which they start.
-            strategy: who is restarted together.
-            restarts_max: how many restarts within `window_seconds` are borne.
+            name: the supervisor's name in the tree and in logs.
+            children: the children, in starting order.
+            strategy: which children are restarted together.
+            restarts_max: how many restarts within `window_seconds` are allowed.
             window_seconds: see `restarts_max`.
         """
         self.name = name
@@ -85,7 +85,7 @@ class Supervisor:
         Raises:
             StartFailed: a child failed at its first start; those before it have been stopped.
             RestartLimitExceeded: the restart intensity was exceeded; all have been stopped.
-            Hopeless: a child said that no restart helps; all have been stopped.
+            Hopeless: a child raised it because no restart helps; all have been stopped.
 
         Cancellation stops the children in reverse order and waits for each.
         """
@@ -107,7 +107,7 @@ class Supervisor:
         return [_node(child) for child in self._children]
 
     def _is_stopping(self) -> bool:
-        """Return whether the order to stop was given; it can come during any await."""
+        """Return whether the order to stop has come, which can happen during any await."""
         return self._stop_ordered
 
     async def _watch_cancellation(self) -> None:
@@ -124,7 +124,7 @@ class Supervisor:
     async def _live(
         self, nursery: trio.Nursery, task_status: trio.TaskStatus[None]
     ) -> Exception | None:
-        """Start, supervise and stop the children; return why, if it was not by order."""
+        """Start, supervise and stop the children; return the reason, unless told to stop."""
         try:
             await self._start_all(nursery)
             if not self._is_stopping():
@@ -137,7 +137,7 @@ class Supervisor:
         return None
 
     async def _start_all(self, nursery: trio.Nursery) -> None:
-        """Start every child in order; the first failure is everybody's."""
+        """Start every child in order. The first failure fails the whole start."""
         for index, child in enumerate(self._children):
             if self._is_stopping():
                 return
@@ -160,10 +160,10 @@ class Supervisor:
                 await self._handle(nursery, self._exits.popleft())
 
     async def _handle(self, nursery: trio.Nursery, exit_: _Exit) -> None:
-        """Restart what an exit asks for, while the budget lasts."""
+        """Restart the children that the policy names, while the budget lasts."""
         child = self._children[exit_.index]
         if exit_.incarnation != child.incarnation:
-            return  # an earlier life: it was stopped on purpose meanwhile
+            return  # an earlier incarnation, which was stopped on purpose meanwhile
         if isinstance(exit_.error, Hopeless):
             raise exit_.error
         restarts = [c.spec.restart for c in self._children]
@@ -180,10 +180,10 @@ class Supervisor:
         await self._start_again(nursery, plan.start)
 
     async def _start_again(self, nursery: trio.Nursery, indices: Sequence[int]) -> None:
-        """Start children after a crash, until one fails to.
+        """Start children after a crash, until one fails to start.
 
-        That is an exit of his like any other. It queues behind those that came before it: what he
-        needs to start may have crashed, too.
+        That failure is an exit like any other. It queues behind the exits that came before it,
+        because a child that it needs may have crashed, too.
         """
         for index in indices:
             if self._is_stopping():
@@ -211,9 +211,9 @@ class Supervisor:
     async def _run_child(
         self, index: int, incarnation: int, *, task_status: trio.TaskStatus[None]
     ) -> None:
-        """Run one incarnation of a child; report its exit instead of raising it.
+        """Run one incarnation of a child, and report its exit instead of raising it.
 
-        Before it has started, an error goes to whoever starts it.
+        Before the child has started, an error goes to the caller that starts it.
         """
         child = self._children[index]
         started = _Started(task_status)
@@ -258,14 +258,14 @@ class Supervisor:
 
 
 class _Started(trio.TaskStatus[object]):
-    """Passes `started()` on, once, and remembers that it was said."""
+    """Passes `started()` on, once, and remembers the call."""
 
     def __init__(self, outer: trio.TaskStatus[None]) -> None:
         self._outer = outer
         self.said = False
 
     def started(self, value: object = None) -> None:  # noqa: ARG002 - nobody needs it
-        """Be told that the child has started."""
+        """Note that the child has started."""
         self.said = True
         self._outer.started()
 

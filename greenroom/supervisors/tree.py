@@ -1,11 +1,11 @@
-"""The supervision tree as it stands, for people to look at."""
+"""The supervision tree as it is now, for people to look at."""
 
 from __future__ import annotations
 
 import msgspec
 
 ACTORS = "actors"
-"""The node that sums up all actors of a kind. Below it stand only those in trouble just now."""
+"""The node that sums up all actors of a kind. Below it are only those that are in trouble now."""
 
 
 class TreeNode(msgspec.Struct, frozen=True):

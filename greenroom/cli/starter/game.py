@@ -1,4 +1,4 @@
-"""A game of guessing: the server thinks of a number, and who finds it first wins the round."""
+"""A guessing game: the server thinks of a number, and the first to find it wins the round."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action
 
 
 class Round(msgspec.Struct):
-    """The room's state: any types that msgspec can write down."""
+    """The room's state. Its fields may have any type that msgspec can encode."""
 
     number: int = 0
     guesses: int = 0
@@ -18,13 +18,13 @@ class Round(msgspec.Struct):
 
 
 class Guess(msgspec.Struct, frozen=True):
-    """What the action `guess` carries; anything else is refused before it gets here."""
+    """The payload of the action `guess`; other payloads never reach the handler."""
 
     number: Annotated[int, msgspec.Meta(ge=1, le=100)]
 
 
 class Game(RoomBehaviour[Round]):
-    """Every room plays it: `greenroom.toml` says so."""
+    """The behaviour of every room, as `greenroom.toml` says."""
 
     def on_create(self, room: Room[Round]) -> None:
         """Think of a number."""
@@ -32,7 +32,7 @@ class Game(RoomBehaviour[Round]):
 
     @action("guess")
     def guess(self, room: Room[Round], by: Member, guess: Guess) -> dict[str, str]:
-        """Say whether it is higher or lower; the winner's result is written down for good."""
+        """Say whether the number is higher or lower, and store the winner's result."""
         if len(room.members) < 2:
             raise Refused("Wait for somebody to play with")
         state = room.state

@@ -1,4 +1,4 @@
-"""What operations need to do their work: a world with its database, in a server or without one."""
+"""The office: a world with its database, as operations need it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from greenroom.supervisors.tree import TreeNode
 
 
 class Office(msgspec.Struct, frozen=True, kw_only=True):
-    """Built by `app`, for the control socket or for one command."""
+    """The context of operations. `app` makes it for the control socket or for one command."""
 
     world: World
     conninfo: str
-    """Where the database is, as libpq takes it; may hold a password."""
+    """The database's address in libpq's format. It may have a password in it."""
     tree: Callable[[], TreeNode]
-    """Draws the supervision tree as it stands."""
+    """Returns the supervision tree as it is now."""
     settings: Settings
     restore_rooms: Callable[[], Awaitable[object]]
-    """Brings all rooms to memory where no server has done so already."""
+    """Loads all rooms into memory, unless a server has done so already."""

@@ -1,4 +1,4 @@
-"""What operators do with lobbies."""
+"""Operations on lobbies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from greenroom.control.admin.times import utc_text
 
 
 async def list_lobbies(office: Office, ask: messages.ListLobbies) -> messages.Lobbies:
-    """List lobbies that have not ended, oldest first; the started ones with their rooms."""
+    """List lobbies that have not ended, oldest first. Started ones have their rooms."""
     await office.restore_rooms()
     rooms = office.world.rooms.index
     found = []

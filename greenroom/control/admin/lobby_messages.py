@@ -1,4 +1,4 @@
-"""What operators can ask about lobbies, and what they get; secrets are in none of it."""
+"""Operations on lobbies and their results. No result has a secret in it."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ class ListedLobby(msgspec.Struct, frozen=True, kw_only=True):
     game_id: int
     lobby_name: str
     current_players: int
-    """Of a started one, those in its room."""
+    """Players in the lobby, or of a started one those in its room."""
     max_players: int
     has_password: bool
     join_by_requests: bool
     room_id: str | None
-    """The room that it has become; null while it is open."""
+    """The room that the lobby has become; null while it is open."""
     created_at: str
 
 
 class Lobbies(msgspec.Struct, frozen=True):
-    """Lobbies that have not ended, oldest first; `total` counts those left out, too."""
+    """Lobbies that have not ended, oldest first. `total` also counts those left out."""
 
     lobbies: list[ListedLobby]
     total: int
 
 
 class ListLobbies(Operation[Lobbies], frozen=True):
-    """List lobbies that have not ended; `game_id` null lists those of all games."""
+    """List lobbies that have not ended. With `game_id` null, list those of all games."""
 
     name: ClassVar[str] = "lobby.list"
     game_id: int | None

@@ -1,7 +1,7 @@
-"""What operators can ask for, and what they get: plain values, with a server and without one.
+"""Operations and their results: plain values, the same with a server and without one.
 
 An operation's arguments are a struct that names the operation and its result:
-`RotateKeys(Operation[GameKeys])`. `operations.py` carries them out. Times are UTC texts,
+`RotateKeys(Operation[GameKeys])`. `operations.py` carries them out. Times are texts in UTC,
 documents JSON as stored.
 """
 
@@ -17,11 +17,11 @@ from greenroom.supervisors.tree import TreeNode
 Result_co = TypeVar("Result_co", covariant=True)
 
 PAGE_PLAYERS_MAX = 1000
-"""Players in one answer: what fits into `protocol.ANSWER_BYTES_MAX` many times over."""
+"""The most players in one answer. They fit into `protocol.ANSWER_BYTES_MAX` many times over."""
 
 
 class Operation(msgspec.Struct, Generic[Result_co], frozen=True, forbid_unknown_fields=True):
-    """One thing an operator asks for."""
+    """The base class of all operations."""
 
     name: ClassVar[str]
 
@@ -35,7 +35,7 @@ def result_type(operation: type[Operation[Any]]) -> Any:
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Whom games belong to, and under which plan."""
+    """An owner of games, with a plan."""
 
     owner_id: int
     name: str
@@ -50,14 +50,14 @@ class Owners(msgspec.Struct, frozen=True):
 
 
 class Used(msgspec.Struct, frozen=True):
-    """How much of one thing is used, and how much the plan allows: null is no limit."""
+    """How much of one thing is used, and how much the plan allows; null is no limit."""
 
     used: int
     limit: int | None
 
 
 class OwnerDetails(msgspec.Struct, frozen=True):
-    """An owner, and what he uses of his plan, all his games together."""
+    """An owner, and how much all the owner's games together use of the plan."""
 
     owner_id: int
     name: str
@@ -66,18 +66,18 @@ class OwnerDetails(msgspec.Struct, frozen=True):
     games: Used
     players_online: Used
     calls_today: Used
-    """Of the UTC day."""
+    """Calls of this UTC day."""
     storage_bytes: Used
     rooms: Used
-    """Active rooms and open lobbies, of the running server."""
+    """Active rooms and open lobbies of the running server."""
     rooms_bytes: Used
-    """What these hold in memory."""
+    """Bytes that rooms and lobbies hold in memory."""
     players_bytes: Used
-    """What the players in memory hold."""
+    """Bytes that players hold in memory."""
     games_bytes: Used
-    """What the documents of their games hold."""
+    """Bytes that the documents of the owner's games hold."""
     written_bytes_today: Used
-    """Of the UTC day."""
+    """Bytes written this UTC day."""
 
 
 class Game(msgspec.Struct, frozen=True):
@@ -110,7 +110,7 @@ class GameDetails(msgspec.Struct, frozen=True):
 
 
 class GameKeys(msgspec.Struct, frozen=True):
-    """A game's new keys. They are told this once: only their hashes are kept."""
+    """A game's new keys. They are shown only this once, because only their hashes are stored."""
 
     game_id: int
     name: str
@@ -119,7 +119,7 @@ class GameKeys(msgspec.Struct, frozen=True):
     api_private_token: str
 
     def __repr__(self) -> str:
-        """Show no keys, for a repr ends up in logs."""
+        """Show no keys, because a repr may end up in a log."""
         return f"GameKeys(game_id={self.game_id})"
 
 
@@ -135,15 +135,15 @@ class GameSettings(msgspec.Struct, frozen=True):
 
 
 class Deleted(msgspec.Struct, frozen=True):
-    """The game is gone, and so are all its players."""
+    """A game has been deleted with all its players."""
 
     game_id: int
     players: int
-    """How many players were deleted with it."""
+    """The number of players deleted with it."""
 
 
 class Player(msgspec.Struct, frozen=True):
-    """A player without his document."""
+    """A player without the document."""
 
     player_id: int
     game_id: int
@@ -176,7 +176,7 @@ class PlayerBan(msgspec.Struct, frozen=True):
 
 
 class PlayerDetails(msgspec.Struct, frozen=True):
-    """A player with his document, and his ban if one is in force."""
+    """A player with the document, and the ban if one is in force."""
 
     player_id: int
     game_id: int
@@ -201,15 +201,15 @@ class Migration(msgspec.Struct, frozen=True):
 
 
 class Schema(msgspec.Struct, frozen=True):
-    """Where the schema stands."""
+    """The state of the schema."""
 
     migrations: list[Migration]
     applied_now: list[str] = []
-    """What this very command has applied."""
+    """The migrations that this command has applied."""
 
 
 class DatabaseAddress(msgspec.Struct, frozen=True):
-    """What psql needs to connect; holds the password where there is one."""
+    """The address that psql needs to connect. It has the password if there is one."""
 
     url: str
 
@@ -232,14 +232,14 @@ class ListOwners(Operation[Owners], frozen=True):
 
 
 class ShowOwner(Operation[OwnerDetails], frozen=True):
-    """Show one owner, and what he uses of his plan."""
+    """Show one owner, and how much of the plan is used."""
 
     name: ClassVar[str] = "owner.show"
     owner: str
 
 
 class SetPlan(Operation[Owner], frozen=True):
-    """Give an owner another plan, which counts for his games at once."""
+    """Give an owner another plan, which applies to all the owner's games at once."""
 
     name: ClassVar[str] = "owner.set_plan"
     owner: str
@@ -268,14 +268,14 @@ class ShowGame(Operation[GameDetails], frozen=True):
 
 
 class RotateKeys(Operation[GameKeys], frozen=True):
-    """Give a game new keys; the old ones are worthless at once."""
+    """Give a game new keys. The old ones stop working at once."""
 
     name: ClassVar[str] = "game.rotate_keys"
     game_id: int
 
 
 class ChangeGameSettings(Operation[GameSettings], frozen=True):
-    """Change private settings of a game, or none; show them all."""
+    """Change some private settings of a game, or none, and return them all."""
 
     name: ClassVar[str] = "game.settings"
     game_id: int
@@ -283,7 +283,7 @@ class ChangeGameSettings(Operation[GameSettings], frozen=True):
     removed: list[str] = []
 
     def __repr__(self) -> str:
-        """Show no values, for one may be a secret, and a repr ends up in logs."""
+        """Show no values, because one may be a secret and a repr may end up in a log."""
         return f"ChangeGameSettings(game_id={self.game_id})"
 
 
@@ -299,7 +299,7 @@ class ListPlayers(Operation[Players], frozen=True):
 
     name: ClassVar[str] = "player.list"
     game_id: int | None
-    """`None` for the only game there is."""
+    """The game; `None` means the only one there is."""
     after_id: int
     limit: int
     """At most PAGE_PLAYERS_MAX."""
@@ -319,7 +319,7 @@ class ShowTree(Operation[TreeNode], frozen=True):
 
 
 class ShowSchema(Operation[Schema], frozen=True):
-    """Say which migrations are applied; changes nothing."""
+    """Return which migrations are applied, and change nothing."""
 
     name: ClassVar[str] = "db.status"
 
@@ -331,6 +331,6 @@ class MigrateSchema(Operation[Schema], frozen=True):
 
 
 class ShowDatabaseAddress(Operation[DatabaseAddress], frozen=True):
-    """Say where the database is."""
+    """Return the database's address."""
 
     name: ClassVar[str] = "db.url"

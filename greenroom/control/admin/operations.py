@@ -1,6 +1,6 @@
 """The operations: one async function each, in one table, for the control socket and for commands.
 
-They go through the actors, so that a running server never works with what was true before.
+They go through the actors, so that a running server never works with outdated state.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ async def run(office: Office, operation: Operation[Result]) -> Result:
 
     Raises:
         OperationRefused, Refused: it cannot be done as asked; nothing changed.
-        ActorUnavailable: the database does not answer, or worse.
+        ActorUnavailable: the database or an actor does not answer.
     """
     result: Result = await OPERATIONS[operation.name].run(office, operation)
     return result
 
 
 async def create_owner(office: Office, ask: messages.CreateOwner) -> messages.Owner:
-    """Add an owner; names are unique."""
+    """Add an owner. Names are unique."""
     name = ask.owner
     if not name.strip() or len(name) > OWNER_NAME_CHARACTERS_MAX or not name.isprintable():
         raise OperationRefused(
@@ -81,7 +81,7 @@ async def list_owners(office: Office, _: messages.ListOwners) -> messages.Owners
 
 
 async def show_owner(office: Office, ask: messages.ShowOwner) -> messages.OwnerDetails:
-    """Show one owner, and what he uses of his plan."""
+    """Show one owner, and how much of the plan is used."""
     owner = await _owner_named(office, ask.owner)
     usage = office.world.ledger.of_owner(owner.owner_id, owner.plan)
     office.world.ledger.see_day(office.world.clock.now())
@@ -108,14 +108,14 @@ def _used(used: int, limit: float) -> messages.Used:
 
 
 async def set_plan(office: Office, ask: messages.SetPlan) -> messages.Owner:
-    """Give an owner another plan; his active games hear of it."""
+    """Give an owner another plan, and tell the owner's active games."""
     owner = await _owner_named(office, ask.owner)
     await game_flows.set_plan(office.world, owner.owner_id, ask.plan)
     return _owner(msgspec.structs.replace(owner, plan=ask.plan))
 
 
 async def create_game(office: Office, ask: messages.CreateGame) -> messages.GameKeys:
-    """Add a game; `local`, whom every installation has, is made when it is his first."""
+    """Add a game. The owner `local` is created with its first game."""
     owner = (
         await local_owner(office.world.accounts)
         if ask.owner == LOCAL_OWNER
@@ -159,7 +159,7 @@ async def show_game(office: Office, ask: messages.ShowGame) -> messages.GameDeta
 
 
 async def rotate_keys(office: Office, ask: messages.RotateKeys) -> messages.GameKeys:
-    """Give a game new keys; those of the first game are kept in its file, too."""
+    """Give a game new keys. The first game's keys are written to its file, too."""
     game = await _game(office, ask.game_id)
     keys = game_flows.make_game_keys()
     await game_flows.rotate_game_keys(office.world, ask.game_id, keys)
@@ -170,7 +170,7 @@ async def rotate_keys(office: Office, ask: messages.RotateKeys) -> messages.Game
 async def change_game_settings(
     office: Office, ask: messages.ChangeGameSettings
 ) -> messages.GameSettings:
-    """Change private settings, if any are given, and show them all; secrets stay unseen."""
+    """Change private settings, if any are given, and return them all. Secrets are not shown."""
     command = game_messages.ChangeGameSettings(ask.assigned, tuple(ask.removed))
     try:
         settings = await office.world.games.ref(ask.game_id).ask(command)
@@ -198,7 +198,7 @@ async def delete_game(office: Office, ask: messages.DeleteGame) -> messages.Dele
 
 
 async def list_game_players(office: Office, ask: messages.ListPlayers) -> messages.Players:
-    """List a page of a game's players, as those in memory see themselves."""
+    """List a page of a game's players. Those in memory are shown as their actors see them."""
     game_id = ask.game_id
     if game_id is None:
         game_id = await _only_game(office)
@@ -218,19 +218,19 @@ async def show_tree(office: Office, _: messages.ShowTree) -> Any:
 
 
 async def show_schema(office: Office, _: messages.ShowSchema) -> messages.Schema:
-    """Say which migrations are applied."""
+    """Return which migrations are applied."""
     return await schema_of(office.conninfo)
 
 
 async def migrate_schema(office: Office, _: messages.MigrateSchema) -> messages.Schema:
-    """Whoever has an office has migrated already: there is nothing left to do."""
+    """Return the schema. Making an office has migrated it, so nothing is left to do."""
     return await schema_of(office.conninfo)
 
 
 async def show_database_address(
     office: Office, _: messages.ShowDatabaseAddress
 ) -> messages.DatabaseAddress:
-    """Say where the database is."""
+    """Return the database's address."""
     return messages.DatabaseAddress(as_url(office.conninfo))
 
 
@@ -238,14 +238,14 @@ async def schema_of(conninfo: str) -> messages.Schema:
     """Return which migrations of a database are applied.
 
     Raises:
-        StorageError: it cannot be reached, or its schema and the code do not fit together.
+        StorageError: the database cannot be reached, or its schema does not fit the code.
     """
     states = await database_status(conninfo, StorageSettings(start_seconds_max=2.0))
     return messages.Schema([messages.Migration(s.version, s.name, s.is_applied) for s in states])
 
 
 def as_url(conninfo: str) -> str:
-    """Return a connection string as a URL, which psql and others take; URLs as they are."""
+    """Return a connection string as a URL, which psql and others take. A URL stays as it is."""
     if "://" in conninfo:
         return conninfo
     from urllib.parse import quote, urlencode

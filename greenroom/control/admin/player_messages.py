@@ -1,4 +1,4 @@
-"""What operators can do with players, and what they get; secrets are in none of it."""
+"""Operations on players and their results. No result has a secret in it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class PastBan(msgspec.Struct, frozen=True):
     banned_at: str
     banned_until: str | None
     ended_at: str | None
-    """When it was lifted, or another one took its place."""
+    """The time at which the ban was lifted, or replaced by another one."""
 
 
 class Seat(msgspec.Struct, frozen=True):
-    """A seat in a room, with what he brought there."""
+    """A seat in a room, with the player's data there."""
 
     room_id: str
     room_name: str
@@ -33,7 +33,7 @@ class Seat(msgspec.Struct, frozen=True):
 
 
 class Friend(msgspec.Struct, frozen=True):
-    """Somebody whom he is friends with, or one of them has asked: `incoming`, `outgoing`."""
+    """A friend, or a player with an unanswered request: `incoming` or `outgoing`."""
 
     player_id: int
     player_name: str
@@ -41,7 +41,7 @@ class Friend(msgspec.Struct, frozen=True):
 
 
 class PlayerExport(msgspec.Struct, frozen=True):
-    """Everything that is held about one player, but his token's hash."""
+    """Everything that is stored about one player, but for the token's hash."""
 
     player: Player
     platform: str | None
@@ -51,31 +51,31 @@ class PlayerExport(msgspec.Struct, frozen=True):
     friends: list[Friend]
     seat: Seat | None
     lobby_id: str | None
-    """The lobby that he is in."""
+    """The lobby in which the player has a seat."""
 
 
 class PlayerBanned(msgspec.Struct, frozen=True):
-    """He is banned."""
+    """The player is banned."""
 
     player_id: int
     ban: PlayerBan
 
 
 class PlayerUnbanned(msgspec.Struct, frozen=True):
-    """His ban has ended, if there was one."""
+    """The player is not banned; a ban has ended if there was one."""
 
     player_id: int
     bans_removed: int
 
 
 class PlayerDeleted(msgspec.Struct, frozen=True):
-    """He is gone, and nobody will have his id again."""
+    """The player is deleted, and the id is never given again."""
 
     player_id: int
 
 
 class ExportPlayer(Operation[PlayerExport], frozen=True):
-    """Gather everything that is held about one player."""
+    """Return everything that is stored about one player."""
 
     name: ClassVar[str] = "player.export"
     player_id: int
@@ -98,7 +98,7 @@ class UnbanPlayer(Operation[PlayerUnbanned], frozen=True):
 
 
 class DeletePlayer(Operation[PlayerDeleted], frozen=True):
-    """Delete a player with everything that is held about him."""
+    """Delete a player with everything that is stored about them."""
 
     name: ClassVar[str] = "player.delete"
     player_id: int

@@ -1,4 +1,4 @@
-"""What operators do with players: look, ban, pardon, hand out what is held about one, delete."""
+"""Operations on players: show, ban, unban, export, delete."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ BAN_REASON_CHARACTERS_MAX = 1000
 
 
 async def show_player(office: Office, ask: ShowPlayer) -> PlayerDetails:
-    """Show one player: his row with his ban, and his own newer word if he is in memory."""
+    """Show one player: the row with the ban, and newer state if the player is in memory."""
     record = await _record(office, ask.player_id)
     player = view(record)
     active = office.world.players.active(ask.player_id)
     if active is not None:
-        with suppress(ActorUnavailable):  # his row will do
+        with suppress(ActorUnavailable):  # the row will do
             player = await active.ask(DescribePlayer())
     return PlayerDetails(
         **msgspec.structs.asdict(shown_player(player)),
@@ -46,7 +46,7 @@ async def show_player(office: Office, ask: ShowPlayer) -> PlayerDetails:
 
 
 def shown_player(player: PlayerView) -> ShownPlayer:
-    """Return what operators see of a player in a list."""
+    """Return what a list of players shows of one."""
     return ShownPlayer(
         player_id=player.player_id,
         game_id=player.game_id,
@@ -62,7 +62,7 @@ def shown_player(player: PlayerView) -> ShownPlayer:
 
 
 async def export_player(office: Office, ask: messages.ExportPlayer) -> messages.PlayerExport:
-    """Gather what the database and his room hold about one player."""
+    """Return what the database and the player's room hold about one player."""
     await office.restore_rooms()
     record = await _record(office, ask.player_id)
     bans = await office.world.accounts.bans_of(ask.player_id)
@@ -85,7 +85,7 @@ async def export_player(office: Office, ask: messages.ExportPlayer) -> messages.
 
 
 async def ban_player(office: Office, ask: messages.BanPlayer) -> messages.PlayerBanned:
-    """Ban a player; he loses his seat."""
+    """Ban a player, who loses the seat."""
     reason = (ask.reason or "").strip() or None
     if reason is not None and len(reason) > BAN_REASON_CHARACTERS_MAX:
         raise OperationRefused(
@@ -111,7 +111,7 @@ async def unban_player(office: Office, ask: messages.UnbanPlayer) -> messages.Pl
 
 
 async def delete_player(office: Office, ask: messages.DeletePlayer) -> messages.PlayerDeleted:
-    """Delete a player with everything that is held about him."""
+    """Delete a player with everything that is stored about them."""
     await office.restore_rooms()
     try:
         await delete(office.world, ask.player_id)

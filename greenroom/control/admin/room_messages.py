@@ -1,4 +1,4 @@
-"""What operators can ask about rooms, and what they get; secrets are in none of it."""
+"""Operations on rooms and their results. No result has a secret in it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class ListedRoom(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rooms(msgspec.Struct, frozen=True):
-    """Rooms that have not ended, most players first; `total` counts those left out, too."""
+    """Rooms that have not ended, most players first. `total` also counts those left out."""
 
     rooms: list[ListedRoom]
     total: int
 
 
 class RoomMember(msgspec.Struct, frozen=True, kw_only=True):
-    """Who has a seat."""
+    """A member of a room."""
 
     player_id: int
     player_name: str
@@ -43,7 +43,7 @@ class RoomMember(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoomDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """A room as it is, or was after the entry `sequence` of its journal."""
+    """A room as it is now, or as it was after the entry `sequence` of its journal."""
 
     room_id: str
     game_id: int
@@ -74,7 +74,7 @@ class RoomHappening(msgspec.Struct, frozen=True):
 
 
 class RoomHistory(msgspec.Struct, frozen=True):
-    """Some of a room's journal, and the state that was asked for."""
+    """A page of a room's journal, and the state that was asked for."""
 
     room_id: str
     events: list[RoomHappening]
@@ -84,7 +84,7 @@ class RoomHistory(msgspec.Struct, frozen=True):
 
 
 class ListRooms(Operation[Rooms], frozen=True):
-    """List rooms that have not ended; `game_id` null lists those of all games."""
+    """List rooms that have not ended. With `game_id` null, list those of all games."""
 
     name: ClassVar[str] = "room.list"
     game_id: int | None

@@ -1,4 +1,4 @@
-"""What operators do with rooms. Their history never tells a password's hash or any token."""
+"""Operations on rooms. A room's history shows no password's hash and no token."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def list_rooms(office: Office, ask: messages.ListRooms) -> messages.Rooms:
 
 
 async def show_room(office: Office, ask: messages.ShowRoom) -> messages.RoomDetails:
-    """Show a room, as its actor sees it if it is in memory."""
+    """Show a room, as its actor sees it if the room is in memory."""
     room = await _live(office, ask.room_id) or await history.room_now(office.world, ask.room_id)
     if room is None:
         raise _no_room(ask.room_id)
@@ -65,7 +65,7 @@ async def stop_room(office: Office, ask: messages.StopRoom) -> messages.RoomDeta
 
 
 async def show_room_history(office: Office, ask: messages.ShowRoomHistory) -> messages.RoomHistory:
-    """Show what happened in a room, and what it was at some point."""
+    """Show the events of a room, and its state after one of them."""
     limit = min(max(ask.limit, 1), messages.PAGE_EVENTS_MAX)
     after = max(ask.after, 0)
     events = await history.room_events(office.world, ask.room_id, after, limit)
@@ -145,7 +145,7 @@ def _name(event: RoomEvent) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """Return a part of an event as JSON has it: no secrets, documents as they are."""
+    """Return a part of an event as JSON, without secrets and with documents as they are."""
     match value:
         case msgspec.Struct():
             fields = {name: getattr(value, name) for name in value.__struct_fields__}
@@ -166,7 +166,7 @@ def _shown(value: Any) -> Any:
 
 
 def _document(content: bytes) -> Any:
-    """Return a JSON document as it is, other bytes by their number."""
+    """Return a JSON document as it is, and other bytes by their number."""
     try:
         msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
