@@ -52,11 +52,14 @@ SCENARIOS: tuple[Scenario, ...] = (
     overload.SCENARIO,
     press.SCENARIO,
     printed.scenario(
-        "state-sync", "rooms of 8 at 20 Hz, in one process", "state_sync.py", is_default=True
+        "state-sync",
+        "rooms of 8 at 20 Hz, in one process",
+        "realtime/state_sync.py",
+        is_default=True,
     ),
-    printed.scenario("moderation", "recall, precision, time", "moderation.py", is_default=True),
+    printed.scenario("moderation", "recall, precision, time", "api/moderation.py", is_default=True),
     printed.scenario(
-        "leaderboard", "1,000,000 players", "leaderboard.py", is_default=False, minutes=5
+        "leaderboard", "1,000,000 players", "api/leaderboard.py", is_default=False, minutes=5
     ),
 )
 

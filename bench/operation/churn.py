@@ -82,7 +82,11 @@ def measure(run: Run) -> str:
     share = QUICK if run.is_quick else 1.0
     with processes.fresh_folder() as folder:
         counts = folder / "counts.json"
-        program = (str(processes.ROOT / "bench" / "watched.py"), str(counts), str(LINGER_SECONDS))
+        program = (
+            str(processes.BENCH / "operation" / "watched.py"),
+            str(counts),
+            str(LINGER_SECONDS),
+        )
         with processes.serve(folder, program=program) as target:
             rows = []
             holdings = []

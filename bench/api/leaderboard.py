@@ -1,6 +1,6 @@
 """Measure leaderboards: what an index costs, and what a server with a million players takes.
 
-    python bench/leaderboard.py [--players 1000000] [--skip-server]
+    python bench/api/leaderboard.py [--players 1000000] [--skip-server]
 
 The first part is the index alone, in this process. The second starts a server on an embedded
 Postgres, puts the players there by SQL, and asks: the first call builds the index, while another
@@ -25,7 +25,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), *map(str, (ROOT / "tests" / "support").glob("**/"))]
 
 import psycopg  # noqa: E402

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
+import processes
 from scenario import Run, Scenario
 
 
 def scenario(
     name: str, summary: str, script: str, *, is_default: bool, minutes: int = 1
 ) -> Scenario:
-    """Return the scenario that a script beside this file measures."""
+    """Return the scenario that a script measures; `script` is its path below bench/."""
 
     def measure(run: Run) -> str:
         run.say(f"python bench/{script}")
-        command = [sys.executable, str(Path(__file__).with_name(script))]
+        command = [sys.executable, str(processes.BENCH / script)]
         finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         return f"```\n{finished.stdout.strip()}\n```"
 

@@ -71,6 +71,6 @@ def relays(run: Run) -> list[Relay]:
                 "{{payload}}",
             ),
         ]
-    plain = (sys.executable, str(Path(__file__).with_name("peers") / "trio_relay.py"))
+    plain = (sys.executable, str(node.PEERS / "trio_relay.py"))
     found.append(Relay("trio-websocket", 25, lambda: processes.peer(*plain), "{{payload}}"))
     return found

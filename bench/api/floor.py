@@ -3,7 +3,7 @@
 One task a connection, every request parsed whole, a fixed answer of the size of a player's. The
 server is measured as a fraction of this.
 
-    python bench/floor.py [PORT]    serves until interrupted; prints one line of JSON first
+    python bench/api/floor.py [PORT]    serves until interrupted; prints one line of JSON first
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def report(figures: Figures, rounds: int) -> str:
     lines += [
         "",
         "In brackets the share of a core that the server used, and its CPU of a request, both with",
-        "its embedded Postgres, which runs on the other core. The floor is `bench/floor.py`:",
+        "its embedded Postgres, which runs on the other core. The floor is `bench/api/floor.py`:",
         "trio, httptools and a fixed answer, one task a connection; no actors, no database.",
         "",
     ]

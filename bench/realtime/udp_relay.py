@@ -2,9 +2,9 @@
 
 Open loop: a message is sent when it is due, and its latency counts from then until it is opened at
 its receiver. Two crowds: ever more rooms whose members send 10 messages a second, and 16 rooms
-whose members send ever faster. The floor is `bench/udp_floor.py`, under the same loads in the same
-round: it sends on what it gets, and does nothing else. The generator never sleeps, for waking
-it would be work that a server has not whose clients are elsewhere.
+whose members send ever faster. The floor is `bench/realtime/udp_floor.py`, under the same loads in
+the same round: it sends on what it gets, and does nothing else. The generator never sleeps: a
+server whose clients are elsewhere would not have the work of waking it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 Crowd = tuple[str, list[list[str]]]
 SERVERS: dict[str, Callable[[], AbstractContextManager[processes.Target]]] = {
     "greenroom": lambda: processes.greenroom("greenroom"),
-    "floor": lambda: processes.floor("udp_floor.py"),
+    "floor": lambda: processes.floor("realtime/udp_floor.py"),
 }
 CROWDS: tuple[Crowd, ...] = (
     (

@@ -124,7 +124,7 @@ def report(climbs: list[list[Row]], floors: list[Row]) -> list[str]:
         f"  The floor's p99 is {spread((r['lat_ms']['P99'] for r in floors), '.1f')} ms: what is",
         "  left of the machine by other work shows in that.",
         f"- CPU of the server: {ours:.0f} µs a call; {ours / floor:.1f} times the {floor:.0f} µs",
-        "  of `bench/floor.py` (a fixed answer) at this rate.",
+        "  of `bench/api/floor.py` (a fixed answer) at this rate.",
         f"- Updates: {sum(row['updates']['expected'] for row in first):,} expected; {wrongs}.",
         f"- Errors: {'; '.join(errors) or 'none'}.",
         f"- Ceiling (p99 at most {P99_MS_MAX:.0f} ms, no error): {spread(ceilings)} calls a second",

@@ -4,7 +4,9 @@ Every packet that comes is sent on, as it is, to the others of its room: no sess
 no room. The fast lane is measured as a fraction of this. A packet names room and player; `H` makes
 the sender known, and comes back.
 
-    python bench/udp_floor.py [PORT]    serves until interrupted; prints one line of JSON first
+    python bench/realtime/udp_floor.py [PORT]
+
+Serves until interrupted; prints one line of JSON first.
 """
 
 from __future__ import annotations

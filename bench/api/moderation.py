@@ -1,6 +1,6 @@
 """How well the check for offensive words does on a labelled sample, and how fast it is.
 
-    python bench/moderation.py [--misses] [--outside]
+    python bench/api/moderation.py [--misses] [--outside]
 
 Prints recall (of what offends, how much was found) and precision (of what was found, how much
 offends) of the sample in `moderation.txt`, by language and by kind, each text checked in its own
