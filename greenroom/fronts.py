@@ -95,6 +95,11 @@ class Fronts:
         dropped, about = statistics.dropped, "Packets or messages dropped, by reason."
         yield from count_samples("greenroom_udp_dropped", about, "reason", dropped)
 
+    def _large_samples(self) -> Iterator[Sample]:
+        if self._realtime is not None:
+            about = "Large messages that wait for realtime clients."
+            yield Sample("greenroom_realtime_large_bytes", about, self._realtime.large_bytes)
+
     def _realtime_address(self) -> RealtimeAddress:
         settings = self._settings
         return RealtimeAddress(
@@ -121,6 +126,7 @@ class Fronts:
         metrics.add_source(lambda: statistics_samples("greenroom_storage", storage.statistics()))
         metrics.add_source(lambda: statistics_samples("greenroom_realtime", hub.statistics()))
         metrics.add_source(self._udp_samples)
+        metrics.add_source(self._large_samples)
         metrics.add_source(lambda: usage_samples(world))
         dispatcher = Dispatcher(
             world,
@@ -186,6 +192,8 @@ def realtime_options(settings: Settings, port: int, tls: ssl.SSLContext | None) 
         ),
         bytes_per_message=settings.realtime_bytes_per_message,
         outbox_bytes_max=settings.realtime_outbox_bytes_max,
+        large_bytes_max=settings.realtime_large_bytes_max,
+        address_share_max=settings.address_share_max,
         inactive_seconds_max=settings.realtime_inactive_seconds_max,
         udp_keys_over_plain_ws=settings.udp_keys_over_plain_ws,
     )

@@ -97,7 +97,6 @@ class Connection(Outbox):
     """Serves one connection; a `Link` of the hub, `Watched`, and `Flushable`."""
 
     __slots__ = (
-        "_address",
         "_closed_at",
         "_context",
         "_frames",
@@ -130,8 +129,14 @@ class Connection(Outbox):
         """
         options = context.options
         tls = None if options.tls is None else TlsCodec(options.tls)
-        super().__init__(connected, tls, context.sender, options.outbox_bytes_max)
-        self._address = peer
+        super().__init__(
+            connected,
+            tls,
+            context.sender,
+            options.outbox_bytes_max,
+            large=context.large,
+            address=peer,
+        )
         self._context = context
         self._session = Session(self._put_bounded, options.message_bytes_max)
         self._is_over = False
@@ -188,7 +193,7 @@ class Connection(Outbox):
         self._is_over = True
         self._leave()
         self._session.end()
-        self._out.clear()
+        self._drop()
         if self._overdue is not None:
             trio.lowlevel.notify_closing(self._socket)
         self._socket.close()
@@ -204,7 +209,7 @@ class Connection(Outbox):
         self.told += count
         self._put(frames)
         if self._out_bytes > self._out_bytes_max:
-            self._relieve(len(frames))
+            self._relieve(frames)
 
     def tell_now(self, frames: bytes, count: int) -> None:
         """See `Listener`; likewise."""
@@ -288,12 +293,16 @@ class Connection(Outbox):
             fanout.settle()
         self._put(data)
         if self._out_bytes > self._out_bytes_max:
-            self._relieve(len(data))
+            self._relieve(data)
 
-    def _relieve(self, size: int) -> None:
-        """Close it if what waits is too much, the last so many bytes among it."""
-        if self._is_too_much(size):
-            self.close(OVERLOAD, "Overload")
+    def _relieve(self, data: Piece) -> None:
+        """Close it if what waits is too much, `data` being the last of it."""
+        if self._is_too_much(data):
+            self._overload()
+
+    def _overload(self) -> None:
+        """Close it: the client does not read what waits for it."""
+        self.close(OVERLOAD, "Overload")
 
     # Receiving.
 
@@ -577,6 +586,6 @@ class Connection(Outbox):
         """Give the peer up: what waits for it is thrown away, its task ends."""
         self._is_over = True
         self._leave()
-        self._out.clear()
+        self._drop()
         self._context.reader.stop(self._socket, self._room)
         self._socket.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from greenroom.actors.world.world import World
 from greenroom.proxies import TrustedProxies
+from greenroom.transport.backlog import LargeMessages
 from greenroom.transport.deadlines import Watch
 from greenroom.transport.hub import Hub
 from greenroom.transport.load import Load
@@ -16,7 +17,10 @@ from greenroom.transport.udp.port import UdpPort
 class ConnectionContext:
     """Made once for a port."""
 
-    __slots__ = ("hub", "limits", "options", "proxies", "reader", "sender", "udp", "watch", "world")
+    __slots__ = (
+        *("hub", "large", "limits", "options", "proxies", "reader", "sender"),
+        *("udp", "watch", "world"),
+    )
 
     def __init__(
         self,
@@ -34,6 +38,9 @@ class ConnectionContext:
         self.world = world
         self.hub = hub
         self.sender = hub.sender
+        self.large = LargeMessages(
+            options.large_bytes_max, options.address_share_max, options.stall_seconds_max
+        )
         self.reader = Reader(self.sender, Load())
         hub.listen_now = self.reader.listen
         shortest_seconds = min(

@@ -68,6 +68,11 @@ class RealtimePort:
         """Return how many connections are being served."""
         return self._occupancy.connections
 
+    @property
+    def large_bytes(self) -> int:
+        """Return what large messages hold that wait for clients."""
+        return self._context.large.size
+
     async def run(self, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled; started with the bound port.
 

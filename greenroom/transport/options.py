@@ -28,8 +28,14 @@ class RealtimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_message: int = 4 << 10
     """A message counts once more for each so many bytes of it, for its connection and its room."""
     outbox_bytes_max: int = 256 << 10
-    """What may wait for a client that does not read, beside one message that is larger; beyond it
-    their connection is closed (1013)."""
+    """What may wait for a client that does not read, beside messages that are larger; beyond it
+    its connection is closed (1013)."""
+    large_bytes_max: int = 256 << 20
+    """Of such larger messages, for all clients together, each counted once."""
+    address_share_max: float = 1.0
+    """An address may have so many times what is free of them."""
+    stall_seconds_max: float = 10.0
+    """A client may take nothing for so long while one of them waits for it."""
     inactive_seconds_max: float = 60.0
     """Without a message for so long, a connection is closed."""
     ping_seconds: float = 25.0

@@ -8,6 +8,7 @@ from typing import Final
 import trio
 
 from greenroom.sender import Sender
+from greenroom.transport.backlog import Backlog, LargeMessages
 from greenroom.transport.tls import TlsBroken, TlsCodec
 
 SEND_BYTES_MAX: Final = 256 << 10
@@ -25,12 +26,19 @@ class Outbox:
     """
 
     __slots__ = (
-        *("_larger_bytes", "_needs_task", "_out", "_out_bytes", "_out_bytes_max"),
-        *("_overdue", "_sender", "_socket", "_tls"),
+        *("_address", "_backlog", "_large", "_left", "_needs_task", "_out", "_out_bytes"),
+        *("_out_bytes_max", "_overdue", "_sender", "_socket", "_tls"),
     )
 
     def __init__(
-        self, connected: socket.socket, tls: TlsCodec | None, sender: Sender, out_bytes_max: int
+        self,
+        connected: socket.socket,
+        tls: TlsCodec | None,
+        sender: Sender,
+        out_bytes_max: int,
+        *,
+        large: LargeMessages,
+        address: str,
     ) -> None:
         """Begin with nothing to send.
 
@@ -38,16 +46,22 @@ class Outbox:
             connected: a non-blocking socket.
             tls: what encrypts, if anything does.
             sender: flushes it.
-            out_bytes_max: what may wait, beside one message that is larger.
+            out_bytes_max: what may wait, beside messages that are larger.
+            large: holds those, for all connections.
+            address: the peer's, which they may be charged to.
         """
+        self._address = address
         self._socket = connected
         self._tls = tls
         self._sender = sender
         self._out: list[Piece] = []
         self._out_bytes = 0
         self._out_bytes_max = out_bytes_max
-        self._larger_bytes = 0
-        """Of the largest message beyond that since nothing waited: so much more may wait."""
+        self._left = 0
+        """How many bytes have been sent of what was put in."""
+        self._large = large
+        self._backlog: Backlog | None = None
+        """Large messages that wait; None before the first."""
         self._overdue: trio.Event | None = None
         """While a task sends what the kernel's buffer had no room for."""
         self._needs_task = False
@@ -67,10 +81,14 @@ class Outbox:
         assert overdue is not None
         try:
             while self._out:
-                await trio.lowlevel.wait_writable(self._socket)
+                await self._wait_writable()
                 waiting = self._out[0]
                 rest = self._send(waiting)
-                self._out_bytes -= len(waiting) - len(rest)
+                sent = len(waiting) - len(rest)
+                self._out_bytes -= sent
+                self._left += sent
+                if self._backlog is not None:
+                    self._backlog.note_sent(self._left)
                 if rest:
                     self._out[0] = rest
                 else:
@@ -78,10 +96,30 @@ class Outbox:
                     if self._out:
                         self._put_back(self._take_out())
         except (OSError, trio.ClosedResourceError):
-            self._out.clear()
+            self._drop()
         finally:
-            self._overdue, self._larger_bytes = None, 0
+            self._overdue = None
             overdue.set()
+
+    async def _wait_writable(self) -> None:
+        """Wait until the kernel takes more; give up a client who takes nothing of what is large."""
+        while True:
+            has_large = self._backlog is not None and self._backlog.size > 0
+            with trio.move_on_after(self._large.stall_seconds_max):
+                await trio.lowlevel.wait_writable(self._socket)
+                return
+            if has_large:
+                self._overload()
+
+    def _overload(self) -> None:
+        """Close the connection to a client who does not read."""
+        raise NotImplementedError
+
+    def _drop(self) -> None:
+        """Throw away what waits."""
+        self._out.clear()
+        if self._backlog is not None:
+            self._backlog.clear()
 
     def _put(self, data: Piece) -> None:
         """Send soon, behind everything before."""
@@ -91,25 +129,32 @@ class Outbox:
         out.append(data)
         self._out_bytes += len(data)
 
-    def _is_too_much(self, size: int) -> bool:
+    def _is_too_much(self, data: Piece) -> bool:
         """Return whether more waits than may when what the kernel takes has been sent.
 
-        A message may be larger than all that may wait: then it counts for nothing, but only where
-        no more than may wait is before it.
+        Messages larger than all that may wait are counted by themselves; see `Backlog`.
 
         Args:
-            size: of what has been put in last, in bytes.
+            data: what has been put in last.
         """
         self._send_out()
-        waiting, waiting_max = self._out_bytes, self._out_bytes_max
-        if waiting > waiting_max >= waiting - size and size > waiting_max:
-            self._larger_bytes = max(self._larger_bytes, size)
-        return waiting > waiting_max + self._larger_bytes
+        waiting_max = self._out_bytes_max
+        if self._out_bytes <= waiting_max:
+            return False
+        if self._backlog is None:
+            self._backlog = Backlog(self._large)
+        backlog = self._backlog
+        if len(data) > waiting_max:
+            end = self._left + self._out_bytes
+            if not backlog.add(data, end, self._address):
+                return True
+        return self._out_bytes - backlog.waiting(self._left) > waiting_max
 
     def _put_back(self, data: Piece) -> None:
         """Let what has been taken out wait before everything else."""
         self._out.insert(0, data)
         self._out_bytes += len(data)
+        self._left -= len(data)
 
     def _send_out(self) -> None:
         """Send what the kernel takes now; the rest is for a task, which the next `flush` calls."""
@@ -131,6 +176,7 @@ class Outbox:
             out = self._out
             data = out[0] if len(out) == 1 else b"".join(out)
             out.clear()
+            self._left += self._out_bytes
             self._out_bytes = 0
         try:
             return data if self._tls is None else self._tls.encrypt(data)
@@ -150,6 +196,7 @@ class Outbox:
             whole = memoryview(out[0])
             data, out[0] = whole[:SEND_BYTES_MAX], whole[SEND_BYTES_MAX:]
         self._out_bytes -= len(data)
+        self._left += len(data)
         return data
 
     def _send(self, data: Piece) -> Piece:
