@@ -125,7 +125,7 @@ def written_files() -> list[str]:
         names = [str(path) for path in paths if not any(part[0] == "." for part in path.parts)]
     return [
         name
-        for name in sorted(names)
+        for name in sorted(set(names))
         if not _is_below(name, list(NOT_PROSE)) and (ROOT / name).is_file()
     ]
 
