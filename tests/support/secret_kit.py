@@ -32,7 +32,7 @@ from typing import Any
 
 import msgspec
 
-from greenroom.actors.room import rules
+from greenroom.actors.room.rules import membership as rules
 from greenroom.behaviour import Room, RoomBehaviour
 
 
