@@ -1,19 +1,25 @@
 """The server put together: what runs, under whom, in which order.
 
-    greenroom                    rest for one ├── postgres                 the embedded database, if
-    no other is configured └── server                   rest for one; built anew, on a new epoch,
-    whenever it restarts ├── storage              lease, committer, readers ├── usage
-    what owners use of their plans, written every second ├── games                dynamic: the
-    active games ├── players              dynamic: the active players ├── rooms, lobbies
-    dynamic: all that have not ended ├── friendships          dynamic: the pairs of players that
-    something is asked of ├── leaderboards         sorted indexes, built when first asked for ├──
-    steam                asks it about tickets ├── studio               behaviours' jobs, and their
-    results for players' documents ├── keeper               restores them; then snapshots, and an
-    end to what has ended ├── journal cutter cuts what is older than its retention and no longer
-    needed ├── presence             restores who was online; then stale players, signs of life ├──
-    first game           once; made at the first start ├── control              the socket of the
-    command line ├── reload               takes changed behaviours in, where that is wanted ├──
-    realtime, udp        their ports └── http                 the API
+    greenroom                    rest for one
+    ├── postgres                 the embedded database, if no other is configured
+    └── server                   rest for one; built anew, on a new epoch, whenever it restarts
+        ├── storage              lease, committer, readers
+        ├── usage                what owners use of their plans, written every second
+        ├── games                dynamic: the active games
+        ├── players              dynamic: the active players
+        ├── rooms, lobbies       dynamic: all that have not ended
+        ├── friendships          dynamic: the pairs of players that something is asked of
+        ├── leaderboards         sorted indexes, built when first asked for
+        ├── steam                asks it about tickets
+        ├── studio               behaviours' jobs, and their results for players' documents
+        ├── keeper               restores them; then snapshots, and an end to what has ended
+        ├── journal cutter       cuts what is older than its retention and no longer needed
+        ├── presence             restores who was online; then stale players, signs of life
+        ├── first game           once; made at the first start
+        ├── control              the socket of the command line
+        ├── reload               takes changed behaviours in, where that is wanted
+        ├── realtime, udp        their ports
+        └── http                 the API
 
 Services start from top to bottom and stop from bottom to top. So nobody is served before everything
 is there, and what was accepted is committed before the database stops.
@@ -49,7 +55,7 @@ from greenroom.actors.seating.passwords import GuessLimits
 from greenroom.actors.seating.seats import SeatTable
 from greenroom.actors.services.journal_cutter import JournalCutter
 from greenroom.actors.services.reload import Reloader
-from greenroom.actors.services.snapshots import Keeper
+from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.studio import StudioService
 from greenroom.actors.services.sweep import restore_online, sweep_for_ever
 from greenroom.actors.services.usage import UsageKeeper
@@ -65,7 +71,7 @@ from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.watchdog import Watchdog
 from greenroom.config import ConfigError, Settings
 from greenroom.control import socket as control_socket
-from greenroom.control.admin.context import Office
+from greenroom.control.admin.context import AdminContext
 from greenroom.control.datadir import Purpose, hold_data_dir
 from greenroom.control.first_game import ensure_first_game, first_game_file
 from greenroom.control.protocol import socket_path
@@ -130,7 +136,9 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
 
 
 @asynccontextmanager
-async def open_office(settings: Settings, purpose: Purpose = "command") -> AsyncGenerator[Office]:
+async def open_admin_context(
+    settings: Settings, purpose: Purpose = "command"
+) -> AsyncGenerator[AdminContext]:
     """Open the database as a server would, without listening, for one command.
 
     Raises:
@@ -142,7 +150,7 @@ async def open_office(settings: Settings, purpose: Purpose = "command") -> Async
         async with trio.open_nursery() as nursery:
             server = _Server(settings, None, StudioService(_registry(settings)))
             await nursery.start(_Root(settings, server).run)
-            yield server.office()
+            yield server.admin_context()
             nursery.cancel_scope.cancel()
 
 
@@ -251,10 +259,10 @@ class _Server:
         """Return the services as tree nodes; none before the first start."""
         return [] if self._supervisor is None else self._supervisor.branches()
 
-    def office(self) -> Office:
+    def admin_context(self) -> AdminContext:
         """Return what operations work with."""
         assert self._parts is not None
-        return Office(
+        return AdminContext(
             world=self._parts.world,
             conninfo=self.conninfo,
             tree=lambda: self.root(),  # noqa: PLW0108 - set after the office is built
@@ -266,7 +274,7 @@ class _Server:
         """Load rooms into memory for a command. In a server, the keeper does it."""
         if self._fronts is None:
             assert self._parts is not None
-            await Keeper(self._parts.world).restore()
+            await SnapshotService(self._parts.world).restore()
 
     def ready(self) -> Ready:
         """Return the addresses, and the first game if this start has made it."""
@@ -298,7 +306,7 @@ class _Server:
         ]
         if self._fronts is None:
             return children
-        office, path = self.office(), socket_path(self._settings.data_dir)
+        context, path = self.admin_context(), socket_path(self._settings.data_dir)
         reload = [] if self._reloader is None else [ChildSpec("reload", self._reloader)]
         return [
             *children,
@@ -306,12 +314,12 @@ class _Server:
             ChildSpec("leaderboards", parts.world.leaderboards),
             ChildSpec("steam", parts.steam),
             ChildSpec("studio", _Task(self._studio.run_service)),
-            ChildSpec("keeper", Keeper(parts.world), shutdown_seconds=stop_seconds),
+            ChildSpec("keeper", SnapshotService(parts.world), shutdown_seconds=stop_seconds),
             ChildSpec("journal cutter", JournalCutter(parts.world)),
             ChildSpec("presence", _Task(parts.keep_presence)),
             ChildSpec("memory", _Task(trim_for_ever)),
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
-            ChildSpec("control", _Task(control_socket.run, office, path)),
+            ChildSpec("control", _Task(control_socket.run, context, path)),
             *reload,
             *self._fronts.children(parts.world, parts.storage, parts.hub, self.root),
         ]

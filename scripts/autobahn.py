@@ -20,13 +20,13 @@ from typing import Any, cast
 import trio
 
 from greenroom.actors.world.world import World
-from greenroom.transport.connection import Connection
+from greenroom.transport.connection import RealtimeConnection
 from greenroom.transport.handshake import Opening
 from greenroom.transport.hub import Hub
 from greenroom.transport.listener import RealtimePort
 from greenroom.transport.options import RealtimeOptions
 from greenroom.transport.websocket.frames import encode_frame
-from greenroom.transport.websocket.session import Phase
+from greenroom.transport.websocket.session import SessionPhase
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "tests" / "transport" / "autobahn.json"
@@ -151,7 +151,7 @@ async def judge(python: str, cases: Sequence[str]) -> int:
     return tell(found, is_whole=not cases)
 
 
-class Echo(Connection):
+class Echo(RealtimeConnection):
     """A connection without a member, whose messages come back."""
 
     async def _admit(self, opening: Opening) -> None:
@@ -166,7 +166,7 @@ class Echo(Connection):
         self._session.receive(data)
         while (message := self._session.next()) is not None:
             self.put(encode_frame(*message))
-        return None if self._session.phase is Phase.OVER else 0.0
+        return None if self._session.phase is SessionPhase.OVER else 0.0
 
 
 class EchoPort(RealtimePort):

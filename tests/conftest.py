@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, settings
 from postgres_kit import PostgresProcess
 from server_kit import Api, ServerProcess
 
-from greenroom.persistence.driver import Connection
+from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.migrations import migrate
 
 # Nothing is too slow: other tests run on the same cores. Examples are the same in every run, unless
@@ -102,7 +102,7 @@ def database_url(postgres_server: PostgresProcess) -> Iterator[str]:
 
 
 async def _migrate(conninfo: str) -> None:
-    connection = await Connection.connect(conninfo, seconds_max=CONNECT_SECONDS_MAX)
+    connection = await DatabaseConnection.connect(conninfo, seconds_max=CONNECT_SECONDS_MAX)
     await migrate(connection)
     connection.close()
 

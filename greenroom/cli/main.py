@@ -92,12 +92,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _fail_with(error: BaseException, *, as_json: bool) -> int:
     """Print one sentence for an expected failure, and a report for a bug."""
-    from greenroom.cli.perform import Interrupted
+    from greenroom.cli.perform import CommandInterrupted
     from greenroom.control.failures import sentence
 
     if isinstance(error, SystemExit):
         raise error
-    if isinstance(error, Interrupted) or _is_interrupt(error):
+    if isinstance(error, CommandInterrupted) or _is_interrupt(error):
         return _fail("Interrupted: nothing more was done.", EXIT_INTERRUPTED, as_json=as_json)
     text = sentence(error)
     if text is None:

@@ -25,7 +25,7 @@ RETRY_SECONDS = 0.2
 Result = TypeVar("Result")
 
 
-class Interrupted(Exception):
+class CommandInterrupted(Exception):
     """A signal ended the command. What it had started was stopped in order."""
 
 
@@ -152,7 +152,7 @@ async def _until_signal(function: Callable[[], Awaitable[Result]]) -> Result:
         result = await function()
         nursery.cancel_scope.cancel()
         return result
-    raise Interrupted
+    raise CommandInterrupted
 
 
 async def _alone(settings: Settings, operation: Operation[Result]) -> Result:
@@ -164,10 +164,10 @@ async def _alone(settings: Settings, operation: Operation[Result]) -> Result:
     if alone is not None:
         result: Result = await alone(settings)
         return result
-    from greenroom.app import open_office
+    from greenroom.app import open_admin_context
 
-    async with open_office(settings) as office:
-        return await run(office, operation)
+    async with open_admin_context(settings) as context:
+        return await run(context, operation)
 
 
 async def _work_alone(settings: Settings, work: Callable[[str], Result]) -> Result:

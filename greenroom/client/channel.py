@@ -45,7 +45,7 @@ from greenroom.client.replies import RealtimeToken
 from greenroom.client.retries import Retries, pause
 from greenroom.client.udp import FastLane
 from greenroom.fastlane import frames
-from greenroom.fastlane.frames import Received, Target
+from greenroom.fastlane.frames import ServerMessage, Target
 from greenroom.fastlane.link import LinkStatistics
 
 HEARTBEAT_SECONDS: Final = 20.0
@@ -237,7 +237,9 @@ class Channel:
         if self._lane is not None:
             sequence = self._streams[stream] = self._streams.get(stream, 0) + 1
             ids = tuple(target_ids) if target == "specific" else ()
-            frame = frames.Sent(command, encoded, target, ids, stream, sequence if stream else 0)
+            frame = frames.ClientMessage(
+                command, encoded, target, ids, stream, sequence if stream else 0
+            )
             if await self._lane.send(frame):
                 return True
         await self.send(command, encoded, target=target, target_ids=target_ids)
@@ -467,7 +469,7 @@ class Channel:
             nursery.start_soon(self._lane.run)
         self._lane_answered.set()
 
-    def _take_fast(self, received: Received) -> None:
+    def _take_fast(self, received: ServerMessage) -> None:
         """Hand a message that came over UDP to whoever iterates, or drop it."""
         try:
             data = decode_any(received.data)

@@ -12,7 +12,7 @@ import trio
 
 from greenroom.client.messages import UdpKeys
 from greenroom.fastlane import frames
-from greenroom.fastlane.frames import Received
+from greenroom.fastlane.frames import ServerMessage
 from greenroom.fastlane.link import ClientEnd, LinkStatistics, fits
 from greenroom.fastlane.packets import PACKET_BYTES_MAX
 from greenroom.fastlane.suites import suite
@@ -26,7 +26,7 @@ REOPEN_SECONDS: Final = 1.0
 class FastLane:
     """One session: run it in a nursery. Over when its control connection is."""
 
-    def __init__(self, keys: UdpKeys, take: Callable[[Received], None]) -> None:
+    def __init__(self, keys: UdpKeys, take: Callable[[ServerMessage], None]) -> None:
         """Prepare; nothing is opened before `run`.
 
         Args:
@@ -62,7 +62,7 @@ class FastLane:
         """Wait until messages can go this way. Cancellation: nothing has changed."""
         await self._is_confirmed.wait()
 
-    async def send(self, frame: frames.Sent) -> bool:
+    async def send(self, frame: frames.ClientMessage) -> bool:
         """Send a message; return False if it cannot go this way: not up, or too large.
 
         Cancellation: it may be sent.

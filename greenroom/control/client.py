@@ -16,8 +16,8 @@ from greenroom.control.errors import OperationRefused, SocketError
 from greenroom.control.protocol import (
     ANSWER_BYTES_MAX,
     PATIENCE_SECONDS,
-    Answer,
     Call,
+    CallOutcome,
     reachable,
 )
 
@@ -96,7 +96,7 @@ def _read_answer(connection: socket.socket) -> bytes:
 
 def _decode(line: bytes, operation: Operation[Result]) -> Result:
     try:
-        answer = msgspec.json.decode(line, type=Answer)
+        answer = msgspec.json.decode(line, type=CallOutcome)
         if answer.error is None:
             result: Result = msgspec.json.decode(answer.result, type=result_type(type(operation)))
             return result

@@ -1,7 +1,7 @@
 """How the command line and a running server talk: one line of JSON each way on a unix socket.
 
 The client sends one `Call` and reads lines. Empty lines say that the server is still working. One
-`Answer` follows, and the server closes. Knows no socket.
+`CallOutcome` follows, and the server closes. Knows no socket.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Call(msgspec.Struct, frozen=True):
 NOTHING = msgspec.Raw(b"null")
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class CallOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """The outcome: either a result or the sentence of an error."""
 
     result: msgspec.Raw = NOTHING

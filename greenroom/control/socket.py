@@ -15,15 +15,15 @@ import msgspec
 import trio
 
 from greenroom import __version__
-from greenroom.control.admin.context import Office
+from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.operations import OPERATIONS
 from greenroom.control.errors import SocketError
 from greenroom.control.failures import sentence
 from greenroom.control.protocol import (
     CALL_BYTES_MAX,
     STILL_AT_IT_SECONDS,
-    Answer,
     Call,
+    CallOutcome,
     reachable,
 )
 
@@ -37,7 +37,10 @@ _logger = logging.getLogger(__name__)
 
 
 async def run(
-    office: Office, path: Path, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    context: AdminContext,
+    path: Path,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve the command line until cancelled. The socket exists once this has started.
 
@@ -54,7 +57,7 @@ async def run(
             task_status.started()
             while True:
                 await free.acquire()
-                nursery.start_soon(_serve, office, await _accept(listener), free)
+                nursery.start_soon(_serve, context, await _accept(listener), free)
     finally:
         listener.socket.close()
         _remove(path)
@@ -93,7 +96,7 @@ async def _accept(listener: trio.SocketListener) -> trio.SocketStream:
             await trio.sleep(1)
 
 
-async def _serve(office: Office, stream: trio.SocketStream, free: trio.Semaphore) -> None:
+async def _serve(context: AdminContext, stream: trio.SocketStream, free: trio.Semaphore) -> None:
     """Answer one call. Any error ends with this connection."""
     try:
         async with stream:
@@ -101,7 +104,7 @@ async def _serve(office: Office, stream: trio.SocketStream, free: trio.Semaphore
             with trio.move_on_after(CALL_SECONDS_MAX):
                 line = await _read_line(stream)
             if line is not None:
-                answer = await _answer_patiently(office, line, stream)
+                answer = await _answer_patiently(context, line, stream)
                 await _send(stream, msgspec.json.encode(answer) + b"\n")
     except (trio.BrokenResourceError, trio.TooSlowError):
         _logger.debug("a control client left before its answer; what it asked for is done")
@@ -128,11 +131,13 @@ async def _send(stream: trio.SocketStream, content: bytes) -> None:
             await stream.send_all(content[start : start + (1 << 16)])
 
 
-async def _answer_patiently(office: Office, line: bytes, stream: trio.SocketStream) -> Answer:
+async def _answer_patiently(
+    context: AdminContext, line: bytes, stream: trio.SocketStream
+) -> CallOutcome:
     """Carry out the call, and tell the client from time to time that it goes on."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_say_still_at_it, stream)
-        answer = await _answer(office, line)
+        answer = await _answer(context, line)
         nursery.cancel_scope.cancel()
     return answer
 
@@ -147,22 +152,22 @@ async def _say_still_at_it(stream: trio.SocketStream) -> None:
             return
 
 
-async def _answer(office: Office, line: bytes) -> Answer:
+async def _answer(context: AdminContext, line: bytes) -> CallOutcome:
     try:
         call = msgspec.json.decode(line, type=Call)
         entry = OPERATIONS[call.operation]
         arguments = msgspec.json.decode(call.arguments, type=entry.arguments)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
-        return Answer(
+        return CallOutcome(
             error=f"The running server (version {__version__}) does not understand this command: "
             "use the greenroom command of its version."
         )
     try:
-        result = await entry.run(office, arguments)
-        return Answer(result=msgspec.Raw(msgspec.json.encode(result)))
+        result = await entry.run(context, arguments)
+        return CallOutcome(result=msgspec.Raw(msgspec.json.encode(result)))
     except Exception as error:
         text = sentence(error)
         if text is None:
             _logger.exception("%s failed", call.operation)
             text = f"{call.operation} failed through a bug in the server: its log has the details."
-        return Answer(error=text)
+        return CallOutcome(error=text)

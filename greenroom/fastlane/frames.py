@@ -41,7 +41,7 @@ _LENGTH: Final = struct.Struct(">H")
 _ID_BYTES: Final = 8
 
 
-class Malformed(Exception):
+class MalformedFrame(Exception):
     """A genuine packet whose frames make no sense: its sender has a bug."""
 
 
@@ -69,7 +69,7 @@ class Response(msgspec.Struct, frozen=True, gc=False):
     token: bytes
 
 
-class Sent(msgspec.Struct, frozen=True, gc=False):
+class ClientMessage(msgspec.Struct, frozen=True, gc=False):
     """A client's message."""
 
     command: str
@@ -80,7 +80,7 @@ class Sent(msgspec.Struct, frozen=True, gc=False):
     sequence: int = 0
 
 
-class Received(msgspec.Struct, frozen=True, gc=False):
+class ServerMessage(msgspec.Struct, frozen=True, gc=False):
     """A server's message: what a client, or the room, has sent."""
 
     command: str
@@ -91,7 +91,7 @@ class Received(msgspec.Struct, frozen=True, gc=False):
     sequence: int = 0
 
 
-Frame = Ping | Pong | Challenge | Response | Sent | Received
+Frame = Ping | Pong | Challenge | Response | ClientMessage | ServerMessage
 
 _STAMPED: Final[Mapping[int, type[Ping | Pong]]] = {PING: Ping, PONG: Pong}
 _TOKENED: Final[Mapping[int, type[Challenge | Response]]] = {
@@ -115,13 +115,13 @@ def encode(frame: Frame) -> bytes:
             return bytes((CHALLENGE,)) + frame.token
         case Response():
             return bytes((RESPONSE,)) + frame.token
-        case Sent():
+        case ClientMessage():
             return _encode_sent(frame)
-        case Received():
+        case ServerMessage():
             return encode_received(frame)
 
 
-def _encode_sent(frame: Sent) -> bytes:
+def _encode_sent(frame: ClientMessage) -> bytes:
     player_ids = frame.player_ids if frame.target == "specific" else ()
     count = len(player_ids)
     if count > PLAYER_IDS_MAX:
@@ -132,7 +132,7 @@ def _encode_sent(frame: Sent) -> bytes:
     return head + ids + _encode_said(frame.command, frame.data)
 
 
-def encode_received(frame: Received) -> bytes:
+def encode_received(frame: ServerMessage) -> bytes:
     """Return the bytes of a server's message; `encode` for who has no other frame.
 
     Raises:
@@ -159,7 +159,7 @@ def decode(body: bytes, *, from_client: bool) -> list[Frame]:
         from_client: who sent it; the two sides' messages have different forms.
 
     Raises:
-        Malformed: it makes no sense.
+        MalformedFrame: it makes no sense.
     """
     found, at, end = list[Frame](), 0, len(body)
     read_message = _read_sent if from_client else _read_received
@@ -176,48 +176,48 @@ def decode(body: bytes, *, from_client: bool) -> list[Frame]:
             elif kind in _TOKENED:
                 frame, at = _TOKENED[kind](_cut(body, at + 1, TOKEN_BYTES)), at + 1 + TOKEN_BYTES
             else:
-                raise Malformed(f"there is no frame of type {kind}")
+                raise MalformedFrame(f"there is no frame of type {kind}")
             found.append(frame)
     except (struct.error, IndexError):
-        raise Malformed("a frame is cut off") from None
+        raise MalformedFrame("a frame is cut off") from None
     return found
 
 
-def _read_sent(body: bytes, at: int) -> tuple[Sent, int]:
+def _read_sent(body: bytes, at: int) -> tuple[ClientMessage, int]:
     _, target, stream, sequence, count = _SENT_HEAD.unpack_from(body, at)
     if target >= len(TARGETS) or count > PLAYER_IDS_MAX:
-        raise Malformed("no such target")
+        raise MalformedFrame("no such target")
     at += _SENT_HEAD.size
     player_ids: tuple[int, ...] = ()
     if count:
         player_ids = struct.unpack_from(f">{count}Q", body, at)
         at += _ID_BYTES * count
     command, data, at = _read_said(body, at)
-    return Sent(command, data, TARGETS[target], player_ids, stream, sequence), at
+    return ClientMessage(command, data, TARGETS[target], player_ids, stream, sequence), at
 
 
-def _read_received(body: bytes, at: int) -> tuple[Received, int]:
+def _read_received(body: bytes, at: int) -> tuple[ServerMessage, int]:
     _, flags, stream, sequence, sender_id = _RECEIVED_HEAD.unpack_from(body, at)
     command, data, at = _read_said(body, at + _RECEIVED_HEAD.size)
-    return Received(command, data, sender_id, bool(flags & 1), stream, sequence), at
+    return ServerMessage(command, data, sender_id, bool(flags & 1), stream, sequence), at
 
 
 def _read_said(body: bytes, at: int) -> tuple[str, bytes, int]:
     length = body[at]
     if not 1 <= length <= COMMAND_BYTES_MAX:
-        raise Malformed(f"a command has 1 to {COMMAND_BYTES_MAX} bytes")
+        raise MalformedFrame(f"a command has 1 to {COMMAND_BYTES_MAX} bytes")
     data_at = at + 1 + length + _LENGTH.size
     end = data_at + _LENGTH.unpack_from(body, data_at - _LENGTH.size)[0]
     if end > len(body):
-        raise Malformed("a frame is cut off")
+        raise MalformedFrame("a frame is cut off")
     try:
         return body[at + 1 : at + 1 + length].decode(), body[data_at:end], end
     except UnicodeDecodeError:
-        raise Malformed("a command is not UTF-8") from None
+        raise MalformedFrame("a command is not UTF-8") from None
 
 
 def _cut(body: bytes, at: int, count: int) -> bytes:
     taken = body[at : at + count]
     if len(taken) != count:
-        raise Malformed("a frame is cut off")
+        raise MalformedFrame("a frame is cut off")
     return taken

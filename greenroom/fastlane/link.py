@@ -23,7 +23,15 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from greenroom.fastlane import frames, packets
-from greenroom.fastlane.frames import Challenge, Malformed, Ping, Pong, Received, Response, Sent
+from greenroom.fastlane.frames import (
+    Challenge,
+    ClientMessage,
+    MalformedFrame,
+    Ping,
+    Pong,
+    Response,
+    ServerMessage,
+)
 from greenroom.fastlane.suites import TAG_BYTES, Forged, Suite
 from greenroom.fastlane.window import ReplayWindow
 
@@ -152,7 +160,7 @@ class _End:
         window.take(number)
         try:
             return frames.decode(body, from_client=from_client)
-        except Malformed:
+        except MalformedFrame:
             statistics.packets_malformed += 1
             return None
 
@@ -161,11 +169,11 @@ class _End:
         if Pong(_stamp(self._pinged_at)) in found:
             self._statistics.round_trip_seconds = max(0.0, now - self._pinged_at)
 
-    def _is_latest(self, message: Sent | Received) -> bool:
+    def _is_latest(self, message: ClientMessage | ServerMessage) -> bool:
         """Return whether a message is to be taken; if so, older ones of its stream are not."""
         if message.stream == 0:
             return True
-        sender_id = message.sender_id if isinstance(message, Received) else 0
+        sender_id = message.sender_id if isinstance(message, ServerMessage) else 0
         stream, streams = (sender_id, message.stream), self._latest
         latest = streams.get(stream)
         if latest is None:
@@ -235,7 +243,7 @@ class ServerEnd(_End, Generic[Address]):
 
     def receive(
         self, packet: bytes, address: Address, now: float
-    ) -> tuple[list[Sent], list[tuple[bytes, Address]]]:
+    ) -> tuple[list[ClientMessage], list[tuple[bytes, Address]]]:
         """Take a packet in.
 
         Args:
@@ -251,7 +259,7 @@ class ServerEnd(_End, Generic[Address]):
         found = self._open(packet, from_client=True)
         if found is None:
             return [], []
-        messages = [frame for frame in found if isinstance(frame, Sent)]
+        messages = [frame for frame in found if isinstance(frame, ClientMessage)]
         has_signals = len(messages) != len(found)
         messages = [message for message in messages if self._is_latest(message)]
         if has_signals:
@@ -322,7 +330,7 @@ class ClientEnd(_End):
         least = RESPONSE_BYTES - packets.HEADER_BYTES - TAG_BYTES
         return self._seal(body.ljust(least, b"\0"))
 
-    def receive(self, packet: bytes, now: float) -> tuple[list[Received], list[bytes]]:
+    def receive(self, packet: bytes, now: float) -> tuple[list[ServerMessage], list[bytes]]:
         """Take a packet in; return the messages, and packets to be sent."""
         found = self._open(packet, from_client=False)
         if found is None:
@@ -338,7 +346,7 @@ class ClientEnd(_End):
                 self._is_confirmed = True
                 if isinstance(frame, Ping) and not answers:
                     answers.append(self._seal(frames.encode(Pong(frame.stamp))))
-        messages = [f for f in found if isinstance(f, Received) and self._is_latest(f)]
+        messages = [f for f in found if isinstance(f, ServerMessage) and self._is_latest(f)]
         return messages, answers
 
     def _respond(self, challenge: Challenge, now: float) -> list[bytes]:

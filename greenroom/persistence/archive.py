@@ -43,7 +43,7 @@ Progress = Callable[[str, int, int], None]
 """Is told the table, and how many rows and bytes (before compression) of it are done so far."""
 
 
-class Table(msgspec.Struct, frozen=True):
+class ArchivedTable(msgspec.Struct, frozen=True):
     """What the archive holds of one table."""
 
     name: str
@@ -65,7 +65,7 @@ class Manifest(msgspec.Struct, frozen=True):
     schema: int
     postgres: int
     created_at: str
-    tables: list[Table]
+    tables: list[ArchivedTable]
     sequences: dict[str, int]
 
     @property
@@ -91,7 +91,7 @@ def write_table(
     columns: list[str],
     chunks: Iterable[bytes | bytearray | memoryview],
     progress: Progress,
-) -> Table:
+) -> ArchivedTable:
     """Add a table's rows; return what the manifest says of them.
 
     Args:
@@ -112,7 +112,7 @@ def write_table(
             rows += bytes(chunk).count(b"\n")  # COPY writes line feeds in values as \n
             size += len(chunk)
             progress(name, rows, size)
-    return Table(name, columns, rows, digest.hexdigest())
+    return ArchivedTable(name, columns, rows, digest.hexdigest())
 
 
 def write_manifest(archive: zipfile.ZipFile, manifest: Manifest) -> None:
@@ -147,7 +147,7 @@ class Archive:
         """Close the file."""
         self._zip.close()
 
-    def chunks(self, table: Table, progress: Progress) -> Iterator[bytes]:
+    def chunks(self, table: ArchivedTable, progress: Progress) -> Iterator[bytes]:
         """Give a table's rows in pieces, as COPY takes them, and check them on the way.
 
         Args:

@@ -24,9 +24,9 @@ from greenroom.persistence import migrations
 from greenroom.persistence.archive import (
     FORMAT,
     Archive,
+    ArchivedTable,
     Manifest,
     Progress,
-    Table,
     create,
     write_manifest,
     write_table,
@@ -282,7 +282,7 @@ def _make_tables(connection: Connection, version: int) -> None:
 
 def _fill(
     connection: Connection,
-    table: Table,
+    table: ArchivedTable,
     chunks: Iterable[bytes],
     check_cancelled: Callable[[], None],
 ) -> None:

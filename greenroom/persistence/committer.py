@@ -30,7 +30,12 @@ from greenroom.actors.kernel.errors import CommitUnsettled
 from greenroom.actors.kernel.message import Event
 from greenroom.persistence.arrays import ENCODING_ERRORS, int8
 from greenroom.persistence.driver import INT8, Query, Statement
-from greenroom.persistence.errors import ConnectionLost, DatabaseError, QueryFailed, StorageFenced
+from greenroom.persistence.errors import (
+    DatabaseConnectionLost,
+    DatabaseError,
+    QueryFailed,
+    StorageFenced,
+)
 from greenroom.persistence.lease import SHARD, Lease, is_elsewhere, is_fence, is_passing
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.staging import plan
@@ -61,7 +66,7 @@ class CommitterStatistics(msgspec.Struct, frozen=True):
     reconnects: int
 
 
-class Entry(NamedTuple):
+class QueuedTurn(NamedTuple):
     """What one turn of one actor has changed: all of it becomes durable, or none."""
 
     writer: Writer
@@ -77,7 +82,7 @@ class QueuedBatch(Batch):
     def __init__(self) -> None:
         """Start empty."""
         super().__init__()
-        self.entries: list[Entry] = []
+        self.entries: list[QueuedTurn] = []
         self.rows = 0
         self.bytes = 0
 
@@ -101,7 +106,7 @@ class Committer:
         self._settings = settings
         self._observers: list[Observer] = []
         self._queue: deque[QueuedBatch] = deque()
-        self._background: dict[tuple[int, Any], Entry] = {}
+        self._background: dict[tuple[int, Any], QueuedTurn] = {}
         self._running = False
         self._stopping = False
         self._idle: trio.CancelScope | None = None
@@ -142,12 +147,12 @@ class Committer:
             batch = Batch()
             batch.settle(CommitUnsettled("the server is stopping"))
             return batch
-        entry = Entry(writer, writer.generation, events)
+        entry = QueuedTurn(writer, writer.generation, events)
         if any(event.durable for event in events):
             batch = self._enqueue(entry)
         else:
             for event in events:
-                self._put_aside(Entry(writer, entry.generation, (event,)), event)
+                self._put_aside(QueuedTurn(writer, entry.generation, (event,)), event)
             batch = _DURABLE_ALREADY
         if self._idle is not None:
             self._idle.cancel()
@@ -178,7 +183,7 @@ class Committer:
 
     # Queueing.
 
-    def _enqueue(self, entry: Entry) -> QueuedBatch:
+    def _enqueue(self, entry: QueuedTurn) -> QueuedBatch:
         """Put an entry into the last batch, or a new one when that is full."""
         weight = 0
         for event in entry.events:
@@ -214,7 +219,7 @@ class Committer:
         if entry is not None:
             self._enqueue(entry)
 
-    def _put_aside(self, entry: Entry, event: Event) -> None:
+    def _put_aside(self, entry: QueuedTurn, event: Event) -> None:
         """Keep the latest background event of a row."""
         target = TARGETS[type(event)]
         key = target.key_of(event)
@@ -308,7 +313,7 @@ class Committer:
             await connection.wait_readable()
             try:
                 connection.check()
-            except ConnectionLost as error:
+            except DatabaseConnectionLost as error:
                 self._trouble(error)
         self._idle = None
 
@@ -335,7 +340,7 @@ class Committer:
         self._release(batch)
         batch.settle()
 
-    def _of_this_life(self, entries: list[Entry], batch: QueuedBatch) -> list[Entry]:
+    def _of_this_life(self, entries: list[QueuedTurn], batch: QueuedBatch) -> list[QueuedTurn]:
         """Return the entries whose writers have not been thrown back since they were queued."""
         living = [entry for entry in entries if entry.generation == entry.writer.generation]
         if len(living) < len(entries):
@@ -344,7 +349,7 @@ class Committer:
                     batch.reject(writer)
         return living
 
-    def _refuse(self, entry: Entry, batch: QueuedBatch, refusal: _RowRefusedError) -> None:
+    def _refuse(self, entry: QueuedTurn, batch: QueuedBatch, refusal: _RowRefusedError) -> None:
         """Tell a writer that one of his changes can never be stored."""
         writer = entry.writer
         self._refused += 1
@@ -360,7 +365,7 @@ class Committer:
 
     # One transaction.
 
-    async def _commit(self, lease: Lease, entries: list[Entry]) -> None:
+    async def _commit(self, lease: Lease, entries: list[QueuedTurn]) -> None:
         """Write entries in one transaction, however long that takes.
 
         Raises:
@@ -394,7 +399,7 @@ class Committer:
                 lease.close()
             await self._pause(error)
             return False
-        except ConnectionLost as error:
+        except DatabaseConnectionLost as error:
             self._trouble(error)
             return False
         return True
@@ -448,7 +453,7 @@ class Committer:
                     _throw_back(entry.writer, error)
 
 
-def _queries(entries: list[Entry]) -> list[Query]:
+def _queries(entries: list[QueuedTurn]) -> list[Query]:
     """Return the statements that write entries, in order."""
     try:
         return [

@@ -25,7 +25,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Ready, Wait
 
-from greenroom.persistence.errors import ConnectionLost, QueryFailed, StorageError
+from greenroom.persistence.errors import DatabaseConnectionLost, QueryFailed, StorageError
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -81,7 +81,7 @@ class Query(NamedTuple):
     parameters: Sequence[bytes | None] = ()
 
 
-class Connection:
+class DatabaseConnection:
     """One connection to Postgres. See the module for what a cut-off call does to it."""
 
     def __init__(self, pgconn: PGconn) -> None:
@@ -93,7 +93,7 @@ class Connection:
         self._closed = False
 
     @classmethod
-    async def connect(cls, conninfo: str, *, seconds_max: float) -> Connection:
+    async def connect(cls, conninfo: str, *, seconds_max: float) -> DatabaseConnection:
         """Connect to the first address that answers.
 
         Args:
@@ -112,8 +112,8 @@ class Connection:
                 except psycopg.Error as error:
                     last = error
         if last is not None:
-            raise ConnectionLost(_first_line(str(last)))
-        raise ConnectionLost(f"no answer within {seconds_max:g} s")
+            raise DatabaseConnectionLost(_first_line(str(last)))
+        raise DatabaseConnectionLost(f"no answer within {seconds_max:g} s")
 
     @property
     def is_closed(self) -> bool:
@@ -180,12 +180,12 @@ class Connection:
                 pass
         except psycopg.Error as error:
             self.close()
-            raise ConnectionLost(_first_line(str(error))) from None
+            raise DatabaseConnectionLost(_first_line(str(error))) from None
 
     async def _guarded(self, generator: PQGen[T], seconds_max: float) -> T:
         """Drive a generator to its end within the limit, or close the connection."""
         if self._closed:
-            raise ConnectionLost("the connection is closed")
+            raise DatabaseConnectionLost("the connection is closed")
         assert not self._busy, "a connection belongs to one task at a time"
         self._busy = True
         finished = False
@@ -194,12 +194,12 @@ class Connection:
                 result = await _drive(generator, self._pgconn.socket)
                 finished = True
                 return result
-            raise ConnectionLost(f"no answer within {seconds_max:g} s")
+            raise DatabaseConnectionLost(f"no answer within {seconds_max:g} s")
         except QueryFailed:
             finished = True
             raise
         except psycopg.Error as error:
-            raise ConnectionLost(_first_line(str(error))) from None
+            raise DatabaseConnectionLost(_first_line(str(error))) from None
         finally:
             self._busy = False
             if not finished:
@@ -340,7 +340,7 @@ async def _attempts(conninfo: str) -> list[str]:
         addresses = dict.fromkeys(str(entry[4][0]) for entry in found)
         attempts.extend(make_conninfo("", **one, hostaddr=address) for address in addresses)
     if not attempts:
-        raise ConnectionLost(failure)
+        raise DatabaseConnectionLost(failure)
     return attempts
 
 

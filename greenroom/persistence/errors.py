@@ -30,7 +30,7 @@ class QueryFailed(DatabaseError):
         self.sqlstate = sqlstate
 
 
-class ConnectionLost(DatabaseError):
+class DatabaseConnectionLost(DatabaseError):
     """The connection is gone and closed; what was under way may or may not have happened."""
 
 

@@ -22,9 +22,9 @@ import trio
 
 from greenroom.persistence import migrations
 from greenroom.persistence.arrays import int8, text
-from greenroom.persistence.driver import INT8, TEXT, Connection, Query, Row, Statement
+from greenroom.persistence.driver import INT8, TEXT, DatabaseConnection, Query, Row, Statement
 from greenroom.persistence.errors import (
-    ConnectionLost,
+    DatabaseConnectionLost,
     QueryFailed,
     StorageError,
     StorageFenced,
@@ -108,14 +108,14 @@ class Lease:
         self._conninfo = conninfo
         self._settings = settings
         self._holder = holder or Holder.this_process()
-        self._connection: Connection | None = None
+        self._connection: DatabaseConnection | None = None
         self._backend_pid = 0
         self.epoch = 0
         self.sequence = 0
         """Transactions committed under this epoch, as far as we know."""
 
     @property
-    def connection(self) -> Connection | None:
+    def connection(self) -> DatabaseConnection | None:
         """Return the connection that holds the lock, None while there is none."""
         connection = self._connection
         return None if connection is None or connection.is_closed else connection
@@ -185,18 +185,18 @@ class Lease:
             self._connection.close()
             self._connection = None
 
-    def _adopt(self, connection: Connection) -> None:
+    def _adopt(self, connection: DatabaseConnection) -> None:
         """Keep a connection on which we hold the lock."""
         self._connection = connection
         self._backend_pid = connection.backend_pid
 
-    async def _connect(self) -> Connection:
+    async def _connect(self) -> DatabaseConnection:
         """Open a connection."""
-        return await Connection.connect(
+        return await DatabaseConnection.connect(
             self._conninfo, seconds_max=self._settings.connect_seconds_max
         )
 
-    async def _migrate(self, connection: Connection) -> list[str]:
+    async def _migrate(self, connection: DatabaseConnection) -> list[str]:
         """Take the lock and bring the schema up to date."""
         migrations.check_server(connection)
         await self._lock_at_start(connection)
@@ -206,7 +206,7 @@ class Lease:
         return applied
 
     async def _run(
-        self, connection: Connection, statement: Statement, *parameters: bytes | None
+        self, connection: DatabaseConnection, statement: Statement, *parameters: bytes | None
     ) -> list[Row]:
         """Run one statement and return its rows."""
         (rows,) = await connection.run(
@@ -214,7 +214,7 @@ class Lease:
         )
         return rows
 
-    async def _lock_at_start(self, connection: Connection) -> None:
+    async def _lock_at_start(self, connection: DatabaseConnection) -> None:
         """Take the lock; a server that was killed just now may need a moment to lose it."""
         deadline = trio.current_time() + self._settings.lease_seconds_max
         while True:
@@ -225,7 +225,7 @@ class Lease:
                 raise StorageHeld(await self._held_text(connection))
             await trio.sleep(_RETRY_SECONDS)
 
-    async def _held_text(self, connection: Connection) -> str:
+    async def _held_text(self, connection: DatabaseConnection) -> str:
         """Return the sentence that says who has the lock."""
         ((exists,),) = await self._run(connection, _SHARDS_EXIST)
         holders = await self._run(connection, _HOLDER) if exists else []
@@ -238,7 +238,7 @@ class Lease:
             " only one server may write to it"
         )
 
-    async def _lock_again(self, connection: Connection) -> None:
+    async def _lock_again(self, connection: DatabaseConnection) -> None:
         """Take the lock back from our own lost session, which is ended if it lingers."""
         deadline = trio.current_time() + self._settings.lease_seconds_max
         while True:
@@ -255,10 +255,12 @@ class Lease:
                 if pid == self._backend_pid:
                     await self._run(connection, _TERMINATE, int8(pid))
             if trio.current_time() >= deadline:
-                raise ConnectionLost("the lock is still held by a session that does not end")
+                raise DatabaseConnectionLost(
+                    "the lock is still held by a session that does not end"
+                )
             await trio.sleep(_RETRY_SECONDS)
 
-    async def _position(self, connection: Connection) -> list[Row]:
+    async def _position(self, connection: DatabaseConnection) -> list[Row]:
         """Return the shard's epoch and sequence."""
         rows = await self._run(connection, _POSITION)
         if not rows:

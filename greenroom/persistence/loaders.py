@@ -11,8 +11,8 @@ import logging
 import trio
 
 from greenroom.actors.kernel.errors import StorageUnavailable
-from greenroom.persistence.driver import Connection, Query, Row
-from greenroom.persistence.errors import ConnectionLost, DatabaseError, QueryFailed
+from greenroom.persistence.driver import DatabaseConnection, Query, Row
+from greenroom.persistence.errors import DatabaseConnectionLost, DatabaseError, QueryFailed
 from greenroom.persistence.lease import PLAN_SESSION, is_passing
 from greenroom.persistence.settings import StorageSettings
 
@@ -38,7 +38,7 @@ class Loaders:
         self._conninfo = conninfo
         self._settings = settings
         self._free = trio.Semaphore(settings.loader_connections)
-        self._idle: list[Connection] = []
+        self._idle: list[DatabaseConnection] = []
 
     async def fetch(self, *queries: Query) -> list[list[Row]]:
         """Run queries that only read, in one round trip; return the rows of each.
@@ -100,7 +100,7 @@ class Loaders:
             connection = await self._connection()
             try:
                 return await connection.run(*queries, seconds_max=self._settings.load_seconds_max)
-            except ConnectionLost:
+            except DatabaseConnectionLost:
                 self.close()
                 if not tries:
                     raise
@@ -108,16 +108,16 @@ class Loaders:
                 if not connection.is_closed:
                     self._idle.append(connection)
 
-    async def _connection(self) -> Connection:
+    async def _connection(self) -> DatabaseConnection:
         """Return a connection that has not been closed, as far as one can see."""
         while self._idle:
             connection = self._idle.pop()
             try:
                 connection.check()
-            except ConnectionLost:
+            except DatabaseConnectionLost:
                 continue
             return connection
-        connection = await Connection.connect(
+        connection = await DatabaseConnection.connect(
             self._conninfo, seconds_max=self._settings.connect_seconds_max
         )
         milliseconds = int(self._settings.load_seconds_max * 1000)

@@ -19,8 +19,13 @@ import trio
 from greenroom.persistence import migrations
 from greenroom.persistence.accounts import DatabaseAccounts
 from greenroom.persistence.committer import Committer, CommitterStatistics
-from greenroom.persistence.driver import Connection
-from greenroom.persistence.errors import ConnectionLost, DatabaseError, QueryFailed, StorageError
+from greenroom.persistence.driver import DatabaseConnection
+from greenroom.persistence.errors import (
+    DatabaseConnectionLost,
+    DatabaseError,
+    QueryFailed,
+    StorageError,
+)
 from greenroom.persistence.friendships import DatabaseFriendships
 from greenroom.persistence.journal import JournalStore
 from greenroom.persistence.lease import Lease, unreachable
@@ -105,7 +110,9 @@ async def database_status(
     settings = settings or StorageSettings()
 
     async def look() -> list[MigrationState]:
-        connection = await Connection.connect(conninfo, seconds_max=settings.connect_seconds_max)
+        connection = await DatabaseConnection.connect(
+            conninfo, seconds_max=settings.connect_seconds_max
+        )
         try:
             migrations.check_server(connection)
             return await migrations.status(connection)
@@ -128,8 +135,8 @@ async def _patiently(attempt: Callable[[], Awaitable[T]], seconds_max: float) ->
             return await attempt()
         except StorageError:
             raise
-        except (ConnectionLost, QueryFailed) as error:
-            refusal = unreachable(error) if isinstance(error, ConnectionLost) else None
+        except (DatabaseConnectionLost, QueryFailed) as error:
+            refusal = unreachable(error) if isinstance(error, DatabaseConnectionLost) else None
             if refusal is not None:
                 raise refusal from error
             if isinstance(error, QueryFailed) and error.sqlstate[:2] not in _CLASSES_AT_START:

@@ -26,7 +26,7 @@ from greenroom.actors.room.studio_messages import ShowState
 from greenroom.actors.studio_room.host import RefusedByBehaviour
 from greenroom.addresses import is_loopback, names_loopback
 from greenroom.fastlane.suites import choose_suite
-from greenroom.transport.context import ConnectionContext
+from greenroom.transport.context import RealtimeContext
 from greenroom.transport.fanout import Fanout
 from greenroom.transport.handshake import (
     HEAD_BYTES_MAX,
@@ -47,7 +47,7 @@ from greenroom.transport.messages import (
     UDP_STATUS,
     WANT_STATE,
     ClientKind,
-    Malformed,
+    MalformedMessage,
     Send,
     UdpOpen,
     encode,
@@ -60,12 +60,12 @@ from greenroom.transport.messages import (
     read,
 )
 from greenroom.transport.outbox import Outbox, Piece
-from greenroom.transport.rates import Pace
+from greenroom.transport.rates import MessageRate
 from greenroom.transport.reader import MORE
 from greenroom.transport.tls import TlsBroken, TlsCodec
-from greenroom.transport.udp.session import Lane, LaneOwner
+from greenroom.transport.udp.session import SessionOwner, UdpSession
 from greenroom.transport.websocket.frames import PING, TEXT, encode_frame
-from greenroom.transport.websocket.session import NORMAL, Phase, Session
+from greenroom.transport.websocket.session import NORMAL, Session, SessionPhase
 
 RECEIVE_BYTES: Final = 4 << 10
 """Read at a time, unless more of a frame is to come.
@@ -85,16 +85,16 @@ OVERLOAD: Final = 1013
 TOKEN_REQUIRED: Final = "Token required"  # noqa: S105 - a text
 _PING: Final = encode_frame(PING, b"")
 # By name, because an enum's member is found more slowly, and these are asked for often.
-_OPEN: Final = Phase.OPEN
-_OVER: Final = Phase.OVER
+_OPEN: Final = SessionPhase.OPEN
+_OVER: Final = SessionPhase.OVER
 
 
 class _Lost(Exception):
     """The peer is gone."""
 
 
-class Connection(Outbox):
-    """Serves one connection; a `Link` of the hub, `Watched`, and `Flushable`."""
+class RealtimeConnection(Outbox):
+    """Serves one connection; a `Link` of the hub, `Timed`, and `Flushable`."""
 
     __slots__ = (
         "_closed_at",
@@ -119,7 +119,7 @@ class Connection(Outbox):
         "told",
     )
 
-    def __init__(self, context: ConnectionContext, connected: socket.socket, peer: str) -> None:
+    def __init__(self, context: RealtimeContext, connected: socket.socket, peer: str) -> None:
         """Own a non-blocking connected socket; `end` closes it.
 
         Args:
@@ -141,10 +141,10 @@ class Connection(Outbox):
         self._session = Session(self._put_bounded, options.message_bytes_max)
         self._is_over = False
         self._member: Admission | None = None
-        self._pace = Pace(options.messages_per_second, options.bytes_per_message)
+        self._pace = MessageRate(options.messages_per_second, options.bytes_per_message)
         self._room = ""
         """Whose turn it is read in."""
-        self._heard_at = self._spoke_at = context.watch.now
+        self._heard_at = self._spoke_at = context.deadlines.now
         self._closed_at = 0.0
         self._frames = 0
         """So many have been counted against the rates."""
@@ -157,7 +157,7 @@ class Connection(Outbox):
         self._is_local = False
         self.kind = ClientKind.JSON
         self.connection_id = ""
-        self.lane: Lane | None = None
+        self.lane: UdpSession | None = None
         self.told = 0
         self.fanout: Fanout | None = None
 
@@ -171,7 +171,7 @@ class Connection(Outbox):
             with trio.move_on_after(self._context.options.handshake_seconds_max):
                 opening, rest = await self._shake_hands()
             if opening is not None:
-                self._context.watch.add(self, self._heard_at)
+                self._context.deadlines.add(self, self._heard_at)
                 await self._admit(opening)
                 await self._converse(rest)
             await self._linger()
@@ -202,7 +202,7 @@ class Connection(Outbox):
         """Close it because of a bug of ours."""
         self.close(SERVER_ERROR, "Internal server error")
 
-    # What the hub and the watch ask.
+    # What the hub and the deadlines ask.
 
     def tell(self, frames: Piece, count: int) -> None:
         """See `Link`; a client that lets too much wait is closed."""
@@ -240,12 +240,12 @@ class Connection(Outbox):
         if self._session.phase is _OPEN:
             self._session.close(code, reason)
             self._leave()
-            watch = self._context.watch
-            self._closed_at = watch.now
-            watch.add(self, watch.now + self._context.options.close_seconds_max)
+            deadlines = self._context.deadlines
+            self._closed_at = deadlines.now
+            deadlines.add(self, deadlines.now + self._context.options.close_seconds_max)
 
     def look(self, now: float) -> float | None:
-        """See `Watched`."""
+        """See `Timed`."""
         options = self._context.options
         if self._is_over:
             return None
@@ -414,7 +414,7 @@ class Connection(Outbox):
         self.connection_id = os.urandom(16).hex()
         self._member = member
         self._liveness = Liveness(
-            context.world, context.watch, member.player_id, context.options.alive_seconds
+            context.world, context.deadlines, member.player_id, context.options.alive_seconds
         )
         replay = context.hub.attach(member.room_id, member.player_id, self, opening.resume)
         self._pace.room = context.hub.allowance(
@@ -457,7 +457,7 @@ class Connection(Outbox):
         data = self._receive_now()
         pause: float | None = 0.0
         if data:
-            self._heard_at = self._context.watch.now
+            self._heard_at = self._context.deadlines.now
             liveness = self._liveness
             if liveness is not None and self._member is not None:
                 if self._is_pinged:
@@ -495,7 +495,7 @@ class Connection(Outbox):
         """Do what a message asks for."""
         try:
             if opcode != TEXT:
-                raise Malformed
+                raise MalformedMessage
             wanted = read(payload)
             if isinstance(wanted, Send):
                 command = SendMessage(member.player_id, wanted.command, wanted.data, wanted.targets)
@@ -511,7 +511,7 @@ class Connection(Outbox):
                 member.room.post(ShowState(member.player_id))
         except RefusedByBehaviour as refused:
             self.put(encode_error(str(refused)))
-        except (Malformed, Refused, ActorUnavailable):
+        except (MalformedMessage, Refused, ActorUnavailable):
             self.put(MALFORMED)
 
     # The fast lane.
@@ -531,7 +531,7 @@ class Connection(Outbox):
             assert self._pace.room is not None
             assert self._liveness is not None
             allowances = (self._pace.own, self._pace.room)
-            owner = LaneOwner(member, allowances, context.watch, self._liveness.note)
+            owner = SessionOwner(member, allowances, context.deadlines, self._liveness.note)
             address = context.world.realtime_address
             where = None if address is None else address()
             self.lane, keys = udp.open(
@@ -564,7 +564,7 @@ class Connection(Outbox):
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)
             left = LINGER_BYTES_MAX
-            while left > 0 and not self._is_over:  # the watch may have been the first
+            while left > 0 and not self._is_over:  # the deadline may have been the first
                 await trio.lowlevel.wait_readable(self._socket)
                 with contextlib.suppress(BlockingIOError, InterruptedError):
                     data = self._socket.recv(RECEIVE_BYTES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from greenroom.actors.world.world import World
 from greenroom.proxies import TrustedProxies
 from greenroom.transport.backlog import LargeMessages
-from greenroom.transport.deadlines import Watch
+from greenroom.transport.deadlines import Deadlines
 from greenroom.transport.hub import Hub
 from greenroom.transport.load import Load
 from greenroom.transport.options import RealtimeOptions
@@ -14,12 +14,12 @@ from greenroom.transport.reader import Reader
 from greenroom.transport.udp.port import UdpPort
 
 
-class ConnectionContext:
-    """Made once for a port."""
+class RealtimeContext:
+    """The port, as its connections see it; made once."""
 
     __slots__ = (
-        *("hub", "large", "limits", "options", "proxies", "reader", "sender"),
-        *("udp", "watch", "world"),
+        *("deadlines", "hub", "large", "limits", "options", "proxies", "reader"),
+        *("sender", "udp", "world"),
     )
 
     def __init__(
@@ -30,7 +30,7 @@ class ConnectionContext:
         udp: UdpPort | None,
         limits: AddressLimits,
     ) -> None:
-        """Share these, and make a reader, a sender and a watch."""
+        """Share these, and make a reader, a sender and deadlines."""
         self.options = options
         self.proxies = TrustedProxies(options.trusted_proxies)
         self.udp = udp
@@ -49,4 +49,4 @@ class ConnectionContext:
             options.pong_seconds_max,
             options.close_seconds_max,
         )
-        self.watch = Watch(shortest_seconds)
+        self.deadlines = Deadlines(shortest_seconds)

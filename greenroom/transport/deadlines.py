@@ -16,8 +16,8 @@ from greenroom.actors.kernel.clock import sleep_until_tick
 TICK_SECONDS = 1.0
 
 
-class Watched(Protocol):
-    """A connection, as the watch sees it."""
+class Timed(Protocol):
+    """A connection, as `Deadlines` sees it."""
 
     def look(self, now: float) -> float | None:
         """Do what is due.
@@ -31,7 +31,7 @@ class Watched(Protocol):
         ...
 
 
-class Watch:
+class Deadlines:
     """Looks at connections. Bounded by them: each is in here once, closed ones until they are due.
 
     It ticks faster where a limit is shorter than a few seconds, which tests and nobody else want.
@@ -41,15 +41,15 @@ class Watch:
         """Begin with no connection.
 
         Args:
-            shortest_seconds: the shortest of all limits that are watched.
+            shortest_seconds: the shortest of all limits that are looked after.
         """
         self.tick_seconds = min(TICK_SECONDS, shortest_seconds / 4)
         self.now = 0.0
         """Trio's time at the last tick."""
-        self._due: dict[int, list[Watched]] = {}
+        self._due: dict[int, list[Timed]] = {}
         self._last_tick = 0
 
-    def add(self, connection: Watched, due: float) -> None:
+    def add(self, connection: Timed, due: float) -> None:
         """Look at a connection at a time, or up to two ticks later."""
         tick = max(self._last_tick + 1, int(due / self.tick_seconds) + 1)
         self._due.setdefault(tick, []).append(connection)

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from greenroom.actors.room.ports import Accepted, Happened, Message, Receive
-from greenroom.fastlane.frames import Received, encode_received
+from greenroom.fastlane.frames import ServerMessage, encode_received
 from greenroom.fastlane.link import SEQUENCES, fits
 from greenroom.sender import Sender
 from greenroom.transport.fanout import Fanout
@@ -406,7 +406,7 @@ def _pack(roster: _Roster, message: Receive, stream: int | str | None) -> bytes:
     roster.sequence = (roster.sequence + 1) % SEQUENCES
     try:
         frame = encode_received(
-            Received(
+            ServerMessage(
                 message.command,
                 message.data,
                 sender_id,

@@ -12,8 +12,8 @@ import trio
 from greenroom import sockets
 from greenroom.actors.world.world import World
 from greenroom.occupancy import Occupancy
-from greenroom.transport.connection import Connection
-from greenroom.transport.context import ConnectionContext
+from greenroom.transport.connection import RealtimeConnection
+from greenroom.transport.context import RealtimeContext
 from greenroom.transport.hub import Hub
 from greenroom.transport.options import RealtimeOptions
 from greenroom.transport.ports import AddressLimits, NoLimits
@@ -32,7 +32,7 @@ _logger = logging.getLogger(__name__)
 class RealtimePort:
     """The TCP port of the control channel. A service for a supervisor; it can be run again."""
 
-    connection_class: ClassVar[type[Connection]] = Connection
+    connection_class: ClassVar[type[RealtimeConnection]] = RealtimeConnection
     """What serves each connection."""
 
     def __init__(
@@ -54,7 +54,7 @@ class RealtimePort:
         """
         self._options = options
         self._limits = limits or NoLimits()
-        self._context = ConnectionContext(options, world, hub, udp, self._limits)
+        self._context = RealtimeContext(options, world, hub, udp, self._limits)
         self._refusals = 0
         self._nursery: trio.Nursery | None = None
         self._occupancy = Occupancy(
@@ -83,14 +83,14 @@ class RealtimePort:
         """
         listeners = await sockets.bind_tcp(self._options.host, self.port)
         self.port = listeners[0].getsockname()[1]
-        self._context.watch.tick(trio.current_time())
+        self._context.deadlines.tick(trio.current_time())
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 nursery.start_soon(self._context.reader.run)
                 nursery.start_soon(self._context.reader.keep_looking)
                 nursery.start_soon(self._context.sender.run)
-                nursery.start_soon(self._context.watch.run)
+                nursery.start_soon(self._context.deadlines.run)
                 for listener in listeners:
                     nursery.start_soon(sockets.accept_forever, listener, self._take)
                 task_status.started(self.port)

@@ -6,25 +6,25 @@ import random
 
 from greenroom.actors.flows import realtime
 from greenroom.actors.world.world import World
-from greenroom.transport.deadlines import Watch
+from greenroom.transport.deadlines import Deadlines
 
 
 class Liveness:
     """Notes that a player was heard of, seldom enough to cost nothing; any channel may tell it."""
 
-    __slots__ = ("_departures", "_known_until", "_player_id", "_seconds", "_watch", "_world")
+    __slots__ = ("_deadlines", "_departures", "_known_until", "_player_id", "_seconds", "_world")
 
-    def __init__(self, world: World, watch: Watch, player_id: int, seconds: float) -> None:
+    def __init__(self, world: World, deadlines: Deadlines, player_id: int, seconds: float) -> None:
         """Begin with nothing noted.
 
         Args:
             world: where they play.
-            watch: keeps the time.
+            deadlines: keeps the time.
             player_id: who they are.
             seconds: how often it is noted at least.
         """
         self._world = world
-        self._watch = watch
+        self._deadlines = deadlines
         self._player_id = player_id
         self._seconds = seconds
         self._known_until = 0.0
@@ -32,7 +32,7 @@ class Liveness:
 
     def note(self) -> None:
         """Take what came as a sign of life, if the last is old or the player is offline."""
-        now, index = self._watch.now, self._world.player_index
+        now, index = self._deadlines.now, self._world.player_index
         if now < self._known_until and self._departures == index.departures:
             return
         if now >= self._known_until or not index.is_online(self._player_id):

@@ -44,25 +44,25 @@ CLIENT_KINDS: Final = {"engine": ClientKind.ENGINE, "unity": ClientKind.ENGINE}
 """By the words in the query; anything else is JSON."""
 
 
-class Heartbeat:
+class HeartbeatWanted:
     """The client wants to be answered."""
 
 
-HEARTBEAT: Final = Heartbeat()
+HEARTBEAT: Final = HeartbeatWanted()
 
 
-class UdpStatus:
+class UdpStatusWanted:
     """The client wants to know how its fast lane does."""
 
 
-UDP_STATUS: Final = UdpStatus()
+UDP_STATUS: Final = UdpStatusWanted()
 
 
-class WantState:
+class StateWanted:
     """The client wants to see the state of the room as a whole."""
 
 
-WANT_STATE: Final = WantState()
+WANT_STATE: Final = StateWanted()
 
 
 class UdpOpen(msgspec.Struct, frozen=True):
@@ -79,10 +79,10 @@ class Send(msgspec.Struct, frozen=True, gc=False):
     targets: Group
 
 
-Wanted = Send | Heartbeat | UdpOpen | UdpStatus | WantState
+Wanted = Send | HeartbeatWanted | UdpOpen | UdpStatusWanted | StateWanted
 
 
-class Malformed(Exception):
+class MalformedMessage(Exception):
     """Not JSON, not an object, or a `send` that lacks something."""
 
 
@@ -106,16 +106,16 @@ def read(text: bytes) -> Wanted | None:
     """Return what a client wants; None for a type that is not known, which is ignored.
 
     Raises:
-        Malformed: it cannot be understood, or nests too deep.
+        MalformedMessage: it cannot be understood, or nests too deep.
     """
     if nests_too_deep(text):
-        raise Malformed
+        raise MalformedMessage
     try:
         incoming = _decode(text)
     except msgspec.ValidationError:
         return _read_unfitting(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Malformed from None
+        raise MalformedMessage from None
     if incoming.type == "send":
         return _read_send(incoming)
     return _read_request(incoming.type, incoming.suites)
@@ -126,9 +126,9 @@ def _read_unfitting(text: bytes) -> Wanted | None:
     try:
         found = _decode_any(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Malformed from None
+        raise MalformedMessage from None
     if found.get("type") == "send":
-        raise Malformed
+        raise MalformedMessage
     return _read_request(found.get("type"), found.get("suites"))
 
 
@@ -150,10 +150,10 @@ def _read_send(incoming: _Incoming) -> Send:
     targets = GROUPS.get(incoming.target or "")
     if targets is None:
         if incoming.target != "specific":
-            raise Malformed
+            raise MalformedMessage
         targets = Group("specific", frozenset(incoming.target_ids or ()))
     if incoming.command is None:
-        raise Malformed
+        raise MalformedMessage
     data = bytes(incoming.data)
     if incoming.data_json:
         data = read_data(incoming.data_json.strip().encode())
@@ -164,17 +164,17 @@ def read_data(data: bytes) -> bytes:
     """Return data that a client has sent as it is passed on; nothing at all is `{}`.
 
     Raises:
-        Malformed: it is not JSON, or nests too deep.
+        MalformedMessage: it is not JSON, or nests too deep.
     """
     if not data:
         return _NO_DATA
     if nests_too_deep(data):
-        raise Malformed
+        raise MalformedMessage
     try:
         data.decode()
         _decode_raw(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Malformed from None
+        raise MalformedMessage from None
     return data
 
 

@@ -41,7 +41,7 @@ class Allowance:
         return True
 
 
-class Pace:
+class MessageRate:
     """How fast one connection may send, by itself and together with all of its room.
 
     A message counts once more for each `bytes_per_message` of it.

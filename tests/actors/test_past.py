@@ -7,7 +7,7 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.services.expiry import Past
+from greenroom.actors.services.expiry import EndedPlaces
 
 KEYS = st.binary(min_size=16, max_size=16).map(bytes.hex)
 THINGS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["room", "lobby"]), KEYS))
@@ -17,7 +17,7 @@ THINGS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["room", "lobby"]
 def test_what_is_old_comes_out_oldest_first_each_once_and_the_rest_stays(
     things: list[tuple[int, str, str]], until: int
 ) -> None:
-    past = Past()
+    past = EndedPlaces()
     for at, kind, key in sorted(things):
         past.add(at, kind, key)
     assert len(past) == len(things)
@@ -36,11 +36,11 @@ def test_what_is_old_comes_out_oldest_first_each_once_and_the_rest_stays(
 
 
 def test_none_is_there_at_first() -> None:
-    assert Past().first(1 << 40) is None
+    assert EndedPlaces().first(1 << 40) is None
 
 
 def test_a_hundred_thousand_take_little_more_than_their_bytes() -> None:
-    past = Past()
+    past = EndedPlaces()
     for number in range(100_000):
         past.add(number // 100, "room", f"{number:032x}")
     batches = past._batches

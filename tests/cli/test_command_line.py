@@ -325,7 +325,11 @@ def test_an_expected_failure_is_one_sentence_and_a_bug_is_told_as_one(
 
 @pytest.mark.parametrize(
     "interrupt",
-    [KeyboardInterrupt(), perform.Interrupted(), BaseExceptionGroup("x", [KeyboardInterrupt()])],
+    [
+        KeyboardInterrupt(),
+        perform.CommandInterrupted(),
+        BaseExceptionGroup("x", [KeyboardInterrupt()]),
+    ],
 )
 def test_an_interrupt_is_no_bug(
     answers: list[Any], capsys: pytest.CaptureFixture[str], interrupt: BaseException

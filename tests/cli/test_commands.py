@@ -20,7 +20,7 @@ import psycopg
 import pytest
 from server_kit import ServerProcess
 
-from greenroom.app import open_office
+from greenroom.app import open_admin_context
 from greenroom.config import Settings
 from greenroom.control.admin.messages import ShowTree
 from greenroom.control.client import call
@@ -307,7 +307,7 @@ async def test_a_database_held_from_elsewhere_is_one_sentence_that_says_by_whom(
     import trio
 
     settings = Settings(data_dir=tmp_path, database_url=database_url)
-    async with open_office(settings):
+    async with open_admin_context(settings):
 
         def attempt() -> list[Done]:
             return [

@@ -21,16 +21,16 @@ from greenroom.config import Settings
 from greenroom.control import client
 from greenroom.control import socket as server
 from greenroom.control.admin import messages, operations
-from greenroom.control.admin.context import Office
+from greenroom.control.admin.context import AdminContext
 from greenroom.control.errors import OperationRefused, SocketError
 from greenroom.control.protocol import CALL_BYTES_MAX, SOCKET_PATH_BYTES_MAX, socket_path
 from greenroom.supervisors.tree import TreeNode
 
-Answering = Callable[[Office, Any], Any]
+Answering = Callable[[AdminContext, Any], Any]
 
 
-def office(data_dir: Path, tree: Callable[[], TreeNode] | None = None) -> Office:
-    return Office(
+def make_context(data_dir: Path, tree: Callable[[], TreeNode] | None = None) -> AdminContext:
+    return AdminContext(
         world=cast("Any", None),
         conninfo="host=/nowhere dbname=greenroom user=greenroom",
         tree=tree or (lambda: TreeNode("greenroom", "running", children=[TreeNode("a", "up", 1)])),
@@ -43,7 +43,7 @@ def office(data_dir: Path, tree: Callable[[], TreeNode] | None = None) -> Office
 async def serving(data_dir: Path, **kwargs: Any) -> AsyncIterator[Path]:
     path = socket_path(data_dir)
     async with trio.open_nursery() as nursery:
-        await nursery.start(server.run, office(data_dir, **kwargs), path)
+        await nursery.start(server.run, make_context(data_dir, **kwargs), path)
         yield path
         nursery.cancel_scope.cancel()
 
@@ -157,7 +157,7 @@ async def test_a_client_that_leaves_does_not_stop_what_it_asked_for(
 ) -> None:
     begun, may_end, ended = trio.Event(), trio.Event(), trio.Event()
 
-    async def slow(_: Office, __: Any) -> TreeNode:
+    async def slow(_: AdminContext, __: Any) -> TreeNode:
         begun.set()
         await may_end.wait()
         ended.set()
@@ -181,7 +181,7 @@ async def test_a_server_that_works_on_it_says_so(
     monkeypatch.setattr(server, "STILL_AT_IT_SECONDS", 0)
     monkeypatch.setattr(client, "PATIENCE_SECONDS", 5)
 
-    async def slow(_: Office, __: Any) -> TreeNode:
+    async def slow(_: AdminContext, __: Any) -> TreeNode:
         for _turn in range(200):
             await trio.lowlevel.checkpoint()
         return TreeNode("late", "up")
@@ -234,7 +234,7 @@ def test_every_operation_knows_its_name_and_its_result() -> None:
 
 
 def replace(monkeypatch: pytest.MonkeyPatch, operation: Any, run: Answering) -> None:
-    entry = operations.Entry(operation, run)
+    entry = operations.OperationEntry(operation, run)
     monkeypatch.setitem(operations.OPERATIONS, operation.name, entry)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from greenroom.actors.flows.identify import identify_game
-from greenroom.app import open_office
+from greenroom.app import open_admin_context
 from greenroom.config import Settings
 from greenroom.control import first_game
 from greenroom.control.admin import messages
@@ -32,9 +32,9 @@ async def start(data_dir: Path, database_url: str) -> FirstGame | None:
     """Do what a start does, in a world of its own; leave no exception in a group."""
     crash: BaseException | None = None
     made = None
-    async with open_office(settings(data_dir, database_url)) as office:
+    async with open_admin_context(settings(data_dir, database_url)) as context:
         try:
-            made = await ensure_first_game(office.world, data_dir)
+            made = await ensure_first_game(context.world, data_dir)
         except (Crash, ControlError) as error:
             crash = error
     if crash is not None:
@@ -46,11 +46,11 @@ async def check(data_dir: Path, database_url: str) -> None:
     """There is one game, and the keys in the file open it."""
     kept = read_first_game(first_game_file(data_dir))
     assert kept is not None
-    async with open_office(settings(data_dir, database_url)) as office:
-        (game,) = await office.world.accounts.games()
+    async with open_admin_context(settings(data_dir, database_url)) as context:
+        (game,) = await context.world.accounts.games()
         assert (game.game_id, game.name, game.owner_name) == (kept.game_id, "first-game", "local")
         assert game.plan == "unlimited"
-        assert await identify_game(office.world, kept.api_token) is not None
+        assert await identify_game(context.world, kept.api_token) is not None
 
 
 async def test_the_first_start_makes_it_and_later_ones_do_not(
@@ -67,8 +67,8 @@ async def test_the_first_start_makes_it_and_later_ones_do_not(
 async def test_where_there_are_games_already_none_is_made(
     data_dir: Path, database_url: str
 ) -> None:
-    async with open_office(settings(data_dir, database_url)) as office:
-        await run(office, messages.CreateGame(game="mine", owner="local"))
+    async with open_admin_context(settings(data_dir, database_url)) as context:
+        await run(context, messages.CreateGame(game="mine", owner="local"))
     assert await start(data_dir, database_url) is None
     assert not first_game_file(data_dir).exists()
 
@@ -130,9 +130,9 @@ async def test_rotated_keys_of_the_first_game_are_kept_too(
 ) -> None:
     made = await start(data_dir, database_url)
     assert made is not None
-    async with open_office(settings(data_dir, database_url)) as office:
-        keys = await run(office, messages.RotateKeys(game_id=made.game_id))
-        assert await identify_game(office.world, made.api_token) is None
+    async with open_admin_context(settings(data_dir, database_url)) as context:
+        keys = await run(context, messages.RotateKeys(game_id=made.game_id))
+        assert await identify_game(context.world, made.api_token) is None
     kept = read_first_game(first_game_file(data_dir))
     assert kept is not None
     assert (kept.api_token, kept.api_private_token) == (keys.api_token, keys.api_private_token)
@@ -144,11 +144,11 @@ async def test_the_file_goes_with_the_first_game_and_with_no_other(
 ) -> None:
     made = await start(data_dir, database_url)
     assert made is not None
-    async with open_office(settings(data_dir, database_url)) as office:
-        other = await run(office, messages.CreateGame(game="other", owner="local"))
-        await run(office, messages.DeleteGame(game_id=other.game_id))
+    async with open_admin_context(settings(data_dir, database_url)) as context:
+        other = await run(context, messages.CreateGame(game="other", owner="local"))
+        await run(context, messages.DeleteGame(game_id=other.game_id))
         assert first_game_file(data_dir).exists()
-        await run(office, messages.DeleteGame(game_id=made.game_id))
+        await run(context, messages.DeleteGame(game_id=made.game_id))
         assert not first_game_file(data_dir).exists()
 
 

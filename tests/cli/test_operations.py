@@ -14,120 +14,122 @@ from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.register import register_player
 from greenroom.actors.game.messages import GameNameRefused, ReadGameSettings, ReplaceGameDocument
 from greenroom.actors.game.settings import GameSettingRefused
-from greenroom.app import open_office
+from greenroom.app import open_admin_context
 from greenroom.config import Settings
 from greenroom.control.admin import messages, player_messages
-from greenroom.control.admin.context import Office
+from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.operations import as_url, run
 from greenroom.control.errors import DataDirInUse, OperationRefused
 
 
 @asynccontextmanager
-async def opened(data_dir: Path, database_url: str) -> AsyncIterator[Office]:
-    async with open_office(Settings(data_dir=data_dir, database_url=database_url)) as office:
-        yield office
+async def opened(data_dir: Path, database_url: str) -> AsyncIterator[AdminContext]:
+    async with open_admin_context(
+        Settings(data_dir=data_dir, database_url=database_url)
+    ) as context:
+        yield context
 
 
-async def new_game(office: Office, name: str = "game") -> messages.GameKeys:
-    return await run(office, messages.CreateGame(game=name, owner="local"))
+async def new_game(context: AdminContext, name: str = "game") -> messages.GameKeys:
+    return await run(context, messages.CreateGame(game=name, owner="local"))
 
 
-async def new_player(office: Office, keys: messages.GameKeys, name: str = "Ada") -> int:
-    game = await identify_game(office.world, keys.api_token)
+async def new_player(context: AdminContext, keys: messages.GameKeys, name: str = "Ada") -> int:
+    game = await identify_game(context.world, keys.api_token)
     assert game is not None
-    made = await register_player(office.world, game.game, name, b'{"gold":1}')
+    made = await register_player(context.world, game.game, name, b'{"gold":1}')
     return made.player_id
 
 
 async def test_owners_are_added_listed_and_given_plans(data_dir: Path, database_url: str) -> None:
-    async with opened(data_dir, database_url) as office:
-        made = await run(office, messages.CreateOwner(owner="Studio", plan="free"))
+    async with opened(data_dir, database_url) as context:
+        made = await run(context, messages.CreateOwner(owner="Studio", plan="free"))
         assert (made.name, made.plan) == ("Studio", "free")
         with pytest.raises(OperationRefused, match="already an owner named Studio"):
-            await run(office, messages.CreateOwner(owner="Studio", plan="pro"))
+            await run(context, messages.CreateOwner(owner="Studio", plan="pro"))
         for name in ("", "  ", "a\nb", "x" * 101):
             with pytest.raises(OperationRefused, match="owner's name must be"):
-                await run(office, messages.CreateOwner(owner=name, plan="pro"))
-        changed = await run(office, messages.SetPlan(owner="Studio", plan="pro"))
+                await run(context, messages.CreateOwner(owner=name, plan="pro"))
+        changed = await run(context, messages.SetPlan(owner="Studio", plan="pro"))
         assert changed.plan == "pro"
         with pytest.raises(OperationRefused, match="no owner named Nobody"):
-            await run(office, messages.SetPlan(owner="Nobody", plan="pro"))
-        owners = (await run(office, messages.ListOwners())).owners
+            await run(context, messages.SetPlan(owner="Nobody", plan="pro"))
+        owners = (await run(context, messages.ListOwners())).owners
         assert [(owner.name, owner.plan) for owner in owners] == [("Studio", "pro")]
 
 
 async def test_a_new_game_opens_with_its_keys_and_only_its_owners_plan_counts(
     data_dir: Path, database_url: str
 ) -> None:
-    async with opened(data_dir, database_url) as office:
-        await run(office, messages.CreateOwner(owner="Studio", plan="free"))
-        keys = await run(office, messages.CreateGame(game="Chess", owner="Studio"))
-        assert await identify_game(office.world, keys.api_token) is not None
-        await run(office, messages.SetPlan(owner="Studio", plan="standard"))
-        shown = await run(office, messages.ShowGame(game_id=keys.game_id))
+    async with opened(data_dir, database_url) as context:
+        await run(context, messages.CreateOwner(owner="Studio", plan="free"))
+        keys = await run(context, messages.CreateGame(game="Chess", owner="Studio"))
+        assert await identify_game(context.world, keys.api_token) is not None
+        await run(context, messages.SetPlan(owner="Studio", plan="standard"))
+        shown = await run(context, messages.ShowGame(game_id=keys.game_id))
         assert (shown.name, shown.owner, shown.plan) == ("Chess", "Studio", "standard")
-        (listed,) = (await run(office, messages.ListGames())).games
+        (listed,) = (await run(context, messages.ListGames())).games
         assert (listed.game_id, listed.plan) == (keys.game_id, "standard")
         assert "gr_" not in repr(keys)
-    async with opened(data_dir, database_url) as office:
-        assert await identify_game(office.world, keys.api_token) is not None
+    async with opened(data_dir, database_url) as context:
+        assert await identify_game(context.world, keys.api_token) is not None
 
 
 async def test_a_game_needs_an_owner_and_a_name(data_dir: Path, database_url: str) -> None:
-    async with opened(data_dir, database_url) as office:
+    async with opened(data_dir, database_url) as context:
         with pytest.raises(OperationRefused, match="no owner named Nobody"):
-            await run(office, messages.CreateGame(game="x", owner="Nobody"))
+            await run(context, messages.CreateGame(game="x", owner="Nobody"))
         with pytest.raises(GameNameRefused):
-            await run(office, messages.CreateGame(game="a\x1bb", owner="local"))
-        assert (await run(office, messages.ListGames())).games == []
+            await run(context, messages.CreateGame(game="a\x1bb", owner="local"))
+        assert (await run(context, messages.ListGames())).games == []
 
 
 async def test_rotated_keys_replace_the_old_ones_at_once(data_dir: Path, database_url: str) -> None:
-    async with opened(data_dir, database_url) as office:
-        old = await new_game(office)
-        new = await run(office, messages.RotateKeys(game_id=old.game_id))
-        assert await identify_game(office.world, old.api_token) is None
-        assert await identify_game(office.world, new.api_token) is not None
+    async with opened(data_dir, database_url) as context:
+        old = await new_game(context)
+        new = await run(context, messages.RotateKeys(game_id=old.game_id))
+        assert await identify_game(context.world, old.api_token) is None
+        assert await identify_game(context.world, new.api_token) is not None
 
 
 async def test_private_settings_are_kept_and_their_secret_is_not_told(
     data_dir: Path, database_url: str
 ) -> None:
     secret = "0123456789abcdef0123456789ABCDEF"
-    async with opened(data_dir, database_url) as office:
-        game_id = (await new_game(office)).game_id
-        shown = await run(office, messages.ChangeGameSettings(game_id=game_id))
+    async with opened(data_dir, database_url) as context:
+        game_id = (await new_game(context)).game_id
+        shown = await run(context, messages.ChangeGameSettings(game_id=game_id))
         assert shown == messages.GameSettings(game_id, None, "not set", True, [], "string")
         assigned = {"steam_publisher_key": secret, "steam_app_id": "480"}
         ask = messages.ChangeGameSettings(game_id=game_id, assigned=assigned)
         assert secret not in repr(ask)
-        assert await run(office, ask) == messages.GameSettings(
+        assert await run(context, ask) == messages.GameSettings(
             game_id, 480, "set", True, [], "string"
         )
         wrong = {"clients_write_player_data": "false", "steam_app_id": "x"}
         with pytest.raises(GameSettingRefused, match="steam_app_id must be"):
-            await run(office, messages.ChangeGameSettings(game_id=game_id, assigned=wrong))
+            await run(context, messages.ChangeGameSettings(game_id=game_id, assigned=wrong))
         with pytest.raises(OperationRefused, match="no game 99"):
-            await run(office, messages.ChangeGameSettings(game_id=99))
-    async with opened(data_dir, database_url) as office:
-        kept = await office.world.games.ref(game_id).ask(ReadGameSettings())
+            await run(context, messages.ChangeGameSettings(game_id=99))
+    async with opened(data_dir, database_url) as context:
+        kept = await context.world.games.ref(game_id).ask(ReadGameSettings())
         assert (kept.steam_app_id, kept.steam_publisher_key) == (480, secret)
         ask = messages.ChangeGameSettings(game_id=game_id, removed=["steam_publisher_key"])
-        assert await run(office, ask) == messages.GameSettings(
+        assert await run(context, ask) == messages.GameSettings(
             game_id, 480, "not set", True, [], "string"
         )
 
 
 async def test_a_deleted_game_is_gone_with_its_players(data_dir: Path, database_url: str) -> None:
-    async with opened(data_dir, database_url) as office:
-        keys, other = await new_game(office), await new_game(office, "other")
-        player_id, kept_id = await new_player(office, keys), await new_player(office, other)
-        deleted = await run(office, messages.DeleteGame(game_id=keys.game_id))
+    async with opened(data_dir, database_url) as context:
+        keys, other = await new_game(context), await new_game(context, "other")
+        player_id, kept_id = await new_player(context, keys), await new_player(context, other)
+        deleted = await run(context, messages.DeleteGame(game_id=keys.game_id))
         assert (deleted.game_id, deleted.players) == (keys.game_id, 1)
-        assert await identify_game(office.world, keys.api_token) is None
+        assert await identify_game(context.world, keys.api_token) is None
         with pytest.raises(OperationRefused, match=f"no player {player_id}"):
-            await run(office, messages.ShowPlayer(player_id=player_id))
-        assert (await run(office, messages.ShowPlayer(player_id=kept_id))).game_id == other.game_id
+            await run(context, messages.ShowPlayer(player_id=player_id))
+        assert (await run(context, messages.ShowPlayer(player_id=kept_id))).game_id == other.game_id
         for operation in (
             messages.DeleteGame(game_id=keys.game_id),
             messages.ShowGame(game_id=keys.game_id),
@@ -135,50 +137,50 @@ async def test_a_deleted_game_is_gone_with_its_players(data_dir: Path, database_
             messages.ListPlayers(game_id=keys.game_id, after_id=0, limit=1),
         ):
             with pytest.raises(OperationRefused, match=f"no game {keys.game_id}"):
-                await run(office, operation)
+                await run(context, operation)
 
 
 async def test_documents_are_shown_as_they_are_stored(data_dir: Path, database_url: str) -> None:
     document = b'{"z":1, "a":12345678901234567890123, "f":1.50}'
-    async with opened(data_dir, database_url) as office:
-        keys = await new_game(office)
-        await office.world.games.ref(keys.game_id).ask(ReplaceGameDocument(document))
-        shown = await run(office, messages.ShowGame(game_id=keys.game_id))
+    async with opened(data_dir, database_url) as context:
+        keys = await new_game(context)
+        await context.world.games.ref(keys.game_id).ask(ReplaceGameDocument(document))
+        shown = await run(context, messages.ShowGame(game_id=keys.game_id))
         assert document in msgspec.json.encode(shown)
 
 
 async def test_players_are_listed_page_by_page(data_dir: Path, database_url: str) -> None:
-    async with opened(data_dir, database_url) as office:
-        keys = await new_game(office)
-        ids = [await new_player(office, keys, f"Player {n}") for n in range(5)]
+    async with opened(data_dir, database_url) as context:
+        keys = await new_game(context)
+        ids = [await new_player(context, keys, f"Player {n}") for n in range(5)]
         listed: list[int] = []
         after: int | None = 0
         while after is not None:
-            page = await run(office, messages.ListPlayers(game_id=None, after_id=after, limit=2))
+            page = await run(context, messages.ListPlayers(game_id=None, after_id=after, limit=2))
             listed.extend(player.player_id for player in page.players)
             after = page.next_after_id
         assert listed == ids
-        await new_game(office, "second")
+        await new_game(context, "second")
         with pytest.raises(OperationRefused, match="There are 2 games: say which one"):
-            await run(office, messages.ListPlayers(game_id=None, after_id=0, limit=2))
+            await run(context, messages.ListPlayers(game_id=None, after_id=0, limit=2))
 
 
 async def test_a_player_is_shown_with_his_document_and_his_ban(
     data_dir: Path, database_url: str
 ) -> None:
-    async with opened(data_dir, database_url) as office:
-        keys = await new_game(office)
-        player_id = await new_player(office, keys)
-        shown = await run(office, messages.ShowPlayer(player_id=player_id))
+    async with opened(data_dir, database_url) as context:
+        keys = await new_game(context)
+        player_id = await new_player(context, keys)
+        shown = await run(context, messages.ShowPlayer(player_id=player_id))
         assert (shown.player_name, shown.is_online, shown.ban) == ("Ada", True, None)
         assert bytes(shown.player_data) == b'{"gold":1}'
         assert shown.player_tag.startswith("#")
-        await ban_player(office.world, keys.game_id, player_id, "week", "spam")
-        banned = await run(office, messages.ShowPlayer(player_id=player_id))
+        await ban_player(context.world, keys.game_id, player_id, "week", "spam")
+        banned = await run(context, messages.ShowPlayer(player_id=player_id))
         assert banned.ban is not None
         assert (banned.ban.ban_duration, banned.ban.ban_reason) == ("week", "spam")
-    async with opened(data_dir, database_url) as office:
-        passive = await run(office, messages.ShowPlayer(player_id=player_id))
+    async with opened(data_dir, database_url) as context:
+        passive = await run(context, messages.ShowPlayer(player_id=player_id))
         assert passive.ban == banned.ban
         assert bytes(passive.player_data) == b'{"gold":1}'
 
@@ -187,22 +189,22 @@ async def test_a_player_is_shown_with_his_document_and_his_ban(
 async def test_ids_that_nobody_has_are_no_ids(
     data_dir: Path, database_url: str, number: int
 ) -> None:
-    async with opened(data_dir, database_url) as office:
+    async with opened(data_dir, database_url) as context:
         with pytest.raises(OperationRefused, match="There is no player"):
-            await run(office, messages.ShowPlayer(player_id=number))
+            await run(context, messages.ShowPlayer(player_id=number))
         with pytest.raises(OperationRefused, match="There is no game"):
-            await run(office, messages.ShowGame(game_id=number))
+            await run(context, messages.ShowGame(game_id=number))
 
 
 async def test_the_schema_and_the_address_of_the_database_are_told(
     data_dir: Path, database_url: str
 ) -> None:
-    async with opened(data_dir, database_url) as office:
-        schema = await run(office, messages.ShowSchema())
+    async with opened(data_dir, database_url) as context:
+        schema = await run(context, messages.ShowSchema())
         assert schema.migrations
         assert all(migration.is_applied for migration in schema.migrations)
-        assert await run(office, messages.MigrateSchema()) == schema
-        address = await run(office, messages.ShowDatabaseAddress())
+        assert await run(context, messages.MigrateSchema()) == schema
+        address = await run(context, messages.ShowDatabaseAddress())
         assert address.url.startswith("postgresql:///")
 
 
@@ -224,21 +226,21 @@ async def test_two_offices_on_one_data_directory_exclude_each_other(
 async def test_a_player_is_banned_pardoned_exported_and_deleted(
     data_dir: Path, database_url: str
 ) -> None:
-    async with opened(data_dir, database_url) as office:
-        player_id = await new_player(office, await new_game(office))
+    async with opened(data_dir, database_url) as context:
+        player_id = await new_player(context, await new_game(context))
         ban = player_messages.BanPlayer(player_id=player_id, duration="hour", reason="First")
-        await run(office, ban)
+        await run(context, ban)
         ban = player_messages.BanPlayer(player_id=player_id, duration="week", reason=" Second ")
-        banned = await run(office, ban)
+        banned = await run(context, ban)
         assert (banned.ban.ban_reason, banned.ban.ban_duration) == ("Second", "week")
         ban = player_messages.BanPlayer(player_id=player_id, duration="week", reason="x" * 1001)
         with pytest.raises(OperationRefused, match="at most 1000 characters"):
-            await run(office, ban)
+            await run(context, ban)
         unban = player_messages.UnbanPlayer(player_id=player_id)
-        assert (await run(office, unban)).bans_removed == 1
-        assert (await run(office, unban)).bans_removed == 0
+        assert (await run(context, unban)).bans_removed == 1
+        assert (await run(context, unban)).bans_removed == 0
 
-        held = await run(office, player_messages.ExportPlayer(player_id=player_id))
+        held = await run(context, player_messages.ExportPlayer(player_id=player_id))
 
         assert held.player.player_id == player_id
         assert {(past.ban_reason, past.ended_at is None) for past in held.bans} == {
@@ -252,8 +254,8 @@ async def test_a_player_is_banned_pardoned_exported_and_deleted(
         assert b"hash" not in text
         assert b"token" not in text
         delete = player_messages.DeletePlayer(player_id=player_id)
-        assert (await run(office, delete)).player_id == player_id
-    async with opened(data_dir, database_url) as office:
+        assert (await run(context, delete)).player_id == player_id
+    async with opened(data_dir, database_url) as context:
         for operation in (delete, unban, ban, player_messages.ExportPlayer(player_id=player_id)):
             with pytest.raises(OperationRefused, match=f"no player {player_id}|at most 1000"):
-                await run(office, operation)
+                await run(context, operation)

@@ -13,10 +13,10 @@ from greenroom.actors.flows.identify import identify_game, identify_player
 from greenroom.actors.flows.register import register_player
 from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
 from greenroom.actors.room.messages import KickMember
-from greenroom.app import open_office
+from greenroom.app import open_admin_context
 from greenroom.config import Settings
 from greenroom.control.admin import messages, room_messages
-from greenroom.control.admin.context import Office
+from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.operations import run
 from greenroom.control.errors import OperationRefused
 
@@ -31,43 +31,43 @@ WANTED = NewRoom(
 )
 
 
-async def furnish(office: Office) -> tuple[int, str]:
+async def furnish(context: AdminContext) -> tuple[int, str]:
     """A game with a room in which a guest was kicked; return the ids of both."""
-    keys = await run(office, messages.CreateGame(game="Den", owner="local"))
-    game = await identify_game(office.world, keys.api_token)
+    keys = await run(context, messages.CreateGame(game="Den", owner="local"))
+    game = await identify_game(context.world, keys.api_token)
     assert game is not None
     players = []
     for name in ("Ada", "Bob"):
-        token = (await register_player(office.world, game.game, name, b"{}")).token
-        players.append(await identify_player(office.world, game, token))
-    opened = await create_room(office.world, game.game, players[0].player, WANTED)
+        token = (await register_player(context.world, game.game, name, b"{}")).token
+        players.append(await identify_player(context.world, game, token))
+    opened = await create_room(context.world, game.game, players[0].player, WANTED)
     entrance = Entrance(password="sesame", join_token=None, player_data=b'{"x":1}')
     room_id, host, guest = opened.room_id, *players
-    await join_room(office.world, game.game_id, guest.player, room_id, entrance)
-    room = office.world.rooms.directory.ref(room_id)
+    await join_room(context.world, game.game_id, guest.player, room_id, entrance)
+    room = context.world.rooms.directory.ref(room_id)
     await room.ask(KickMember(host.player_id, guest.player_id))
     return game.game_id, room_id
 
 
-async def history(office: Office, room_id: str, **fields: int) -> room_messages.RoomHistory:
+async def history(context: AdminContext, room_id: str, **fields: int) -> room_messages.RoomHistory:
     asked: dict[str, Any] = {"after": 0, "limit": 100, "at": None, **fields}
-    return await run(office, room_messages.ShowRoomHistory(room_id=room_id, **asked))
+    return await run(context, room_messages.ShowRoomHistory(room_id=room_id, **asked))
 
 
 async def test_rooms_are_listed_shown_stopped_and_their_history_is_told(
     data_dir: Path, database_url: str
 ) -> None:
     settings = Settings(data_dir=data_dir, database_url=database_url)
-    async with open_office(settings) as office:
-        game_id, room_id = await furnish(office)
-    async with open_office(settings) as office:
+    async with open_admin_context(settings) as context:
+        game_id, room_id = await furnish(context)
+    async with open_admin_context(settings) as context:
         for wanted in (None, game_id):
-            found = await run(office, room_messages.ListRooms(game_id=wanted, limit=10))
+            found = await run(context, room_messages.ListRooms(game_id=wanted, limit=10))
             assert [(r.room_id, r.room_name) for r in found.rooms] == [(room_id, "Den")]
             assert found.total == 1
-        nothing = await run(office, room_messages.ListRooms(game_id=game_id + 1, limit=10))
+        nothing = await run(context, room_messages.ListRooms(game_id=game_id + 1, limit=10))
         assert nothing.total == 0
-        told = await history(office, room_id, at=2)
+        told = await history(context, room_id, at=2)
         assert [e.event for e in told.events] == ["room_created", "member_joined", "member_left"]
         assert told.events[2].details["reason"] == "kicked"
         assert told.next_after is None
@@ -77,38 +77,40 @@ async def test_rooms_are_listed_shown_stopped_and_their_history_is_told(
         text = msgspec.json.encode(told).decode()
         assert "join_token" not in text
         assert "hash" not in text
-        assert (await history(office, room_id, limit=2)).next_after == 2
+        assert (await history(context, room_id, limit=2)).next_after == 2
         with pytest.raises(OperationRefused, match="after entry 9 is not kept"):
-            await history(office, room_id, at=9)
+            await history(context, room_id, at=9)
 
-        stopped = await run(office, room_messages.StopRoom(room_id=room_id))
+        stopped = await run(context, room_messages.StopRoom(room_id=room_id))
         assert (stopped.is_active, stopped.members) == (False, [])
-    async with open_office(settings) as office:
+    async with open_admin_context(settings) as context:
         with pytest.raises(OperationRefused, match="has ended already"):
-            await run(office, room_messages.StopRoom(room_id=room_id))
-        assert (await run(office, room_messages.ShowRoom(room_id=room_id))).ended_at
-        last = (await history(office, room_id, after=3)).events[0]
+            await run(context, room_messages.StopRoom(room_id=room_id))
+        assert (await run(context, room_messages.ShowRoom(room_id=room_id))).ended_at
+        last = (await history(context, room_id, after=3)).events[0]
         assert (last.event, last.details) == ("room_ended", {"reason": "stopped"})
 
 
 async def test_of_a_room_that_never_was_nothing_is_kept(data_dir: Path, database_url: str) -> None:
-    async with open_office(Settings(data_dir=data_dir, database_url=database_url)) as office:
+    async with open_admin_context(
+        Settings(data_dir=data_dir, database_url=database_url)
+    ) as context:
         for ask in (
             room_messages.ShowRoom(room_id=ROOM_ID),
             room_messages.StopRoom(room_id="nonsense"),
             room_messages.ShowRoomHistory(room_id=ROOM_ID, after=0, limit=1, at=None),
         ):
             with pytest.raises(OperationRefused, match="Nothing is kept of a room"):
-                await run(office, ask)
+                await run(context, ask)
 
 
 async def test_a_game_deleted_without_a_server_ends_its_rooms(
     data_dir: Path, database_url: str
 ) -> None:
     settings = Settings(data_dir=data_dir, database_url=database_url)
-    async with open_office(settings) as office:
-        game_id, room_id = await furnish(office)
-    async with open_office(settings) as office:
-        await run(office, messages.DeleteGame(game_id=game_id))
-        shown = await run(office, room_messages.ShowRoom(room_id=room_id))
+    async with open_admin_context(settings) as context:
+        game_id, room_id = await furnish(context)
+    async with open_admin_context(settings) as context:
+        await run(context, messages.DeleteGame(game_id=game_id))
+        shown = await run(context, room_messages.ShowRoom(room_id=room_id))
         assert not shown.is_active

@@ -20,7 +20,7 @@ from greenroom.client.channel import Channel, open_channel
 from greenroom.client.replies import PlayerInfo, RealtimeServer, RealtimeToken
 from greenroom.client.udp import FastLane
 from greenroom.fastlane import frames
-from greenroom.fastlane.frames import Received
+from greenroom.fastlane.frames import ServerMessage
 from greenroom.fastlane.link import ServerEnd
 from greenroom.fastlane.suites import SUITES, SuiteName, suite
 
@@ -36,7 +36,7 @@ class Server:
         self.drops = 0
         """So many packets are lost on their way here."""
         self.end: ServerEnd[Any] | None = None
-        self.taken: list[frames.Sent] = []
+        self.taken: list[frames.ClientMessage] = []
         self.sends: list[Any] = []
         self.opened = 0
         self.udp = trio.socket.socket(type=trio.socket.SOCK_DGRAM)
@@ -108,7 +108,7 @@ class Server:
     async def say(self, command: str, data: bytes, **more: Any) -> None:
         assert self.end is not None
         assert self.end.address is not None
-        frame = Received(command, data, 9, **more)
+        frame = ServerMessage(command, data, 9, **more)
         for packet in self.end.pack([frames.encode(frame)]):
             await self.udp.sendto(packet, self.end.address)
 
@@ -151,7 +151,7 @@ async def test_messages_go_both_ways_in_every_suite(name: SuiteName) -> None:
         assert await channel.open_udp()
         assert await channel.send_fast("move", {"x": 1}, target="specific", target_ids=[3])
         await until(lambda: server.taken)
-        assert server.taken == [frames.Sent("move", b'{"x":1}', "specific", (3,))]
+        assert server.taken == [frames.ClientMessage("move", b'{"x":1}', "specific", (3,))]
         await server.say("moved", b'{"x":2}', is_host=True)
         assert await anext(channel) == Receive("moved", {"x": 2}, 9, True, is_fast=True)
         statistics = channel.udp_statistics
@@ -250,7 +250,7 @@ async def test_a_host_without_a_name_is_tried_again(monkeypatch: pytest.MonkeyPa
         async with trio.open_nursery() as nursery:
             nursery.start_soon(lane.run)
             await lane.wait_up()
-            assert await lane.send(frames.Sent("move", b"1"))
+            assert await lane.send(frames.ClientMessage("move", b"1"))
             lane.close()
         assert not lane.is_up
-        assert not await lane.send(frames.Sent("move", b"1"))
+        assert not await lane.send(frames.ClientMessage("move", b"1"))

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from greenroom.fastlane import frames
 from greenroom.fastlane.frames import (
     Challenge,
+    ClientMessage,
     Frame,
-    Malformed,
+    MalformedFrame,
     Ping,
     Pong,
-    Received,
     Response,
-    Sent,
+    ServerMessage,
 )
 
 U16, U32, U64 = (st.integers(0, 2**bits - 1) for bits in (16, 32, 64))
@@ -25,10 +25,12 @@ TOKENS = st.binary(min_size=8, max_size=8)
 IDS = st.lists(U64, max_size=16).map(tuple)
 DATA = st.binary(max_size=200)
 SENT = st.one_of(
-    st.builds(Sent, COMMANDS, DATA, st.sampled_from(["all", "host", "others"]), st.just(()), U16),
-    st.builds(Sent, COMMANDS, DATA, st.just("specific"), IDS, U16, U32),
+    st.builds(
+        ClientMessage, COMMANDS, DATA, st.sampled_from(["all", "host", "others"]), st.just(()), U16
+    ),
+    st.builds(ClientMessage, COMMANDS, DATA, st.just("specific"), IDS, U16, U32),
 )
-RECEIVED = st.builds(Received, COMMANDS, DATA, U64, st.booleans(), U16, U32)
+RECEIVED = st.builds(ServerMessage, COMMANDS, DATA, U64, st.booleans(), U16, U32)
 SIGNALS = st.one_of(
     st.builds(Ping, U32), st.builds(Pong, U32), st.builds(Challenge, TOKENS), TOKENS.map(Response)
 )
@@ -50,7 +52,7 @@ def test_a_body_that_is_cut_anywhere_is_malformed_or_a_shorter_one(body: tuple[b
     from_client, said = body
     encoded = b"".join(map(frames.encode, said))
     for size in range(len(encoded)):
-        with contextlib.suppress(Malformed):
+        with contextlib.suppress(MalformedFrame):
             found = frames.decode(encoded[:size], from_client=from_client)
             assert found == said[: len(found)]
 
@@ -61,5 +63,5 @@ def test_nonsense_is_malformed_and_nothing_worse(parts: list[bytes], data: st.Da
     for _ in range(data.draw(st.integers(0, 3)) if body else 0):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     for from_client in (True, False):
-        with contextlib.suppress(Malformed):
+        with contextlib.suppress(MalformedFrame):
             frames.decode(bytes(body), from_client=from_client)

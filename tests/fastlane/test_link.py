@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.fastlane import frames, packets
-from greenroom.fastlane.frames import Received, Sent
+from greenroom.fastlane.frames import ClientMessage, ServerMessage
 from greenroom.fastlane.link import SILENT_SECONDS_MAX, ClientEnd, ServerEnd
 from greenroom.fastlane.suites import SUITES, SuiteName, suite
 from greenroom.fastlane.window import WINDOW
@@ -37,7 +37,7 @@ def greet(client: ClientEnd, server: ServerEnd[tuple[str, int]], address=HOME, n
         out = [o for answer in answers for o in server.receive(answer, address, now)[1]]
 
 
-def send(client: ClientEnd, *messages: Sent) -> bytes:
+def send(client: ClientEnd, *messages: ClientMessage) -> bytes:
     (packet,) = client.pack([frames.encode(message) for message in messages])
     return packet
 
@@ -50,9 +50,9 @@ def test_messages_go_both_ways_once_the_address_has_shown_itself(name: SuiteName
     assert server.is_up(0.0)
     assert client.is_up(0.0)
     assert client.statistics.round_trip_seconds == 0.0
-    said = Sent("move", b'{"x":1}', "specific", (3, 2**40), 7, 1)
+    said = ClientMessage("move", b'{"x":1}', "specific", (3, 2**40), 7, 1)
     assert server.receive(send(client, said), HOME, 1.0) == ([said], [])
-    heard = Received("move", b'{"x":1}', 9, is_host=True, stream=7, sequence=1)
+    heard = ServerMessage("move", b'{"x":1}', 9, is_host=True, stream=7, sequence=1)
     (packet,) = server.pack([frames.encode(heard)])
     assert client.receive(packet, 1.0) == ([heard], [])
     assert not server.is_up(1.0 + SILENT_SECONDS_MAX)
@@ -60,7 +60,7 @@ def test_messages_go_both_ways_once_the_address_has_shown_itself(name: SuiteName
 
 def test_a_packet_is_taken_once_in_whatever_order_and_never_when_very_old():
     client, server = ends()
-    made = [send(client, Sent("n", b"%d" % n)) for n in range(1_000)]
+    made = [send(client, ClientMessage("n", b"%d" % n)) for n in range(1_000)]
     random.Random(1).shuffle(made)
     got = [server.receive(packet, HOME, 0.0)[0] for packet in made]
     assert sorted(int(message.data) for (message,) in got) == list(range(1_000))
@@ -70,8 +70,8 @@ def test_a_packet_is_taken_once_in_whatever_order_and_never_when_very_old():
 
 def test_what_is_older_than_the_window_is_dropped():
     client, server = ends()
-    late = send(client, Sent("late", b"1"))
-    made = [send(client, Sent("x", b"1")) for _ in range(WINDOW)]
+    late = send(client, ClientMessage("late", b"1"))
+    made = [send(client, ClientMessage("x", b"1")) for _ in range(WINDOW)]
     assert server.receive(made[-1], HOME, 0.0)[0]
     assert server.receive(made[0], HOME, 0.0)[0]
     assert server.receive(late, HOME, 0.0) == ([], [])
@@ -81,7 +81,7 @@ def test_what_is_older_than_the_window_is_dropped():
 def test_a_packet_changed_in_any_bit_is_dropped_without_an_answer(data: st.DataObject):
     name = data.draw(st.sampled_from(SUITES))
     client, server = ends(name)
-    packet = bytearray(send(client, Sent("move", b'{"x":1}')))
+    packet = bytearray(send(client, ClientMessage("move", b'{"x":1}')))
     bit = data.draw(st.integers(0, len(packet) * 8 - 1))
     packet[bit // 8] ^= 1 << bit % 8
     assert server.receive(bytes(packet), HOME, 0.0) == ([], [])
@@ -102,14 +102,14 @@ def test_genuine_nonsense_is_dropped_too(body: bytes):
     packet = packets.seal(SESSION, 1, body, suite(SUITES[0], UP))
     messages, out = server.receive(packet, HOME, 0.0)
     assert sum(len(p) for p, _ in out) <= len(packet)
-    assert all(isinstance(message, Sent) for message in messages)
+    assert all(isinstance(message, ClientMessage) for message in messages)
 
 
 def test_an_address_that_has_not_answered_gets_no_more_bytes_than_it_sent():
     client, server = ends()
     received = sent = 0
     for _ in range(50):
-        packet = send(client, Sent("x", b"1"))
+        packet = send(client, ClientMessage("x", b"1"))
         received += len(packet)
         _, out = server.receive(packet, HOME, 0.0)
         sent += sum(len(made) for made, _ in out)
@@ -120,7 +120,7 @@ def test_an_address_that_has_not_answered_gets_no_more_bytes_than_it_sent():
 def test_the_link_follows_a_client_to_another_address_once_that_has_answered():
     client, server = ends()
     greet(client, server)
-    moved = send(client, Sent("x", b"1"), Sent("y", b"1"))
+    moved = send(client, ClientMessage("x", b"1"), ClientMessage("y", b"1"))
     messages, ((challenge, to),) = server.receive(moved, CAFE, 1.0)
     assert [m.command for m in messages] == ["x", "y"]
     assert to == CAFE
@@ -134,8 +134,8 @@ def test_the_link_follows_a_client_to_another_address_once_that_has_answered():
 def test_repeating_an_old_packet_from_elsewhere_moves_nothing():
     client, server = ends()
     greet(client, server)
-    old = send(client, Sent("x", b"1"))
-    newer = send(client, Sent("x", b"2"))
+    old = send(client, ClientMessage("x", b"1"))
+    newer = send(client, ClientMessage("x", b"2"))
     server.receive(newer, HOME, 1.0)
     assert server.receive(old, CAFE, 1.0)[1] == []
     assert server.receive(newer, CAFE, 1.0) == ([], [])
@@ -153,26 +153,28 @@ def test_a_challenge_answered_from_another_address_confirms_neither():
 
 def test_of_a_stream_only_what_is_newer_is_taken_by_each_sender():
     client, server = ends()
-    first, second = (send(client, Sent("p", b"1", stream=4, sequence=n)) for n in (1, 2))
+    first, second = (send(client, ClientMessage("p", b"1", stream=4, sequence=n)) for n in (1, 2))
     assert server.receive(second, HOME, 0.0)[0]
     assert not server.receive(first, HOME, 0.0)[0]
     assert server.statistics.messages_outdated == 1
-    heard = [Received("p", b"1", sender, stream=4, sequence=n) for sender, n in ((1, 5), (2, 1))]
+    heard = [
+        ServerMessage("p", b"1", sender, stream=4, sequence=n) for sender, n in ((1, 5), (2, 1))
+    ]
     (packet,) = server.pack([frames.encode(message) for message in heard])
     assert client.receive(packet, 0.0)[0] == heard
 
 
 def test_frames_fill_packets_and_none_is_larger_than_the_network_takes():
     client, _ = ends()
-    made = client.pack([frames.encode(Sent("x", b"1" * 300))] * 10)
+    made = client.pack([frames.encode(ClientMessage("x", b"1" * 300))] * 10)
     assert len(made) == 4
     assert all(len(packet) <= packets.PACKET_BYTES_MAX for packet in made)
-    assert client.pack([frames.encode(Sent("x", b"1" * 1_200))]) == []
+    assert client.pack([frames.encode(ClientMessage("x", b"1" * 1_200))]) == []
 
 
 def test_what_is_lost_is_counted():
     client, server = ends()
-    made = [send(client, Sent("x", b"1")) for _ in range(10)]
+    made = [send(client, ClientMessage("x", b"1")) for _ in range(10)]
     for packet in made[::2]:
         server.receive(packet, HOME, 0.0)
     assert server.statistics.packets_lost == 4
@@ -184,11 +186,11 @@ def test_a_number_that_jumps_far_is_no_loss_at_either_end(jump: int):
     for _ in range(2):
         for end in (client, server):
             end._number += jump
-        server.receive(send(client, Sent("x", b"1")), HOME, 0.0)
-        (packet,) = server.pack([frames.encode(Received("x", b"1", 1))])
+        server.receive(send(client, ClientMessage("x", b"1")), HOME, 0.0)
+        (packet,) = server.pack([frames.encode(ServerMessage("x", b"1", 1))])
         client.receive(packet, 0.0)
     for end in (client, server):
         assert (end.packets_received, end.statistics.packets_lost) == (2, 0)
         end._number += 2
-    server.receive(send(client, Sent("x", b"1")), HOME, 0.0)
+    server.receive(send(client, ClientMessage("x", b"1")), HOME, 0.0)
     assert server.statistics.packets_lost == 2

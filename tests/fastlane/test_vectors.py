@@ -7,13 +7,20 @@ from typing import Any
 import pytest
 
 from greenroom.fastlane import frames, packets
-from greenroom.fastlane.frames import Challenge, Ping, Pong, Received, Response, Sent
+from greenroom.fastlane.frames import Challenge, ClientMessage, Ping, Pong, Response, ServerMessage
 from greenroom.fastlane.suites import Forged, choose_suite, suite
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "docs/reference/realtime-vectors.json").read_text(encoding="utf-8")
 )
-KINDS = {kind.__name__: kind for kind in (Ping, Pong, Challenge, Response, Sent, Received)}
+KINDS: dict[str, type[frames.Frame]] = {
+    "Ping": Ping,
+    "Pong": Pong,
+    "Challenge": Challenge,
+    "Response": Response,
+    "Sent": ClientMessage,
+    "Received": ServerMessage,
+}
 
 
 def frame_of(vector: dict[str, Any]) -> frames.Frame:
@@ -35,7 +42,7 @@ def test_frames_are_as_documented(vector: dict[str, Any]):
     from_client = vector["type"] != "Received"
     assert frames.decode(encoded + b"\0\7", from_client=from_client) == [frame]
     for cut in range(1, len(encoded)):
-        with pytest.raises(frames.Malformed):
+        with pytest.raises(frames.MalformedFrame):
             frames.decode(encoded[:cut], from_client=from_client)
 
 
@@ -71,9 +78,9 @@ def test_the_best_suite_that_both_have_is_taken(offered: object, chosen: str | N
 @pytest.mark.parametrize(
     "frame",
     [
-        Sent("c" * 65, b"1"),
-        Sent("c", b"1", "specific", tuple(range(17))),
-        Received("é" * 33, b"", 1),
+        ClientMessage("c" * 65, b"1"),
+        ClientMessage("c", b"1", "specific", tuple(range(17))),
+        ServerMessage("é" * 33, b"", 1),
     ],
 )
 def test_what_does_not_fit_into_a_frame_is_an_error(frame: frames.Frame):

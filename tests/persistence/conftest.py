@@ -10,7 +10,7 @@ import trio
 from postgres_kit import FakeWriter, PostgresProcess
 
 from greenroom.actors.game.messages import GameCreated
-from greenroom.persistence.driver import Connection
+from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
 
@@ -42,9 +42,9 @@ def empty_database(mortal_postgres: PostgresProcess) -> Iterator[str]:
 
 
 @pytest.fixture
-async def connection(empty_database: str) -> AsyncIterator[Connection]:
+async def connection(empty_database: str) -> AsyncIterator[DatabaseConnection]:
     """A connection to an empty database."""
-    connection = await Connection.connect(empty_database, seconds_max=10)
+    connection = await DatabaseConnection.connect(empty_database, seconds_max=10)
     yield connection
     connection.close()
 

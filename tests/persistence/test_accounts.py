@@ -19,7 +19,7 @@ from greenroom.actors.player.messages import (
     PlayerDocumentReplaced,
     PlayerTokenRotated,
 )
-from greenroom.persistence.driver import Connection
+from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.ids import IdBlocks
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
@@ -155,7 +155,7 @@ async def test_pages_of_players_follow_each_other_without_documents(storage: Sto
 
 
 async def test_deleting_a_game_deletes_all_its_players_and_no_others(
-    storage: Storage, connection: Connection
+    storage: Storage, connection: DatabaseConnection
 ):
     await settle(storage, GameCreated(2, 1, "Other", b"a2", b"b2", b"c", 1))
     await settle(storage, *(registered(n) for n in range(1, 1202)), registered(5000, game_id=2))
@@ -210,7 +210,9 @@ async def test_ids_run_out_only_with_the_database_away():
         await blocks.take()
 
 
-async def test_an_owner_who_was_replaced_writes_nothing(storage: Storage, connection: Connection):
+async def test_an_owner_who_was_replaced_writes_nothing(
+    storage: Storage, connection: DatabaseConnection
+):
     await connection.script("UPDATE shards SET epoch = epoch + 1", seconds_max=10)
 
     with pytest.raises(StorageUnavailable, match="another server has taken over"):

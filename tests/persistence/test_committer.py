@@ -32,8 +32,8 @@ from greenroom.actors.player.messages import (
     PlayerUnbanned,
 )
 from greenroom.persistence.committer import Committer
-from greenroom.persistence.driver import Connection, Query
-from greenroom.persistence.errors import ConnectionLost, StorageFenced
+from greenroom.persistence.driver import DatabaseConnection, Query
+from greenroom.persistence.errors import DatabaseConnectionLost, StorageFenced
 from greenroom.persistence.lease import Lease
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
@@ -276,7 +276,7 @@ async def test_presence_of_many_is_written_some_at_a_time(storage: Storage):
 
 
 async def test_a_stale_owner_writes_nothing_and_stops(
-    empty_database: str, settings: StorageSettings, connection: Connection
+    empty_database: str, settings: StorageSettings, connection: DatabaseConnection
 ):
     storage = Storage(empty_database, settings)
     writer = FakeWriter()
@@ -311,7 +311,7 @@ class LossyConnection:
         if self._happens:
             await self._real.run(*queries, seconds_max=seconds_max)
         self.close()
-        raise ConnectionLost("cut")
+        raise DatabaseConnectionLost("cut")
 
     def close(self) -> None:
         self._real.close()
@@ -320,7 +320,7 @@ class LossyConnection:
 
 @pytest.mark.parametrize("happens", [True, False])
 async def test_an_unknown_outcome_is_looked_up_and_never_repeated_blindly(
-    storage: Storage, connection: Connection, happens: bool
+    storage: Storage, connection: DatabaseConnection, happens: bool
 ):
     committer, writer = storage.committer, FakeWriter("room/a")
     await committer.submit(writer, [entry(1)]).wait(writer, 10)
@@ -387,7 +387,7 @@ async def test_a_full_queue_shuts_the_gate(empty_database: str, settings: Storag
 
 
 async def test_stopping_commits_what_is_queued(
-    empty_database: str, settings: StorageSettings, connection: Connection
+    empty_database: str, settings: StorageSettings, connection: DatabaseConnection
 ):
     storage = Storage(empty_database, settings)
     writer = FakeWriter()

@@ -11,8 +11,8 @@ from postgres_kit import PostgresProcess, select
 from seeds import SEED
 
 from greenroom.persistence.arrays import int8, text
-from greenroom.persistence.driver import BYTEA, INT8, TEXT, Connection, Query, Statement
-from greenroom.persistence.errors import ConnectionLost, QueryFailed, StorageError
+from greenroom.persistence.driver import BYTEA, INT8, TEXT, DatabaseConnection, Query, Statement
+from greenroom.persistence.errors import DatabaseConnectionLost, QueryFailed, StorageError
 
 ECHO = Statement("SELECT $1, $2", INT8, TEXT)
 SLEEP = Statement("SELECT pg_sleep(30)")
@@ -21,11 +21,11 @@ FAIL = Statement("SELECT 1 / 0")
 INSERT = Statement("INSERT INTO numbers VALUES ($1)", INT8)
 
 
-async def run(connection: Connection, *queries: Query, seconds_max: float = 10):
+async def run(connection: DatabaseConnection, *queries: Query, seconds_max: float = 10):
     return await connection.run(*queries, seconds_max=seconds_max)
 
 
-async def test_every_type_comes_back_as_python_has_it(connection: Connection):
+async def test_every_type_comes_back_as_python_has_it(connection: DatabaseConnection):
     rows = await select(
         connection,
         "SELECT true, '\\x00ff'::bytea, 7::smallint, -8::integer, 9::bigint, 'é'::text,"
@@ -35,13 +35,13 @@ async def test_every_type_comes_back_as_python_has_it(connection: Connection):
     assert rows == [(True, b"\x00\xff", 7, -8, 9, "é", b'{"b": 1, "a":1.0}', 1.5, None)]
 
 
-async def test_a_pipeline_answers_each_query_in_order(connection: Connection):
+async def test_a_pipeline_answers_each_query_in_order(connection: DatabaseConnection):
     queries = [Query(ECHO, (int8(n), text("x" * n))) for n in range(50)]
 
     assert await run(connection, *queries) == [[(n, "x" * n)] for n in range(50)]
 
 
-async def test_a_failing_query_undoes_its_whole_pipeline(connection: Connection):
+async def test_a_failing_query_undoes_its_whole_pipeline(connection: DatabaseConnection):
     await connection.script("CREATE TABLE numbers (n bigint)", seconds_max=10)
 
     with pytest.raises(QueryFailed, match="division by zero") as caught:
@@ -53,7 +53,7 @@ async def test_a_failing_query_undoes_its_whole_pipeline(connection: Connection)
     assert await select(connection, "SELECT * FROM numbers") == [(3,)]
 
 
-async def test_an_error_at_the_commit_itself_is_told(connection: Connection):
+async def test_an_error_at_the_commit_itself_is_told(connection: DatabaseConnection):
     await connection.script(
         "CREATE TABLE numbers (n bigint UNIQUE DEFERRABLE INITIALLY DEFERRED)", seconds_max=10
     )
@@ -65,14 +65,16 @@ async def test_an_error_at_the_commit_itself_is_told(connection: Connection):
     assert await select(connection, "SELECT * FROM numbers") == []
 
 
-async def test_a_failing_script_leaves_no_transaction_open(connection: Connection):
+async def test_a_failing_script_leaves_no_transaction_open(connection: DatabaseConnection):
     with pytest.raises(QueryFailed):
         await connection.script("BEGIN; CREATE TABLE t (); SELECT 1 / 0", seconds_max=10)
 
     assert await select(connection, "SELECT to_regclass('t') IS NULL") == [(True,)]
 
 
-async def test_statements_that_cannot_be_prepared_do_not_spoil_the_next(connection: Connection):
+async def test_statements_that_cannot_be_prepared_do_not_spoil_the_next(
+    connection: DatabaseConnection,
+):
     echo = Query(ECHO, (int8(1), None))
     for _ in range(2):
         with pytest.raises(QueryFailed, match="does not exist"):
@@ -81,53 +83,53 @@ async def test_statements_that_cannot_be_prepared_do_not_spoil_the_next(connecti
     assert await run(connection, echo, Query(PING), echo) == [[(1, None)], [(2,)], [(1, None)]]
 
 
-async def test_sixteen_megabytes_go_both_ways(connection: Connection):
+async def test_sixteen_megabytes_go_both_ways(connection: DatabaseConnection):
     data = bytes(range(256)) * 65536
 
     assert await run(connection, Query(Statement("SELECT $1", BYTEA), (data,))) == [[(data,)]]
 
 
-async def test_a_query_that_takes_too_long_costs_the_connection(connection: Connection):
-    with pytest.raises(ConnectionLost, match=r"no answer within 0\.05 s"):
+async def test_a_query_that_takes_too_long_costs_the_connection(connection: DatabaseConnection):
+    with pytest.raises(DatabaseConnectionLost, match=r"no answer within 0\.05 s"):
         await run(connection, Query(SLEEP), seconds_max=0.05)
 
     assert connection.is_closed
-    with pytest.raises(ConnectionLost, match="closed"):
+    with pytest.raises(DatabaseConnectionLost, match="closed"):
         await run(connection, Query(ECHO))
 
 
 async def test_a_black_hole_hangs_nobody(
-    connection: Connection, mortal_postgres: PostgresProcess, empty_database: str
+    connection: DatabaseConnection, mortal_postgres: PostgresProcess, empty_database: str
 ):
     mortal_postgres.signal_backends(signal.SIGSTOP)
 
-    with pytest.raises(ConnectionLost, match="no answer"):
+    with pytest.raises(DatabaseConnectionLost, match="no answer"):
         await run(connection, Query(ECHO, (int8(1), None)), seconds_max=0.1)
-    with pytest.raises(ConnectionLost, match="no answer"):
-        await Connection.connect(empty_database, seconds_max=0.1)
+    with pytest.raises(DatabaseConnectionLost, match="no answer"):
+        await DatabaseConnection.connect(empty_database, seconds_max=0.1)
 
 
 async def test_a_killed_server_is_noticed_while_idle(
-    connection: Connection, mortal_postgres: PostgresProcess
+    connection: DatabaseConnection, mortal_postgres: PostgresProcess
 ):
     mortal_postgres.kill()
 
     with trio.fail_after(10):
         await connection.wait_readable()
-    with pytest.raises(ConnectionLost):
+    with pytest.raises(DatabaseConnectionLost):
         connection.check()
     assert connection.is_closed
 
 
 async def test_a_session_ended_by_the_administrator_is_lost(
-    connection: Connection, empty_database: str
+    connection: DatabaseConnection, empty_database: str
 ):
-    other = await Connection.connect(empty_database, seconds_max=10)
+    other = await DatabaseConnection.connect(empty_database, seconds_max=10)
 
     async with trio.open_nursery() as nursery:
 
         async def sleep() -> None:
-            with pytest.raises(ConnectionLost):
+            with pytest.raises(DatabaseConnectionLost):
                 await run(connection, Query(SLEEP))
 
         nursery.start_soon(sleep)
@@ -147,14 +149,14 @@ async def test_a_session_ended_by_the_administrator_is_lost(
 )
 async def test_a_malformed_url_is_not_quoted(conninfo: str):
     with pytest.raises(StorageError, match="cannot be understood") as caught:
-        await Connection.connect(conninfo, seconds_max=1)
+        await DatabaseConnection.connect(conninfo, seconds_max=1)
 
     assert "hunter2" not in str(caught.value)
 
 
 async def test_a_host_that_does_not_exist_is_named():
-    with pytest.raises(ConnectionLost, match=r"the host name db\.invalid is not known"):
-        await Connection.connect("postgresql://u:p@db.invalid/x", seconds_max=10)
+    with pytest.raises(DatabaseConnectionLost, match=r"the host name db\.invalid is not known"):
+        await DatabaseConnection.connect("postgresql://u:p@db.invalid/x", seconds_max=10)
 
 
 async def test_the_second_host_answers_when_the_first_does_not(
@@ -163,7 +165,7 @@ async def test_the_second_host_answers_when_the_first_does_not(
     database = empty_database.rpartition("=")[2]
     conninfo = f"host=/nowhere,{mortal_postgres.directory} user=greenroom dbname={database}"
 
-    connection = await Connection.connect(conninfo, seconds_max=10)
+    connection = await DatabaseConnection.connect(conninfo, seconds_max=10)
 
     assert await select(connection, "SELECT 1") == [(1,)]
     connection.close()
@@ -176,7 +178,7 @@ async def test_a_connection_cancelled_at_random_is_closed_or_answers_right(empty
 
     async def one_life() -> None:
         nonlocal cut, answered
-        connection = await Connection.connect(empty_database, seconds_max=10)
+        connection = await DatabaseConnection.connect(empty_database, seconds_max=10)
         while not connection.is_closed:
             number, size = dice.randrange(1 << 40), dice.choice([1, 100, 300_000])
             queries = [Query(ECHO, (int8(number + n), text("x" * size))) for n in range(3)]

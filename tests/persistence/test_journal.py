@@ -14,7 +14,7 @@ from greenroom.actors.room.rules import codec, updates
 from greenroom.actors.room.rules.groups import read_sources
 from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.persistence import journal
-from greenroom.persistence.driver import Connection
+from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.errors import QueryFailed
 from greenroom.persistence.storage import Storage
 
@@ -92,7 +92,9 @@ async def test_a_snapshot_replaces_none_that_is_newer_and_refusals_are_told(stor
     assert (await journal.load("room"))["a"].snapshot == same_version
 
 
-async def test_a_higher_epoch_wins_over_a_higher_version(storage: Storage, connection: Connection):
+async def test_a_higher_epoch_wins_over_a_higher_version(
+    storage: Storage, connection: DatabaseConnection
+):
     await storage.journal.save([snapshot("a", 50)])
     await connection.script("UPDATE snapshots SET epoch = 0", seconds_max=10)
 
@@ -101,7 +103,7 @@ async def test_a_higher_epoch_wins_over_a_higher_version(storage: Storage, conne
     assert await storage.journal.save([snapshot("a", 100)]) == {("room", "a")}
 
 
-async def test_a_fenced_server_saves_no_snapshot(storage: Storage, connection: Connection):
+async def test_a_fenced_server_saves_no_snapshot(storage: Storage, connection: DatabaseConnection):
     await connection.script("UPDATE shards SET epoch = epoch + 1", seconds_max=10)
 
     with pytest.raises(QueryFailed, match="no longer held"):
@@ -111,7 +113,7 @@ async def test_a_fenced_server_saves_no_snapshot(storage: Storage, connection: C
 
 
 async def test_entries_carry_the_epoch_that_they_were_written_under(
-    storage: Storage, connection: Connection
+    storage: Storage, connection: DatabaseConnection
 ):
     await write(storage, entry("a", 1))
 
@@ -212,7 +214,7 @@ async def test_thousands_of_snapshots_are_saved_in_parts(storage: Storage):
 
 
 async def test_a_commit_does_not_wait_for_snapshots_that_are_being_written(
-    storage: Storage, connection: Connection
+    storage: Storage, connection: DatabaseConnection
 ):
     waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
     await connection.script("BEGIN; LOCK TABLE snapshots IN EXCLUSIVE MODE", seconds_max=10)
@@ -230,7 +232,7 @@ async def test_a_commit_does_not_wait_for_snapshots_that_are_being_written(
 
 
 async def test_large_snapshots_are_saved_in_transactions_of_bounded_bytes(
-    storage: Storage, connection: Connection, monkeypatch: pytest.MonkeyPatch
+    storage: Storage, connection: DatabaseConnection, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(journal, "SNAPSHOT_BYTES_PER_TRANSACTION", 100)
     sizes = {"a": 40, "b": 60, "c": 1, "d": 1_000, "e": 99, "f": 2}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from postgres_kit import select
 
-from greenroom.persistence.driver import Connection
+from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.errors import StorageFenced, StorageHeld
 from greenroom.persistence.lease import Holder, Lease
 from greenroom.persistence.settings import StorageSettings
@@ -46,7 +46,7 @@ async def test_the_holder_is_named_to_the_next(lease: Lease, rival: Lease):
 
 
 async def test_the_holder_who_came_before_the_schema_has_no_name(
-    connection: Connection, lease: Lease
+    connection: DatabaseConnection, lease: Lease
 ):
     await select(connection, f"SELECT pg_advisory_lock({0x47524E52}, 0)")
 
@@ -55,7 +55,7 @@ async def test_the_holder_who_came_before_the_schema_has_no_name(
 
 
 async def test_a_lost_session_is_taken_back_under_the_same_epoch(
-    lease: Lease, connection: Connection
+    lease: Lease, connection: DatabaseConnection
 ):
     await lease.open()
     await select(
@@ -66,7 +66,7 @@ async def test_a_lost_session_is_taken_back_under_the_same_epoch(
     assert lease.epoch == 1
 
 
-async def test_an_old_session_that_lingers_is_ended(lease: Lease, connection: Connection):
+async def test_an_old_session_that_lingers_is_ended(lease: Lease, connection: DatabaseConnection):
     await lease.open()
     lingering, lease._connection = lease._connection, None  # the server still believes in it
 
@@ -90,7 +90,9 @@ async def test_whoever_was_replaced_is_fenced(lease: Lease, rival: Lease):
         await lease.reopen()
 
 
-async def test_a_transaction_that_did_commit_is_recognised(lease: Lease, connection: Connection):
+async def test_a_transaction_that_did_commit_is_recognised(
+    lease: Lease, connection: DatabaseConnection
+):
     await lease.open()
     await connection.script("SELECT advance_shard(0, 1, 1)", seconds_max=10)
 

@@ -8,7 +8,7 @@ import pytest
 import trio
 from postgres_kit import PostgresProcess, select
 
-from greenroom.persistence.driver import Connection
+from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.errors import MigrationError, QueryFailed
 from greenroom.persistence.migrations import (
     Migration,
@@ -24,7 +24,7 @@ SECOND = Migration(
 )
 
 
-async def test_all_migrations_are_applied_once(connection: Connection):
+async def test_all_migrations_are_applied_once(connection: DatabaseConnection):
     names = [migration.name for migration in available()]
 
     assert [state.is_applied for state in await status(connection)] == [False] * len(names)
@@ -33,13 +33,13 @@ async def test_all_migrations_are_applied_once(connection: Connection):
     assert [state.is_applied for state in await status(connection)] == [True] * len(names)
 
 
-async def test_what_is_new_is_applied_to_what_is_there(connection: Connection):
+async def test_what_is_new_is_applied_to_what_is_there(connection: DatabaseConnection):
     assert await migrate(connection, migrations=[FIRST]) == ["0001_first"]
     assert await migrate(connection, migrations=[FIRST, SECOND]) == ["0002_second"]
     assert await select(connection, "SELECT n FROM second") == [(1,)]
 
 
-async def test_a_schema_newer_than_the_code_is_refused(connection: Connection):
+async def test_a_schema_newer_than_the_code_is_refused(connection: DatabaseConnection):
     await migrate(connection, migrations=[FIRST, SECOND])
 
     for look in (migrate, status):
@@ -49,7 +49,7 @@ async def test_a_schema_newer_than_the_code_is_refused(connection: Connection):
     assert await migrate(connection, migrations=[FIRST, SECOND]) == []
 
 
-async def test_an_edited_migration_is_refused(connection: Connection):
+async def test_an_edited_migration_is_refused(connection: DatabaseConnection):
     await migrate(connection, migrations=[FIRST])
 
     with pytest.raises(MigrationError, match="0001_first was edited after"):
@@ -58,7 +58,7 @@ async def test_an_edited_migration_is_refused(connection: Connection):
     assert await select(connection, "SELECT to_regclass('second') IS NULL") == [(True,)]
 
 
-async def test_line_ends_of_a_checkout_are_no_edit(connection: Connection):
+async def test_line_ends_of_a_checkout_are_no_edit(connection: DatabaseConnection):
     await migrate(connection, migrations=[Migration(1, "0001_x", "SELECT 1;\nSELECT 2;\n")])
 
     assert (
@@ -67,14 +67,14 @@ async def test_line_ends_of_a_checkout_are_no_edit(connection: Connection):
     )
 
 
-async def test_another_codes_migrations_are_refused(connection: Connection):
+async def test_another_codes_migrations_are_refused(connection: DatabaseConnection):
     await migrate(connection, migrations=[FIRST])
 
     with pytest.raises(MigrationError, match="made by another code"):
         await migrate(connection, migrations=[Migration(1, "0001_other", FIRST.sql)])
 
 
-async def test_a_failing_migration_leaves_everything_as_it_was(connection: Connection):
+async def test_a_failing_migration_leaves_everything_as_it_was(connection: DatabaseConnection):
     broken = Migration(2, "0002_broken", "CREATE TABLE half (); SELECT 1 / 0")
 
     with pytest.raises(QueryFailed, match="division by zero"):
@@ -85,12 +85,12 @@ async def test_a_failing_migration_leaves_everything_as_it_was(connection: Conne
 
 
 async def test_two_who_migrate_at_once_apply_everything_once(
-    connection: Connection, empty_database: str
+    connection: DatabaseConnection, empty_database: str
 ):
-    other = await Connection.connect(empty_database, seconds_max=10)
+    other = await DatabaseConnection.connect(empty_database, seconds_max=10)
     applied: list[str] = []
 
-    async def go(on: Connection) -> None:
+    async def go(on: DatabaseConnection) -> None:
         applied.extend(await migrate(on))
 
     async with trio.open_nursery() as nursery:
@@ -112,10 +112,10 @@ def test_postgres_older_than_14_is_refused():
 
 
 async def test_a_database_that_is_not_utf8_is_refused(mortal_postgres: PostgresProcess):
-    admin = await Connection.connect(mortal_postgres.conninfo("postgres"), seconds_max=10)
+    admin = await DatabaseConnection.connect(mortal_postgres.conninfo("postgres"), seconds_max=10)
     await admin.script("DROP DATABASE IF EXISTS latin", seconds_max=10)
     await admin.script("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0", seconds_max=10)
-    connection = await Connection.connect(mortal_postgres.conninfo("latin"), seconds_max=10)
+    connection = await DatabaseConnection.connect(mortal_postgres.conninfo("latin"), seconds_max=10)
 
     with pytest.raises(MigrationError, match="encoding is LATIN1"):
         await migrate(connection)

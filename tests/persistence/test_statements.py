@@ -27,7 +27,7 @@ from greenroom.actors.player.rules import apply
 from greenroom.actors.player.rules import registered as new_record
 from greenroom.actors.social import messages as social_messages
 from greenroom.persistence import accounts, friendships, journal
-from greenroom.persistence.driver import Connection, Statement
+from greenroom.persistence.driver import DatabaseConnection, Statement
 from greenroom.persistence.lease import WRITER_SESSION
 from greenroom.persistence.loaders import READER_SESSION
 from greenroom.persistence.migrations import migrate
@@ -108,7 +108,7 @@ async def test_the_database_holds_what_apply_makes_of_the_record(storage: Storag
         assert await storage.accounts.player(n) == record
 
 
-async def test_no_statement_ever_scans_a_table(connection: Connection):
+async def test_no_statement_ever_scans_a_table(connection: DatabaseConnection):
     await migrate(connection)
     sessions = {
         WRITER_SESSION: [s for target in TARGETS.values() for s in target._statements],

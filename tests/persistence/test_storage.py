@@ -21,7 +21,7 @@ from seeds import SEED
 
 from greenroom.actors.kernel.errors import CommitUnsettled
 from greenroom.actors.player.messages import PlayerDocumentReplaced
-from greenroom.persistence.driver import Connection
+from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.errors import StorageError, StorageHeld
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage, database_status, migrate_database
@@ -55,7 +55,7 @@ class Load:
             self.acknowledged[player_id] = number
             assert writer.errors == []
 
-    async def check(self, connection: Connection) -> None:
+    async def check(self, connection: DatabaseConnection) -> None:
         rows = await select(
             connection,
             "SELECT player_id, (player_data ->> 'n')::bigint FROM players WHERE"
@@ -85,7 +85,7 @@ async def test_killing_postgres_in_mid_load_loses_nothing_acknowledged(
             if means == "kill":
                 mortal_postgres.kill()
                 mortal_postgres.start()
-            connection = await Connection.connect(empty_database, seconds_max=10)
+            connection = await DatabaseConnection.connect(empty_database, seconds_max=10)
             if means == "terminate":
                 await select(
                     connection,
@@ -100,7 +100,7 @@ async def test_killing_postgres_in_mid_load_loses_nothing_acknowledged(
 
     assert storage.statistics().reconnects >= 5
     await storage.committer.submit(writer, [registered(99)]).wait(writer, 10)
-    connection = await Connection.connect(empty_database, seconds_max=10)
+    connection = await DatabaseConnection.connect(empty_database, seconds_max=10)
     await load.check(connection)
     connection.close()
 
@@ -155,7 +155,7 @@ async def test_that_a_database_is_waited_for_is_said_at_once_and_once(
 async def test_a_user_who_may_make_no_tables_is_told_what_he_needs(
     empty_database: str, settings: StorageSettings
 ):
-    connection = await Connection.connect(empty_database, seconds_max=10)
+    connection = await DatabaseConnection.connect(empty_database, seconds_max=10)
     await connection.script("REVOKE CREATE ON SCHEMA public FROM PUBLIC", seconds_max=10)
     await connection.script("CREATE ROLE guest LOGIN", seconds_max=10)
     connection.close()
@@ -166,7 +166,7 @@ async def test_a_user_who_may_make_no_tables_is_told_what_he_needs(
 
 
 async def test_a_wrong_password_is_said(mortal_postgres: PostgresProcess, empty_database: str):
-    connection = await Connection.connect(empty_database, seconds_max=10)
+    connection = await DatabaseConnection.connect(empty_database, seconds_max=10)
     await connection.script("CREATE ROLE guarded LOGIN PASSWORD 'right'", seconds_max=10)
     hba = mortal_postgres.directory / "data" / "pg_hba.conf"
     before = hba.read_text()

@@ -15,7 +15,7 @@ from udp_kit import fast, open_keys
 from greenroom.control.admin.messages import ChangeGameSettings, RotateKeys
 from greenroom.control.client import call
 from greenroom.control.protocol import socket_path
-from greenroom.fastlane.frames import Sent
+from greenroom.fastlane.frames import ClientMessage
 
 ROOMS, LOBBIES = "/api/game_room.php", "/api/matchmaking.php"
 PLAYERS = "/api/game_players.php"
@@ -193,7 +193,7 @@ class Session:
         async with dial(url, bob) as other, dial(url, self.secrets["realtime token"]) as client:
             await client.expect("connected")
             async with fast(client) as lane:
-                await lane.say(Sent("c", b"{}"))
+                await lane.say(ClientMessage("c", b"{}"))
             while (await other.take())["type"] != "receive":
                 pass
             keys = await open_keys(client)

@@ -24,7 +24,7 @@ from greenroom.transport.websocket.frames import (
     read_close,
     unmask,
 )
-from greenroom.transport.websocket.session import Phase, Session
+from greenroom.transport.websocket.session import Session, SessionPhase
 
 MASK = b"\x01\x02\x03\x04"
 SIZE_MAX = 1 << 17
@@ -258,7 +258,7 @@ def test_a_close_is_answered_and_ends_the_session(payload: bytes, answer: int):
     session, sent = session_of()
     session.receive(frame(0x88, payload) + frame(0x81, b"late"))
     assert session.next() is None
-    assert session.phase is Phase.OVER
+    assert session.phase is SessionPhase.OVER
     [close] = sent
     assert int.from_bytes(close[2:4], "big") == answer
 
@@ -272,7 +272,7 @@ def test_after_our_close_nothing_but_theirs_counts():
     phases = [session.phase]
     session.receive(frame(0x88, b"\x03\xe8"))
     assert session.next() is None
-    assert [*phases, session.phase] == [Phase.CLOSING, Phase.OVER]
+    assert [*phases, session.phase] == [SessionPhase.CLOSING, SessionPhase.OVER]
     assert sent == [encode_close(1000, "bye")]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from greenroom.actors.room.ports import Accepted, Happened, Receive
 from greenroom.fastlane import frames
-from greenroom.fastlane.frames import Received
+from greenroom.fastlane.frames import ServerMessage
 from greenroom.transport import hub as hub_module
 from greenroom.transport.fanout import Fanout
 from greenroom.transport.hub import Hub, HubStatistics, Replay
@@ -22,12 +22,12 @@ class FakeLane:
 
     def __init__(self) -> None:
         self.up = True
-        self.frames: list[Received] = []
+        self.frames: list[ServerMessage] = []
 
     def put(self, frame: bytes) -> bool:
         if self.up:
             (received,) = frames.decode(frame, from_client=False)
-            assert isinstance(received, Received)
+            assert isinstance(received, ServerMessage)
             self.frames.append(received)
         return self.up
 
@@ -175,7 +175,7 @@ def test_what_may_be_lost_goes_over_the_fast_lane_to_who_has_one_and_is_up():
     fast.lane, silent.lane = FakeLane(), FakeLane()
     silent.lane.up = False
     hub.push_unreliable(ROOM, [1, 2, 3, 4, 5], said(), 7)
-    assert fast.lane.frames == [Received("c", b"1", 9, stream=7, sequence=1)]
+    assert fast.lane.frames == [ServerMessage("c", b"1", 9, stream=7, sequence=1)]
     assert not fast.frames + fast.offered
     assert not silent.lane.frames
     assert silent.offered == slow.offered

@@ -10,7 +10,7 @@ import pytest
 import trio
 from realtime_kit import Client, Stage, open_stage
 
-from greenroom.transport.connection import Connection
+from greenroom.transport.connection import RealtimeConnection
 from greenroom.transport.listener import RealtimePort
 
 FRAMES = 150
@@ -136,7 +136,7 @@ async def test_a_stopped_server_asks_its_clients_to_come_back():
         assert await client.closed() == (1001, "Server is stopping")
 
 
-class GivenUp(Connection):
+class GivenUp(RealtimeConnection):
     """A connection whose time is up in the moment in which its client says good-bye."""
 
     async def _linger(self) -> None:

@@ -21,18 +21,18 @@ from greenroom.actors.room.messages import PollUpdates, UpdatesPage
 from greenroom.actors.room.ports import Receive
 from greenroom.actors.room.rules import groups
 from greenroom.fastlane import frames, link, packets
-from greenroom.fastlane.frames import Ping, Received, Sent
+from greenroom.fastlane.frames import ClientMessage, Ping, ServerMessage
 from greenroom.fastlane.link import RESPONSE_BYTES
 from greenroom.fastlane.suites import SUITES, SuiteName
 from greenroom.sockets import ListenError
 from greenroom.transport import connection
 from greenroom.transport.udp import turns
 from greenroom.transport.udp.port import UdpPort
-from greenroom.transport.udp.session import FRAMES_A_TURN_MAX, Lane
+from greenroom.transport.udp.session import FRAMES_A_TURN_MAX, UdpSession
 
 pytestmark = pytest.mark.usefixtures("patient_turns")
 
-HERE = Sent("here", b'{"x":1}', "others", stream=3, sequence=1)
+HERE = ClientMessage("here", b'{"x":1}', "others", stream=3, sequence=1)
 
 
 def dropped(stage: Stage) -> dict[str, int]:
@@ -176,10 +176,10 @@ async def test_messages_go_to_the_others_in_every_suite(name: SuiteName):
         async with fast(host, suites=[name]) as sender, fast(guest) as receiver:
             await sender.say(HERE)
             heard = await receiver.hear()
-            assert heard == Received("here", b'{"x":1}', stage.player_id(0), True, 3, 1)
-            await receiver.say(Sent("there", b"[null]", "host"))
+            assert heard == ServerMessage("here", b'{"x":1}', stage.player_id(0), True, 3, 1)
+            await receiver.say(ClientMessage("there", b"[null]", "host"))
             heard = await sender.hear()
-            assert heard == Received("there", b"[null]", stage.player_id(1), False, 0, 2)
+            assert heard == ServerMessage("there", b"[null]", stage.player_id(1), False, 0, 2)
             await sender.nothing_comes()
             await host.nothing_more()
             await guest.nothing_more()
@@ -189,8 +189,8 @@ async def test_each_target_means_what_it_means_on_the_control_channel():
     async with open_stage(3) as stage, stage.connected(0) as a, stage.connected(1) as b:
         async with stage.connected(2) as c, fast(a) as one, fast(b) as two, fast(c) as three:
             ids = (stage.player_id(2), 999)
-            await two.say(Sent("all", b"1"), Sent("host", b"1", "host"))
-            await two.say(Sent("ids", b"1", "specific", ids))
+            await two.say(ClientMessage("all", b"1"), ClientMessage("host", b"1", "host"))
+            await two.say(ClientMessage("ids", b"1", "specific", ids))
             assert [(await one.hear()).command for _ in range(2)] == ["all", "host"]
             assert [(await three.hear()).command for _ in range(2)] == ["all", "ids"]
             for each in (one, two, three):
@@ -238,7 +238,7 @@ async def test_a_lane_that_has_gone_silent_is_left_until_it_is_heard_again(
                 await sender.say(HERE)
                 assert (await guest.expect("receive"))["unreliable"]
                 assert not (await stats(guest))["is_up"]
-            await sender.say(Sent("again", b"1"))
+            await sender.say(ClientMessage("again", b"1"))
             assert (await receiver.hear()).command == "again"
 
 
@@ -247,7 +247,7 @@ async def test_a_member_who_comes_back_is_heard_though_he_counts_anew():
         for _ in range(2):
             async with stage.connected(0) as host, fast(host) as sender:
                 for sequence in (1, 2):
-                    await sender.say(Sent("p", b"1", stream=1, sequence=sequence))
+                    await sender.say(ClientMessage("p", b"1", stream=1, sequence=sequence))
                     await receiver.hear()
         assert receiver.end.statistics.messages_outdated == 0
 
@@ -255,7 +255,9 @@ async def test_a_member_who_comes_back_is_heard_though_he_counts_anew():
 async def test_of_a_stream_what_comes_late_goes_nowhere():
     async with open_stage() as stage, stage.connected(0) as host, stage.connected(1) as guest:
         async with fast(host) as sender, fast(guest) as receiver:
-            old, new = (sender.pack(Sent("p", b"%d" % n, stream=1, sequence=n)) for n in (1, 2))
+            old, new = (
+                sender.pack(ClientMessage("p", b"%d" % n, stream=1, sequence=n)) for n in (1, 2)
+            )
             await sender.udp.send(new)
             await sender.udp.send(old)
             assert (await receiver.hear()).data == b"2"
@@ -290,7 +292,7 @@ async def test_what_is_for_one_member_before_the_rooms_turn_ends_leaves_in_few_p
 async def test_data_that_is_no_json_reaches_nobody(data: bytes):
     async with open_stage() as stage, stage.connected(0) as host, stage.connected(1) as guest:
         async with fast(host) as sender:
-            await sender.say(Sent("c", data), Sent("empty", b""))
+            await sender.say(ClientMessage("c", data), ClientMessage("empty", b""))
             told = await guest.expect("receive")
             assert (told["command"], told["data"]) == ("empty", {})
             assert dropped(stage) == {"malformed": 1}
@@ -306,7 +308,7 @@ async def test_what_has_waited_too_long_is_dropped_and_what_follows_is_heard(
         async with fast(host) as sender, fast(guest) as receiver:
             with monkeypatch.context() as patch:
                 patch.setattr(turns, "LATE_SECONDS", -1.0)
-                await sender.say(Sent("late", b"1"))
+                await sender.say(ClientMessage("late", b"1"))
                 await until(lambda: bool(dropped(stage).get("late")))
             await sender.say(HERE)
             assert (await receiver.hear()).command == "here"
@@ -336,7 +338,7 @@ async def test_repeated_cut_changed_and_lengthened_packets_are_counted_and_not_a
         async with fast(host) as sender:
             packet = await sender.say(HERE)
             await guest.expect("receive")
-            fresh = sender.pack(Sent("never", b"1"))
+            fresh = sender.pack(ClientMessage("never", b"1"))
             changed = fresh[:-1] + bytes((fresh[-1] ^ 1,))
             renumbered = fresh[:9] + (2**40).to_bytes(8, "big") + fresh[17:]
             for each in (packet, fresh[:-1], fresh[:40], fresh + b"\0", changed, renumbered):
@@ -349,7 +351,7 @@ async def test_repeated_cut_changed_and_lengthened_packets_are_counted_and_not_a
 async def test_packets_arrive_in_any_order_each_once():
     async with open_stage() as stage, stage.connected(0) as host, stage.connected(1) as guest:
         async with fast(host) as sender:
-            made = [sender.pack(Sent("n", b"%d" % n)) for n in range(40)]
+            made = [sender.pack(ClientMessage("n", b"%d" % n)) for n in range(40)]
             random.Random(5).shuffle(made)
             for each in made + made:
                 await sender.udp.send(each)
@@ -394,7 +396,7 @@ async def test_a_bug_in_one_session_ends_that_one_alone(
     async with open_stage() as stage, stage.connected(0) as host, stage.connected(1) as guest:
         async with fast(host) as one, fast(guest) as two:
             with monkeypatch.context() as patch:
-                patch.setattr(Lane, "_pass_on", lambda *_: 1 / 0)
+                patch.setattr(UdpSession, "_pass_on", lambda *_: 1 / 0)
                 lane = stage.udp._lanes[one.end.session]
                 assert lane.end.address is not None
                 for _ in range(2):  # in one turn: the second finds the session closed
@@ -431,7 +433,7 @@ async def test_no_address_is_sent_more_bytes_than_came_from_there():
         async with udp_socket(keys["port"]) as udp:
             lane = FastClient(keys, udp)
             for _ in range(60):
-                await lane.say(Sent("c", b"1"))
+                await lane.say(ClientMessage("c", b"1"))
             await until_received(stage, 60)
             counted = stage.udp.statistics()
             assert 0 < counted.bytes_sent <= counted.bytes_received
@@ -443,14 +445,16 @@ async def test_a_lane_follows_its_client_to_another_address():
             at_home = receiver.udp
             async with udp_socket(stage.udp.port) as elsewhere:
                 receiver.udp = elsewhere
-                await receiver.say(Sent("moved", b"1"))  # taken, though the way back is not yet
+                await receiver.say(
+                    ClientMessage("moved", b"1")
+                )  # taken, though the way back is not yet
                 assert (await sender.hear()).command == "moved"
                 await sender.say(HERE)
                 receiver.udp = at_home
                 assert (await receiver.hear()).command == "here"
                 receiver.udp = elsewhere
                 await receiver.show_address()
-                await sender.say(Sent("new", b"1"))
+                await sender.say(ClientMessage("new", b"1"))
                 assert (await receiver.hear()).command == "new"
                 receiver.udp = at_home
                 await receiver.silence()
@@ -459,12 +463,12 @@ async def test_a_lane_follows_its_client_to_another_address():
 async def test_somebody_who_repeats_packets_from_elsewhere_turns_nothing_to_himself():
     async with open_stage() as stage, stage.connected(0) as host, stage.connected(1) as guest:
         async with fast(host) as sender, fast(guest) as receiver:
-            packet = await receiver.say(Sent("seen", b"1"))
+            packet = await receiver.say(ClientMessage("seen", b"1"))
             await sender.hear()
             async with udp_socket(stage.udp.port) as thief:
                 await thief.send(packet)
                 # one that overtakes is challenged, and he has no key to answer with
-                await thief.send(receiver.pack(Sent("caught", b"1")))
+                await thief.send(receiver.pack(ClientMessage("caught", b"1")))
                 challenge = await thief.recv(2_000)
                 await thief.send(challenge)
                 await thief.send(packets.HEADER_BYTES * b"G" + challenge)
@@ -520,7 +524,7 @@ async def test_loss_and_round_trip_are_told_to_the_client_and_to_the_metrics():
     async with open_stage() as stage, stage.connected(0) as host:
         assert await stats(host) is None
         async with fast(host) as lane:
-            lane.pack(Sent("lost", b"1"))
+            lane.pack(ClientMessage("lost", b"1"))
             await lane.show_address()
             await lane.nothing_comes()
             found = await stats(host)

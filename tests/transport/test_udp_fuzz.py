@@ -14,7 +14,7 @@ from realtime_kit import Stage, open_stage
 from udp_kit import FastClient, fast, udp_socket
 
 from greenroom.fastlane import frames
-from greenroom.fastlane.frames import Ping, Pong, Sent
+from greenroom.fastlane.frames import ClientMessage, Ping, Pong
 
 pytestmark = pytest.mark.usefixtures("patient_turns")
 
@@ -23,7 +23,7 @@ NUMBERED = "numbered and expected"
 WHENCE = st.sampled_from(["home", "elsewhere"])
 AT = st.integers(0, 2**16)
 SENT = st.builds(
-    Sent,
+    ClientMessage,
     st.text(min_size=1, max_size=16),
     st.binary(max_size=40),
     st.sampled_from(frames.TARGETS),
@@ -70,7 +70,7 @@ class Attack:
 
     def __init__(self, lane: FastClient) -> None:
         self._lane = lane
-        self._sealed = [lane.pack(Sent(NUMBERED, b"0"))]
+        self._sealed = [lane.pack(ClientMessage(NUMBERED, b"0"))]
         self._said = 1
         self.arrive: set[int] = set()
 
@@ -99,7 +99,7 @@ class Attack:
                     self.arrive.add(number)
                 return old
             case "say":
-                fresh = self._lane.pack(Sent(NUMBERED, b"%d" % self._said))
+                fresh = self._lane.pack(ClientMessage(NUMBERED, b"%d" % self._said))
                 sealed.insert(self._said, fresh)
                 self.arrive.add(self._said)
                 self._said += 1
@@ -148,7 +148,7 @@ async def test_packets_of_every_kind_in_any_order(
                     assert sum(after.dropped.values()) == len(throws)
                 assert lane.end.session in stage.udp._lanes
                 lane.end._number += 1
-                await lane.say(Sent("end", b"1"))
+                await lane.say(ClientMessage("end", b"1"))
                 heard = list[int]()
                 while (told := await ear.hear()).command != "end":
                     if told.command == NUMBERED:

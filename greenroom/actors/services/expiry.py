@@ -11,7 +11,7 @@ from collections import deque
 _KEY_BYTES = 16
 
 
-class Past:
+class EndedPlaces:
     """Kinds and keys by the time at which they became history; keys are 32 hexadecimal digits."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from greenroom.actors.kernel.journal import Snapshot, TakeSnapshot
 from greenroom.actors.kernel.journal_codec import UnreadableJournal
 from greenroom.actors.lobby.messages import EndLobby
 from greenroom.actors.room.messages import LookAtClock
-from greenroom.actors.services.expiry import Past
+from greenroom.actors.services.expiry import EndedPlaces
 from greenroom.actors.world.journalled import Journalled
 from greenroom.actors.world.world import World
 
@@ -32,13 +32,13 @@ SLICE_BYTES: Final = 512 << 10
 """Snapshots of so many bytes likewise."""
 
 
-class Keeper:
+class SnapshotService:
     """A service; one per world."""
 
     def __init__(self, world: World) -> None:
         """Prepare; nothing is read before `run`."""
         self._world = world
-        self._past = Past()
+        self._ended = EndedPlaces()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Bring rooms and lobbies back, report started, and keep them until cancelled.
@@ -70,13 +70,13 @@ class Keeper:
         Raises:
             StorageUnavailable: the database does not answer.
         """
-        self._past.clear()
+        self._ended.clear()
         restored = 0
         past: list[tuple[int, str, str]] = []
         for place in self._places:
             restored += await self._restore(place, past)
         for at, kind, key in sorted(past):
-            self._past.add(at, kind, key)
+            self._ended.add(at, kind, key)
         return restored
 
     async def _restore(self, place: Journalled[Any, Any], past: list[tuple[int, str, str]]) -> int:
@@ -141,11 +141,11 @@ class Keeper:
             for key in place.seats.ended(now - place.linger_seconds):
                 if place.directory.passivate(key):
                     place.seats.forget(key)
-                    self._past.add(now, place.kind, key)
+                    self._ended.add(now, place.kind, key)
         until = now - world.settings.journal_retention_seconds
-        while (oldest := self._past.first(until)) is not None:
+        while (oldest := self._ended.first(until)) is not None:
             try:
                 await world.rooms.journals.forget(*oldest)
             except ActorUnavailable:
                 return
-            self._past.drop_first()
+            self._ended.drop_first()

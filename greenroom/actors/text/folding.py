@@ -98,7 +98,7 @@ def _bare(char: str) -> str:
     return _ALONE.get(char, char)
 
 
-class View:
+class Reading:
     """A text in one reading, with runs of a letter drawn together."""
 
     def __init__(
@@ -166,7 +166,7 @@ class Folded:
             self._text = "".join(parts)
             self._at = [place for place, part in enumerate(parts) for _ in part]
 
-    def is_edge(self, view: View, place: int) -> bool:
+    def is_edge(self, view: Reading, place: int) -> bool:
         """Return whether a word of a view may begin, or end, in front of a character of it."""
         text = view.text
         if place <= 0 or place >= len(text):
@@ -179,7 +179,7 @@ class Folded:
         source, at = self.source, view.at
         return source[at[place - 1]].islower() and source[at[place]].isupper()
 
-    def views(self) -> list[View]:
+    def views(self) -> list[Reading]:
         """Return the readings that make a difference; the first is the text in plain."""
         text, at = self._text, self._at
         readings = [text]
@@ -193,8 +193,8 @@ class Folded:
                 readings.append(spelled_text)
                 if _TWO_WAYS.search(best):
                     readings.append(_with_signs(best, _SIGNS_L))
-        views = [View(text, at)]
-        views += [View(reading, at, plain=text) for reading in dict.fromkeys(readings[1:])]
+        views = [Reading(text, at)]
+        views += [Reading(reading, at, plain=text) for reading in dict.fromkeys(readings[1:])]
         spelled, glued = _pieces(spelled_text)
         if spelled:
             views.append(_put_together(spelled_text, at, spelled))
@@ -302,7 +302,7 @@ def _is_spelled(pieces: _Spans) -> bool:
 
 def _put_together(
     text: str, at: Sequence[int], words: list[_Spans], *, is_glued: bool = False
-) -> View:
+) -> Reading:
     """Return the view of these words, without what stands between their pieces."""
     joined: list[str] = []
     places: list[int] = []
@@ -312,4 +312,4 @@ def _put_together(
             places.extend(at[start:end])
         joined.append(" ")
         places.append(places[-1])
-    return View("".join(joined), places, is_glued=is_glued)
+    return Reading("".join(joined), places, is_glued=is_glued)

@@ -47,7 +47,7 @@ _TWO_SYLLABLES: Final = regex.compile(r"\p{Hangul}{2}")
 """A Korean word: particles may follow."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class LexiconEntry(msgspec.Struct, frozen=True):
     """One spelling of a word, as one or more languages have it."""
 
     languages: int
@@ -88,7 +88,7 @@ class Lexicon:
                 innocent[fold(word)] = innocent.get(fold(word), 0) | bit
         self._innocent = {word: bits for word, bits in innocent.items() if word not in listed}
         self.entries = tuple(
-            tuple(Entry(languages, *spelling) for spelling, languages in found.items())
+            tuple(LexiconEntry(languages, *spelling) for spelling, languages in found.items())
             for found in self._entries.values()
         )
         """Of each pattern of the automaton."""

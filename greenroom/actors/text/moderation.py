@@ -12,12 +12,12 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.text.folding import Folded, View, is_run_on
+from greenroom.actors.text.folding import Folded, Reading, is_run_on
 from greenroom.actors.text.lexicon import (
     LANGUAGES,
     LOOSE_CHARACTERS_MIN,
-    Entry,
     Lexicon,
+    LexiconEntry,
     lexicon,
 )
 
@@ -82,7 +82,7 @@ class Moderator:
                 yield start, end
 
     def _found(
-        self, words: Lexicon, folded: Folded, view: View, covered: bytearray
+        self, words: Lexicon, folded: Folded, view: Reading, covered: bytearray
     ) -> Iterator[tuple[int, int]]:
         bits, languages, starts, at = self._bits, words.languages, view.starts, view.at
         matches = words.automaton.find_matches_as_indexes(view.drawn, overlapping=True)
@@ -102,7 +102,12 @@ class Moderator:
                         break
 
     def _stretch(
-        self, words: Lexicon, folded: Folded, view: View, entry: Entry, bounds: tuple[int, int]
+        self,
+        words: Lexicon,
+        folded: Folded,
+        view: Reading,
+        entry: LexiconEntry,
+        bounds: tuple[int, int],
     ) -> tuple[int, int] | None:
         """Return the stretch of the view to take away for a match, None if it is innocent."""
         start, end = bounds
@@ -119,7 +124,7 @@ class Moderator:
         return start, end
 
 
-def _fits(entry: Entry, view: View, first: int, last: int) -> bool:
+def _fits(entry: LexiconEntry, view: Reading, first: int, last: int) -> bool:
     """Return whether letters are repeated as the entry has them, or so as to hide it."""
     starts = view.starts
     if starts[last] - starts[first] == last - first == sum(entry.runs):

@@ -26,7 +26,7 @@ LOOKED_AT_MAX: Final = 1_000
 PAUSE_SECONDS: Final = 1.0
 
 
-class EarlyRest:
+class EarlyPassivation:
     """Makes space in the memory of players; one per world."""
 
     def __init__(self, players: Directory[PlayerRole], index: PlayerIndex) -> None:

@@ -20,7 +20,7 @@ from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import PlayerRole
 from greenroom.actors.world.friendships import Friendships
 from greenroom.actors.world.leaderboards import Leaderboards
-from greenroom.actors.world.passivation import EarlyRest
+from greenroom.actors.world.passivation import EarlyPassivation
 from greenroom.actors.world.platform import Platforms
 from greenroom.actors.world.ports import Accounts
 from greenroom.actors.world.seats import Lobbies, Rooms, Seats
@@ -76,8 +76,8 @@ class World(msgspec.Struct, kw_only=True):
 
     def __post_init__(self) -> None:
         """Let players who are offline make space for others."""
-        early_rest = EarlyRest(self.players, self.player_index)
-        self.player_index.memory.let_go = early_rest.make_space
+        early_passivation = EarlyPassivation(self.players, self.player_index)
+        self.player_index.memory.let_go = early_passivation.make_space
 
     @property
     def ledger(self) -> Ledger:

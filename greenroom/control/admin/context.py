@@ -1,4 +1,4 @@
-"""The office: a world with its database, as operations need it."""
+"""What operators' operations need: a world with its database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from greenroom.config import Settings
 from greenroom.supervisors.tree import TreeNode
 
 
-class Office(msgspec.Struct, frozen=True, kw_only=True):
+class AdminContext(msgspec.Struct, frozen=True, kw_only=True):
     """The context of operations. `app` makes it for the control socket or for one command."""
 
     world: World

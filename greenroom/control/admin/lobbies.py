@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from greenroom.control.admin import lobby_messages as messages
-from greenroom.control.admin.context import Office
+from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.times import utc_text
 
 
-async def list_lobbies(office: Office, ask: messages.ListLobbies) -> messages.Lobbies:
+async def list_lobbies(context: AdminContext, ask: messages.ListLobbies) -> messages.Lobbies:
     """List lobbies that have not ended, oldest first. Started ones have their rooms."""
-    await office.restore_rooms()
-    rooms = office.world.rooms.index
+    await context.restore_rooms()
+    rooms = context.world.rooms.index
     found = []
-    listings = office.world.lobbies.index.listings(ask.game_id)
+    listings = context.world.lobbies.index.listings(ask.game_id)
     for game_id, listing in sorted(listings, key=lambda one: (one[1].created_at, one[1].lobby_id)):
         room_id = rooms.room_of_lobby(listing.lobby_id)
         room = None if room_id is None else rooms.listing_of(room_id)

@@ -19,7 +19,7 @@ from greenroom.actors.game.settings import shown as shown_settings
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import PlayerView
 from greenroom.control.admin import lobbies, messages, players, room_messages, rooms
-from greenroom.control.admin.context import Office
+from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.lobby_messages import ListLobbies
 from greenroom.control.admin.messages import PAGE_PLAYERS_MAX, Operation
 from greenroom.control.admin.player_messages import (
@@ -44,25 +44,25 @@ OWNER_NAME_CHARACTERS_MAX = 100
 Result = TypeVar("Result")
 
 
-class Entry(msgspec.Struct, frozen=True):
+class OperationEntry(msgspec.Struct, frozen=True):
     """One row of the table."""
 
     arguments: type[Operation[Any]]
-    run: Callable[[Office, Any], Awaitable[Any]]
+    run: Callable[[AdminContext, Any], Awaitable[Any]]
 
 
-async def run(office: Office, operation: Operation[Result]) -> Result:
+async def run(context: AdminContext, operation: Operation[Result]) -> Result:
     """Carry out an operation.
 
     Raises:
         OperationRefused, Refused: it cannot be done as asked; nothing changed.
         ActorUnavailable: the database or an actor does not answer.
     """
-    result: Result = await OPERATIONS[operation.name].run(office, operation)
+    result: Result = await OPERATIONS[operation.name].run(context, operation)
     return result
 
 
-async def create_owner(office: Office, ask: messages.CreateOwner) -> messages.Owner:
+async def create_owner(context: AdminContext, ask: messages.CreateOwner) -> messages.Owner:
     """Add an owner. Names are unique."""
     name = ask.owner
     if not name.strip() or len(name) > OWNER_NAME_CHARACTERS_MAX or not name.isprintable():
@@ -70,21 +70,21 @@ async def create_owner(office: Office, ask: messages.CreateOwner) -> messages.Ow
             f"An owner's name must be 1 to {OWNER_NAME_CHARACTERS_MAX} characters, "
             "without control characters."
         )
-    if await office.world.accounts.owner_by_name(name) is not None:
+    if await context.world.accounts.owner_by_name(name) is not None:
         raise OperationRefused(f"There is already an owner named {name}.")
-    return _owner(await office.world.accounts.create_owner(name, ask.plan))
+    return _owner(await context.world.accounts.create_owner(name, ask.plan))
 
 
-async def list_owners(office: Office, _: messages.ListOwners) -> messages.Owners:
+async def list_owners(context: AdminContext, _: messages.ListOwners) -> messages.Owners:
     """List all owners."""
-    return messages.Owners([_owner(owner) for owner in await office.world.accounts.owners()])
+    return messages.Owners([_owner(owner) for owner in await context.world.accounts.owners()])
 
 
-async def show_owner(office: Office, ask: messages.ShowOwner) -> messages.OwnerDetails:
+async def show_owner(context: AdminContext, ask: messages.ShowOwner) -> messages.OwnerDetails:
     """Show one owner, and how much of the plan is used."""
-    owner = await _owner_named(office, ask.owner)
-    usage = office.world.ledger.of_owner(owner.owner_id, owner.plan)
-    office.world.ledger.see_day(office.world.clock.now())
+    owner = await _owner_named(context, ask.owner)
+    usage = context.world.ledger.of_owner(owner.owner_id, owner.plan)
+    context.world.ledger.see_day(context.world.clock.now())
     limits = usage.limits
     return messages.OwnerDetails(
         owner_id=owner.owner_id,
@@ -107,28 +107,28 @@ def _used(used: int, limit: float) -> messages.Used:
     return messages.Used(used, None if math.isinf(limit) else int(limit))
 
 
-async def set_plan(office: Office, ask: messages.SetPlan) -> messages.Owner:
+async def set_plan(context: AdminContext, ask: messages.SetPlan) -> messages.Owner:
     """Give an owner another plan, and tell the owner's active games."""
-    owner = await _owner_named(office, ask.owner)
-    await game_flows.set_plan(office.world, owner.owner_id, ask.plan)
+    owner = await _owner_named(context, ask.owner)
+    await game_flows.set_plan(context.world, owner.owner_id, ask.plan)
     return _owner(msgspec.structs.replace(owner, plan=ask.plan))
 
 
-async def create_game(office: Office, ask: messages.CreateGame) -> messages.GameKeys:
+async def create_game(context: AdminContext, ask: messages.CreateGame) -> messages.GameKeys:
     """Add a game. The owner `local` is created with its first game."""
     owner = (
-        await local_owner(office.world.accounts)
+        await local_owner(context.world.accounts)
         if ask.owner == LOCAL_OWNER
-        else await _owner_named(office, ask.owner)
+        else await _owner_named(context, ask.owner)
     )
     keys = game_flows.make_game_keys()
-    game_id = await game_flows.create_game(office.world, owner, ask.game, keys)
+    game_id = await game_flows.create_game(context.world, owner, ask.game, keys)
     return _keys(game_id, ask.game, owner.name, keys)
 
 
-async def list_games(office: Office, _: messages.ListGames) -> messages.Games:
+async def list_games(context: AdminContext, _: messages.ListGames) -> messages.Games:
     """List all games."""
-    games = await office.world.accounts.games()
+    games = await context.world.accounts.games()
     return messages.Games(
         [
             messages.Game(
@@ -144,9 +144,9 @@ async def list_games(office: Office, _: messages.ListGames) -> messages.Games:
     )
 
 
-async def show_game(office: Office, ask: messages.ShowGame) -> messages.GameDetails:
+async def show_game(context: AdminContext, ask: messages.ShowGame) -> messages.GameDetails:
     """Show one game, as its actor sees it."""
-    game = await _game(office, ask.game_id)
+    game = await _game(context, ask.game_id)
     return messages.GameDetails(
         game_id=game.game_id,
         name=game.name,
@@ -158,29 +158,29 @@ async def show_game(office: Office, ask: messages.ShowGame) -> messages.GameDeta
     )
 
 
-async def rotate_keys(office: Office, ask: messages.RotateKeys) -> messages.GameKeys:
+async def rotate_keys(context: AdminContext, ask: messages.RotateKeys) -> messages.GameKeys:
     """Give a game new keys. The first game's keys are written to its file, too."""
-    game = await _game(office, ask.game_id)
+    game = await _game(context, ask.game_id)
     keys = game_flows.make_game_keys()
-    await game_flows.rotate_game_keys(office.world, ask.game_id, keys)
-    keep_rotated_keys(office.settings.data_dir, ask.game_id, keys)
+    await game_flows.rotate_game_keys(context.world, ask.game_id, keys)
+    keep_rotated_keys(context.settings.data_dir, ask.game_id, keys)
     return _keys(game.game_id, game.name, game.owner_name, keys)
 
 
 async def change_game_settings(
-    office: Office, ask: messages.ChangeGameSettings
+    context: AdminContext, ask: messages.ChangeGameSettings
 ) -> messages.GameSettings:
     """Change private settings, if any are given, and return them all. Secrets are not shown."""
     command = game_messages.ChangeGameSettings(ask.assigned, tuple(ask.removed))
     try:
-        settings = await office.world.games.ref(ask.game_id).ask(command)
+        settings = await context.world.games.ref(ask.game_id).ask(command)
     except (ActorStopped, GameNotFound):
         raise _no_game(ask.game_id) from None
     shown = {"game_id": ask.game_id, **shown_settings(settings)}
     return msgspec.convert(shown, messages.GameSettings)
 
 
-async def delete_game(office: Office, ask: messages.DeleteGame) -> messages.Deleted:
+async def delete_game(context: AdminContext, ask: messages.DeleteGame) -> messages.Deleted:
     """Delete a game with everything in it."""
     players = 0
 
@@ -188,50 +188,50 @@ async def delete_game(office: Office, ask: messages.DeleteGame) -> messages.Dele
         nonlocal players
         players = deleted
 
-    await office.restore_rooms()
+    await context.restore_rooms()
     try:
-        await game_flows.delete_game(office.world, ask.game_id, count)
+        await game_flows.delete_game(context.world, ask.game_id, count)
     except GameNotFound:
         raise _no_game(ask.game_id) from None
-    forget_first_game(office.settings.data_dir, ask.game_id)
+    forget_first_game(context.settings.data_dir, ask.game_id)
     return messages.Deleted(game_id=ask.game_id, players=players)
 
 
-async def list_game_players(office: Office, ask: messages.ListPlayers) -> messages.Players:
+async def list_game_players(context: AdminContext, ask: messages.ListPlayers) -> messages.Players:
     """List a page of a game's players. Those in memory are shown as their actors see them."""
     game_id = ask.game_id
     if game_id is None:
-        game_id = await _only_game(office)
+        game_id = await _only_game(context)
     else:
-        await _game(office, game_id)
+        await _game(context, game_id)
     limit = min(max(ask.limit, 1), PAGE_PLAYERS_MAX)
     found: list[PlayerView] = []
-    async for page in list_players(office.world, game_id, ask.after_id, limit):
+    async for page in list_players(context.world, game_id, ask.after_id, limit):
         found.extend(page)
     following = found[-1].player_id if len(found) == limit else None
     return messages.Players([players.shown_player(one) for one in found], following)
 
 
-async def show_tree(office: Office, _: messages.ShowTree) -> Any:
+async def show_tree(context: AdminContext, _: messages.ShowTree) -> Any:
     """Draw the supervision tree."""
-    return office.tree()
+    return context.tree()
 
 
-async def show_schema(office: Office, _: messages.ShowSchema) -> messages.Schema:
+async def show_schema(context: AdminContext, _: messages.ShowSchema) -> messages.Schema:
     """Return which migrations are applied."""
-    return await schema_of(office.conninfo)
+    return await schema_of(context.conninfo)
 
 
-async def migrate_schema(office: Office, _: messages.MigrateSchema) -> messages.Schema:
+async def migrate_schema(context: AdminContext, _: messages.MigrateSchema) -> messages.Schema:
     """Return the schema. Making an office has migrated it, so nothing is left to do."""
-    return await schema_of(office.conninfo)
+    return await schema_of(context.conninfo)
 
 
 async def show_database_address(
-    office: Office, _: messages.ShowDatabaseAddress
+    context: AdminContext, _: messages.ShowDatabaseAddress
 ) -> messages.DatabaseAddress:
     """Return the database's address."""
-    return messages.DatabaseAddress(as_url(office.conninfo))
+    return messages.DatabaseAddress(as_url(context.conninfo))
 
 
 async def schema_of(conninfo: str) -> messages.Schema:
@@ -257,22 +257,22 @@ def as_url(conninfo: str) -> str:
     return f"postgresql:///{database}?{urlencode(sorted(parameters.items()), quote_via=quote)}"
 
 
-async def _owner_named(office: Office, name: str) -> game_messages.Owner:
-    owner = await office.world.accounts.owner_by_name(name)
+async def _owner_named(context: AdminContext, name: str) -> game_messages.Owner:
+    owner = await context.world.accounts.owner_by_name(name)
     if owner is None:
         raise OperationRefused(f"There is no owner named {name}: see greenroom owner list.")
     return owner
 
 
-async def _game(office: Office, game_id: int) -> GameView:
+async def _game(context: AdminContext, game_id: int) -> GameView:
     try:
-        return await office.world.games.ref(game_id).ask(DescribeGame())
+        return await context.world.games.ref(game_id).ask(DescribeGame())
     except (ActorStopped, GameNotFound):
         raise _no_game(game_id) from None
 
 
-async def _only_game(office: Office) -> int:
-    games = await office.world.accounts.games()
+async def _only_game(context: AdminContext) -> int:
+    games = await context.world.accounts.games()
     if len(games) != 1:
         raise OperationRefused(
             f"There are {len(games)} games: say which one; see greenroom game list."
@@ -292,7 +292,7 @@ def _owner(owner: game_messages.Owner) -> messages.Owner:
     return messages.Owner(owner.owner_id, owner.name, owner.plan, utc_text(owner.created_at))
 
 
-_FUNCTIONS: dict[type[Operation[Any]], Callable[[Office, Any], Awaitable[Any]]] = {
+_FUNCTIONS: dict[type[Operation[Any]], Callable[[AdminContext, Any], Awaitable[Any]]] = {
     messages.CreateOwner: create_owner,
     messages.ListOwners: list_owners,
     messages.ShowOwner: show_owner,
@@ -320,5 +320,6 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[Office, Any], Awaitable[Any]]] 
     messages.ShowDatabaseAddress: show_database_address,
 }
 OPERATIONS = {
-    arguments.name: Entry(arguments, function) for arguments, function in _FUNCTIONS.items()
+    arguments.name: OperationEntry(arguments, function)
+    for arguments, function in _FUNCTIONS.items()
 }

@@ -21,7 +21,7 @@ from greenroom.actors.player.rules import view
 from greenroom.actors.room.messages import DescribeRoom, ReadRoster
 from greenroom.actors.world.world import ID_MAX
 from greenroom.control.admin import player_messages as messages
-from greenroom.control.admin.context import Office
+from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.messages import Player as ShownPlayer
 from greenroom.control.admin.messages import PlayerBan, PlayerDetails, ShowPlayer
 from greenroom.control.admin.times import utc_text
@@ -30,11 +30,11 @@ from greenroom.control.errors import OperationRefused
 BAN_REASON_CHARACTERS_MAX = 1000
 
 
-async def show_player(office: Office, ask: ShowPlayer) -> PlayerDetails:
+async def show_player(context: AdminContext, ask: ShowPlayer) -> PlayerDetails:
     """Show one player: the row with the ban, and newer state if the player is in memory."""
-    record = await _record(office, ask.player_id)
+    record = await _record(context, ask.player_id)
     player = view(record)
-    active = office.world.players.active(ask.player_id)
+    active = context.world.players.active(ask.player_id)
     if active is not None:
         with suppress(ActorUnavailable):  # the row will do
             player = await active.ask(DescribePlayer())
@@ -61,12 +61,12 @@ def shown_player(player: PlayerView) -> ShownPlayer:
     )
 
 
-async def export_player(office: Office, ask: messages.ExportPlayer) -> messages.PlayerExport:
+async def export_player(context: AdminContext, ask: messages.ExportPlayer) -> messages.PlayerExport:
     """Return what the database and the player's room hold about one player."""
-    await office.restore_rooms()
-    record = await _record(office, ask.player_id)
-    bans = await office.world.accounts.bans_of(ask.player_id)
-    friends = await office.world.friendships.rows.friends_of(ask.player_id)
+    await context.restore_rooms()
+    record = await _record(context, ask.player_id)
+    bans = await context.world.accounts.bans_of(ask.player_id)
+    friends = await context.world.friendships.rows.friends_of(ask.player_id)
     return messages.PlayerExport(
         player=shown_player(view(record)),
         platform=record.platform,
@@ -79,58 +79,60 @@ async def export_player(office: Office, ask: messages.ExportPlayer) -> messages.
         friends=[
             messages.Friend(one.player_id, one.player_name, one.relationship) for one in friends
         ],
-        seat=await _seat(office, ask.player_id),
-        lobby_id=office.world.lobbies.index.seat_of(ask.player_id),
+        seat=await _seat(context, ask.player_id),
+        lobby_id=context.world.lobbies.index.seat_of(ask.player_id),
     )
 
 
-async def ban_player(office: Office, ask: messages.BanPlayer) -> messages.PlayerBanned:
+async def ban_player(context: AdminContext, ask: messages.BanPlayer) -> messages.PlayerBanned:
     """Ban a player, who loses the seat."""
     reason = (ask.reason or "").strip() or None
     if reason is not None and len(reason) > BAN_REASON_CHARACTERS_MAX:
         raise OperationRefused(
             f"A reason must be at most {BAN_REASON_CHARACTERS_MAX} characters: players read it."
         )
-    await office.restore_rooms()
-    game_id = (await _record(office, ask.player_id)).game_id
+    await context.restore_rooms()
+    game_id = (await _record(context, ask.player_id)).game_id
     try:
-        banned = await ban(office.world, game_id, ask.player_id, ask.duration, reason)
+        banned = await ban(context.world, game_id, ask.player_id, ask.duration, reason)
     except PlayerNotFound:
         raise _nobody(ask.player_id) from None
     return messages.PlayerBanned(ask.player_id, _ban(banned))
 
 
-async def unban_player(office: Office, ask: messages.UnbanPlayer) -> messages.PlayerUnbanned:
+async def unban_player(context: AdminContext, ask: messages.UnbanPlayer) -> messages.PlayerUnbanned:
     """End a player's ban."""
-    game_id = (await _record(office, ask.player_id)).game_id
+    game_id = (await _record(context, ask.player_id)).game_id
     try:
-        removed = await unban(office.world, game_id, ask.player_id)
+        removed = await unban(context.world, game_id, ask.player_id)
     except PlayerNotFound:
         raise _nobody(ask.player_id) from None
     return messages.PlayerUnbanned(ask.player_id, removed)
 
 
-async def delete_player(office: Office, ask: messages.DeletePlayer) -> messages.PlayerDeleted:
+async def delete_player(
+    context: AdminContext, ask: messages.DeletePlayer
+) -> messages.PlayerDeleted:
     """Delete a player with everything that is stored about them."""
-    await office.restore_rooms()
+    await context.restore_rooms()
     try:
-        await delete(office.world, ask.player_id)
+        await delete(context.world, ask.player_id)
     except PlayerNotFound:
         raise _nobody(ask.player_id) from None
     return messages.PlayerDeleted(ask.player_id)
 
 
-async def _record(office: Office, player_id: int) -> Player:
+async def _record(context: AdminContext, player_id: int) -> Player:
     record = None
     if 1 <= player_id <= ID_MAX:
-        record = await office.world.accounts.player(player_id)
+        record = await context.world.accounts.player(player_id)
     if record is None:
         raise _nobody(player_id)
     return record
 
 
-async def _seat(office: Office, player_id: int) -> messages.Seat | None:
-    rooms = office.world.rooms
+async def _seat(context: AdminContext, player_id: int) -> messages.Seat | None:
+    rooms = context.world.rooms
     room_id = rooms.index.seat_of(player_id)
     if room_id is None:
         return None

@@ -16,7 +16,7 @@ from greenroom.actors.room.rules.events import RoomEvent
 from greenroom.actors.room.rules.refusals import RoomNotFound
 from greenroom.actors.room.rules.state import Room
 from greenroom.control.admin import room_messages as messages
-from greenroom.control.admin.context import Office
+from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.times import utc_text
 from greenroom.control.errors import OperationRefused
 
@@ -24,9 +24,9 @@ _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SECRETS = ("_hash", "_token")
 
 
-async def list_rooms(office: Office, ask: messages.ListRooms) -> messages.Rooms:
+async def list_rooms(context: AdminContext, ask: messages.ListRooms) -> messages.Rooms:
     """List rooms that have not ended, most players first."""
-    await office.restore_rooms()
+    await context.restore_rooms()
     found = [
         messages.ListedRoom(
             room_id=listing.room_id,
@@ -37,43 +37,45 @@ async def list_rooms(office: Office, ask: messages.ListRooms) -> messages.Rooms:
             has_password=listing.has_password,
             realtime=listing.realtime,
         )
-        for game_id, listing in office.world.rooms.index.listings(ask.game_id)
+        for game_id, listing in context.world.rooms.index.listings(ask.game_id)
     ]
     found.sort(key=lambda room: (-room.current_players, room.room_name, room.room_id))
     limit = min(max(ask.limit, 1), messages.PAGE_ROOMS_MAX)
     return messages.Rooms(rooms=found[:limit], total=len(found))
 
 
-async def show_room(office: Office, ask: messages.ShowRoom) -> messages.RoomDetails:
+async def show_room(context: AdminContext, ask: messages.ShowRoom) -> messages.RoomDetails:
     """Show a room, as its actor sees it if the room is in memory."""
-    room = await _live(office, ask.room_id) or await history.room_now(office.world, ask.room_id)
+    room = await _live(context, ask.room_id) or await history.room_now(context.world, ask.room_id)
     if room is None:
         raise _no_room(ask.room_id)
     return _details(room)
 
 
-async def stop_room(office: Office, ask: messages.StopRoom) -> messages.RoomDetails:
+async def stop_room(context: AdminContext, ask: messages.StopRoom) -> messages.RoomDetails:
     """End a room for everybody, durably."""
     try:
-        await end_room(office.world, ask.room_id, "stopped")
+        await end_room(context.world, ask.room_id, "stopped")
     except RoomNotFound:
-        room = await history.room_now(office.world, ask.room_id)
+        room = await history.room_now(context.world, ask.room_id)
         if room is None:
             raise _no_room(ask.room_id) from None
         raise OperationRefused(f"The room {ask.room_id} has ended already.") from None
-    return await show_room(office, messages.ShowRoom(ask.room_id))
+    return await show_room(context, messages.ShowRoom(ask.room_id))
 
 
-async def show_room_history(office: Office, ask: messages.ShowRoomHistory) -> messages.RoomHistory:
+async def show_room_history(
+    context: AdminContext, ask: messages.ShowRoomHistory
+) -> messages.RoomHistory:
     """Show the events of a room, and its state after one of them."""
     limit = min(max(ask.limit, 1), messages.PAGE_EVENTS_MAX)
     after = max(ask.after, 0)
-    events = await history.room_events(office.world, ask.room_id, after, limit)
-    if not events and await history.room_now(office.world, ask.room_id) is None:
+    events = await history.room_events(context.world, ask.room_id, after, limit)
+    if not events and await history.room_now(context.world, ask.room_id) is None:
         raise _no_room(ask.room_id)
     state = None
     if ask.at is not None:
-        room = await history.room_at(office.world, ask.room_id, ask.at)
+        room = await history.room_at(context.world, ask.room_id, ask.at)
         if room is None:
             raise OperationRefused(
                 f"The state of the room {ask.room_id} after entry {ask.at} is not kept: its"
@@ -88,9 +90,9 @@ async def show_room_history(office: Office, ask: messages.ShowRoomHistory) -> me
     return messages.RoomHistory(ask.room_id, happenings, following, state)
 
 
-async def _live(office: Office, room_id: str) -> Room | None:
+async def _live(context: AdminContext, room_id: str) -> Room | None:
     """Return a copy of a room in memory, once all of it is durable."""
-    active = office.world.rooms.directory.active(room_id)
+    active = context.world.rooms.directory.active(room_id)
     if active is None:
         return None
     try:

@@ -29,7 +29,7 @@ _LOUD: Final = ("httpx2", "httpcore2")
 """Loggers that write URLs, or headers."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class PlatformAnswer(msgspec.Struct, frozen=True):
     """A whole answer."""
 
     status: int
@@ -79,7 +79,7 @@ class PlatformClient:
 
     async def get(
         self, path: str, parameters: Mapping[str, str], headers: Mapping[str, str]
-    ) -> Answer:
+    ) -> PlatformAnswer:
         """Fetch one answer, of whatever status.
 
         Raises:
@@ -106,7 +106,7 @@ class PlatformClient:
         path: str,
         parameters: Mapping[str, str],
         headers: Mapping[str, str],
-    ) -> Answer:
+    ) -> PlatformAnswer:
         """Fetch an answer; one that is too long ends the scope, which closes all that is open."""
         import httpx2
 
@@ -123,7 +123,7 @@ class PlatformClient:
                         scope.cancel()
                         body.clear()
                 await trio.lowlevel.checkpoint_if_cancelled()
-                return Answer(response.status_code, bytes(body))
+                return PlatformAnswer(response.status_code, bytes(body))
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
             reason = _reason(error)
         raise self._unavailable(reason)

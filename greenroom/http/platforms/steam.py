@@ -20,7 +20,7 @@ from greenroom.actors.world.platform import (
     PlatformUnavailable,
     PlatformUser,
 )
-from greenroom.http.platforms.client import Answer, PlatformClient
+from greenroom.http.platforms.client import PlatformAnswer, PlatformClient
 
 STEAM: Final = "steam"
 AUTHENTICATE_PATH: Final = "/ISteamUserAuth/AuthenticateUserTicket/v1/"
@@ -134,7 +134,7 @@ class SteamGame:
         named = (one.personaname for one in players if one.steamid == user.platform_id)
         return next(named, None)
 
-    def _decode(self, answer: Answer, shape: type[T]) -> T:
+    def _decode(self, answer: PlatformAnswer, shape: type[T]) -> T:
         if answer.status in {401, 403}:
             raise self._unclear(f"status {answer.status}: look at the game's publisher key")
         if answer.status not in _WORTH_READING:

@@ -13,7 +13,7 @@ from importlib import resources
 import msgspec
 
 from greenroom.persistence.arrays import int8, text
-from greenroom.persistence.driver import BYTEA, INT8, TEXT, Connection, Query, Statement
+from greenroom.persistence.driver import BYTEA, INT8, TEXT, DatabaseConnection, Query, Statement
 from greenroom.persistence.errors import MigrationError
 
 SERVER_VERSION_MIN = 140000
@@ -74,7 +74,7 @@ def available() -> list[Migration]:
     return found
 
 
-def check_server(connection: Connection) -> None:
+def check_server(connection: DatabaseConnection) -> None:
     """Make sure that this Postgres can hold our data.
 
     Raises:
@@ -94,7 +94,7 @@ def check_server(connection: Connection) -> None:
 
 
 async def status(
-    connection: Connection,
+    connection: DatabaseConnection,
     *,
     migrations: list[Migration] | None = None,
     seconds_max: float = 10.0,
@@ -111,7 +111,7 @@ async def status(
 
 
 async def migrate(
-    connection: Connection,
+    connection: DatabaseConnection,
     *,
     migrations: list[Migration] | None = None,
     seconds_max: float = 600.0,
@@ -149,7 +149,7 @@ async def migrate(
     return names
 
 
-async def _check(connection: Connection, known: list[Migration], seconds_max: float) -> int:
+async def _check(connection: DatabaseConnection, known: list[Migration], seconds_max: float) -> int:
     """Return how many of the known migrations are applied, after comparing them one by one."""
     ((exists,),) = (await connection.run(Query(_TABLE_EXISTS), seconds_max=seconds_max))[0]
     if not exists:

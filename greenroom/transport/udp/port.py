@@ -25,7 +25,7 @@ from greenroom.fastlane import packets
 from greenroom.fastlane.frames import TOKEN_BYTES
 from greenroom.fastlane.link import PING_SECONDS, SILENT_SECONDS_MAX, LinkStatistics, ServerEnd
 from greenroom.fastlane.suites import KEY_BYTES, SuiteName, suite
-from greenroom.transport.udp.session import Lane, LaneCounts, LaneOwner
+from greenroom.transport.udp.session import SessionOwner, UdpCounts, UdpSession
 from greenroom.transport.udp.turns import Address, Turns
 
 PACKETS_A_PASS_MAX: Final = 256
@@ -91,9 +91,9 @@ class UdpPort:
         self._host = host
         self.port = port
         """The bound port once it runs, the same when it is run again."""
-        self._lanes: dict[bytes, Lane] = {}
+        self._lanes: dict[bytes, UdpSession] = {}
         self._turns = Turns(self._take, self._drop_late)
-        self._counts = LaneCounts()
+        self._counts = UdpCounts()
         self._closed = LinkStatistics()
         """The sums of sessions that are over."""
 
@@ -124,8 +124,8 @@ class UdpPort:
     # Sessions.
 
     def open(
-        self, name: SuiteName, owner: LaneOwner, host: str, port: int | None
-    ) -> tuple[Lane, UdpKeys]:
+        self, name: SuiteName, owner: SessionOwner, host: str, port: int | None
+    ) -> tuple[UdpSession, UdpKeys]:
         """Open a session; `close` ends it.
 
         Args:
@@ -144,7 +144,7 @@ class UdpPort:
             suite(name, client_key),
             lambda: os.urandom(TOKEN_BYTES),
         )
-        lane = self._lanes[session] = Lane(end, owner, self._counts, self._turns)
+        lane = self._lanes[session] = UdpSession(end, owner, self._counts, self._turns)
         keys = UdpKeys(
             host=host,
             port=port or self.port,
@@ -155,7 +155,7 @@ class UdpPort:
         )
         return lane, keys
 
-    def close(self, lane: Lane) -> None:
+    def close(self, lane: UdpSession) -> None:
         """End a session: its packets are of nobody from now on."""
         if self._lanes.pop(lane.end.session, None) is not None:
             _add(self._closed, lane.end.statistics)
@@ -221,7 +221,7 @@ class UdpPort:
             return
         self._turns.come(lane.room, lane, packet, address, now)
 
-    def _take(self, lane: Lane, packet: bytes, address: Address, now: float) -> None:
+    def _take(self, lane: UdpSession, packet: bytes, address: Address, now: float) -> None:
         """Give a packet to its lane, behind a fence: no bug in one harms the others."""
         if not lane.is_open:
             self._counts.unknown += 1
@@ -250,7 +250,7 @@ def _add(total: LinkStatistics, one: LinkStatistics) -> None:
             setattr(total, name, getattr(total, name) + getattr(one, name))
 
 
-def _dropped(counts: LaneCounts, links: LinkStatistics) -> Iterator[tuple[str, int]]:
+def _dropped(counts: UdpCounts, links: LinkStatistics) -> Iterator[tuple[str, int]]:
     """Return what was dropped, by reason."""
     yield "noise", counts.noise
     yield "unknown_session", counts.unknown

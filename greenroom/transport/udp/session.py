@@ -15,18 +15,18 @@ from greenroom.actors.flows.realtime import Admission
 from greenroom.actors.kernel.errors import ActorUnavailable, Refused
 from greenroom.actors.room.messages import Group
 from greenroom.actors.room.rules.channel import SendMessage
-from greenroom.fastlane.frames import Sent
+from greenroom.fastlane.frames import ClientMessage
 from greenroom.fastlane.link import ServerEnd
-from greenroom.transport.deadlines import Watch
-from greenroom.transport.messages import GROUPS, Malformed, read_data
+from greenroom.transport.deadlines import Deadlines
+from greenroom.transport.messages import GROUPS, MalformedMessage, read_data
 from greenroom.transport.rates import Allowance
-from greenroom.transport.udp.turns import Address, Room, Turns
+from greenroom.transport.udp.turns import Address, QueuedRoom, Turns
 
 FRAMES_A_TURN_MAX: Final = 64
 """What a member is sent in one turn of his room; more is dropped."""
 
 
-class LaneCounts(msgspec.Struct):
+class UdpCounts(msgspec.Struct):
     """What the lanes of a port have done; packets that belong to none are counted, too."""
 
     packets_sent: int = 0
@@ -54,24 +54,28 @@ class LaneCounts(msgspec.Struct):
     """Packets dropped: the kernel's buffer was full, or there is no way to their address."""
 
 
-class LaneOwner(msgspec.Struct, frozen=True):
+class SessionOwner(msgspec.Struct, frozen=True):
     """Whose lane it is, and what it shares with his control channel."""
 
     member: Admission
     allowances: tuple[Allowance, ...]
     """His own, and his room's."""
-    watch: Watch
+    deadlines: Deadlines
     note_life: Callable[[], None]
     """Is told of each genuine packet."""
 
 
-class Lane:
+class UdpSession:
     """The server's end of one session; a `FastLane` of the hub."""
 
-    __slots__ = ("_counts", "_out", "_owner", "_turns", "_watch", "end", "is_open", "room")
+    __slots__ = ("_counts", "_deadlines", "_out", "_owner", "_turns", "end", "is_open", "room")
 
     def __init__(
-        self, end: ServerEnd[Address], owner: LaneOwner, counts: LaneCounts, turns: Turns[Lane]
+        self,
+        end: ServerEnd[Address],
+        owner: SessionOwner,
+        counts: UdpCounts,
+        turns: Turns[UdpSession],
     ) -> None:
         """Begin without an address.
 
@@ -83,10 +87,10 @@ class Lane:
         """
         self.end = end
         self._owner = owner
-        self._watch = owner.watch
+        self._deadlines = owner.deadlines
         self._counts = counts
         self._turns = turns
-        self.room: Room[Lane] = turns.join(owner.member.room_id)
+        self.room: QueuedRoom[UdpSession] = turns.join(owner.member.room_id)
         self.is_open = True
         self._out: list[bytes] = []
 
@@ -136,7 +140,7 @@ class Lane:
         for message in messages:
             self._pass_on(message)
 
-    def _pass_on(self, message: Sent) -> None:
+    def _pass_on(self, message: ClientMessage) -> None:
         """Let the room take a message in a turn of its own."""
         member, counts = self._owner.member, self._counts
         counts.messages_received += 1
@@ -148,7 +152,7 @@ class Lane:
             member.room.post(
                 SendMessage(member.player_id, message.command, data, targets, message.stream)
             )
-        except Malformed:
+        except MalformedMessage:
             counts.malformed += 1
         except (Refused, ActorUnavailable):
             counts.refused += 1
@@ -157,13 +161,13 @@ class Lane:
 
     def is_up(self) -> bool:
         """Return whether messages can go this way now."""
-        return self.end.is_up(self._watch.now)
+        return self.end.is_up(self._deadlines.now)
 
     def put(self, frame: bytes) -> bool:
         """See `FastLane`; what is too much for one turn is dropped."""
         out = self._out
         if not out:
-            if not self.end.is_up(self._watch.now):
+            if not self.end.is_up(self._deadlines.now):
                 return False
             self._turns.go(self.room, self)
         elif len(out) >= FRAMES_A_TURN_MAX:

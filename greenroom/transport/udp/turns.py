@@ -30,37 +30,37 @@ Address = tuple[socket.socket, Any]
 
 
 class Departing(Protocol):
-    """A lane with something to send."""
+    """A session with something to send."""
 
     def depart(self) -> None:
         """Send it. Does not block or raise."""
         ...
 
 
-Lane = TypeVar("Lane", bound=Departing)
+Session = TypeVar("Session", bound=Departing)
 
 
-class Room(Generic[Lane]):
+class QueuedRoom(Generic[Session]):
     """Lanes that have their turn together."""
 
     __slots__ = ("departing", "is_waiting", "packets", "size")
 
     def __init__(self) -> None:
-        """Begin with no lane."""
-        self.packets: list[tuple[Lane, bytes, Address, float]] = []
+        """Begin with no session."""
+        self.packets: list[tuple[Session, bytes, Address, float]] = []
         """That have come: whose, what, from where and when."""
-        self.departing: list[Lane] = []
+        self.departing: list[Session] = []
         """Those that have something to send."""
         self.is_waiting = False
         self.size = 0
 
 
-class Turns(Generic[Lane]):
+class Turns(Generic[Session]):
     """Gives rooms their turns. Bounded by them: a room is in here once."""
 
     def __init__(
         self,
-        take: Callable[[Lane, bytes, Address, float], None],
+        take: Callable[[Session, bytes, Address, float], None],
         drop: Callable[[int], None],
     ) -> None:
         """Begin with no room.
@@ -71,8 +71,8 @@ class Turns(Generic[Lane]):
         """
         self._take = take
         self._drop = drop
-        self._rooms: dict[str, Room[Lane]] = {}
-        self._queue: deque[Room[Lane]] = deque()
+        self._rooms: dict[str, QueuedRoom[Session]] = {}
+        self._queue: deque[QueuedRoom[Session]] = deque()
         self._task: trio.lowlevel.Task | None = None
 
     @property
@@ -80,39 +80,45 @@ class Turns(Generic[Lane]):
         """Return how many rooms wait for their turn."""
         return len(self._queue)
 
-    def join(self, room_id: str) -> Room[Lane]:
-        """Return a room, for one lane more; `leave` undoes it."""
-        room = self._rooms.setdefault(room_id, Room())
+    def join(self, room_id: str) -> QueuedRoom[Session]:
+        """Return a room, for one session more; `leave` undoes it."""
+        room = self._rooms.setdefault(room_id, QueuedRoom())
         room.size += 1
         return room
 
     def leave(self, room_id: str) -> None:
-        """Forget a room if this was its last lane."""
+        """Forget a room if this was its last session."""
         room = self._rooms[room_id]
         room.size -= 1
         if not room.size:
             del self._rooms[room_id]
 
     def come(
-        self, room: Room[Lane], lane: Lane, packet: bytes, address: Address, now: float
+        self,
+        room: QueuedRoom[Session],
+        session: Session,
+        packet: bytes,
+        address: Address,
+        now: float,
     ) -> None:
         """Have a packet taken in when it is its room's turn, or drop it when it is too late.
 
-        Where too many wait, the oldest of the same lane goes first: what anybody sends in its name,
-        unauthenticated as yet, is to push out nobody else's.
+        If more than `PACKETS_A_TURN_MAX` packets wait for a room's turn, the oldest of the same
+        session is dropped. Packets are not authenticated yet here, so whoever sends packets in a
+        player's name can push out only that player's own.
         """
         packets = room.packets
         if len(packets) >= PACKETS_A_TURN_MAX:
-            oldest = next((i for i, waiting in enumerate(packets) if waiting[0] is lane), 0)
+            oldest = next((i for i, waiting in enumerate(packets) if waiting[0] is session), 0)
             del packets[oldest]
             self._drop(1)
-        packets.append((lane, packet, address, now))
+        packets.append((session, packet, address, now))
         if not room.is_waiting:
             self._enqueue(room)
 
-    def go(self, room: Room[Lane], lane: Lane) -> None:
-        """Have a lane send when it is its room's turn; add it once, while it has something."""
-        room.departing.append(lane)
+    def go(self, room: QueuedRoom[Session], session: Session) -> None:
+        """Have a session send when it is its room's turn; add it once, while it has something."""
+        room.departing.append(session)
         if not room.is_waiting:
             self._enqueue(room)
 
@@ -129,20 +135,20 @@ class Turns(Generic[Lane]):
                 self._task = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._forget)
 
-    def _serve(self, room: Room[Lane], now: float) -> None:
+    def _serve(self, room: QueuedRoom[Session], now: float) -> None:
         packets, room.packets = room.packets, []
         oldest, take = now - LATE_SECONDS, self._take
-        for lane, packet, address, came in packets:
+        for session, packet, address, came in packets:
             if came < oldest:
                 self._drop(1)
             else:
-                take(lane, packet, address, now)
+                take(session, packet, address, now)
         departing, room.departing = room.departing, []
         room.is_waiting = False
-        for lane in departing:
-            lane.depart()
+        for session in departing:
+            session.depart()
 
-    def _enqueue(self, room: Room[Lane]) -> None:
+    def _enqueue(self, room: QueuedRoom[Session]) -> None:
         room.is_waiting = True
         self._queue.append(room)
         task, self._task = self._task, None

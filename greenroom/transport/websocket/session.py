@@ -27,7 +27,7 @@ from greenroom.transport.websocket.frames import (
 NORMAL = 1000
 
 
-class Phase(Enum):
+class SessionPhase(Enum):
     """Where a session is in its life."""
 
     NEW = 0
@@ -39,8 +39,10 @@ class Phase(Enum):
     """Nothing more is to be read."""
 
 
-_OPEN: Final = Phase.OPEN  # members are found more slowly than names, and asked for at each frame
-_OVER: Final = Phase.OVER
+_OPEN: Final = (
+    SessionPhase.OPEN
+)  # members are found more slowly than names, and asked for at each frame
+_OVER: Final = SessionPhase.OVER
 
 
 class Session:
@@ -62,11 +64,11 @@ class Session:
         """
         self._send = send
         self.reader = FrameReader(message_bytes_max)
-        self.phase = Phase.NEW
+        self.phase = SessionPhase.NEW
 
     def begin(self) -> None:
         """Take note that the handshake is over."""
-        self.phase = Phase.OPEN
+        self.phase = SessionPhase.OPEN
 
     def end(self) -> None:
         """Let go of `send`, whose owner and this object hold each other; the last call.
@@ -74,7 +76,7 @@ class Session:
         Without this, closed connections would lie about until the garbage collector looks for
         cycles, which a busy server seldom does.
         """
-        self.phase = Phase.OVER
+        self.phase = SessionPhase.OVER
         del self._send
 
     def receive(self, data: bytes) -> None:
@@ -98,13 +100,13 @@ class Session:
                     return message
         except FrameError as error:
             self.close(error.code, error.reason)
-            self.phase = Phase.OVER
+            self.phase = SessionPhase.OVER
         return None
 
     def close(self, code: int, reason: str) -> None:
         """Send the close frame, once, if the session has begun."""
-        if self.phase is Phase.OPEN:
-            self.phase = Phase.CLOSING  # first: `send` may find that enough waits, and close
+        if self.phase is SessionPhase.OPEN:
+            self.phase = SessionPhase.CLOSING  # first: `send` may find that enough waits, and close
             self._send(encode_close(code, reason))
 
     def _control(self, opcode: int, payload: bytes) -> None:
@@ -112,6 +114,6 @@ class Session:
         if opcode == CLOSE:
             code = read_close(payload)
             self.close(NORMAL if code is None else code, "")
-            self.phase = Phase.OVER
+            self.phase = SessionPhase.OVER
         elif opcode == PING and self.phase is _OPEN:
             self._send(encode_frame(PONG, payload))

@@ -34,7 +34,7 @@ from greenroom.actors.lobby import refusals
 from greenroom.actors.player.messages import Heartbeat, LogOut
 from greenroom.actors.room.messages import ReadCurrent, StopRoom
 from greenroom.actors.room.rules.refusals import AlreadyInRoom
-from greenroom.actors.services.snapshots import Keeper
+from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import restore_online, sweep
 
 NOTHING = Entrance(password=None, join_token=None, player_data=b"{}")
@@ -338,7 +338,7 @@ async def test_after_a_restart_whoever_does_not_come_back_leaves(autojump_clock:
         lobby_id, host, guest = await pair(arena)
         await guest.player.ask(LogOut())
     async with open_world(memory) as world:
-        await Keeper(world).restore()
+        await SnapshotService(world).restore()
         await restore_online(world)
         await watch_silent_members(world)
         assert world.seats.lobby_of(guest.player_id) == lobby_id
@@ -396,7 +396,7 @@ async def test_a_start_that_nobody_waits_for_any_more_is_brought_to_its_end(
     arena.memory.automatic = True
     arena.memory.commit()
     assert len(arena.world.rooms.index.expected()) == 1
-    await Keeper(arena.world).let_go()
+    await SnapshotService(arena.world).let_go()
     await wait_all_tasks_blocked()
     await trio.sleep(2)
     assert arena.world.rooms.index.expected() == []
@@ -480,7 +480,7 @@ async def test_a_lobby_whose_end_the_database_refuses_is_not_let_go(
     arena.memory.automatic = True
     for _ in range(3):
         await trio.sleep(31)
-        await Keeper(arena.world).let_go()
+        await SnapshotService(arena.world).let_go()
     assert arena.world.seats.lobby_of(guest.player_id) == lobby_id
 
 
@@ -507,7 +507,7 @@ async def test_a_server_killed_in_the_middle_of_a_start_has_both_or_neither(
             memory.pending.clear()
     memory.automatic = True
     async with open_world(memory) as world:
-        await Keeper(world).restore()
+        await SnapshotService(world).restore()
         arena = Arena(world, memory, game, keys)
         for player in (host, guest):
             assert world.seats.lobby_of(player.player_id) == lobby_id
@@ -534,7 +534,7 @@ async def test_a_start_that_is_cancelled_once_it_has_run_has_happened(
 async def test_a_started_lobby_is_let_go_with_its_room(arena: Arena, autojump_clock: MockClock):
     lobby_id, host, guest = await pair(arena)
     room = await start_lobby(arena.world, host.player_id)
-    keeper = Keeper(arena.world)
+    keeper = SnapshotService(arena.world)
     await keeper.let_go()
     await wait_all_tasks_blocked()
     assert arena.world.lobbies.index.is_active(lobby_id)
@@ -563,7 +563,7 @@ async def test_a_started_lobby_whose_room_ended_with_the_server_ends_after_the_r
         await world.rooms.directory.ref(room.room_id).ask(StopRoom(host.player_id))
     await trio.sleep(1_000)
     async with open_world(memory) as world:
-        keeper = Keeper(world)
+        keeper = SnapshotService(world)
         await keeper.restore()
         assert world.seats.lobby_of(host.player_id) is None
         await keeper.let_go()

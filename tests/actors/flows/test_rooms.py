@@ -28,7 +28,7 @@ from greenroom.actors.room.rules.groups import read_sources, read_targets
 from greenroom.actors.services import journal_cutter
 from greenroom.actors.services import snapshots as keeper
 from greenroom.actors.services.journal_cutter import JournalCutter
-from greenroom.actors.services.snapshots import Keeper
+from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import sweep
 from greenroom.actors.world import journalled
 from greenroom.actors.world.journalled import find_open
@@ -164,7 +164,7 @@ async def test_a_room_that_ended_is_known_for_a_while(
     guest, _ = await come(arena)
     room_id = await open_room(arena, host)
     await arena.world.rooms.directory.ref(room_id).ask(StopRoom(host.player_id))
-    rooms = Keeper(arena.world)
+    rooms = SnapshotService(arena.world)
     await rooms.let_go()
     with pytest.raises(refusals.RoomInactive):
         await join(arena, guest, room_id)
@@ -208,11 +208,11 @@ async def test_rooms_come_back_with_their_members(
         await join(arena, guest, room_id)
         if stopped_in_order:
             async with trio.open_nursery() as nursery:
-                await nursery.start(Keeper(world).run)
+                await nursery.start(SnapshotService(world).run)
                 nursery.cancel_scope.cancel()
             assert memory.journals.snapshots[room_id].version == 2
     async with open_world(memory) as world:
-        assert await Keeper(world).restore() == 1
+        assert await SnapshotService(world).restore() == 1
         assert world.rooms.index.seat_of(host.player_id) == room_id
         assert world.rooms.index.seat_of(guest.player_id) == room_id
         assert world.rooms.index.game_of(ended_id) == game.game_id, "it ended just now"
@@ -231,7 +231,7 @@ async def test_a_room_that_cannot_be_read_keeps_no_other_from_coming_back(
     (created,) = memory.journals.entries[bad_id]
     memory.journals.entries[bad_id] = [msgspec.structs.replace(created, format=99)]
     async with open_world(memory) as world:
-        assert await Keeper(world).restore() == 1
+        assert await SnapshotService(world).restore() == 1
     assert "has format 99, not 1" in caplog.text
 
 
@@ -240,7 +240,7 @@ async def test_snapshots_that_cannot_be_written_are_written_later(
 ):
     host, _ = await come(arena)
     room_id = await open_room(arena, host)
-    rooms = Keeper(arena.world)
+    rooms = SnapshotService(arena.world)
     arena.memory.journals.away = True
     await rooms.save()
     arena.memory.journals.away = False
@@ -266,7 +266,7 @@ async def test_what_a_poll_has_delivered_stays_delivered_after_a_stop(
         tell = SendUpdates(host.player_id, read_targets("all", None), "n", b"{}")
         poll = PollUpdates(guest.player_id, read_sources("all", None), None)
         await room.ask(tell)
-        await nursery.start(Keeper(world).run)
+        await nursery.start(SnapshotService(world).run)
         await room.ask(poll)
         await trio.sleep(world.settings.snapshot_seconds + 1)
         await room.ask(tell)
@@ -280,7 +280,7 @@ async def test_what_a_poll_has_delivered_stays_delivered_after_a_stop(
         nursery.cancel_scope.cancel()
     memory.journals.away = False
     async with open_world(memory) as world:
-        await Keeper(world).restore()
+        await SnapshotService(world).restore()
         found = await world.rooms.directory.ref(room_id).ask(ReadCurrent(guest.player_id))
         assert found is not None
         assert len(found.pending_updates) == (0 if stopped_in_order else 1)
@@ -289,7 +289,7 @@ async def test_what_a_poll_has_delivered_stays_delivered_after_a_stop(
 async def test_many_rooms_are_saved_in_parts(arena: Arena, autojump_clock: trio.testing.MockClock):
     for _ in range(keeper.SLICE + 3):
         await open_room(arena, (await come(arena))[0])
-    await Keeper(arena.world).save()
+    await SnapshotService(arena.world).save()
     assert len(arena.memory.journals.snapshots) == keeper.SLICE + 3
 
 

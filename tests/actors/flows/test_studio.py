@@ -21,7 +21,7 @@ from greenroom.actors.player.messages import (
 from greenroom.actors.room.messages import LeaveRoom, ReadResults, SendActions
 from greenroom.actors.room.rules.groups import read_targets
 from greenroom.actors.room.studio_messages import connection_timer
-from greenroom.actors.services.snapshots import Keeper
+from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.studio import StudioService
 from greenroom.behaviour import Member, Room, RoomBehaviour, action
 from greenroom.behaviour.effects import UpdatePlayer
@@ -86,7 +86,7 @@ async def at_work(memory: Memory, studio: StudioService) -> AsyncGenerator[Arena
     async with open_world(memory, studio=studio) as world, trio.open_nursery() as nursery:
         studio.world = world
         await nursery.start(lambda task_status: studio.run_service(task_status=task_status))
-        await Keeper(world).restore()
+        await SnapshotService(world).restore()
         if memory.all_games:
             yield Arena(world, memory, None, None)  # type: ignore[arg-type]  # known already
         else:

@@ -30,7 +30,7 @@ from greenroom.actors.kernel.cell import Cell
 from greenroom.actors.kernel.errors import ActorUnavailable, CommitUnsettled, Refused
 from greenroom.actors.player.messages import DescribePlayer
 from greenroom.actors.room.rules.state import RoomLimits
-from greenroom.actors.services.snapshots import Keeper
+from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import restore_online, sweep_for_ever
 from greenroom.actors.world.world import World
 from greenroom.supervisors.dynamic import DynamicSupervisor
@@ -166,7 +166,7 @@ class Theatre:
                 await restore_online(self.world)
                 with self._services:
                     async with trio.open_nursery() as nursery:
-                        await nursery.start(Keeper(self.world).run)
+                        await nursery.start(SnapshotService(self.world).run)
                         await nursery.start(sweep_for_ever, self.world)
                         task_status.started()
                         await trio.sleep_forever()

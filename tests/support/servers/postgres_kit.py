@@ -20,7 +20,7 @@ from greenroom.actors.kernel.durability import Batch
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.messages import PlayerRegistered
 from greenroom.persistence.committer import Committer
-from greenroom.persistence.driver import Connection, Query, Row, Statement
+from greenroom.persistence.driver import DatabaseConnection, Query, Row, Statement
 from greenroom.persistence.embedded.account import choose_account
 from greenroom.persistence.embedded.binaries import find_binaries
 
@@ -182,7 +182,7 @@ def registered(player_id: int, **changes: Any) -> PlayerRegistered:
     return PlayerRegistered(**(fields | changes))
 
 
-async def select(connection: Connection, sql: str) -> list[Row]:
+async def select(connection: DatabaseConnection, sql: str) -> list[Row]:
     """Run one SELECT."""
     (rows,) = await connection.run(Query(Statement(sql)), seconds_max=10)
     return rows

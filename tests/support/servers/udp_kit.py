@@ -11,7 +11,7 @@ import trio
 from realtime_kit import Client
 
 from greenroom.fastlane import frames, packets
-from greenroom.fastlane.frames import Received, Sent
+from greenroom.fastlane.frames import ClientMessage, ServerMessage
 from greenroom.fastlane.link import ClientEnd
 from greenroom.fastlane.suites import suite
 
@@ -42,7 +42,7 @@ class FastClient:
             suite(keys["suite"], bytes.fromhex(keys["server_key"])),
         )
         self.udp = udp
-        self.heard: list[Received] = []
+        self.heard: list[ServerMessage] = []
         self.packets = 0
 
     async def show_address(self) -> None:
@@ -67,17 +67,17 @@ class FastClient:
             await self.udp.send(answer)
         return packet
 
-    async def hear(self) -> Received:
+    async def hear(self) -> ServerMessage:
         """Return the next message."""
         while not self.heard:
             await self.take_in()
         return self.heard.pop(0)
 
-    def pack(self, *messages: Sent) -> bytes:
+    def pack(self, *messages: ClientMessage) -> bytes:
         (packet,) = self.end.pack([frames.encode(message) for message in messages])
         return packet
 
-    async def say(self, *messages: Sent) -> bytes:
+    async def say(self, *messages: ClientMessage) -> bytes:
         """Send messages in one packet; return it."""
         packet = self.pack(*messages)
         await self.udp.send(packet)
