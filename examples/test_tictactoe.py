@@ -1,5 +1,7 @@
 """Tic-tac-toe, played without a server."""
 
+from typing import Any
+
 import pytest
 from tictactoe import Board, TicTacToe
 
@@ -14,6 +16,11 @@ def begin() -> tuple[RoomHarness[Board], int, int]:
     return room, first, next(i for i in players if i != first)
 
 
+def table(room: RoomHarness[Board], player_id: int) -> Any:
+    """Return what a player's client is shown."""
+    return room.view(player_id).shared
+
+
 def test_three_in_a_row_win_and_the_next_game_begins() -> None:
     room, first, second = begin()
     for mover, cell in ((first, 0), (second, 3), (first, 1), (second, 4)):
@@ -23,9 +30,26 @@ def test_three_in_a_row_win_and_the_next_game_begins() -> None:
         }
     assert room.act(first, "place", {"cell": 2}).response_data == {"won": True, "is_over": True}
     assert room.documents == {first: {"tictactoe_wins": 1}}
+    seen = table(room, second)
+    assert (seen["winner"], seen["line"], seen["turn"]) == (first, [0, 1, 2], 0)
+    assert room.act(second, "place", {"cell": 8}).response_data == {"error": "It is not your turn"}
+    room.advance(3.1)
     heard = [message.command for message in room.heard(second)]
     assert heard[-2:] == ["over", "start"]
     assert room.state.cells == [0] * 9
+    wins = {player["id"]: player["wins"] for player in table(room, first)["players"]}
+    assert wins == {first: 1, second: 0}
+
+
+def test_a_player_who_comes_in_the_pause_has_a_game_of_full_length() -> None:
+    room, first, second = begin()
+    room.leave(first)
+    room.advance(2.0)
+    third = room.join("Eve")
+    room.act(room.state.turn, "place", {"cell": 4})
+    room.advance(2.0)
+    assert sum(map(bool, room.state.cells)) == 1, "the pause is over, and no second game began"
+    assert {player["id"] for player in table(room, second)["players"]} == {second, third}
 
 
 def test_moves_out_of_turn_and_on_taken_cells_fail() -> None:
@@ -50,3 +74,15 @@ def test_a_third_may_not_join_and_who_stays_wins() -> None:
         room.join("Eve")
     room.leave(first)
     assert room.documents == {second: {"tictactoe_wins": 1}}
+
+
+def test_who_is_away_is_shown_until_they_are_back() -> None:
+    room, first, second = begin()
+
+    def away() -> list[int]:
+        return [player["id"] for player in table(room, second)["players"] if player["is_away"]]
+
+    room.drop(first)
+    assert away() == [first]
+    room.reconnect(first)
+    assert away() == []

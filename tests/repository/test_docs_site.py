@@ -92,6 +92,9 @@ def test_a_site_is_made_with_a_menu_of_what_the_index_links_to(source: Path) -> 
     text = (site / "docs" / "index.html").read_text()
     assert re.search(r'caption-text">Reference<.*href="page.html">A page<', text, re.DOTALL)
     assert list(dead_links(site)) == []
+    (site / "_downloads").mkdir()
+    (site / "_downloads" / "game.html").write_text('<script src="game.js"></script>')
+    assert list(dead_links(site)) == []
     (site / "docs" / "page.html").unlink()
     assert any(link.endswith("page.html leads nowhere") for link in dead_links(site))
 

@@ -110,14 +110,22 @@ def finish(reader: Reader, blocks: list[Block]) -> None:
     assert blocks == []
 
 
-async def sit_down(page: Page, reader: Reader, name: str, room: str = "") -> None:
-    """Fill in the form as the tutorial says, and press Play."""
-    await page.show(reader.fill("http://127.0.0.1:8000/tictactoe.html"))
+async def sit_down(ann: Page, bob: Page, reader: Reader) -> None:
+    """Do what the tutorial says in two browsers; the ports alone are others."""
+    await ann.show(reader.fill("http://127.0.0.1:8000/tictactoe.html"))
+    assert await ann.evaluate("entrance.server.value") == "http://127.0.0.1:8080"
     server = reader.fill("http://127.0.0.1:8080")
-    given = {"server": server, "key": reader.filled["gr_api_…"], "name": name, "room": room}
+    given = {"server": server, "key": reader.filled["gr_api_…"], "name": "Ann"}
     for field, value in given.items():
-        await page.evaluate(f"document.forms[0].elements[{json.dumps(field)}].value = '{value}'")
-    await page.click("form button")
+        await ann.evaluate(f"entrance.elements[{json.dumps(field)}].value = '{value}'")
+    await ann.click("#entrance button")
+    await ann.until("document.getElementById('link').value")
+    await bob.show(await ann.evaluate("document.getElementById('link').value"))
+    await bob.until("state?.players.length == 2")
+    await bob.evaluate("prompt = () => 'Bob'; 0")
+    await bob.click("#rename")
+    await bob.until("session.name == 'Bob'")
+    await ann.until("state.players.length == 2")
 
 
 @needs_curl
@@ -128,17 +136,15 @@ async def test_the_first_game_ends_with_two_browsers_in_one_room(reader: Reader)
     follow(reader, blocks, "2. Open the game's page")
     async with open_browser() as browser:
         ann, bob = await browser.new_page(), await browser.new_page()
-        await sit_down(ann, reader, "Ann")
-        await ann.until("/[0-9a-f]{32}/.test(document.getElementById('turn').textContent)")
-        [room] = re.findall(r"[0-9a-f]{32}", await ann.text("#turn"))
-        await sit_down(bob, reader, "Bob", room)
-        await bob.until("/your turn|Wait/.test(document.getElementById('turn').textContent)")
-        first, second = (ann, bob) if "your" in await ann.text("#turn") else (bob, ann)
+        await sit_down(ann, bob, reader)
+        [room] = re.findall(r"room=([0-9a-f]{32})$", await ann.evaluate("location.href"))
+        ann_begins = await ann.evaluate("state.turn == session.playerId")
+        first, second = (ann, bob) if ann_begins else (bob, ann)
         for mover, cell in ((first, 0), (second, 3), (first, 1), (second, 4), (first, 2)):
             await mover.reads("#turn", "It is your turn.")
             await mover.click(f"#board button:nth-child({cell + 1})")
-        await first.reads("#result", "You won.")
-        await second.reads("#result", "You lost.")
+        await first.reads("#turn", "You won.")
+        await second.reads("#turn", "You lost.")
         reader.filled["ROOM_ID"] = room
         finish(reader, blocks)
         assert ('"Ann"' if first is ann else '"Bob"') in reader.said

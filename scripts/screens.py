@@ -1,0 +1,166 @@
+"""Take the screens of docs/pictures: two browsers in one room, and the server's own pages.
+
+A server is started on an empty data directory, and Chromium is shown its pages; so this takes no
+more than a browser on the PATH. tests/browser runs it to its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlencode
+
+import trio
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support" / "servers")]
+
+from browser_kit import FOUND, Browser, Page, open_browser, serve_files  # noqa: E402
+from server_kit import ServerProcess  # noqa: E402 (both found by the line above)
+
+PICTURES = ROOT / "docs" / "pictures"
+EXAMPLES = ROOT / "examples"
+BEHAVIOURS = "*/tictactoe=tictactoe:TicTacToe"
+
+WIDTH, HEIGHT = 420, 740
+MOVES = (4, 0, 2, 6, 3)
+"""A game that nobody has won yet."""
+
+WINDOW = """
+<style>
+  body { display: flex; gap: 24px; margin: 0; padding: 24px; background: #cfd6e4; }
+  figure { margin: 0; border-radius: 10px; overflow: hidden; box-shadow: 0 6px 24px #0004; }
+  figcaption { padding: 7px 12px; background: #e9ecf2; color: #444; font: 13px sans-serif; }
+  img { display: block; }
+</style>
+"""
+
+
+async def main(arguments: Sequence[str]) -> int:
+    """Take the screens; return the exit status."""
+    parser = argparse.ArgumentParser(prog="scripts/screens", description=__doc__)
+    parser.add_argument("directory", nargs="?", type=Path, default=PICTURES)
+    directory = parser.parse_args(arguments).directory
+    if FOUND is None:
+        print("There is no Chromium: install it, and try again.", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory(prefix="greenroom-screens-") as data_dir:
+        behaviours = ("--behaviours-dir", str(EXAMPLES), "--behaviours", BEHAVIOURS)
+        server = await trio.to_thread.run_sync(ServerProcess(Path(data_dir), *behaviours).start)
+        try:
+            async with open_browser() as browser:
+                for name, screen in (await take_screens(server, browser)).items():
+                    (directory / f"{name}.png").write_bytes(screen)
+                    print(f"{name}.png: {len(screen):,} bytes")
+        finally:
+            await trio.to_thread.run_sync(server.stop)
+    return 0
+
+
+async def take_screens(server: ServerProcess, browser: Browser) -> dict[str, bytes]:
+    """Return every screen, by name."""
+    http = server.ready["http"].rstrip("/")
+    return {
+        **await take_server_pages(browser, http),
+        **await take_game(browser, {"server": http, "key": server.new_game().key}),
+    }
+
+
+async def take_server_pages(browser: Browser, http: str) -> dict[str, bytes]:
+    """Return what the server itself shows."""
+    screens = {}
+    for name, path in (("screen-root", "/"), ("screen-docs", "/docs")):
+        page = await open_page(browser, 1000, 620)
+        await page.show(f"{http}{path}")
+        if path == "/docs":
+            await page.until("document.body.innerText.includes('/api/game_players.php/register')")
+        screens[name] = await take(page)
+    return screens
+
+
+async def take_game(browser: Browser, address: dict[str, str]) -> dict[str, bytes]:
+    """Return what two players see of their game, one after the other and side by side."""
+    screens = {}
+    ann = await open_page(browser, WIDTH, 510)
+    bob = await open_page(browser, WIDTH, HEIGHT, "dark")
+    with serve_files(EXAMPLES) as pages:
+        await ann.show(f"{pages}/tictactoe.html#{urlencode({**address, 'name': 'Ann'})}")
+        await ann.click("#entrance button")
+        await ann.reads("#turn", "Waiting for somebody to play with.")
+        await ann.reads("#connection", "Connected")
+        screens["screen-invitation"] = await take(ann)
+        await resize(ann, WIDTH, HEIGHT)
+        await bob.show(await ann.evaluate("document.getElementById('link').value"))
+        await bob.until("state?.players.length == 2")
+        await ann.until("state.players.length == 2")
+        await rename(bob, "Bob")
+        await ann.until("state.players.some(player => player.name == 'Bob')")
+        await play(ann, bob)
+        screens["two-browsers"] = await frame(browser, await take(ann), await take(bob))
+    return screens
+
+
+async def open_page(browser: Browser, width: int, height: int, scheme: str = "light") -> Page:
+    """Open a window of this size for somebody who likes light or dark pages."""
+    page = await browser.new_page()
+    await resize(page, width, height)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    await page.call("Emulation.setEmulatedMedia", features=features)
+    return page
+
+
+async def resize(page: Page, width: int, height: int) -> None:
+    """Make a window this large."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    await page.call("Emulation.setDeviceMetricsOverride", **size)
+
+
+async def take(page: Page) -> bytes:
+    """Return what a window shows, as PNG."""
+    await page.evaluate("document.fonts.ready.then(() => true)")
+    found = await page.call("Page.captureScreenshot", format="png")
+    return base64.b64decode(found["data"])
+
+
+async def rename(page: Page, name: str) -> None:
+    """Change a guest's name, as the button does."""
+    await page.evaluate(f"prompt = () => {name!r}")
+    await page.click("#rename")
+
+
+async def play(ann: Page, bob: Page) -> None:
+    """Move in turn, whoever begins."""
+    await ann.until("state.turn != 0")
+    ann_begins = await ann.evaluate("state.turn == session.playerId")
+    first, second = (ann, bob) if ann_begins else (bob, ann)
+    for number, cell in enumerate(MOVES):
+        mover = (first, second)[number % 2]
+        await mover.reads("#turn", "It is your turn.")
+        await mover.click(f"#board button:nth-child({cell + 1})")
+    for page in (ann, bob):
+        await page.until(f"state.cells.filter(Boolean).length == {len(MOVES)}")
+
+
+async def frame(browser: Browser, *screens: bytes) -> bytes:
+    """Return windows side by side in one picture."""
+    page = await open_page(browser, WIDTH * 2 + 24 * 3, HEIGHT + 30 + 24 * 2)
+    await page.show("about:blank")
+    figures = "".join(
+        f'<figure><figcaption>{title}</figcaption><img src="data:image/png;base64,{data}"></figure>'
+        for title, data in zip(
+            ("Ann's browser", "Bob's browser"),
+            (base64.b64encode(screen).decode() for screen in screens),
+            strict=True,
+        )
+    )
+    await page.evaluate(f"document.documentElement.innerHTML = {WINDOW + figures!r}; 0")
+    await page.until("[...document.images].every(image => image.complete && image.naturalWidth)")
+    return await take(page)
+
+
+if __name__ == "__main__":
+    sys.exit(trio.run(main, sys.argv[1:]))
