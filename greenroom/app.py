@@ -405,7 +405,7 @@ class _Parts:
         player_index, game_index = PlayerIndex(ledger), GameIndex(ledger)
         leaderboards = Leaderboards(accounts, _build_charges(settings))
         self.hub = Hub()
-        committer.observe(leaderboards.durable)
+        committer.observe(leaderboards.note_durable)
         self.players = DynamicSupervisor(
             "player", player_loader(accounts, player_index, clock), committer
         )

@@ -19,7 +19,7 @@ sys.path[:0] = [str(ROOT), *map(str, (ROOT / "tests" / "support").glob("**/"))]
 from torture_faults import FAULTS  # noqa: E402 (found by the line above)
 from torture_run import torture  # noqa: E402
 from torture_server import MUTATIONS  # noqa: E402
-from torture_stage import say  # noqa: E402
+from torture_target import say  # noqa: E402
 
 PROOFS = {
     "drop-commits": ("killed_server",),

@@ -158,7 +158,7 @@ def _room(game_id: int, number: int, updates_each: int) -> tuple[Snapshot, list[
         members=tuple(NewMember(i, f"Player {i}", b'{"team":1}', now) for i in seats),
         at=now,
     )
-    room = rules.created(created)
+    room = rules.new_room(created)
     entries = [codec.entry(room.room_id, 1, created), *_sendings(room, updates_each, now)]
     return codec.snapshot(room), entries
 

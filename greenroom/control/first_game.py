@@ -77,7 +77,7 @@ async def ensure_first_game(world: World, data_dir: Path) -> FirstGame | None:
     try:
         kept = _read_begun(begun)
         if kept is None:
-            if await world.accounts.games():
+            if await world.accounts.load_games():
                 return None
             kept = _begin(begun)
         first_game = await _finish(world, kept)

@@ -125,8 +125,8 @@ def usage_samples(world: World) -> Iterator[Sample]:
     """
     ledger, holdings = world.ledger, world.rooms.index.holdings
     players = world.player_index.memory
-    ledger.see_day(world.clock.now())
-    owners, server = ledger.owners(), ledger.server
+    ledger.start_day_at(world.clock.now())
+    owners, server = ledger.list_owners(), ledger.server
     yield from (
         Sample("greenroom_rooms", "Active rooms and open lobbies.", holdings.rooms),
         Sample("greenroom_rooms_bytes", "What they hold in memory.", holdings.rooms_bytes),

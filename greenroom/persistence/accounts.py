@@ -143,7 +143,7 @@ class DatabaseAccounts:
         self._lease = lease
         self._player_ids = IdBlocks(lambda: self._next(_NEXT_PLAYER_ID), PLAYER_ID_BLOCK)
 
-    async def player(self, player_id: int) -> Player | None:
+    async def load_player(self, player_id: int) -> Player | None:
         """Return a player's whole record, with the ban that is in force."""
         rows = await self._rows(_PLAYER, int8(player_id))
         return _player(rows[0]) if rows else None
@@ -158,7 +158,7 @@ class DatabaseAccounts:
         rows = await self._rows(_PLAYER_BY_TOKEN, token_hash)
         return _player(rows[0]) if rows else None
 
-    async def game(self, game_id: int) -> Game | None:
+    async def load_game(self, game_id: int) -> Game | None:
         """Return a game's whole record."""
         rows = await self._rows(_GAME, int8(game_id))
         return _game(rows[0]) if rows else None
@@ -206,11 +206,11 @@ class DatabaseAccounts:
         rows = await self._rows(_DOCUMENTS_PAGE, int8(game_id), int8(after_id), int8(limit))
         return [(player_id, document) for player_id, document in rows]
 
-    async def games(self) -> list[Game]:
+    async def load_games(self) -> list[Game]:
         """Return all games, by id."""
         return [_game(row) for row in await self._rows(_GAMES)]
 
-    async def owners(self) -> list[Owner]:
+    async def load_owners(self) -> list[Owner]:
         """Return all owners, by id."""
         return [_owner(row) for row in await self._rows(_OWNERS)]
 

@@ -67,7 +67,7 @@ class DatabaseFriendships:
                 player_name=row[1],
                 player_tag=row[2],
                 platform_id=row[3],
-                relationship=rules.relationship(
+                relationship=rules.relationship_to(
                     Friendship(status=row[4], requested_by=row[5]), player_id
                 ),
             )

@@ -38,7 +38,7 @@ def create(name: str = "Arena") -> CreateGame:
 
 
 def a_game() -> Game:
-    return rules.created(rules.decide_create(create(), NOW), OWNER.name, OWNER.plan)
+    return rules.new_game(rules.decide_create(create(), NOW), OWNER.name, OWNER.plan)
 
 
 def test_a_new_game_has_an_empty_document_and_its_owners_plan():
@@ -113,7 +113,7 @@ def test_events_of_others_are_a_bug():
 
 
 def test_operators_never_see_keys():
-    shown = set(msgspec.structs.asdict(rules.view(a_game())))
+    shown = set(msgspec.structs.asdict(rules.view_game(a_game())))
     assert not shown & {"api_key_hash", "private_key_hash", "tag_key"}
 
 

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.actors.game.messages import ChangeGameSettings, GameSettingsReplaced
-from greenroom.actors.game.settings import NAMES, GameSettingRefused, GameSettings, change, shown
+from greenroom.actors.game.settings import (
+    NAMES,
+    GameSettingRefused,
+    GameSettings,
+    change_settings,
+    settings_as_json,
+)
 
 KEY = "0123456789abcdefABCDEF0123456789"
 FULL = GameSettings(
@@ -29,10 +35,10 @@ def test_settings_are_assigned_together_and_unset_to_their_defaults():
         "register_player_id": " integer\n",
     }
 
-    assert change(GameSettings(), texts, []) == FULL
-    assert change(FULL, {}, ["steam_publisher_key"]).steam_publisher_key is None
-    assert change(FULL, {}, NAMES) == GameSettings()
-    assert change(FULL, {}, []) == FULL
+    assert change_settings(GameSettings(), texts, []) == FULL
+    assert change_settings(FULL, {}, ["steam_publisher_key"]).steam_publisher_key is None
+    assert change_settings(FULL, {}, NAMES) == GameSettings()
+    assert change_settings(FULL, {}, []) == FULL
 
 
 @pytest.mark.parametrize(
@@ -64,36 +70,36 @@ def test_settings_are_assigned_together_and_unset_to_their_defaults():
 )
 def test_what_is_wrong_is_refused_with_what_would_be_right(name: str, text: str, told: str):
     with pytest.raises(GameSettingRefused, match=told) as refused:
-        change(FULL, {name: text}, [])
+        change_settings(FULL, {name: text}, [])
 
     assert str(refused.value).isprintable()
 
 
 def test_an_unknown_name_cannot_be_unset_nor_one_be_set_and_unset():
     with pytest.raises(GameSettingRefused, match="no game setting 'x'"):
-        change(FULL, {}, ["x"])
+        change_settings(FULL, {}, ["x"])
     with pytest.raises(GameSettingRefused, match="both set and unset"):
-        change(FULL, {"steam_app_id": "1"}, ["steam_app_id"])
+        change_settings(FULL, {"steam_app_id": "1"}, ["steam_app_id"])
 
 
 @given(st.text(), st.sampled_from([*NAMES, "else"]))
 def test_no_text_does_anything_but_change_its_setting_or_be_refused(text: str, name: str):
     try:
-        changed = change(FULL, {name: text}, [])
+        changed = change_settings(FULL, {name: text}, [])
     except GameSettingRefused:
         return
     assert msgspec.json.decode(msgspec.json.encode(changed), type=GameSettings) == changed
 
 
 def test_a_secret_is_shown_nowhere():
-    assert shown(FULL) == {
+    assert settings_as_json(FULL) == {
         "steam_app_id": 480,
         "steam_publisher_key": "set",
         "clients_write_player_data": False,
         "leaderboards": (("level", "xp"), ("wins",)),
         "register_player_id": "integer",
     }
-    assert shown(GameSettings())["steam_publisher_key"] == "not set"
+    assert settings_as_json(GameSettings())["steam_publisher_key"] == "not set"
     for value in (
         FULL,
         GameSettingsReplaced(1, FULL, 1),
@@ -101,5 +107,5 @@ def test_a_secret_is_shown_nowhere():
     ):
         assert KEY not in repr(value)
     with pytest.raises(GameSettingRefused) as refused:
-        change(FULL, {"steam_publisher_key": f"{KEY}x"}, [])
+        change_settings(FULL, {"steam_publisher_key": f"{KEY}x"}, [])
     assert KEY not in str(refused.value)

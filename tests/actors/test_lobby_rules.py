@@ -198,7 +198,7 @@ def test_whoever_is_not_there_is_not_put_out_or_renamed():
     assert rules.decide_rename(kit.lobby, GUEST, "Eve", NOW) == ()
     assert rules.decide_rename(kit.lobby, HOST, "Player 1", NOW) == ()
     kit.take(*rules.decide_rename(kit.lobby, HOST, "Eve", NOW))
-    assert views.listing(kit.lobby).host_name == "Eve"
+    assert views.view_listing(kit.lobby).host_name == "Eve"
     kit.start(HOST)
     assert kit.put_out(HOST) == []
     assert rules.decide_rename(kit.lobby, HOST, "Mallory", NOW) == ()

@@ -41,7 +41,7 @@ OTHER_TOKEN = b"o" * 32
 def a_player(**changes: Any) -> Player:
     """A player of game 1 who has just registered."""
     command = RegisterPlayer(7, 1, "Ada", "23456789", TOKEN, b'{"level":1}')
-    player = rules.registered(rules.decide_register(command, NOW))
+    player = rules.new_player(rules.decide_register(command, NOW))
     for name, value in changes.items():
         setattr(player, name, value)
     return player
@@ -103,7 +103,7 @@ def test_a_ban_ends_at_its_very_second():
 
 def test_a_sign_of_life_brings_a_player_back_online():
     player = a_player(is_online=False)
-    rules.seen(player, NOW + 5)
+    rules.apply_sign_of_life(player, NOW + 5)
     assert (player.is_online, player.last_heartbeat) == (True, NOW + 5)
 
 
@@ -115,15 +115,17 @@ def test_only_the_present_token_can_be_rotated():
 
 
 def test_fields_are_set_in_a_document_whose_other_bytes_stay_as_they_are():
-    whole = rules.merged(b'{"wins":1, "big":1.50}', {"wins": b"2", "hat": b'"red"'})
+    whole = rules.merge_documents(b'{"wins":1, "big":1.50}', {"wins": b"2", "hat": b'"red"'})
     assert whole == b'{"wins":2,"big":1.50,"hat":"red"}'
 
 
 def test_a_document_grows_to_its_limit_and_not_past_it():
     room = rules.MERGED_BYTES_MAX - len(b'{"a":""}')
-    assert len(rules.merged(b"{}", {"a": b'"%s"' % (b"x" * room)})) == rules.MERGED_BYTES_MAX
+    assert (
+        len(rules.merge_documents(b"{}", {"a": b'"%s"' % (b"x" * room)})) == rules.MERGED_BYTES_MAX
+    )
     with pytest.raises(DocumentTooLarge):
-        rules.merged(b"{}", {"a": b'"%s"' % (b"x" * (room + 1))})
+        rules.merge_documents(b"{}", {"a": b'"%s"' % (b"x" * (room + 1))})
 
 
 @pytest.mark.parametrize(
@@ -196,7 +198,7 @@ def test_events_of_others_are_a_bug():
 
 def test_the_view_shows_the_record_but_no_token():
     player = a_player(last_login=3)
-    shown = msgspec.structs.asdict(rules.view(player))
+    shown = msgspec.structs.asdict(rules.view_player(player))
     record = msgspec.structs.asdict(player)
     assert "token_hash" not in shown
     assert shown == {name: record[name] for name in shown}

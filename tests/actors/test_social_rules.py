@@ -92,8 +92,8 @@ def test_a_pair_is_the_same_from_either_side():
 @pytest.mark.parametrize("seen", BETWEEN)
 def test_what_is_between_two_has_two_sides(seen: str | None):
     other_way = {"outgoing": "incoming", "incoming": "outgoing"}
-    assert rules.relationship(BETWEEN[seen], ME) == seen
-    assert rules.relationship(BETWEEN[seen], OTHER) == other_way.get(str(seen), seen)
+    assert rules.relationship_to(BETWEEN[seen], ME) == seen
+    assert rules.relationship_to(BETWEEN[seen], OTHER) == other_way.get(str(seen), seen)
 
 
 @pytest.mark.parametrize(("act", "seen", "outcome"), TABLE)
@@ -139,7 +139,7 @@ def test_limits_are_kept_on_both_sides(
 
 def test_a_friendship_takes_no_event_of_others():
     with pytest.raises(TypeError):
-        rules.applied(None, Event())
+        rules.apply_event(None, Event())
 
 
 @given(
@@ -150,18 +150,18 @@ def test_a_friendship_takes_no_event_of_others():
 def test_two_players_never_disagree(steps: list[tuple[Callable[..., Event], int]]):
     between: Friendship | None = None
     for act, who in steps:
-        before = rules.relationship(between, who)
+        before = rules.relationship_to(between, who)
         try:
-            between = rules.applied(between, act(between, who))
+            between = rules.apply_event(between, act(between, who))
         except Refused:
             continue
-        mine, theirs = (rules.relationship(between, i) for i in (ME, OTHER))
+        mine, theirs = (rules.relationship_to(between, i) for i in (ME, OTHER))
         assert (mine, theirs) in {
             (None, None),
             ("friend", "friend"),
             ("incoming", "outgoing"),
             ("outgoing", "incoming"),
         }
-        assert rules.relationship(between, who) != before
+        assert rules.relationship_to(between, who) != before
         if (act, before) in {(request, "incoming"), (accept, "incoming")}:
             assert mine == "friend"

@@ -47,7 +47,7 @@ async def check(data_dir: Path, database_url: str) -> None:
     kept = read_first_game(first_game_file(data_dir))
     assert kept is not None
     async with open_admin_context(settings(data_dir, database_url)) as context:
-        (game,) = await context.world.accounts.games()
+        (game,) = await context.world.accounts.load_games()
         assert (game.game_id, game.name, game.owner_name) == (kept.game_id, "first-game", "local")
         assert game.plan == "unlimited"
         assert await identify_game(context.world, kept.api_token) is not None

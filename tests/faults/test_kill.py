@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import trio
 from crowd_kit import BREATH_SECONDS, HEAL_SECONDS_MAX, Counters, Crowd
-from duo_kit import Duos
+from pair_kit import PlayerPairs
 from seeds import SEED
 from server_kit import ServerProcess
 
@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.chance,
     pytest.mark.slow,
     pytest.mark.timeout(600),
-    pytest.mark.parametrize("crowd_type", [Counters, Duos]),
+    pytest.mark.parametrize("crowd_type", [Counters, PlayerPairs]),
 ]
 
 

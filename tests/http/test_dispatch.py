@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import trio
-from dispatch_kit import Gone, Stage, json_of
+from dispatch_kit import DispatchKit, Gone, json_of
 from trio.testing import MockClock
 from world_kit import Arena, add_game, open_arena
 
@@ -35,8 +35,8 @@ async def arena(autojump_clock: MockClock) -> AsyncIterator[Arena]:
 
 
 @pytest.fixture
-async def stage(arena: Arena) -> Stage:
-    return Stage(arena)
+async def stage(arena: Arena) -> DispatchKit:
+    return DispatchKit(arena)
 
 
 # Routing
@@ -62,7 +62,7 @@ async def stage(arena: Arena) -> Stage:
     ],
 )
 async def test_unknown_paths_and_wrong_methods_are_an_invalid_endpoint(
-    stage: Stage, method: str, path: str
+    stage: DispatchKit, method: str, path: str
 ) -> None:
     answer = await stage.answer(method, path, b"not json", key=None)
 
@@ -71,26 +71,26 @@ async def test_unknown_paths_and_wrong_methods_are_an_invalid_endpoint(
 
 
 @pytest.mark.parametrize("path", ["/api/echo.php", "/api/echo.php/", "/api/echo.php//"])
-async def test_a_trailing_slash_is_tolerated(stage: Stage, path: str) -> None:
+async def test_a_trailing_slash_is_tolerated(stage: DispatchKit, path: str) -> None:
     answer = await stage.answer("POST", path, b'{"word":"hi"}')
 
     assert answer.status == 200
     assert answer.body == b'{"success":true,"word":"hi","number":null,"player_data":null}'
 
 
-async def test_arguments_of_the_path_reach_the_handler(stage: Stage) -> None:
+async def test_arguments_of_the_path_reach_the_handler(stage: DispatchKit) -> None:
     answer = await stage.answer("POST", "/api/room.php/ab12/join/")
 
     assert json_of(answer) == {"success": True, "seen": "ab12"}
 
 
-async def test_a_path_without_arguments_goes_before_one_with(stage: Stage) -> None:
+async def test_a_path_without_arguments_goes_before_one_with(stage: DispatchKit) -> None:
     answer = await stage.answer("POST", "/api/room.php/leave/join")
 
     assert json_of(answer)["seen"] == "none"
 
 
-async def test_head_is_answered_as_get(stage: Stage) -> None:
+async def test_head_is_answered_as_get(stage: DispatchKit) -> None:
     got = await stage.answer("GET", "/api/owner.php", admin=stage.arena.keys.api_private_token)
     head = await stage.answer("HEAD", "/api/owner.php", admin=stage.arena.keys.api_private_token)
 
@@ -98,7 +98,9 @@ async def test_head_is_answered_as_get(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/echo.php", "/api/unknown.php"])
-async def test_a_preflight_is_answered_204_with_what_may_be_sent(stage: Stage, path: str) -> None:
+async def test_a_preflight_is_answered_204_with_what_may_be_sent(
+    stage: DispatchKit, path: str
+) -> None:
     answer = await stage.answer("OPTIONS", path, key=None)
 
     headers = dict(answer.headers)
@@ -111,7 +113,7 @@ async def test_a_preflight_is_answered_204_with_what_may_be_sent(stage: Stage, p
 # Tokens
 
 
-async def test_the_callers_of_each_class_are_made(stage: Stage) -> None:
+async def test_the_callers_of_each_class_are_made(stage: DispatchKit) -> None:
     player_id, token = await stage.register()
     game_id = stage.arena.game.game_id
 
@@ -126,7 +128,7 @@ JUNK = ["junk", "x" * 100_000, "ünï", "\x00", "a, b", make_token(PROJECT_KEY, 
 
 
 @pytest.mark.parametrize("key", JUNK)
-async def test_a_bad_project_key_is_a_401_with_its_message(stage: Stage, key: str) -> None:
+async def test_a_bad_project_key_is_a_401_with_its_message(stage: DispatchKit, key: str) -> None:
     answer = await stage.answer("POST", "/api/echo.php", key=key)
 
     assert answer.status == 401
@@ -151,7 +153,7 @@ async def test_a_bad_project_key_is_a_401_with_its_message(stage: Stage, key: st
     ],
 )
 async def test_the_key_is_checked_before_the_player_token(
-    stage: Stage, key: str | None, token: str | None, error: str
+    stage: DispatchKit, key: str | None, token: str | None, error: str
 ) -> None:
     answer = await stage.answer("POST", "/api/who.php/am/i", b"[", key=key, token=token)
 
@@ -159,7 +161,7 @@ async def test_the_key_is_checked_before_the_player_token(
     assert json_of(answer)["error"] == error
 
 
-async def test_an_empty_key_counts_as_missing(stage: Stage) -> None:
+async def test_an_empty_key_counts_as_missing(stage: DispatchKit) -> None:
     request = Request("POST", "/api/echo.php", "", {"x-api-token": ""}, b"", "192.0.2.1")
 
     assert json_of(await stage.dispatcher.answer(request))["error"] == "no key"
@@ -169,13 +171,13 @@ async def test_an_empty_key_counts_as_missing(stage: Stage) -> None:
     ("admin", "error"),
     [(None, "no token"), ("junk", "bad token"), (make_token(ADMIN_KEY, bytes(24)), "bad token")],
 )
-async def test_the_admin_key_is_checked(stage: Stage, admin: str | None, error: str) -> None:
+async def test_the_admin_key_is_checked(stage: DispatchKit, admin: str | None, error: str) -> None:
     answer = await stage.answer("GET", "/api/owner.php", admin=admin)
 
     assert (answer.status, json_of(answer)["error"]) == (401, error)
 
 
-async def test_tokens_of_another_game_open_nothing(stage: Stage) -> None:
+async def test_tokens_of_another_game_open_nothing(stage: DispatchKit) -> None:
     other, keys = await add_game(stage.arena.world, "Other")
     world = stage.arena.world
     player = await register_player(world, other.game, "Bob", b"{}")
@@ -187,7 +189,7 @@ async def test_tokens_of_another_game_open_nothing(stage: Stage) -> None:
     assert (admin.status, json_of(admin)["error"]) == (401, "bad token")
 
 
-async def test_tokens_of_the_wrong_kind_open_nothing(stage: Stage) -> None:
+async def test_tokens_of_the_wrong_kind_open_nothing(stage: DispatchKit) -> None:
     _, token = await stage.register()
     keys = stage.arena.keys
 
@@ -198,7 +200,7 @@ async def test_tokens_of_the_wrong_kind_open_nothing(stage: Stage) -> None:
     assert [as_key.status, as_admin.status, as_player.status] == [401, 401, 401]
 
 
-async def test_the_banned_are_told_so_before_their_body_is_looked_at(stage: Stage) -> None:
+async def test_the_banned_are_told_so_before_their_body_is_looked_at(stage: DispatchKit) -> None:
     player_id, token = await stage.register()
     game_id = stage.arena.game.game_id
     ban = await ban_player(stage.arena.world, game_id, player_id, "forever", "Cheating")
@@ -222,13 +224,15 @@ async def test_the_banned_are_told_so_before_their_body_is_looked_at(stage: Stag
 # Bodies, queries, replies
 
 
-async def test_tokens_are_checked_before_the_body(stage: Stage) -> None:
+async def test_tokens_are_checked_before_the_body(stage: DispatchKit) -> None:
     answer = await stage.answer("POST", "/api/echo.php", b"not json", key="bad")
 
     assert answer.status == 401
 
 
-async def test_a_body_that_is_too_large_is_refused_after_everything_else(stage: Stage) -> None:
+async def test_a_body_that_is_too_large_is_refused_after_everything_else(
+    stage: DispatchKit,
+) -> None:
     headers = {"x-api-token": stage.arena.keys.api_token}
 
     async def status(path: str, headers: dict[str, str]) -> int:
@@ -242,7 +246,7 @@ async def test_a_body_that_is_too_large_is_refused_after_everything_else(stage: 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"{}", b'{"unknown":[1]}'])
 async def test_calls_without_arguments_may_send_any_form_of_nothing(
-    stage: Stage, body: bytes
+    stage: DispatchKit, body: bytes
 ) -> None:
     _, token = await stage.register()
 
@@ -250,7 +254,9 @@ async def test_calls_without_arguments_may_send_any_form_of_nothing(
 
 
 @pytest.mark.parametrize("body", [b"[]", b"word", b'"x"', b"1", b"\xff", b"{" * 100_000])
-async def test_calls_without_arguments_refuse_what_is_no_object(stage: Stage, body: bytes) -> None:
+async def test_calls_without_arguments_refuse_what_is_no_object(
+    stage: DispatchKit, body: bytes
+) -> None:
     _, token = await stage.register()
 
     answer = await stage.answer("POST", "/api/who.php/am/i", body, token=token)
@@ -258,7 +264,7 @@ async def test_calls_without_arguments_refuse_what_is_no_object(stage: Stage, bo
     assert (answer.status, json_of(answer)["error"]) == (400, "Invalid JSON body")
 
 
-async def test_a_whole_body_document_reaches_the_handler_verbatim(stage: Stage) -> None:
+async def test_a_whole_body_document_reaches_the_handler_verbatim(stage: DispatchKit) -> None:
     sent = b'{ "b": 1.0, "a": 123456789012345678901234567890, "a": null }'
 
     answer = await stage.answer("PUT", "/api/store.php", b"\n" + sent + b"\n")
@@ -267,14 +273,16 @@ async def test_a_whole_body_document_reaches_the_handler_verbatim(stage: Stage) 
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b'"{}"', b"{}{}"])
-async def test_only_an_object_is_a_document(stage: Stage, body: bytes) -> None:
+async def test_only_an_object_is_a_document(stage: DispatchKit, body: bytes) -> None:
     answer = await stage.answer("PUT", "/api/store.php", body)
 
     assert (answer.status, json_of(answer)["error"]) == (400, "Invalid JSON body")
 
 
 @pytest.mark.parametrize("name", ["engine", "unity"])
-async def test_the_engine_variant_turns_documents_into_strings(stage: Stage, name: str) -> None:
+async def test_the_engine_variant_turns_documents_into_strings(
+    stage: DispatchKit, name: str
+) -> None:
     body = b'{"word":"hi","player_data":{"a": 1.0}}'
 
     answer = await stage.answer("POST", "/api/echo.php", body, query=f"x=1&format={name}")
@@ -285,7 +293,7 @@ async def test_the_engine_variant_turns_documents_into_strings(stage: Stage, nam
 
 
 @pytest.mark.parametrize("query", ["format=json", "format=", "Format=engine", "format", "%ff=%fe"])
-async def test_any_other_format_is_the_plain_one(stage: Stage, query: str) -> None:
+async def test_any_other_format_is_the_plain_one(stage: DispatchKit, query: str) -> None:
     body = b'{"word":"hi","player_data":{"a": 1.0}}'
 
     answer = await stage.answer("POST", "/api/echo.php", body, query=query)
@@ -293,13 +301,13 @@ async def test_any_other_format_is_the_plain_one(stage: Stage, query: str) -> No
     assert answer.body == (b'{"success":true,"word":"hi","number":null,"player_data":{"a": 1.0}}')
 
 
-async def test_a_query_without_end_is_refused(stage: Stage) -> None:
+async def test_a_query_without_end_is_refused(stage: DispatchKit) -> None:
     answer = await stage.answer("POST", "/api/echo.php", b"{}", query="a=1&" * 1000)
 
     assert (answer.status, json_of(answer)["error"]) == (400, "Too many query parameters")
 
 
-async def whole(stage: Stage, query: str) -> bytes:
+async def whole(stage: DispatchKit, query: str) -> bytes:
     answer = await stage.answer("GET", "/api/list.php", query=query)
     assert answer.status == 200
     assert answer.stream is not None
@@ -308,7 +316,7 @@ async def whole(stage: Stage, query: str) -> bytes:
     return body
 
 
-async def test_a_streamed_reply_is_one_object_with_the_count_behind(stage: Stage) -> None:
+async def test_a_streamed_reply_is_one_object_with_the_count_behind(stage: DispatchKit) -> None:
     entry = b'{"id":%d,"rules":{"a": 1.0}},{"id":%d,"rules":null}'
 
     assert await whole(stage, "") == (
@@ -320,14 +328,14 @@ async def test_a_streamed_reply_is_one_object_with_the_count_behind(stage: Stage
     assert await whole(stage, "pages=0") == b'{"success":true,"entries":[],"count":0}'
 
 
-async def test_a_streamed_reply_has_an_engine_variant(stage: Stage) -> None:
+async def test_a_streamed_reply_has_an_engine_variant(stage: DispatchKit) -> None:
     assert await whole(stage, "pages=1&format=engine") == (
         b'{"success":true,"entries":[{"id":0,"rules_json":"{\\"a\\":1.0}"},'
         b'{"id":0,"rules_json":"{}"}],"count":2}'
     )
 
 
-async def test_an_error_on_the_way_to_the_first_page_is_an_answer(stage: Stage) -> None:
+async def test_an_error_on_the_way_to_the_first_page_is_an_answer(stage: DispatchKit) -> None:
     answer = await stage.answer("GET", "/api/list.php", query="fail_at=0")
 
     assert (answer.status, json_of(answer)["error"]) == (404, "Thing not found")
@@ -335,7 +343,7 @@ async def test_an_error_on_the_way_to_the_first_page_is_an_answer(stage: Stage) 
     assert stage.pages.is_closed
 
 
-async def test_an_error_later_breaks_the_stream_off(stage: Stage) -> None:
+async def test_an_error_later_breaks_the_stream_off(stage: DispatchKit) -> None:
     answer = await stage.answer("GET", "/api/list.php", query="pages=3&fail_at=2")
 
     assert answer.stream is not None
@@ -353,7 +361,9 @@ async def test_an_error_later_breaks_the_stream_off(stage: Stage) -> None:
         ("pages=%00", "pages must be an integer"),
     ],
 )
-async def test_a_query_that_does_not_fit_is_refused(stage: Stage, query: str, error: str) -> None:
+async def test_a_query_that_does_not_fit_is_refused(
+    stage: DispatchKit, query: str, error: str
+) -> None:
     answer = await stage.answer("GET", "/api/list.php", query=query)
 
     assert (answer.status, json_of(answer)["error"]) == (400, error)
@@ -379,7 +389,7 @@ async def test_a_query_that_does_not_fit_is_refused(stage: Stage, query: str, er
     ],
 )
 async def test_every_error_becomes_its_answer_and_the_next_call_is_served(
-    stage: Stage, error: Exception, status: int, text: str
+    stage: DispatchKit, error: Exception, status: int, text: str
 ) -> None:
     stage.trouble.error = error
     answer = await stage.answer("POST", "/api/trouble.php")
@@ -391,7 +401,7 @@ async def test_every_error_becomes_its_answer_and_the_next_call_is_served(
     assert (await stage.answer("POST", "/api/trouble.php")).status == 200
 
 
-async def test_overload_says_when_to_come_back(stage: Stage) -> None:
+async def test_overload_says_when_to_come_back(stage: DispatchKit) -> None:
     stage.trouble.error = StorageUnavailable("away")
 
     answer = await stage.answer("POST", "/api/trouble.php")
@@ -401,7 +411,7 @@ async def test_overload_says_when_to_come_back(stage: Stage) -> None:
 
 
 async def test_a_bug_is_logged_with_its_traceback_and_nothing_of_the_request(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+    stage: DispatchKit, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage.trouble.error = ValueError("broken")
     with caplog.at_level(logging.DEBUG, "greenroom.http"):
@@ -414,14 +424,16 @@ async def test_a_bug_is_logged_with_its_traceback_and_nothing_of_the_request(
     assert stage.arena.keys.api_token not in caplog.text
 
 
-async def test_a_refusal_is_not_logged(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_refusal_is_not_logged(
+    stage: DispatchKit, caplog: pytest.LogCaptureFixture
+) -> None:
     stage.trouble.error = Gone()
     await stage.answer("POST", "/api/trouble.php")
 
     assert not caplog.records
 
 
-async def test_only_a_cancellation_comes_out(stage: Stage, autojump_clock: MockClock) -> None:
+async def test_only_a_cancellation_comes_out(stage: DispatchKit, autojump_clock: MockClock) -> None:
     stage.trouble.gate = trio.Event()
     with trio.move_on_after(1) as scope:
         await stage.answer("POST", "/api/trouble.php")
@@ -435,7 +447,7 @@ async def test_only_a_cancellation_comes_out(stage: Stage, autojump_clock: MockC
 
 
 async def test_more_requests_than_fit_are_turned_away_at_once(arena: Arena) -> None:
-    stage = Stage(arena, in_flight_max=4)  # of which one address has two
+    stage = DispatchKit(arena, in_flight_max=4)  # of which one address has two
     stage.trouble.gate = trio.Event()
     async with trio.open_nursery() as nursery:
         for _ in range(2):
@@ -453,7 +465,7 @@ async def test_a_class_of_calls_is_limited_by_address_before_tokens_are_looked_a
     arena: Arena,
 ) -> None:
     limits = LimitSettings(register_calls_per_second_address=0.1)
-    stage = Stage(arena, limits=limits)  # a burst of 2, then one in ten seconds
+    stage = DispatchKit(arena, limits=limits)  # a burst of 2, then one in ten seconds
 
     statuses = [(await stage.answer("POST", "/api/trouble.php")).status for _ in range(2)]
     limited = await stage.answer("POST", "/api/trouble.php", key=None)
@@ -471,7 +483,7 @@ async def test_wrong_tokens_count_against_their_address_and_missing_ones_do_not(
     arena: Arena,
 ) -> None:
     limits = LimitSettings(failed_tokens_per_second_address=0.05, rate_burst_seconds=40)
-    stage = Stage(arena, limits=limits)  # two wrong ones, then one in twenty seconds
+    stage = DispatchKit(arena, limits=limits)  # two wrong ones, then one in twenty seconds
     _, token = await stage.register()
 
     for _ in range(5):
@@ -491,7 +503,7 @@ async def test_wrong_tokens_count_against_their_address_and_missing_ones_do_not(
 # Metrics
 
 
-async def test_answers_are_counted_by_endpoint_and_status(stage: Stage) -> None:
+async def test_answers_are_counted_by_endpoint_and_status(stage: DispatchKit) -> None:
     await stage.answer("POST", "/api/echo.php", b'{"word":"hi"}')
     await stage.answer("POST", "/api/echo.php/", b"[")
     await stage.answer("GET", "/api/nowhere.php")
@@ -514,7 +526,7 @@ async def test_answers_are_counted_by_endpoint_and_status(stage: Stage) -> None:
 async def test_who_goes_on_asking_after_a_thousand_refusals_waits_for_each(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = Stage(arena, limits=LimitSettings(register_calls_per_second_address=0.001))
+    stage = DispatchKit(arena, limits=LimitSettings(register_calls_per_second_address=0.001))
     waits: list[str] = []
 
     async def refused(address: str, body: bytes = b"") -> int:
@@ -546,7 +558,7 @@ async def test_what_no_row_is_there_for_is_charged_to_its_address(
     arena: Arena, method: str, status: int, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rates = LimitSettings(pages_per_second_address=0.1, read_calls_per_second_address=0.1)
-    stage = Stage(arena, limits=rates)
+    stage = DispatchKit(arena, limits=rates)
     request = Request(method, "/api/nothing.php", "", {}, b"", "203.0.113.7")
     waits: list[float] = []
 

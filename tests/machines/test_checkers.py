@@ -17,7 +17,7 @@ from machine_calls import Calls
 from machine_checks import WorldChecks
 from machine_ledger import Key
 from machine_store import Store
-from machine_theatre import Call, Theatre
+from machine_world import Call, MachineWorld
 
 from greenroom.actors.flows import rooms as room_flows
 from greenroom.actors.flows.invites import invites_to
@@ -54,13 +54,13 @@ HOST, MATE, THIRD, FRIEND, STRANGER = range(5)
 class Story:
     """Some calls of everything, with all checks after each."""
 
-    def __init__(self, theatre: Theatre) -> None:
-        self.theatre = theatre
-        self.calls = Calls(theatre)
-        self.checks = WorldChecks(theatre)
+    def __init__(self, machine: MachineWorld) -> None:
+        self.machine = machine
+        self.calls = Calls(machine)
+        self.checks = WorldChecks(machine)
 
     def done(self, call: Call) -> Any:
-        reply = self.theatre.finish(call)
+        reply = self.machine.finish(call)
         self.checks.moment()
         return reply
 
@@ -76,7 +76,7 @@ class Story:
         self.lobby()
         self.checks.rest()
         for is_clean in (False, True):
-            self.theatre.restart(0, is_clean=is_clean)
+            self.machine.restart(0, is_clean=is_clean)
             self.checks.moment()
             self.checks.rest()
 
@@ -87,7 +87,7 @@ class Story:
         self.done(self.calls.befriend(HOST, STRANGER))
 
     def room(self) -> None:
-        calls, ledger = self.calls, self.theatre.ledger
+        calls, ledger = self.calls, self.machine.ledger
         self.done(calls.create_room(HOST, 3, host_switch=True, is_locked=False))
         key = ledger.open("room")[0].key
         for number in (MATE, THIRD):
@@ -100,38 +100,38 @@ class Story:
             self.done(calls.poll(MATE))
         self.done(calls.send_actions(HOST, "others"))
         self.done(calls.complete(MATE, next(iter(ledger.open("room")[0].actions))))
-        self.theatre.mine("room", 0, 1, is_half_way=True)
+        self.machine.mine("room", 0, 1, is_half_way=True)
         self.refused(calls.send_updates(MATE, "host"), ActorCrashed)
         self.checks.rest()
         self.done(calls.leave_room(THIRD))
         self.done(calls.send_updates(MATE, "host"))
         self.races(key)
-        self.theatre.moment(SILENT_SECONDS)
+        self.machine.moment(SILENT_SECONDS)
         self.done(calls.poll(MATE))
         self.done(calls.leave_room(HOST))
 
     def races(self, key: Key) -> None:
         """Take two seats at once; take another while the leaving of the first is refused."""
-        calls, theatre = self.calls, self.theatre
-        theatre.mine("room", 0, 1, is_half_way=False)
+        calls, machine = self.calls, self.machine
+        machine.mine("room", 0, 1, is_half_way=False)
         calls.leave_room(HOST)  # which crashes
         first = calls.join(FRIEND, key)
         second = calls.create_room(FRIEND, 3, host_switch=True, is_locked=False)
         self.refused(second)
         self.done(first)
-        theatre.hold()
+        machine.hold()
         calls.leave_room(FRIEND)
-        theatre.moment()
+        machine.moment()
         calls.create_room(FRIEND, 3, host_switch=True, is_locked=False)
-        theatre.moment()
-        theatre.refuse()
-        theatre.release()
+        machine.moment()
+        machine.refuse()
+        machine.release()
         self.checks.rest()
         self.done(calls.leave_room(FRIEND))
         self.checks.rest()
 
     def lobby(self) -> None:
-        calls, ledger = self.calls, self.theatre.ledger
+        calls, ledger = self.calls, self.machine.ledger
         lobby = calls.create_lobby(HOST, 3, host_switch=True, by_requests=True, can_leave=True)
         self.done(lobby)
         key = ledger.open("lobby")[0].key
@@ -148,11 +148,11 @@ class Story:
 
 @contextmanager
 def opened() -> Iterator[Story]:
-    theatre = Theatre(5)
+    machine = MachineWorld(5)
     try:
-        yield Story(theatre)
+        yield Story(machine)
     finally:
-        theatre.close()
+        machine.close()
 
 
 def test_the_story_goes_well_when_nothing_is_wrong():

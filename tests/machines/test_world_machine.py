@@ -29,7 +29,7 @@ from hypothesis.stateful import (
 from machine_calls import Calls
 from machine_checks import WorldChecks
 from machine_ledger import Key
-from machine_theatre import Theatre
+from machine_world import MachineWorld
 from seeds import SEED
 
 from greenroom.actors.seating.invite_messages import InviteAnswer
@@ -84,7 +84,7 @@ def _quiet() -> Iterator[None]:
 class WorldMachine(RuleBasedStateMachine):
     """Players come and go, act, tell, and make friends; the server bears what befalls it."""
 
-    theatre: Theatre | None = None
+    machine: MachineWorld | None = None
     calls: Calls
     checks: WorldChecks
     held = 0
@@ -99,10 +99,10 @@ class WorldMachine(RuleBasedStateMachine):
         host_switch: bool,
         by_requests: bool,
     ) -> None:
-        self.theatre = Theatre(PLAYERS)
-        self.calls = Calls(self.theatre)
-        self.checks = WorldChecks(self.theatre)
-        self.ledger = self.theatre.ledger
+        self.machine = MachineWorld(PLAYERS)
+        self.calls = Calls(self.machine)
+        self.checks = WorldChecks(self.machine)
+        self.ledger = self.machine.ledger
         if is_befriended:
             for number, other in itertools.permutations(range(PLAYERS), 2):
                 self.calls.befriend(number, other)
@@ -115,9 +115,9 @@ class WorldMachine(RuleBasedStateMachine):
             self.create_lobby(3, 3, host_switch, by_requests, can_leave=True)
 
     @property
-    def stage(self) -> Theatre:
-        assert self.theatre is not None
-        return self.theatre
+    def stage(self) -> MachineWorld:
+        assert self.machine is not None
+        return self.machine
 
     def key(self, kind: str, number: int, *, by_requests: bool = False) -> Key:
         """Name a place that is open, best one of this sort, or one that is not there (any more)."""
@@ -403,15 +403,15 @@ class WorldMachine(RuleBasedStateMachine):
         self.checks.moment()
 
     def teardown(self) -> None:
-        if self.theatre is None:
+        if self.machine is None:
             return
         try:
             if sys.exc_info()[0] is None:  # no step has failed
                 self.checks.rest()
-                self.theatre.restart(0, is_clean=False)
+                self.machine.restart(0, is_clean=False)
                 self.checks.rest()
         finally:
-            self.theatre.close()
+            self.machine.close()
 
 
 def run_machine(machine: type[WorldMachine], seed: int) -> None:

@@ -49,8 +49,8 @@ async def test_documents_come_back_byte_for_byte(storage: Storage, document: byt
     await settle(storage, registered(2), PlayerDocumentReplaced(2, 1, document, 1))
     await settle(storage, GameDocumentReplaced(1, document, 1))
 
-    first, second = await storage.accounts.player(1), await storage.accounts.player(2)
-    game = await storage.accounts.game(1)
+    first, second = await storage.accounts.load_player(1), await storage.accounts.load_player(2)
+    game = await storage.accounts.load_game(1)
 
     assert first is not None
     assert second is not None
@@ -66,13 +66,13 @@ async def test_a_player_is_found_by_id_and_by_his_present_token(storage: Storage
     player = await storage.accounts.player_by_token(b"new token")
 
     assert player is not None
-    assert player == await storage.accounts.player(1)
+    assert player == await storage.accounts.load_player(1)
     assert player.token_hash == b"new token"
     assert player.updated_at == 1_700_000_009
     assert player.is_online
     assert player.last_heartbeat == player.created_at == 1_700_000_000
     assert await storage.accounts.player_by_token(b"token 1") is None
-    assert await storage.accounts.player(2) is None
+    assert await storage.accounts.load_player(2) is None
 
 
 async def test_players_are_found_by_who_they_are_on_a_platform(storage: Storage):
@@ -99,14 +99,14 @@ async def test_a_user_of_a_platform_has_one_account_a_game(storage: Storage):
     with pytest.raises(ActorCrashed):
         await storage.committer.submit(writer, [twin]).wait(writer, 10)
 
-    assert await storage.accounts.player(2) is None
+    assert await storage.accounts.load_player(2) is None
 
 
 async def test_a_ban_in_force_comes_with_the_player(storage: Storage):
     ban = PlayerBanned(1, 1, "b" * 32, "forever", "cheating", 1_700_000_001, None)
     await settle(storage, registered(1), ban)
 
-    player = await storage.accounts.player(1)
+    player = await storage.accounts.load_player(1)
 
     assert player is not None
     assert player.ban == Ban("b" * 32, "forever", "cheating", 1_700_000_001, None)
@@ -119,12 +119,12 @@ async def test_a_game_comes_with_its_owner(storage: Storage):
     game = await storage.accounts.game_by_api_key(b"new api")
 
     assert game is not None
-    assert game == await storage.accounts.game(1)
+    assert game == await storage.accounts.load_game(1)
     assert (game.owner_name, game.plan, game.data) == ("local", "pro", b"{}")
     assert (game.private_key_hash, game.tag_key) == (b"new admin", b"0123456789abcdef")
     assert (game.created_at, game.updated_at) == (1_700_000_000, 1_700_000_005)
     assert await storage.accounts.game_by_api_key(b"api") is None
-    assert await storage.accounts.games() == [game]
+    assert await storage.accounts.load_games() == [game]
 
 
 async def test_owners_have_names_of_their_own(storage: Storage):
@@ -132,7 +132,7 @@ async def test_owners_have_names_of_their_own(storage: Storage):
 
     assert await storage.accounts.owner_by_name("Ada") == owner
     assert await storage.accounts.owner_by_name("Bob") is None
-    assert [o.name for o in await storage.accounts.owners()] == ["local", "Ada"]
+    assert [o.name for o in await storage.accounts.load_owners()] == ["local", "Ada"]
     with pytest.raises(Refused, match="already an owner named Ada"):
         await storage.accounts.create_owner("Ada", "pro")
     with pytest.raises(Refused, match="no owner with the id 99"):
@@ -225,14 +225,14 @@ async def test_reads_survive_a_restart_of_postgres(
     storage: Storage, mortal_postgres: PostgresProcess
 ):
     await settle(storage, registered(1))
-    assert await storage.accounts.player(1) is not None
+    assert await storage.accounts.load_player(1) is not None
 
     mortal_postgres.kill()
     with pytest.raises(StorageUnavailable):
-        await storage.accounts.player(1)
+        await storage.accounts.load_player(1)
     mortal_postgres.start()
 
-    assert await storage.accounts.player(1) is not None
+    assert await storage.accounts.load_player(1) is not None
 
 
 async def test_reads_of_a_silent_database_end_in_bounded_time(
@@ -246,12 +246,12 @@ async def test_reads_of_a_silent_database_end_in_bounded_time(
 
     async def read() -> None:
         with pytest.raises(StorageUnavailable) as caught:
-            await storage.accounts.player(1)
+            await storage.accounts.load_player(1)
         outcomes.append(str(caught.value))
 
     async with trio.open_nursery() as nursery:
         await nursery.start(storage.run)
-        await storage.accounts.player(1)
+        await storage.accounts.load_player(1)
         mortal_postgres.signal_backends(signal.SIGSTOP)
         with trio.fail_after(2):
             async with trio.open_nursery() as readers:
@@ -268,14 +268,14 @@ async def test_a_reader_who_is_cancelled_costs_no_connection(storage: Storage):
     await settle(storage, registered(1))
     for n in range(60):
         with trio.move_on_after(0.0002 * (n % 10)):
-            await storage.accounts.player(1)
+            await storage.accounts.load_player(1)
     async with trio.open_nursery() as nursery:
         for _ in range(200):
-            nursery.start_soon(storage.accounts.player, 1)
+            nursery.start_soon(storage.accounts.load_player, 1)
         await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
 
-    assert await storage.accounts.player(1) is not None
+    assert await storage.accounts.load_player(1) is not None
     assert len(storage._loaders._idle) <= 4
     assert storage._loaders._free.value == 4
 
@@ -288,7 +288,9 @@ async def test_some_players_are_found_by_their_ids(storage: Storage):
     found = await storage.accounts.players_by_id([4, 99, 2, 2**63 - 1])
 
     assert sorted(player.player_id for player in found) == [2, 4]
-    assert {player.player_id: player for player in found}[4] == await storage.accounts.player(4)
+    assert {player.player_id: player for player in found}[4] == await storage.accounts.load_player(
+        4
+    )
     assert await storage.accounts.players_by_id([]) == []
 
 

@@ -84,7 +84,7 @@ async def test_what_happened_to_one_row_is_written_in_order(storage: Storage):
     batch = committer.submit(writer, [PlayerLoggedIn(1, 77)])
     await batch.wait(writer, 10)
 
-    player = await storage.accounts.player(1)
+    player = await storage.accounts.load_player(1)
 
     assert player is not None
     assert (player.player_name, player.updated_at) == ("Name 29", 129)
@@ -99,13 +99,13 @@ async def test_a_new_ban_ends_the_old_one_and_unbanning_ends_all(storage: Storag
         committer.submit(writer, [ban])
     await committer.submit(writer, [PlayerRenamed(1, "Bob", 1)]).wait(writer, 10)
 
-    player = await storage.accounts.player(1)
+    player = await storage.accounts.load_player(1)
     assert player is not None
     assert player.ban is not None
     assert player.ban.ban_id == f"{2:032}"
 
     await committer.submit(writer, [PlayerUnbanned(1, 500)]).wait(writer, 10)
-    player = await storage.accounts.player(1)
+    player = await storage.accounts.load_player(1)
     assert player is not None
     assert player.ban is None
 
@@ -147,7 +147,7 @@ async def test_a_refused_row_fails_its_writer_and_nobody_else(storage: Storage):
     await wait_until(lambda: batch.settled)
 
     for n, writer in enumerate(writers, 1):
-        player = await storage.accounts.player(n)
+        player = await storage.accounts.load_player(n)
         assert player is not None
         if n in {3, 11, 12}:
             assert len(writer.errors) == 1
@@ -171,7 +171,7 @@ async def test_what_a_refused_writer_queued_since_fails_unwritten(storage: Stora
         await later.wait(writer, 10)
     await later.wait(other, 10)
 
-    player, neighbour = await storage.accounts.player(1), await storage.accounts.player(2)
+    player, neighbour = await storage.accounts.load_player(1), await storage.accounts.load_player(2)
     assert player is not None
     assert neighbour is not None
     assert (player.player_name, neighbour.player_name) == ("Player 1", "Carol")
@@ -201,7 +201,7 @@ async def test_nothing_that_cannot_be_stored_stops_the_committer(storage: Storag
     with pytest.raises(ActorCrashed):
         await batch.wait(writer, 10)
     await batch.wait(other, 10)
-    player = await storage.accounts.player(5)
+    player = await storage.accounts.load_player(5)
     assert player is not None
     assert player.player_name == "Fine"
 
@@ -225,7 +225,7 @@ async def test_one_turns_events_are_durable_together_or_not_at_all(storage: Stor
     with pytest.raises(ActorCrashed):
         await batch.wait(writer, 10)
 
-    player = await storage.accounts.player(1)
+    player = await storage.accounts.load_player(1)
     assert player is not None
     assert player.player_name == "Player 1"
 
@@ -240,7 +240,7 @@ async def test_presence_is_not_waited_for_and_written_soon(storage: Storage):
     await wait_until(lambda: not storage.statistics().background_rows)
 
     async def is_written() -> bool:
-        player = await storage.accounts.player(1)
+        player = await storage.accounts.load_player(1)
         assert player is not None
         return player.last_heartbeat == 1_700_000_500 and not player.is_online
 
@@ -256,7 +256,7 @@ async def test_presence_never_overwrites_what_came_after_it(storage: Storage):
     await committer.submit(writer, [PlayerRenamed(1, "X", 1)]).wait(writer, 10)
     await wait_until(lambda: not storage.statistics().background_rows)
 
-    player = await storage.accounts.player(1)
+    player = await storage.accounts.load_player(1)
     assert player is not None
     assert (player.is_online, player.last_heartbeat, player.last_logout) == (False, 19, 19)
 
@@ -351,7 +351,7 @@ async def test_a_silent_database_shuts_the_gate_and_heals(
     await batch.wait(writer, 20)
 
     assert committer.is_open
-    assert await storage.accounts.player(1) is not None
+    assert await storage.accounts.load_player(1) is not None
 
 
 async def test_an_idle_committer_notices_that_postgres_is_gone_and_back(

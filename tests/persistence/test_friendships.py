@@ -77,7 +77,7 @@ async def test_the_database_holds_what_apply_makes_of_a_pair(storage: Storage):
                 event = FriendshipAccepted(*pair, number)
             else:
                 event = FriendshipEnded(*pair)
-            between = rules.applied(between, event)
+            between = rules.apply_event(between, event)
             events.append(event)
         batch = storage.committer.submit(writer, events)
         if dice.random() < 0.2:

@@ -24,7 +24,7 @@ from greenroom.actors.player.messages import (
     ResultsMarked,
 )
 from greenroom.actors.player.rules import apply
-from greenroom.actors.player.rules import registered as new_record
+from greenroom.actors.player.rules import new_player as new_record
 from greenroom.actors.social import messages as social_messages
 from greenroom.persistence import accounts, friendships, journal
 from greenroom.persistence.driver import DatabaseConnection, Statement
@@ -105,7 +105,7 @@ async def test_the_database_holds_what_apply_makes_of_the_record(storage: Storag
 
     assert all(writer.errors == [] for writer in writers.values())
     for n, record in records.items():
-        assert await storage.accounts.player(n) == record
+        assert await storage.accounts.load_player(n) == record
 
 
 async def test_no_statement_ever_scans_a_table(connection: DatabaseConnection):

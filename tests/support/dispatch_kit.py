@@ -39,13 +39,13 @@ class EchoReply(Reply, kw_only=True):
     player_data: Document | None
 
 
-class Entry(msgspec.Struct):
+class EchoEntry(msgspec.Struct):
     id: int
     rules: Document | None = None
 
 
 class EntriesReply(Reply, kw_only=True):
-    entries: list[Entry]
+    entries: list[EchoEntry]
     count: int
 
 
@@ -107,10 +107,10 @@ class Pages:
         self.fail_at = fail_at
         self.is_closed = False
 
-    def __aiter__(self) -> AsyncIterator[Sequence[Entry]]:
+    def __aiter__(self) -> AsyncIterator[Sequence[EchoEntry]]:
         return self
 
-    async def __anext__(self) -> Sequence[Entry]:
+    async def __anext__(self) -> Sequence[EchoEntry]:
         await trio.lowlevel.checkpoint()
         if not self.left:
             raise StopAsyncIteration
@@ -119,13 +119,13 @@ class Pages:
             raise Gone
         if page == 1:
             return []
-        return [Entry(page, Document(b'{"a": 1.0}')), Entry(page)]
+        return [EchoEntry(page, Document(b'{"a": 1.0}')), EchoEntry(page)]
 
     async def aclose(self) -> None:
         self.is_closed = True
 
 
-class Stage:
+class DispatchKit:
     """The dispatcher, and what a test needs to call it."""
 
     def __init__(

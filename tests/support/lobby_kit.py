@@ -58,7 +58,7 @@ class LobbyKit:
         self.now = NOW
         self.offline: set[int] = set()
         event = rules.decide_create(create(**changes), self.now)
-        self.lobby = rules.created(event)
+        self.lobby = rules.new_lobby(event)
         self.entries: list[JournalEntry] = [codec.entry(LOBBY_ID, 1, event)]
 
     @property

@@ -75,7 +75,7 @@ class RoomKit:
         self.limits = limits or RoomLimits()
         self.now = NOW
         event = rules.decide_create(create(**changes), self.now)
-        self.room = rules.created(event)
+        self.room = rules.new_room(event)
         self.entries: list[JournalEntry] = [codec.entry(ROOM_ID, 1, event)]
         self.seeds = 0
 

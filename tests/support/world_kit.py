@@ -164,7 +164,7 @@ class MemoryFriendships:
 
     def write(self, event: FriendshipRequested | FriendshipAccepted | FriendshipEnded) -> None:
         pair = Pair(event.game_id, event.low_id, event.high_id)
-        friendship = social_rules.applied(self.rows.pop(pair, None), event)
+        friendship = social_rules.apply_event(self.rows.pop(pair, None), event)
         if friendship is not None:
             self.rows[pair] = friendship
 
@@ -193,7 +193,7 @@ class MemoryFriendships:
                 player_name=other.player_name,
                 player_tag=other.player_tag,
                 platform_id=other.platform_id,
-                relationship=social_rules.relationship(friendship, player_id),
+                relationship=social_rules.relationship_to(friendship, player_id),
             )
             for pair, friendship in self.rows.items()
             if player_id in pair[1:]
@@ -266,10 +266,10 @@ class Memory:
         if isinstance(event, JournalEntry):
             self.journals.entries.setdefault(event.key, []).append(event)
         elif isinstance(event, PlayerRegistered):
-            self.players[event.player_id] = player_rules.registered(event)
+            self.players[event.player_id] = player_rules.new_player(event)
         elif isinstance(event, GameCreated):
             owner = self.all_owners[event.owner_id]
-            self.all_games[event.game_id] = game_rules.created(event, owner.name, owner.plan)
+            self.all_games[event.game_id] = game_rules.new_game(event, owner.name, owner.plan)
         elif isinstance(event, PlayerDeleted):
             self.players.pop(event.player_id, None)
             self.friendships.forget(event.player_id)
@@ -294,7 +294,7 @@ class Memory:
             raise StorageUnavailable("the database is away")
         await trio.sleep(self.read_seconds)
 
-    async def player(self, player_id: int) -> Player | None:
+    async def load_player(self, player_id: int) -> Player | None:
         return await self._read("player", self.players.get(player_id))
 
     async def player_outline(self, player_id: int) -> Player | None:
@@ -305,7 +305,7 @@ class Memory:
         found = [p for p in self.players.values() if p.token_hash == token_hash]
         return await self._read("player_by_token", found[0] if found else None)
 
-    async def game(self, game_id: int) -> Game | None:
+    async def load_game(self, game_id: int) -> Game | None:
         return await self._read("game", self.all_games.get(game_id))
 
     async def game_by_api_key(self, key_hash: bytes) -> Game | None:
@@ -360,10 +360,10 @@ class Memory:
         await self._read("documents_page", None)
         return page
 
-    async def games(self) -> list[Game]:
+    async def load_games(self) -> list[Game]:
         return list(self.all_games.values())
 
-    async def owners(self) -> list[Owner]:
+    async def load_owners(self) -> list[Owner]:
         return list(self.all_owners.values())
 
     async def owner_by_name(self, name: str) -> Owner | None:
@@ -432,7 +432,7 @@ async def open_world(
     )
     games = DynamicSupervisor("game", game_loader(memory, game_index, clock), memory, bounds)
     leaderboards = Leaderboards(memory)
-    memory.observers.append(leaderboards.durable)
+    memory.observers.append(leaderboards.note_durable)
     seats, holdings = SeatTable(), Holdings(ledger)
     rooms = Rooms(
         memory.journals,

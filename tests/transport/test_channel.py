@@ -10,7 +10,7 @@ import pytest
 import trio
 from garbage_kit import own_garbage
 from http_kit import until
-from realtime_kit import Stage, open_stage
+from realtime_kit import RealtimeKit, open_stage
 
 from greenroom.actors.flows.membership import put_out
 from greenroom.actors.flows.realtime import mint_token
@@ -34,7 +34,7 @@ from greenroom.actors.room.rules.refusals import NotRealtime
 UNKNOWN = "0" * 64
 
 
-async def poll(stage: Stage, number: int) -> UpdatesPage:
+async def poll(stage: RealtimeKit, number: int) -> UpdatesPage:
     sources = groups.read_sources("all", None)
     return await stage.room.ask(PollUpdates(stage.player_id(number), sources, None))
 
@@ -99,7 +99,7 @@ async def test_who_is_offline_and_finds_the_plan_full_is_told_so():
     async with open_stage() as stage:
         token = await stage.token(1)
         await stage.arena.world.players.ref(stage.player_id(1)).ask(LogOut())
-        owner = stage.arena.world.ledger.of_game(stage.arena.game.game_id).owner
+        owner = stage.arena.world.ledger.usage_of_game(stage.arena.game.game_id).owner
         owner.limits = PlanLimits(players_online_max=1)
         async with stage.dial(token) as client:
             assert await client.closed() == (1013, TooManyPlayersOnline.text)

@@ -11,7 +11,7 @@ import trio
 import trio_websocket
 import trustme
 from http_kit import exchange, read_all, replies
-from realtime_kit import Client, Stage, open_stage
+from realtime_kit import Client, RealtimeKit, open_stage
 
 from greenroom.actors.room.messages import KickMember
 from greenroom.addresses import INVALID_HOST
@@ -50,7 +50,7 @@ def request(*more: str) -> bytes:
     return "\r\n".join(["GET / HTTP/1.1", *lines, *more, "", ""]).encode()
 
 
-async def status_of(stage: Stage, head: bytes) -> int:
+async def status_of(stage: RealtimeKit, head: bytes) -> int:
     """What a request is answered with."""
     return int((await exchange(stage.port.port, head)).split()[1])
 

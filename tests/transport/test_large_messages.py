@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio_websocket
 import trustme
-from realtime_kit import Client, Stage, open_stage
+from realtime_kit import Client, RealtimeKit, open_stage
 
 from greenroom.actors.room.messages import SendUpdates
 from greenroom.actors.room.rules.groups import read_targets
@@ -31,7 +31,7 @@ def outbox_of(near: socket.socket) -> Outbox:
     return Outbox(near, None, Sender(), 1_000, large=LargeMessages(64 << 20, 1.0), address=HERE)
 
 
-async def update(stage: Stage, data: bytes = UPDATE) -> None:
+async def update(stage: RealtimeKit, data: bytes = UPDATE) -> None:
     targets = read_targets("others", None)
     await stage.room.ask(SendUpdates(stage.player_id(0), targets, "map", data))
 
@@ -57,7 +57,7 @@ async def test_an_update_larger_than_the_outbox_reaches_all_members(query: str) 
 
 
 async def _connect(
-    stage: Stage, number: int, query: str, *, task_status: trio.TaskStatus[bool]
+    stage: RealtimeKit, number: int, query: str, *, task_status: trio.TaskStatus[bool]
 ) -> None:
     async with stage.connected(number, query, max_message_size=4 << 20) as client:
         task_status.started(True)

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 import trio
-from realtime_kit import Client, Stage, open_stage
+from realtime_kit import Client, RealtimeKit, open_stage
 
 from greenroom.transport.connection import RealtimeConnection
 from greenroom.transport.listener import RealtimePort
@@ -91,7 +91,7 @@ async def test_pings_count_like_messages_where_one_sends_too_fast():
             assert trio.current_time() - began > 0.8
 
 
-async def send_junk(stage: Stage, source: random.Random) -> None:
+async def send_junk(stage: RealtimeKit, source: random.Random) -> None:
     stream = await trio.open_tcp_stream("127.0.0.1", stage.port.port)
     async with stream:
         try:
@@ -107,7 +107,7 @@ async def send_junk(stage: Stage, source: random.Random) -> None:
             pass
 
 
-async def upgrade(stage: Stage) -> bytes:
+async def upgrade(stage: RealtimeKit) -> bytes:
     lines = [
         *("GET / HTTP/1.1", "Host: a", "Upgrade: websocket", "Connection: Upgrade"),
         *("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13"),

@@ -47,7 +47,7 @@ class Wire:
         self.far.close()
 
 
-class Hall:
+class ReaderKit:
     """A reader that runs, and wires that are read."""
 
     def __init__(self, reader: Reader, load: Load, nursery: trio.Nursery) -> None:
@@ -76,7 +76,7 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @asynccontextmanager
-async def hall() -> AsyncGenerator[Hall]:
+async def hall() -> AsyncGenerator[ReaderKit]:
     sender = Sender()
     load = Load()
     reader = Reader(sender, load)
@@ -84,7 +84,7 @@ async def hall() -> AsyncGenerator[Hall]:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(sender.run)
             nursery.start_soon(reader.run)
-            found = Hall(reader, load, nursery)
+            found = ReaderKit(reader, load, nursery)
             try:
                 yield found
                 await trio.testing.wait_all_tasks_blocked()

@@ -8,7 +8,7 @@ import pytest
 import trio
 from behaviour_kit import COUNTING, TICKING
 from http_kit import until
-from realtime_kit import Stage, open_stage
+from realtime_kit import RealtimeKit, open_stage
 
 from greenroom.actors.kernel.errors import ActorUnavailable, StorageUnavailable
 from greenroom.actors.room.messages import Group, SendActions
@@ -16,7 +16,7 @@ from greenroom.actors.studio_room.actor import DirectedRoomActor
 from greenroom.transport import load as load_module
 
 
-async def count(stage: Stage, number: int = 0) -> None:
+async def count(stage: RealtimeKit, number: int = 0) -> None:
     await stage.room.ask(
         SendActions(
             player_id=stage.player_id(number),
@@ -28,7 +28,7 @@ async def count(stage: Stage, number: int = 0) -> None:
     )
 
 
-async def count_in_vain(stage: Stage) -> None:
+async def count_in_vain(stage: RealtimeKit) -> None:
     with pytest.raises(ActorUnavailable):
         await count(stage)
 

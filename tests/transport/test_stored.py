@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from realtime_kit import Client, Stage, open_stage
+from realtime_kit import Client, RealtimeKit, open_stage
 
 from greenroom.actors.plans.plan import ServerLimits
 from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH, RoomsRefused
@@ -25,7 +25,7 @@ def limits_of(**rates: float) -> CallLimits:
     return CallLimits(msgspec.structs.replace(settings, **slow))
 
 
-async def stored(stage: Stage, number: int) -> list[bytes]:
+async def stored(stage: RealtimeKit, number: int) -> list[bytes]:
     command = PollUpdates(stage.player_id(number), groups.read_sources("all", None), None)
     return [update.data for update in (await stage.room.ask(command)).updates]
 

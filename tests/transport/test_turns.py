@@ -57,11 +57,11 @@ class Player:
         self.messages = 0
 
     def send(self, packet: bytes) -> None:
-        self.stadium.turns.come(self.room, self, packet, SOMEWHERE, trio.current_time())
+        self.stadium.turns.add_packet(self.room, self, packet, SOMEWHERE, trio.current_time())
 
     def put(self) -> None:
         if not self.messages:
-            self.stadium.turns.go(self.room, self)
+            self.stadium.turns.add_departing(self.room, self)
         self.messages += 1
 
     def depart(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 import trio
 import trio_websocket
 import trustme
-from realtime_kit import Client, Stage, dial, open_stage
+from realtime_kit import Client, RealtimeKit, dial, open_stage
 from udp_kit import SILENCE_SECONDS, FastClient, fast, open_keys, stats, udp_socket
 
 from greenroom.actors.player.messages import LogOut
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("patient_turns")
 HERE = ClientMessage("here", b'{"x":1}', "others", stream=3, sequence=1)
 
 
-def dropped(stage: Stage) -> dict[str, int]:
+def dropped(stage: RealtimeKit) -> dict[str, int]:
     """What the port has dropped, by reason."""
     return {reason: n for reason, n in stage.udp.statistics().dropped.items() if n}
 
@@ -47,7 +47,7 @@ async def until(is_so: Callable[[], bool]) -> None:
             await trio.lowlevel.checkpoint()
 
 
-async def until_received(stage: Stage, packets: int) -> None:
+async def until_received(stage: RealtimeKit, packets: int) -> None:
     """Wait until the port has read so many packets, and done what they bring about."""
 
     def is_done() -> bool:
@@ -57,11 +57,11 @@ async def until_received(stage: Stage, packets: int) -> None:
     await until(is_done)
 
 
-async def until_closed(stage: Stage) -> None:
+async def until_closed(stage: RealtimeKit) -> None:
     await until(lambda: not stage.udp.statistics().sessions)
 
 
-async def poll(stage: Stage, number: int) -> UpdatesPage:
+async def poll(stage: RealtimeKit, number: int) -> UpdatesPage:
     sources = groups.read_sources("all", None)
     return await stage.room.ask(PollUpdates(stage.player_id(number), sources, None))
 
@@ -483,7 +483,7 @@ async def test_somebody_who_repeats_packets_from_elsewhere_turns_nothing_to_hims
 # The end.
 
 
-async def ends_with(stage: Stage, lane: FastClient) -> None:
+async def ends_with(stage: RealtimeKit, lane: FastClient) -> None:
     await until_closed(stage)
     await lane.say(HERE)
     await lane.silence()

@@ -10,7 +10,7 @@ import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from realtime_kit import Stage, open_stage
+from realtime_kit import RealtimeKit, open_stage
 from udp_kit import FastClient, fast, udp_socket
 
 from greenroom.fastlane import frames
@@ -109,7 +109,7 @@ class Attack:
                 return sealed[-1]
 
 
-async def settle(stage: Stage, packets: int) -> None:
+async def settle(stage: RealtimeKit, packets: int) -> None:
     """Wait until the port has taken in so many packets."""
     with trio.fail_after(5):
         while (found := stage.udp.statistics()).packets_received < packets or found.rooms_waiting:

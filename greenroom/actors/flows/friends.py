@@ -14,7 +14,7 @@ from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.message import Command, Reply
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.messages import DescribePlayer, Player, PlayerNotFound, PlayerView
-from greenroom.actors.player.rules import view
+from greenroom.actors.player.rules import view_player
 from greenroom.actors.social.messages import (
     AcceptFriendship,
     BefriendingOneself,
@@ -239,7 +239,7 @@ async def _find(world: World, game: Ref[GameRole], addressee: Addressee) -> Play
         if addressee.player_tag is not None:
             return await find_by_tag(world, game, addressee.player_tag)
         player_id = addressee.player_id or 0
-        player = await ask_or_read(world, player_id, DescribePlayer(), view)
+        player = await ask_or_read(world, player_id, DescribePlayer(), view_player)
     except PlayerNotFound:
         raise NoSuchPlayer from None
     if player.game_id != game.key:

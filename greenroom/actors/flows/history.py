@@ -58,7 +58,7 @@ async def room_at(world: World, room_id: str, sequence: int) -> Room | None:
             if room is not None:
                 rules.apply(room, event)
             elif isinstance(event, RoomCreated):
-                room = rules.created(event)
+                room = rules.new_room(event)
         if not page:
             return None
         await trio.lowlevel.checkpoint()

@@ -75,7 +75,10 @@ async def _ask_place(world: World, player_id: int, command: Command[InvitingRole
 
 def invites_to(world: World, player_id: int) -> list[InviteView]:
     """Return a player's open invites, to rooms and then to lobbies."""
-    return [*world.rooms.index.invites.to(player_id), *world.lobbies.index.invites.to(player_id)]
+    return [
+        *world.rooms.index.invites.list_to(player_id),
+        *world.lobbies.index.invites.list_to(player_id),
+    ]
 
 
 async def answer_invite(

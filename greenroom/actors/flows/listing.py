@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import Player, PlayerView
-from greenroom.actors.player.rules import view
+from greenroom.actors.player.rules import view_player
 from greenroom.actors.world.world import ID_MAX, World
 
 PAGE_PLAYERS_MAX = 500
@@ -48,4 +48,4 @@ def _with_presence(index: PlayerIndex, player: Player) -> PlayerView:
     last_heartbeat = index.last_heartbeat(player.player_id)
     if last_heartbeat is not None:
         player.is_online, player.last_heartbeat = True, last_heartbeat
-    return view(player)
+    return view_player(player)

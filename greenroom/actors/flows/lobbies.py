@@ -74,7 +74,7 @@ from greenroom.actors.lobby.refusals import (
 from greenroom.actors.lobby.state import JoinRequest
 from greenroom.actors.player.bans import ban_in_force
 from greenroom.actors.player.messages import DescribePlayer, PlayerNotFound, PlayerRole, ReadBan
-from greenroom.actors.player.rules import view
+from greenroom.actors.player.rules import view_player
 from greenroom.actors.room.messages import (
     KeepSeat,
     LeaveRoom,
@@ -86,7 +86,7 @@ from greenroom.actors.room.messages import (
     StopRoom,
 )
 from greenroom.actors.room.rules.events import NewMember, RoomCreated
-from greenroom.actors.room.rules.membership import check_size, created
+from greenroom.actors.room.rules.membership import check_size, new_room
 from greenroom.actors.room.rules.refusals import (
     MayNotLeave,
     NotInAnyGameRoom,
@@ -228,7 +228,10 @@ async def request_to_join(
     world.seats.require_none(player.key, "lobby", JoiningInRoom, AlreadyInLobby)
     lobby = _find(world, game_id, lobby_id)
     record = await player.ask(DescribePlayer())
-    if world.lobbies.index.pending_of(player.key) >= world.lobbies.limits.requests_of_player_max:
+    if (
+        world.lobbies.index.count_pending_requests(player.key)
+        >= world.lobbies.limits.requests_of_player_max
+    ):
         raise TooManyRequests
     request_id = os.urandom(16).hex()
     command = RequestToJoin(
@@ -301,7 +304,7 @@ async def _approve(world: World, lobby: Ref[LobbyRole], player_id: int, request_
     if name is None:
         await lobby.ask(RejectRequest(player_id, request_id))
         raise PlayerIsSeated
-    world.player_index.watch(requester_id, world.clock.monotonic(), world.clock.now())
+    world.player_index.watch_departure(requester_id, world.clock.monotonic(), world.clock.now())
 
 
 async def _name_unless_banned(world: World, player_id: int) -> str | None:
@@ -310,7 +313,7 @@ async def _name_unless_banned(world: World, player_id: int) -> str | None:
     try:
         if await ask_or_read(world, player_id, ReadBan(), lambda one: ban_in_force(one.ban, now)):
             return None
-        return (await ask_or_read(world, player_id, DescribePlayer(), view)).player_name
+        return (await ask_or_read(world, player_id, DescribePlayer(), view_player)).player_name
     except PlayerNotFound:
         return None
 
@@ -355,7 +358,7 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
         raise await _too_late(world, player_id, OnlyHostStarts, type(started)) from None
     room = start.room
     # Whoever was quicker has had the room loaded from its journal, and the one there stays.
-    world.rooms.directory.adopt(room.room_id, world.rooms.actor(created(room)))
+    world.rooms.directory.adopt(room.room_id, world.rooms.actor(new_room(room)))
     return room
 
 

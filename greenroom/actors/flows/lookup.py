@@ -16,7 +16,7 @@ from greenroom.actors.player.messages import (
     PlayerRole,
     PlayerView,
 )
-from greenroom.actors.player.rules import view
+from greenroom.actors.player.rules import view_player
 from greenroom.actors.world.world import ID_MAX, World
 
 
@@ -39,7 +39,7 @@ async def find_by_tag(world: World, game: Ref[GameRole], player_tag: str) -> Pla
     player_id = await game.ask(ReadPlayerTag(player_tag))
     if player_id is None:
         raise PlayerNotFound
-    player = await ask_or_read(world, player_id, DescribePlayer(), view)
+    player = await ask_or_read(world, player_id, DescribePlayer(), view_player)
     if player.game_id != game.key:
         raise PlayerNotFound
     return player

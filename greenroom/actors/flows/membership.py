@@ -84,8 +84,8 @@ def tell_seat(place: Journalled[Role, Any], player_id: int, command: Command[Rol
 async def watch_silent_members(world: World) -> None:
     """Have every member looked at who is not online; run once, when all are restored."""
     monotonic, now = world.clock.monotonic(), world.clock.now()
-    for count, player_id in enumerate(world.rooms.index.seated(), 1):
-        world.player_index.watch(player_id, monotonic, now)
+    for count, player_id in enumerate(world.rooms.index.list_seated(), 1):
+        world.player_index.watch_departure(player_id, monotonic, now)
         if count % SLICE == 0:
             await trio.lowlevel.checkpoint()
 
@@ -97,10 +97,10 @@ async def note_silent_members(world: World) -> None:
     of for as long as makes a player stale: one who logged out has as much time to come back.
     """
     now = world.clock.monotonic()
-    for count, (player_id, heard_at) in enumerate(world.player_index.gone(), 1):
+    for count, (player_id, heard_at) in enumerate(world.player_index.watched_departures(), 1):
         is_stale = now - heard_at >= world.settings.stale_seconds
         if _is_settled(world, player_id, is_stale=is_stale):
-            world.player_index.unwatch(player_id)
+            world.player_index.unwatch_departure(player_id)
         if count % SLICE == 0:
             await trio.lowlevel.checkpoint()
 

@@ -71,7 +71,9 @@ async def _new_index(world: World, game_id: int, fields: Fields, address: str) -
     declared = settings.leaderboards
     if declared and fields not in declared:
         raise LeaderboardNotDeclared(declared)
-    return await world.leaderboards.index(game_id, fields, address, is_declared=bool(declared))
+    return await world.leaderboards.find_or_build(
+        game_id, fields, address, is_declared=bool(declared)
+    )
 
 
 async def _entries(world: World, player_ids: Sequence[int]) -> list[LeaderboardEntry]:

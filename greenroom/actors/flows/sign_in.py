@@ -128,7 +128,7 @@ async def _log_in(world: World, player_id: int, address: str) -> NewPlayer:
     player = world.players.active(player_id)
     try:
         if player is None:
-            record = await world.accounts.player(player_id)
+            record = await world.accounts.load_player(player_id)
             if record is None:
                 raise PlayerNotFound
             player = bring_in(world, record, address)

@@ -89,30 +89,30 @@ class GameActor(Actor[GameRole]):
     def on_stop(self) -> None:
         """Leave the index."""
         if self._record is not None:
-            self._index.shut(self._record.api_key_hash)
+            self._index.remove_key(self._record.api_key_hash)
 
     def apply(self, event: Event) -> None:
         """Change the record by one event, and what is derived from it."""
         if isinstance(event, GameCreated):
             assert self._owner is not None
-            self._record = rules.created(event, self._owner.name, self._owner.plan)
-            self._index.ledger.of_game(event.game_id).stored(len(self._record.data))
+            self._record = rules.new_game(event, self._owner.name, self._owner.plan)
+            self._index.ledger.usage_of_game(event.game_id).count_stored(len(self._record.data))
             self._enter(self._record)
             return
         game, document_bytes = self._game, len(self._game.data)
         if isinstance(event, GameKeysRotated):
-            self._index.shut(game.api_key_hash)
-            self._index.opens(event.api_key_hash, game.game_id)
+            self._index.remove_key(game.api_key_hash)
+            self._index.add_key(event.api_key_hash, game.game_id)
         rules.apply(game, event)
         if isinstance(event, GameDocumentReplaced):
             ledger = self._index.ledger
-            ledger.of_game(game.game_id).stored(len(game.data) - document_bytes)
+            ledger.usage_of_game(game.game_id).count_stored(len(game.data) - document_bytes)
             ledger.hold_document(game.game_id, len(game.data))
             self._read_rules(game)
 
     def _enter(self, game: Game) -> None:
         self._index.ledger.hold_document(game.game_id, len(game.data))
-        self._index.opens(game.api_key_hash, game.game_id)
+        self._index.add_key(game.api_key_hash, game.game_id)
         self._read_rules(game)
 
     def _read_rules(self, game: Game) -> None:
@@ -155,7 +155,7 @@ class GameActor(Actor[GameRole]):
         """Store another document."""
         game, now = self._game, self._clock.now()
         ledger = self._index.ledger
-        ledger.of_game(game.game_id).check_storage(len(command.data) - len(game.data))
+        ledger.usage_of_game(game.game_id).check_storage(len(command.data) - len(game.data))
         ledger.check_document(game.game_id, len(command.data))
         return Changed(now, GameDocumentReplaced(game.game_id, command.data, now))
 
@@ -219,10 +219,10 @@ class GameActor(Actor[GameRole]):
     @handles(CloseGame)
     def close(self, command: CloseGame) -> None:
         """Refuse everything from now on."""
-        self._index.shut(self._game.api_key_hash)
+        self._index.remove_key(self._game.api_key_hash)
         self._closed = True
 
     @handles(DescribeGame)
     def describe(self, command: DescribeGame) -> GameView:
         """Show the record."""
-        return rules.view(self._game)
+        return rules.view_game(self._game)

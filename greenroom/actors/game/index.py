@@ -19,10 +19,10 @@ class GameIndex:
         """Return the id of the active game that this key opens, else None."""
         return self._by_key.get(api_key_hash)
 
-    def opens(self, api_key_hash: bytes, game_id: int) -> None:
+    def add_key(self, api_key_hash: bytes, game_id: int) -> None:
         """Note that a key opens an active game."""
         self._by_key[api_key_hash] = game_id
 
-    def shut(self, api_key_hash: bytes) -> None:
+    def remove_key(self, api_key_hash: bytes) -> None:
         """Forget a key: rotated away, or its game is closed or no longer active."""
         self._by_key.pop(api_key_hash, None)

@@ -120,13 +120,13 @@ def decide_change_settings(
     Raises:
         GameSettingRefused: a setting is unknown, or its value of the wrong kind.
     """
-    changed = settings.change(game.settings, command.assigned, command.removed)
+    changed = settings.change_settings(game.settings, command.assigned, command.removed)
     if changed == game.settings:
         return ()
     return (GameSettingsReplaced(game.game_id, changed, now),)
 
 
-def created(event: GameCreated, owner_name: str, plan: Plan) -> Game:
+def new_game(event: GameCreated, owner_name: str, plan: Plan) -> Game:
     """Return the record that a new game starts with."""
     return Game(
         game_id=event.game_id,
@@ -143,7 +143,7 @@ def created(event: GameCreated, owner_name: str, plan: Plan) -> Game:
     )
 
 
-def view(game: Game) -> GameView:
+def view_game(game: Game) -> GameView:
     """Return what operators see of the record."""
     return GameView(
         game_id=game.game_id,

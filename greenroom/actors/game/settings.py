@@ -42,14 +42,14 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     def __repr__(self) -> str:
         """Show no secret, for a repr ends up in logs."""
-        return f"GameSettings({shown(self)})"
+        return f"GameSettings({settings_as_json(self)})"
 
 
 class GameSettingRefused(Refused):
     """An unknown setting or a bad value; the text says which, and what was expected."""
 
 
-def change(
+def change_settings(
     settings: GameSettings, assigned: Mapping[str, str], removed: Collection[str]
 ) -> GameSettings:
     """Return the settings with some assigned and others back at their defaults.
@@ -72,7 +72,7 @@ def change(
     return msgspec.structs.replace(settings, **values)
 
 
-def shown(settings: GameSettings) -> dict[str, object]:
+def settings_as_json(settings: GameSettings) -> dict[str, object]:
     """Return the settings by name; of a secret only whether it is `set` or `not set`."""
     values = msgspec.structs.asdict(settings)
     return {

@@ -213,7 +213,7 @@ class Cell(Generic[Role]):
             return await self._ask_queued(command, seconds_max)
         changed = False
         try:
-            result = self.turn(command)
+            result = self.run_turn(command)
             if type(result) is Changed:
                 changed = True
                 result = result.reply
@@ -234,7 +234,7 @@ class Cell(Generic[Role]):
         if self.actor is None or self._mailbox:
             self._put(Envelope(command))
         else:
-            self.turn(command)
+            self.run_turn(command)
 
     def wake(self, command: Command[Role, Any], timer: str) -> None:
         """Run the command of a timer that is due: at once, or before everything that users sent."""
@@ -287,7 +287,7 @@ class Cell(Generic[Role]):
 
     # Turns.
 
-    def turn(self, command: Command[Role, Any]) -> Any:
+    def run_turn(self, command: Command[Role, Any]) -> Any:
         """Run one command to completion; return the reply, or the `Changed` that was carried out.
 
         Raises:
@@ -362,7 +362,7 @@ class Cell(Generic[Role]):
     def _serve(self, envelope: Envelope) -> None:
         """Run one queued command and wake whoever asked."""
         try:
-            result = self.turn(envelope.command)
+            result = self.run_turn(envelope.command)
             envelope.changed = type(result) is Changed
             envelope.reply = result.reply if type(result) is Changed else result
         except StorageUnavailable as error:

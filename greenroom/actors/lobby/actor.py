@@ -130,11 +130,11 @@ class LobbyActor(Actor[LobbyRole]):
         if event.kind == room_codec.KIND:
             created = room_codec.event_of(event)
             assert isinstance(created, RoomCreated)
-            self._rooms.expect(room_rules.created(created))
+            self._rooms.expect(room_rules.new_room(created))
             return
         happened = codec.event_of(event)
         if isinstance(happened, LobbyCreated):
-            self._state = rules.created(happened)
+            self._state = rules.new_lobby(happened)
             self._hold(self._state)
         else:
             rules.apply(self._lobby, happened)
@@ -146,7 +146,9 @@ class LobbyActor(Actor[LobbyRole]):
     def _hold(self, lobby: Lobby) -> None:
         """Begin to count what the lobby holds."""
         holdings = self._index.holdings
-        self._holding = holdings.take(lobby.lobby_id, lobby.game_id, partial(weigh, lobby))
+        self._holding = holdings.begin_counting(
+            lobby.lobby_id, lobby.game_id, partial(weigh, lobby)
+        )
 
     def _admit(self, more_bytes: int) -> None:
         """Let a player bring so much, if there is space for it.
@@ -179,7 +181,7 @@ class LobbyActor(Actor[LobbyRole]):
         if self._state is not None:
             raise RuntimeError(f"lobby {command.lobby_id} exists already")
         event = rules.decide_create(command, self._clock.now())
-        _, size = weigh(rules.created(event))
+        _, size = weigh(rules.new_lobby(event))
         self._index.holdings.check_new(event.game_id, event.lobby_id, size)
         reply = LobbyOpened(event.lobby_id, event.lobby_name, event.join_token)
         return Changed(reply, codec.entry(event.lobby_id, 1, event))
@@ -280,7 +282,7 @@ class LobbyActor(Actor[LobbyRole]):
         request = lobby.pending.get(command.request_id) or lobby.answered.get(command.request_id)
         if request is None or request.player_id != command.player_id:
             raise RequestNotHis
-        return request, views.listing(lobby)
+        return request, views.view_listing(lobby)
 
     # Invites.
 
@@ -304,13 +306,13 @@ class LobbyActor(Actor[LobbyRole]):
     @handles(ReadLobbyStatus)
     def read_status(self, command: ReadLobbyStatus) -> LobbyStatus:
         """Show the lobby."""
-        return views.status(self._lobby, command.player_id)
+        return views.view_status(self._lobby, command.player_id)
 
     @handles(ReadLobbyRoster)
     def read_roster(self, command: ReadLobbyRoster) -> tuple[LobbySeat, ...]:
         """Show who is here."""
         rules.require_member(self._lobby, command.player_id, NotInAnyLobby)
-        return views.roster(self._lobby)
+        return views.view_roster(self._lobby)
 
     @handles(KeepLobbySeat)
     def keep_seat(self, command: KeepLobbySeat) -> None:

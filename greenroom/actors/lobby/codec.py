@@ -34,4 +34,4 @@ def restore(recovered: Recovered) -> Lobby | None:
 
 
 def _begin(event: LobbyEvent) -> Lobby | None:
-    return rules.created(event) if isinstance(event, LobbyCreated) else None
+    return rules.new_lobby(event) if isinstance(event, LobbyCreated) else None

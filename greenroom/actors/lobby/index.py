@@ -30,11 +30,11 @@ class LobbyIndex(SeatIndex[LobbyListing]):
         """Return the lobby that holds a join request."""
         return self._requests.get(request_id)
 
-    def pending_of(self, player_id: int) -> int:
+    def count_pending_requests(self, player_id: int) -> int:
         """Return how many requests of a player wait for answers."""
         return len(self._pending.get(player_id, ()))
 
-    def started(self) -> list[tuple[str, str]]:
+    def list_started(self) -> list[tuple[str, str]]:
         """Return the lobbies that have started and not ended, and their rooms."""
         return list(self._rooms.items())
 
@@ -51,13 +51,13 @@ class LobbyIndex(SeatIndex[LobbyListing]):
             self._rooms.pop(lobby_id, None)
         self._note_requests(lobby_id, [*lobby.pending, *lobby.answered])
         self._note_pending(lobby_id, {r.request_id: r.player_id for r in lobby.pending.values()})
-        shown = invites.shown(lobby.invites, self.kind, lobby_id, lobby.lobby_name)
+        shown = invites.view_invites(lobby.invites, self.kind, lobby_id, lobby.lobby_name)
         self.invites.show(lobby_id, shown)
         return self.note(
             lobby_id,
             lobby.game_id,
             lobby.members if lobby.is_open else (),
-            listing=views.listing(lobby),
+            listing=views.view_listing(lobby),
             place=self._place(lobby),
             ended_at=lobby.ended_at,
         )

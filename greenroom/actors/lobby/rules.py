@@ -401,7 +401,7 @@ def decide_rename(
     return (MemberRenamed(player_id, player_name, now),)
 
 
-def created(event: LobbyCreated) -> Lobby:
+def new_lobby(event: LobbyCreated) -> Lobby:
     """Return the lobby as it begins."""
     return Lobby(
         lobby_id=event.lobby_id,

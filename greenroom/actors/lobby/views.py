@@ -7,7 +7,7 @@ from greenroom.actors.lobby.messages import LobbyListing, LobbySeat, LobbyStatus
 from greenroom.actors.lobby.state import JoinRequest, Lobby
 
 
-def listing(lobby: Lobby) -> LobbyListing:
+def view_listing(lobby: Lobby) -> LobbyListing:
     """Return what anybody may see."""
     host = lobby.members.get(lobby.host_id)
     return LobbyListing(
@@ -28,17 +28,17 @@ def listing(lobby: Lobby) -> LobbyListing:
     )
 
 
-def roster(lobby: Lobby) -> tuple[LobbySeat, ...]:
+def view_roster(lobby: Lobby) -> tuple[LobbySeat, ...]:
     """Return the members: the host, then in the order of joining."""
     members = sorted(lobby.members.values(), key=lambda member: member.player_id != lobby.host_id)
     return tuple(LobbySeat(member, member.player_id == lobby.host_id) for member in members)
 
 
-def status(lobby: Lobby, player_id: int) -> LobbyStatus:
+def view_status(lobby: Lobby, player_id: int) -> LobbyStatus:
     """Return what a player sees, as a member if he is one."""
     is_host = player_id == lobby.host_id
     return LobbyStatus(
-        lobby=listing(lobby),
+        lobby=view_listing(lobby),
         member=lobby.members.get(player_id),
         is_host=is_host,
         pending=tuple(portion(lobby.pending.values(), _size)) if is_host else (),

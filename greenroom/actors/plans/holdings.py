@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from greenroom.actors.plans.ledger import GameUsage, Ledger
-from greenroom.actors.plans.memory import Memory, Piece, count
+from greenroom.actors.plans.memory import Memory, Piece, add_count
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
 from greenroom.actors.plans.shares import share_key
 
@@ -38,7 +38,7 @@ class Holding(Piece):
         self.count = 0
         self.weigh()
 
-    def grew(self, more_bytes: int) -> None:
+    def grow(self, more_bytes: int) -> None:
         """Count so much more, or less; for who knows that the rest has stayed."""
         self.resize(self.size + more_bytes)
 
@@ -53,10 +53,10 @@ class Holding(Piece):
     def _set(self, rooms: int, size: int) -> None:
         self.resize(size)
         more_rooms, self.count = rooms - self.count, rooms
-        self._game.opened(more_rooms)
+        self._game.count_open_rooms(more_rooms)
         self._holdings.rooms += more_rooms
         if self.share:
-            count(self.owner.rooms_from, self.share, more_rooms)
+            add_count(self.owner.rooms_from, self.share, more_rooms)
 
 
 class Holdings:
@@ -101,18 +101,20 @@ class Holdings:
             RoomsRefused: they would hold more than the plan, the address's share, or the server
                 allows.
         """
-        game = self._ledger.of_game(game_id)
+        game = self._ledger.usage_of_game(game_id)
         owner, share, refused = game.owner, self._share_of(key), self._ledger.refused
         rooms_max = owner.limits.rooms_max
         if owner.rooms >= rooms_max:
             refused["rooms by plan"] += 1
             raise TooManyRooms
-        if share and owner.rooms_from.of(share) + 1 > owner.share(rooms_max):
+        if share and owner.rooms_from.count_of(share) + 1 > owner.address_share(rooms_max):
             refused["rooms by plan and address"] += 1
             raise TooManyRooms
         self.memory.check(owner, share, size)
 
-    def take(self, key: str, game_id: int, weigh: Weigh, lobby_id: str | None = None) -> Holding:
+    def begin_counting(
+        self, key: str, game_id: int, weigh: Weigh, lobby_id: str | None = None
+    ) -> Holding:
         """Begin to count one that is in memory.
 
         Args:
@@ -121,7 +123,7 @@ class Holdings:
             weigh: tells what it counts for.
             lobby_id: the lobby that it was.
         """
-        game = self._ledger.of_game(game_id)
+        game = self._ledger.usage_of_game(game_id)
         maker = key if key in self._made_from or lobby_id is None else lobby_id
         return Holding(self, game, self._share_of(maker), weigh)
 

@@ -76,7 +76,7 @@ class OwnerUsage:
         self.written_bytes = 0
         """Today."""
 
-    def share(self, limit: float) -> float:
+    def address_share(self, limit: float) -> float:
         """Return how much of what a plan allows one address may use; at least 1."""
         return max(1.0, self.share_per_address * limit)
 
@@ -119,23 +119,23 @@ class GameUsage:
             self._refused["players by plan"] += 1
             raise TooManyPlayersOnline
         key = share_key(address)
-        if key and owner.online_from.of(key) + 1 > owner.share(players_online_max):
+        if key and owner.online_from.count_of(key) + 1 > owner.address_share(players_online_max):
             self._refused["players by plan and address"] += 1
             raise TooManyPlayersFromAddress
 
-    def came_online(self, address: str = "") -> None:
+    def count_online(self, address: str = "") -> None:
         """Count a player who is online now."""
         self.players_online += 1
         self.owner.players_online += 1
         if key := share_key(address):
             self._online_from.add(key)
 
-    def went_offline(self, address: str = "") -> None:
+    def uncount_online(self, address: str = "") -> None:
         """Count a player no more; `address` is what they were counted with."""
         self.players_online -= 1
         self.owner.players_online -= 1
         if key := share_key(address):
-            self._online_from.take(key)
+            self._online_from.subtract(key)
 
     def check_storage(self, more_bytes: int) -> None:
         """Let so much more be stored; what shrinks, or stays as large, always may.
@@ -148,17 +148,17 @@ class GameUsage:
             self._refused["storage by plan"] += 1
             raise StorageLimitReached
 
-    def stored(self, more_bytes: int) -> None:
+    def count_stored(self, more_bytes: int) -> None:
         """Count what is stored now; less is negative."""
         self.storage_bytes += more_bytes
         self.owner.storage_bytes += more_bytes
 
-    def opened(self, more_rooms: int) -> None:
+    def count_open_rooms(self, more_rooms: int) -> None:
         """Count the rooms and lobbies there are now; fewer is negative."""
         self.rooms += more_rooms
         self.owner.rooms += more_rooms
 
-    def held(self, kind: Held, more_bytes: int) -> None:
+    def count_held(self, kind: Held, more_bytes: int) -> None:
         """Count what is held in memory now; less is negative."""
         self.bytes_held[kind] += more_bytes
         self.owner.bytes_held[kind] += more_bytes
@@ -211,10 +211,10 @@ class Ledger:
 
     def restore(self, rows: Iterable[StoredUsage], now: int) -> None:
         """Begin with what the database holds; `now` in Unix seconds."""
-        self.see_day(now)
+        self.start_day_at(now)
         for row in rows:
             game = self.open_game(row.game_id, row.owner_id, row.plan)
-            game.stored(row.storage_bytes - game.storage_bytes)
+            game.count_stored(row.storage_bytes - game.storage_bytes)
             self.hold_document(row.game_id, row.document_bytes)
             if row.day == self.day:
                 game.calls += row.calls
@@ -226,11 +226,11 @@ class Ledger:
         """Return the day that calls are being counted of, since the Unix epoch."""
         return self._day_ends_at // DAY_SECONDS - 1
 
-    def of_game(self, game_id: int) -> GameUsage:
+    def usage_of_game(self, game_id: int) -> GameUsage:
         """Return a game's usage; one that was never opened is nobody's, and without limits."""
         return self._games.get(game_id) or self._stranger(game_id)
 
-    def of_owner(self, owner_id: int, plan: Plan) -> OwnerUsage:
+    def usage_of_owner(self, owner_id: int, plan: Plan) -> OwnerUsage:
         """Return an owner's usage; `plan` counts only if nothing is known of him yet."""
         owner = self._owners.get(owner_id)
         if owner is None:
@@ -238,11 +238,11 @@ class Ledger:
             self._owners[owner_id] = owner
         return owner
 
-    def owners(self) -> list[OwnerUsage]:
+    def list_owners(self) -> list[OwnerUsage]:
         """Return what all owners use who are known."""
         return list(self._owners.values())
 
-    def games(self) -> list[GameUsage]:
+    def list_games(self) -> list[GameUsage]:
         """Return what all open games use."""
         return list(self._games.values())
 
@@ -252,7 +252,7 @@ class Ledger:
         Raises:
             TooManyGames: his plan allows no more.
         """
-        owner = self.of_owner(owner_id, plan)
+        owner = self.usage_of_owner(owner_id, plan)
         if owner.games >= owner.limits.games_max:
             raise TooManyGames
 
@@ -262,7 +262,7 @@ class Ledger:
         Raises:
             GamesHoldTooMuch: the documents of all games would hold more than they may.
         """
-        more = GAME_HELD_BYTES + document_bytes - self.of_game(game_id).bytes_held["games"]
+        more = GAME_HELD_BYTES + document_bytes - self.usage_of_game(game_id).bytes_held["games"]
         if more > 0 and self.games_bytes + more > self.server.games_bytes_max:
             self.refused["game bytes by server"] += 1
             raise GamesHoldTooMuch
@@ -272,14 +272,14 @@ class Ledger:
         game = self._games.get(game_id)
         if game is not None:
             more = GAME_HELD_BYTES + document_bytes - game.bytes_held["games"]
-            game.held("games", more)
+            game.count_held("games", more)
             self.games_bytes += more
 
     def open_game(self, game_id: int, owner_id: int, plan: Plan) -> GameUsage:
         """Note a game; return what it uses. Noting it again changes nothing."""
         game = self._games.get(game_id)
         if game is None:
-            owner = self.of_owner(owner_id, plan)
+            owner = self.usage_of_owner(owner_id, plan)
             owner.games += 1
             game = self._games[game_id] = GameUsage(game_id, owner, self.refused)
         return game
@@ -300,7 +300,7 @@ class Ledger:
 
     def set_plan(self, owner_id: int, plan: Plan) -> None:
         """Let another plan count for an owner from now on."""
-        self.of_owner(owner_id, plan).limits = self._plans[plan]
+        self.usage_of_owner(owner_id, plan).limits = self._plans[plan]
 
     def count_call(self, game_id: int, now: int, address: str = "") -> int:
         """Count a call of a game; return 0, or in how many seconds its owner's next day begins.
@@ -314,15 +314,15 @@ class Ledger:
             CallShareUsed: the address has used its share of the day.
         """
         if now >= self._day_ends_at:
-            self.see_day(now)
-        game = self.of_game(game_id)
+            self.start_day_at(now)
+        game = self.usage_of_game(game_id)
         owner = game.owner
         calls_max = owner.limits.calls_per_day_max
         if owner.calls >= calls_max:
             self.refused["calls by plan"] += 1
             return self._day_ends_at - now
         if calls_max != math.inf and (key := share_key(address)):
-            if owner.calls_from.of(key) + 1 > owner.share(calls_max):
+            if owner.calls_from.count_of(key) + 1 > owner.address_share(calls_max):
                 self.refused["calls by plan and address"] += 1
                 raise CallShareUsed(self._day_ends_at - now)
             owner.calls_from.add(key)
@@ -335,12 +335,12 @@ class Ledger:
 
         One that was counted before midnight is no part of today's, and stays.
         """
-        game = self.of_game(game_id)
+        game = self.usage_of_game(game_id)
         if game.calls:
             game.calls -= 1
             game.owner.calls -= 1
             if key := share_key(address):
-                game.owner.calls_from.take(key)
+                game.owner.calls_from.subtract(key)
 
     def count_written(self, game_id: int, address: str, size: int, now: int) -> int:
         """Count what a call, or a message that is stored, brings to be written down.
@@ -356,8 +356,8 @@ class Ledger:
             or the address's share of them, allows no more today.
         """
         if now >= self._day_ends_at:
-            self.see_day(now)
-        game, key, more = self.of_game(game_id), share_key(address), size + CALL_BYTES
+            self.start_day_at(now)
+        game, key, more = self.usage_of_game(game_id), share_key(address), size + CALL_BYTES
         owner = game.owner
         reason = self._written_too_much(owner, key, more)
         if reason is not None:
@@ -379,11 +379,13 @@ class Ledger:
         server_max = self.server.written_bytes_per_day_max
         if owner.written_bytes + more > plan_max:
             return "written bytes by plan"
-        if key and owner.written_from.of(key) + more > owner.share(min(plan_max, server_max)):
+        if key and owner.written_from.count_of(key) + more > owner.address_share(
+            min(plan_max, server_max)
+        ):
             return "written bytes by address"
         return "written bytes by server" if self.written_bytes + more > server_max else None
 
-    def see_day(self, now: int) -> None:
+    def start_day_at(self, now: int) -> None:
         """Begin to count the day anew if another has begun by `now` (Unix seconds).
 
         A clock set back does not give yesterday's calls again.

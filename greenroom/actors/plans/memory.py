@@ -93,8 +93,8 @@ class Memory:
         if missing > 0:
             return Objection("plan", owner, share, missing)
         if share:
-            share_max = owner.share(min(plan_max, server_max))
-            missing = owner.bytes_from[self.kind].of(share) + more - share_max * part
+            share_max = owner.address_share(min(plan_max, server_max))
+            missing = owner.bytes_from[self.kind].count_of(share) + more - share_max * part
             if missing > 0:
                 return Objection("address", owner, share, missing)
         missing = self.size + more - server_max * part
@@ -134,9 +134,9 @@ class Piece:
         if more:
             self.size = size
             self._memory.size += more
-            self._game.held(self._memory.kind, more)
+            self._game.count_held(self._memory.kind, more)
             if self.share:
-                count(self.owner.bytes_from[self._memory.kind], self.share, more)
+                add_count(self.owner.bytes_from[self._memory.kind], self.share, more)
 
     def admit_move(self, share: str, part: float = 1.0) -> None:
         """Let it count for another address.
@@ -162,9 +162,9 @@ class Piece:
         self.resize(size)
 
 
-def count(counts: AddressCounts, key: str, more: int) -> None:
+def add_count(counts: AddressCounts, key: str, more: int) -> None:
     """Count so much more, or less."""
     if more > 0:
         counts.add(key, more)
     elif more < 0:
-        counts.take(key, -more)
+        counts.subtract(key, -more)

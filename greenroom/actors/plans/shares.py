@@ -43,7 +43,7 @@ class AddressCounts:
         """Return how many addresses are counted each by itself."""
         return len(self._counts)
 
-    def of(self, key: str) -> int:
+    def count_of(self, key: str) -> int:
         """Return how much is counted under a key, or under the one it shares."""
         count = self._counts.get(key)
         return count if count is not None else self._shared_count(key)
@@ -57,7 +57,7 @@ class AddressCounts:
             self._shared = array("L", bytes(array("L").itemsize * _SHARED_COUNTS))
         self._shared[_place(key)] += count
 
-    def take(self, key: str, count: int = 1) -> None:
+    def subtract(self, key: str, count: int = 1) -> None:
         """Count so much less; what was counted under a shared key is taken from that.
 
         An address may have both, where it was counted by itself only later.

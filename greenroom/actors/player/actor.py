@@ -105,22 +105,22 @@ class PlayerActor(Actor[PlayerRole]):
     def on_stop(self) -> None:
         """Leave the index."""
         if self._record is not None:
-            self._index.shut(self._record.token_hash)
+            self._index.remove_token(self._record.token_hash)
             self._index.forget(self._record.player_id)
-            self._index.let_go(self._record.player_id)
+            self._index.stop_counting(self._record.player_id)
             self._uncount()
 
     def apply(self, event: Event) -> None:
         """Change the record by one event, and the index with it."""
         if isinstance(event, PlayerRegistered):
-            self._record = rules.registered(event)
-            self._usage(event.game_id).stored(_bytes(self._record))
+            self._record = rules.new_player(event)
+            self._usage(event.game_id).count_stored(_bytes(self._record))
             self._enter(self._record)
             return
         if isinstance(event, PlayerDeleted):
             self._close()
             if self._record is not None:
-                self._usage(event.game_id).stored(-_bytes(self._record))
+                self._usage(event.game_id).count_stored(-_bytes(self._record))
             return
         player = self._player
         if isinstance(event, PlayerDocumentReplaced | PlayerRenamed):
@@ -129,30 +129,30 @@ class PlayerActor(Actor[PlayerRole]):
             self._grew(player, _bytes(player) - bytes_before)
             return
         if isinstance(event, PlayerTokenRotated):
-            self._index.shut(player.token_hash)
-            self._index.opens(event.token_hash, player.player_id)
+            self._index.remove_token(player.token_hash)
+            self._index.add_token(event.token_hash, player.player_id)
         rules.apply(player, event)
         if isinstance(event, PlayerLoggedOut):
-            self._index.left(player.player_id)
+            self._index.mark_offline(player.player_id)
             self._uncount()
 
     def _enter(self, player: Player) -> None:
-        self._piece = self._index.hold(player.player_id, player.game_id, self._address)
+        self._piece = self._index.begin_counting(player.player_id, player.game_id, self._address)
         self._piece.resize(held_bytes(player))
-        self._index.opens(player.token_hash, player.player_id)
+        self._index.add_token(player.token_hash, player.player_id)
         if player.is_online:
             now = self._clock.now() if player.last_heartbeat is None else player.last_heartbeat
-            self._index.came(player.player_id, self._clock.monotonic(), now)
+            self._index.mark_online(player.player_id, self._clock.monotonic(), now)
             self._count(player.game_id)
         else:
-            self._index.left(player.player_id)
+            self._index.mark_offline(player.player_id)
 
     def _close(self) -> None:
         """Be found by nobody any more; the index keeps him as offline, so that he is passivated."""
         if self._record is not None:
-            self._index.shut(self._record.token_hash)
-            self._index.left(self._record.player_id)
-            self._index.close(self._record.player_id)
+            self._index.remove_token(self._record.token_hash)
+            self._index.mark_offline(self._record.player_id)
+            self._index.mark_closed(self._record.player_id)
         self._uncount()
         self._closed = True
 
@@ -167,8 +167,10 @@ class PlayerActor(Actor[PlayerRole]):
             rules.check_not_banned(player, now)
         if self._online_in is None:
             self._come_online(player, address or self._address)
-        rules.seen(player, now)
-        self._index.seen(player.player_id, self._clock.monotonic(), now, is_kept=is_kept)
+        rules.apply_sign_of_life(player, now)
+        self._index.note_sign_of_life(
+            player.player_id, self._clock.monotonic(), now, is_kept=is_kept
+        )
 
     def _come_online(self, player: Player, address: str) -> None:
         """Be counted among the players online, for the address that they come from now.
@@ -187,15 +189,15 @@ class PlayerActor(Actor[PlayerRole]):
     def _learn(self, address: str) -> None:
         """Count, being online, for the address that a call comes from: a restart forgot it."""
         if self._online_in is not None and self._piece is not None:
-            self._online_in.went_offline()
-            self._online_in.came_online(address)
+            self._online_in.uncount_online()
+            self._online_in.count_online(address)
             self._piece.move(share_key(address))
             self._address = address
 
     def _grew(self, player: Player, more_bytes: int) -> None:
         """Count so much more that is stored, and held in memory."""
         if more_bytes:
-            self._usage(player.game_id).stored(more_bytes)
+            self._usage(player.game_id).count_stored(more_bytes)
             assert self._piece is not None
             self._piece.resize(self._piece.size + more_bytes)
 
@@ -210,17 +212,17 @@ class PlayerActor(Actor[PlayerRole]):
 
     def _usage(self, game_id: int) -> GameUsage:
         """Return what his game uses of its owner's plan."""
-        return self._index.ledger.of_game(game_id)
+        return self._index.ledger.usage_of_game(game_id)
 
     def _count(self, game_id: int) -> None:
         """Count him among the players online."""
         self._online_in = self._usage(game_id)
-        self._online_in.came_online(self._address)
+        self._online_in.count_online(self._address)
 
     def _uncount(self) -> None:
         """Count him no more, if he was."""
         if self._online_in is not None:
-            self._online_in.went_offline(self._address)
+            self._online_in.uncount_online(self._address)
             self._online_in = None
 
     @handles(RegisterPlayer)
@@ -233,7 +235,7 @@ class PlayerActor(Actor[PlayerRole]):
         usage.check_player(command.address)
         usage.check_storage(player_bytes(command.player_name, command.player_data))
         event = rules.decide_register(command, self._clock.now())
-        self._index.admit(rules.registered(event), command.address)
+        self._index.admit(rules.new_player(event), command.address)
         return Changed(None, event)
 
     @handles(Authenticate)
@@ -250,7 +252,7 @@ class PlayerActor(Actor[PlayerRole]):
         """Log in; the reply shows the login before."""
         player, now = self._player, self._clock.now()
         self._seen(player, now)
-        return Changed(rules.view(player), PlayerLoggedIn(player.player_id, now))
+        return Changed(rules.view_player(player), PlayerLoggedIn(player.player_id, now))
 
     @handles(SignIn)
     def sign_in(self, command: SignIn) -> Changed[PlayerView]:
@@ -258,7 +260,7 @@ class PlayerActor(Actor[PlayerRole]):
         player, now = self._player, self._clock.now()
         events = rules.decide_sign_in(player, command.new_hash, now)
         self._seen(player, now, command.address)
-        return Changed(rules.view(player), *events)
+        return Changed(rules.view_player(player), *events)
 
     @handles(Heartbeat)
     def heartbeat(self, command: Heartbeat) -> int:
@@ -328,7 +330,7 @@ class PlayerActor(Actor[PlayerRole]):
         player, room_id, number = self._player, command.room_id, command.number
         if results.is_written(player.results, room_id, number):
             return Changed(None)
-        merged = rules.merged(player.player_data, command.fields)
+        merged = rules.merge_documents(player.player_data, command.fields)
         marks = results.mark(player.results, room_id, number)
         return Changed(
             None,
@@ -339,7 +341,7 @@ class PlayerActor(Actor[PlayerRole]):
     @handles(DescribePlayer)
     def describe(self, command: DescribePlayer) -> PlayerView:
         """Show the record."""
-        return rules.view(self._player)
+        return rules.view_player(self._player)
 
     @handles(ReadBan)
     def read_ban(self, command: ReadBan) -> Ban | None:

@@ -44,15 +44,17 @@ class PlayerIndex:
         """Return the id of the active player with this token, else None."""
         return self._by_token.get(token_hash)
 
-    def opens(self, token_hash: bytes, player_id: int) -> None:
+    def add_token(self, token_hash: bytes, player_id: int) -> None:
         """Note that a token is an active player's."""
         self._by_token[token_hash] = player_id
 
-    def shut(self, token_hash: bytes) -> None:
+    def remove_token(self, token_hash: bytes) -> None:
         """Forget a token: rotated away, or its player is no longer active."""
         self._by_token.pop(token_hash, None)
 
-    def seen(self, player_id: int, monotonic: float, now: int, *, is_kept: bool = True) -> None:
+    def note_sign_of_life(
+        self, player_id: int, monotonic: float, now: int, *, is_kept: bool = True
+    ) -> None:
         """Note a sign of life of an online player.
 
         Args:
@@ -65,19 +67,19 @@ class PlayerIndex:
             self._online[player_id] = (monotonic, now)
             self._online.move_to_end(player_id)
         else:
-            self.came(player_id, monotonic, now)
+            self.mark_online(player_id, monotonic, now)
             is_kept = True
         if is_kept:
             self._unsaved[player_id] = None
 
-    def came(self, player_id: int, monotonic: float, now: int) -> None:
+    def mark_online(self, player_id: int, monotonic: float, now: int) -> None:
         """Note a player who comes to memory online, just as the database has him: see `seen`."""
         self._online.pop(player_id, None)
         self._online[player_id] = (monotonic, now)
         self._gone.pop(player_id, None)
         self._offline.pop(player_id, None)
 
-    def left(self, player_id: int) -> None:
+    def mark_offline(self, player_id: int) -> None:
         """Note that an active player is offline."""
         self._take_offline(player_id)
         self._unsaved.pop(player_id, None)
@@ -100,24 +102,24 @@ class PlayerIndex:
         Raises:
             PlayersHoldTooMuch: there is no space.
         """
-        owner, share = self.ledger.of_game(player.game_id).owner, share_key(address)
+        owner, share = self.ledger.usage_of_game(player.game_id).owner, share_key(address)
         part = part_for(len(player.player_data))
         self.memory.check(owner, share, held_bytes(player), part)
 
-    def hold(self, player_id: int, game_id: int, address: str) -> Piece:
+    def begin_counting(self, player_id: int, game_id: int, address: str) -> Piece:
         """Begin to count what an active player holds, for the address that they came from."""
-        self.let_go(player_id)
-        piece = Piece(self.memory, self.ledger.of_game(game_id), share_key(address))
+        self.stop_counting(player_id)
+        piece = Piece(self.memory, self.ledger.usage_of_game(game_id), share_key(address))
         self._pieces[player_id] = piece
         return piece
 
-    def let_go(self, player_id: int) -> None:
+    def stop_counting(self, player_id: int) -> None:
         """Count no more what a player holds: they leave memory."""
         piece = self._pieces.pop(player_id, None)
         if piece is not None:
             piece.resize(0)
 
-    def resting(self) -> Iterator[tuple[int, Piece]]:
+    def offline_pieces(self) -> Iterator[tuple[int, Piece]]:
         """Return the active players who are offline, and what they hold; who went first is first.
 
         It is to be used up before anybody comes or goes.
@@ -125,7 +127,7 @@ class PlayerIndex:
         pieces = self._pieces
         return ((i, pieces[i]) for i in self._offline if i in pieces)
 
-    def close(self, player_id: int) -> None:
+    def mark_closed(self, player_id: int) -> None:
         """Note that an active player is being deleted, or has been; until he is forgotten."""
         self._closed.add(player_id)
 
@@ -139,7 +141,7 @@ class PlayerIndex:
             self._gone[player_id] = seen
             self.departures += 1
 
-    def watch(self, player_id: int, monotonic: float, now: int) -> None:
+    def watch_departure(self, player_id: int, monotonic: float, now: int) -> None:
         """Have somebody who is not online looked after as if last heard of just now.
 
         Args:
@@ -150,11 +152,11 @@ class PlayerIndex:
         if player_id not in self._online:
             self._gone.setdefault(player_id, (monotonic, now))
 
-    def unwatch(self, player_id: int) -> None:
+    def unwatch_departure(self, player_id: int) -> None:
         """Note that nobody need be told of a player's silence any more."""
         self._gone.pop(player_id, None)
 
-    def gone(self) -> list[tuple[int, float]]:
+    def watched_departures(self) -> list[tuple[int, float]]:
         """Return who went offline and is not unwatched yet, and when he was heard (monotonic)."""
         return [(player_id, heard[0]) for player_id, heard in self._gone.items()]
 
@@ -177,7 +179,7 @@ class PlayerIndex:
         """Return whether a player is online."""
         return player_id in self._online
 
-    def silent_since(self, monotonic: float) -> list[int]:
+    def list_silent_since(self, monotonic: float) -> list[int]:
         """Return the online players last heard of at `monotonic` or before, longest ago first."""
         silent = []
         for player_id, (last_seen, _) in self._online.items():
@@ -186,7 +188,7 @@ class PlayerIndex:
             silent.append(player_id)
         return silent
 
-    def offline(self) -> list[int]:
+    def list_offline(self) -> list[int]:
         """Return the players that are active but offline."""
         return list(self._offline)
 

@@ -86,13 +86,13 @@ def check_not_banned(player: Player, now: int) -> None:
             raise PlayerIsBanned(ban, ban_text(ban, now))
 
 
-def seen(player: Player, now: int) -> None:
+def apply_sign_of_life(player: Player, now: int) -> None:
     """Take a sign of life: he is online, and was heard of `now`."""
     player.is_online = True
     player.last_heartbeat = now
 
 
-def view(player: Player) -> PlayerView:
+def view_player(player: Player) -> PlayerView:
     """Return what the record shows."""
     return PlayerView(
         player_id=player.player_id,
@@ -214,7 +214,7 @@ def ban_of(event: PlayerBanned) -> Ban:
     )
 
 
-def merged(document: bytes, fields: dict[str, bytes]) -> bytes:
+def merge_documents(document: bytes, fields: dict[str, bytes]) -> bytes:
     """Return a document with some top-level fields set, the others as they were sent.
 
     Raises:
@@ -228,7 +228,7 @@ def merged(document: bytes, fields: dict[str, bytes]) -> bytes:
     return whole
 
 
-def registered(event: PlayerRegistered) -> Player:
+def new_player(event: PlayerRegistered) -> Player:
     """Return the record that a new account starts with."""
     return Player(
         player_id=event.player_id,

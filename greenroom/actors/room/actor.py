@@ -165,7 +165,7 @@ class RoomActor(Actor[RoomRole]):
         assert isinstance(event, JournalEntry)
         happened = codec.event_of(event)
         if isinstance(happened, RoomCreated):
-            self._state = rules.created(happened)
+            self._state = rules.new_room(happened)
             self._hold(self._state)
         elif isinstance(happened, UpdatesSent):
             self._keep(self._room, happened)
@@ -181,14 +181,14 @@ class RoomActor(Actor[RoomRole]):
         """Begin to count what the room holds."""
         holdings = self._index.holdings
         weighed = partial(weigh, room)
-        self._holding = holdings.take(room.room_id, room.game_id, weighed, room.lobby_id)
+        self._holding = holdings.begin_counting(room.room_id, room.game_id, weighed, room.lobby_id)
 
     def _keep(self, room: Room, event: UpdatesSent) -> None:
         """Keep updates, which come often: only they are weighed."""
         before = updates_bytes(room)
         rules.apply(room, event)
         if self._holding is not None:
-            self._holding.grew(updates_bytes(room) - before)
+            self._holding.grow(updates_bytes(room) - before)
 
     def _admit(self, more_bytes: int) -> None:
         """Let a member bring so much, if there is space for it.
@@ -237,7 +237,7 @@ class RoomActor(Actor[RoomRole]):
         """Return the room for one of its members, and take the call as his sign of life."""
         room = self._room
         rules.require_member(room, player_id, refusal)
-        rules.seen(room, player_id, self._clock.now())
+        rules.apply_sign_of_life(room, player_id, self._clock.now())
         return room
 
     # Coming and going.
@@ -258,7 +258,7 @@ class RoomActor(Actor[RoomRole]):
         if self._state is not None:
             raise RuntimeError(f"room {command.room_id} exists already")
         event = rules.decide_create(command, self._clock.now())
-        _, size = weigh(rules.created(event))
+        _, size = weigh(rules.new_room(event))
         self._index.holdings.check_new(event.game_id, event.room_id, size)
         return event
 
@@ -309,7 +309,7 @@ class RoomActor(Actor[RoomRole]):
     @handles(ReadRoster)
     def read_roster(self, command: ReadRoster) -> tuple[RosterEntry, ...]:
         """Show who is here."""
-        return views.roster(self._member(command.player_id, NotInAnyRoom), command.player_id)
+        return views.view_roster(self._member(command.player_id, NotInAnyRoom), command.player_id)
 
     @handles(KeepSeat)
     def keep_seat(self, command: KeepSeat) -> None:
@@ -320,20 +320,20 @@ class RoomActor(Actor[RoomRole]):
     def read_current(self, command: ReadCurrent) -> RoomStatus | None:
         """Show a member what he needs to know."""
         if command.player_id in self._room.members:
-            rules.seen(self._room, command.player_id, self._clock.now())
-        return views.status(self._room, command.player_id)
+            rules.apply_sign_of_life(self._room, command.player_id, self._clock.now())
+        return views.view_status(self._room, command.player_id)
 
     @handles(ReadSeat)
     def read_seat(self, command: ReadSeat) -> SeatView | None:
         """Show a member his seat."""
         if command.player_id in self._room.members:
-            rules.seen(self._room, command.player_id, self._clock.now())
-        return views.seat(self._room, command.player_id)
+            rules.apply_sign_of_life(self._room, command.player_id, self._clock.now())
+        return views.view_seat(self._room, command.player_id)
 
     @handles(DescribeRoom)
     def describe(self, command: DescribeRoom) -> RoomListing:
         """Show what anybody may see."""
-        return views.listing(self._room)
+        return views.view_listing(self._room)
 
     @handles(SetRoomPassword)
     def set_password(self, command: SetRoomPassword) -> Changed[None]:
@@ -371,12 +371,14 @@ class RoomActor(Actor[RoomRole]):
     def read_results(self, command: ReadResults) -> tuple[ActionResult, ...]:
         """Show a sender what came of it."""
         room = self._member(command.player_id, PlayerNotInAnyRoom)
-        return actions.results(room, command.player_id, self._clock.now())
+        return actions.list_results(room, command.player_id, self._clock.now())
 
     @handles(ReadPending)
     def read_pending(self, command: ReadPending) -> tuple[PendingAction, ...]:
         """Show a target what he is asked."""
-        return actions.pending(self._member(command.player_id, NotInAnyRoom), command.player_id)
+        return actions.list_pending(
+            self._member(command.player_id, NotInAnyRoom), command.player_id
+        )
 
     @handles(CompleteAction)
     def complete(self, command: CompleteAction) -> Changed[None]:
@@ -532,7 +534,7 @@ def _told(room: Room, event: RoomEvent) -> Happened | Receive | None:
     """Return what connected members are told of an event; an update its targets alone."""
     if isinstance(event, UpdatesSent):
         return relay.receive(room, event.player_id, event.update_type, event.data)
-    return relay.told(room, event)
+    return relay.message_about(room, event)
 
 
 def _follow(

@@ -48,7 +48,7 @@ class RoomIndex(SeatIndex[RoomListing]):
         """Return whether a room's first actor has not come up yet."""
         return room_id in self._expected
 
-    def expected(self) -> list[str]:
+    def list_expected(self) -> list[str]:
         """Return the rooms whose first actor has not come up yet."""
         return list(self._expected)
 
@@ -69,7 +69,7 @@ class RoomIndex(SeatIndex[RoomListing]):
         if lobby_id is not None:
             del self._rooms[lobby_id]
 
-    def left(self, player_id: int) -> None:
+    def note_left_seat(self, player_id: int) -> None:
         """Drop his presence."""
         self._offline.discard(player_id)
 
@@ -77,9 +77,9 @@ class RoomIndex(SeatIndex[RoomListing]):
         if room.lobby_id is not None:
             self._lobbies[room.room_id] = room.lobby_id
             self._rooms[room.lobby_id] = room.room_id
-        shown = invites.shown(room.invites, self.kind, room.room_id, room.room_name)
+        shown = invites.view_invites(room.invites, self.kind, room.room_id, room.room_name)
         self.invites.show(room.room_id, shown)
-        listing = views.listing(room)
+        listing = views.view_listing(room)
         elsewhere = self.note(
             room.room_id,
             room.game_id,

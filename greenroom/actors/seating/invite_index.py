@@ -17,7 +17,7 @@ class InviteIndex:
         self._by_player: dict[int, dict[str, InviteView]] = {}
         self._by_key: dict[str, Mapping[int, InviteView]] = {}
 
-    def to(self, player_id: int) -> list[InviteView]:
+    def list_to(self, player_id: int) -> list[InviteView]:
         """Return a player's open invites, the oldest first as far as is known."""
         return list(self._by_player.get(player_id, {}).values())
 

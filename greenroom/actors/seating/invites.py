@@ -118,7 +118,7 @@ def leave(invites: Invites, player_id: int, reason: str) -> None:
         invites.pop(player_id, None)
 
 
-def shown(
+def view_invites(
     invites: Invites, kind: Literal["room", "lobby"], key: str, name: str
 ) -> dict[int, InviteView]:
     """Return the open ones by player, as they see them."""

@@ -29,7 +29,7 @@ class SeatTable:
         """Start with everybody standing."""
         self._seats: dict[int, tuple[SeatKind, str]] = {}
 
-    def of(self, player_id: int) -> tuple[SeatKind, str] | None:
+    def find(self, player_id: int) -> tuple[SeatKind, str] | None:
         """Return the kind and key of a player's seat, None if he has none."""
         return self._seats.get(player_id)
 
@@ -91,10 +91,10 @@ class SeatIndex(Generic[Listing]):
 
     def seat_of(self, player_id: int) -> str | None:
         """Return the one that a player has a seat in."""
-        seat = self._table.of(player_id)
+        seat = self._table.find(player_id)
         return seat[1] if seat is not None and seat[0] == self.kind else None
 
-    def seated(self) -> Iterator[int]:
+    def list_seated(self) -> Iterator[int]:
         """Iterate over everybody who has a seat, here or there, as of now."""
         return iter(self._table)
 
@@ -107,7 +107,7 @@ class SeatIndex(Generic[Listing]):
         """Return whether this one is in memory and has not ended."""
         return key in self._known and key not in self._ended
 
-    def ended(self, before: int) -> list[str]:
+    def list_ended_before(self, before: int) -> list[str]:
         """Return those in memory that ended before this (Unix seconds)."""
         return [key for key, ended_at in self._ended.items() if ended_at < before]
 
@@ -189,13 +189,13 @@ class SeatIndex(Generic[Listing]):
             self._list(known, None)
             self._leave(key, known.player_ids)
 
-    def left(self, player_id: int) -> None:
+    def note_left_seat(self, player_id: int) -> None:
         """Be told that a member has left his seat; what more is known of him may be dropped."""
 
     def _leave(self, key: str, player_ids: Iterable[int]) -> None:
         for player_id in player_ids:
             self._table.free(player_id, (self.kind, key))
-            self.left(player_id)
+            self.note_left_seat(player_id)
 
     def _list(self, before: _Known[Listing] | None, now: _Known[Listing] | None) -> None:
         """Move one to where it stands among the open ones of its game, if it does."""

@@ -132,13 +132,13 @@ class SnapshotService:
     async def let_go(self) -> None:
         """Take what has ended out of memory, and out of the database when it is history."""
         world, now = self._world, self._world.clock.now()
-        for lobby_id, room_id in world.lobbies.index.started():
+        for lobby_id, room_id in world.lobbies.index.list_started():
             if not world.rooms.index.is_active(room_id):
                 world.lobbies.directory.ref(lobby_id).notify(EndLobby("room_ended"))
-        for room_id in world.rooms.index.expected():
+        for room_id in world.rooms.index.list_expected():
             world.rooms.directory.ref(room_id).notify(LookAtClock())  # which has it loaded
         for place in self._places:
-            for key in place.seats.ended(now - place.linger_seconds):
+            for key in place.seats.list_ended_before(now - place.linger_seconds):
                 if place.directory.passivate(key):
                     place.seats.forget(key)
                     self._ended.add(now, place.kind, key)

@@ -66,9 +66,9 @@ async def sweep(world: World) -> None:
     """
     await note_silent_members(world)
     stale_seconds = world.settings.stale_seconds
-    silent = world.player_index.silent_since(world.clock.monotonic() - stale_seconds)
+    silent = world.player_index.list_silent_since(world.clock.monotonic() - stale_seconds)
     await _tell_each(world, silent, LeaveIfStale(stale_seconds))
-    for count, player_id in enumerate(world.player_index.offline(), 1):
+    for count, player_id in enumerate(world.player_index.list_offline(), 1):
         world.players.passivate(player_id)
         if count % SLICE == 0:
             await trio.lowlevel.checkpoint()

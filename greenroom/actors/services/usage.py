@@ -105,7 +105,7 @@ class UsageKeeper:
 
     async def save(self) -> None:
         """Write what has changed since the last time; what cannot be written waits."""
-        rows = (self._row(game) for game in self._ledger.games())
+        rows = (self._row(game) for game in self._ledger.list_games())
         changed = [row for row in rows if self._saved.get(row.game_id) != row]
         for start in range(0, len(changed), ROWS_MAX):
             portion = changed[start : start + ROWS_MAX]
@@ -128,7 +128,7 @@ class UsageKeeper:
 
     async def recount(self) -> None:
         """Count the bytes of all games anew, slowly."""
-        for game in self._ledger.games():
+        for game in self._ledger.list_games():
             try:
                 await self._recount(game)
             except StorageUnavailable:
@@ -147,4 +147,4 @@ class UsageKeeper:
             )
             counted += page_bytes
             await trio.sleep(PAUSE_SECONDS)
-        game.stored(counted - before)
+        game.count_stored(counted - before)

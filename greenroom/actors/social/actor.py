@@ -56,12 +56,12 @@ class FriendshipActor(Actor[FriendshipRole]):
 
     def apply(self, event: Event) -> None:
         """Change what is between them by one event."""
-        self._friendship = rules.applied(self._friendship, event)
+        self._friendship = rules.apply_event(self._friendship, event)
 
     @handles(ReadRelationship)
     def read(self, command: ReadRelationship) -> Relationship | None:
         """Show what the other is to one of them."""
-        return rules.relationship(self._friendship, command.player_id)
+        return rules.relationship_to(self._friendship, command.player_id)
 
     @handles(RequestFriendship)
     def request(self, command: RequestFriendship) -> Changed[RequestStatus]:

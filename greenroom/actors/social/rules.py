@@ -39,7 +39,7 @@ from greenroom.actors.social.messages import (
 )
 
 
-def relationship(friendship: Friendship | None, player_id: int) -> Relationship | None:
+def relationship_to(friendship: Friendship | None, player_id: int) -> Relationship | None:
     """Return what the other of a pair is to a player."""
     if friendship is None:
         return None
@@ -62,7 +62,7 @@ def decide_request(
         FriendsFull, OtherFriendsFull: he has asked, and one of the two has too many friends.
         FriendRequestsFull, OtherFriendRequestsFull: one of the two has too many open requests.
     """
-    match relationship(friendship, command.player_id):
+    match relationship_to(friendship, command.player_id):
         case "friend":
             raise AlreadyFriends
         case "outgoing":
@@ -91,7 +91,7 @@ def decide_accept(
         FriendRequestNotFound: the other has not asked.
         FriendsFull, OtherFriendsFull: one of the two has too many friends.
     """
-    if relationship(friendship, command.player_id) != "incoming":
+    if relationship_to(friendship, command.player_id) != "incoming":
         raise FriendRequestNotFound
     return _befriend(pair, command.own, command.other, limits, now)
 
@@ -102,7 +102,7 @@ def decide_decline(pair: Pair, friendship: Friendship | None, player_id: int) ->
     Raises:
         FriendRequestNotFound: the other has not asked.
     """
-    if relationship(friendship, player_id) != "incoming":
+    if relationship_to(friendship, player_id) != "incoming":
         raise FriendRequestNotFound
     return FriendshipEnded(*pair)
 
@@ -113,12 +113,12 @@ def decide_end(pair: Pair, friendship: Friendship | None, player_id: int) -> Fri
     Raises:
         NotFriends: they are none.
     """
-    if relationship(friendship, player_id) != "friend":
+    if relationship_to(friendship, player_id) != "friend":
         raise NotFriends
     return FriendshipEnded(*pair)
 
 
-def applied(friendship: Friendship | None, event: Event) -> Friendship | None:
+def apply_event(friendship: Friendship | None, event: Event) -> Friendship | None:
     """Return what is between the two after an event that has happened; cannot fail."""
     match event:
         case FriendshipRequested():

@@ -343,7 +343,7 @@ class DirectedRoomActor(RoomActor):
     def create(self, command: CreateRoom) -> Changed[RoomOpened]:
         """Come into being, if the behaviour takes these rules and this host."""
         event = self._decide_create(command)
-        director = Director.create(membership.created(event), self._studio)
+        director = Director.create(membership.new_room(event), self._studio)
         director.begin(self._clock.time(), ())
         director.open()
         change = director.finish(self._clock.now())

@@ -128,7 +128,7 @@ class Leaderboards:
             self._nursery = None
             self._clear()
 
-    def durable(self, events: Iterable[Event]) -> None:
+    def note_durable(self, events: Iterable[Event]) -> None:
         """Take note of events that have become durable, in their order; never fails.
 
         Without indexes this costs nothing; with them, some microseconds for each change of a
@@ -181,7 +181,7 @@ class Leaderboards:
         index = self._boards.find(game_id, fields, trio.current_time())
         return index if index is not None and index.is_complete else None
 
-    async def index(
+    async def find_or_build(
         self, game_id: int, fields: Fields, address: str = "", *, is_declared: bool = False
     ) -> Index:
         """Return a game's complete index over these fields, building it if there is none.

@@ -53,7 +53,7 @@ class EarlyPassivation:
 
     def _found(self, objection: Objection) -> list[tuple[int, Piece]]:
         """Return whose leaving would help, those with large documents first."""
-        oldest = islice(self._index.resting(), LOOKED_AT_MAX)
+        oldest = islice(self._index.offline_pieces(), LOOKED_AT_MAX)
         found = [(player_id, piece) for player_id, piece in oldest if objection.is_met_by(piece)]
         return sorted(found, key=lambda one: one[1].size <= PLAYER_HELD_BYTES + SMALL_BYTES)
 

@@ -18,7 +18,7 @@ class Accounts(Protocol):
     may be cancelled: reads then did nothing, and a write is either done whole or not at all.
     """
 
-    async def player(self, player_id: int) -> Player | None:
+    async def load_player(self, player_id: int) -> Player | None:
         """Return a player's whole record, with the ban that is in force."""
         ...
 
@@ -30,7 +30,7 @@ class Accounts(Protocol):
         """Return the player whose token has this hash."""
         ...
 
-    async def game(self, game_id: int) -> Game | None:
+    async def load_game(self, game_id: int) -> Game | None:
         """Return a game's whole record."""
         ...
 
@@ -92,11 +92,11 @@ class Accounts(Protocol):
         """Return ids and documents of a game's players, by id, from the first after `after_id`."""
         ...
 
-    async def games(self) -> list[Game]:
+    async def load_games(self) -> list[Game]:
         """Return all games, by id."""
         ...
 
-    async def owners(self) -> list[Owner]:
+    async def load_owners(self) -> list[Owner]:
         """Return all owners, by id."""
         ...
 

@@ -97,7 +97,7 @@ def player_loader(
     async def load(player_id: int) -> PlayerActor | None:
         if not 1 <= player_id <= ID_MAX:
             return None
-        player = await accounts.player(player_id)
+        player = await accounts.load_player(player_id)
         if player is None:
             return None
         if not player.is_online:
@@ -118,7 +118,7 @@ def game_loader(
     async def load(game_id: int) -> GameActor | None:
         if not 1 <= game_id <= ID_MAX:
             return None
-        game = await accounts.game(game_id)
+        game = await accounts.load_game(game_id)
         return None if game is None else GameActor(game, index, clock)
 
     return load

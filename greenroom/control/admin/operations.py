@@ -15,7 +15,7 @@ from greenroom.actors.flows import games as game_flows
 from greenroom.actors.flows.listing import list_players
 from greenroom.actors.game import messages as game_messages
 from greenroom.actors.game.messages import DescribeGame, GameNotFound, GameView
-from greenroom.actors.game.settings import shown as shown_settings
+from greenroom.actors.game.settings import settings_as_json as shown_settings
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import PlayerView
 from greenroom.control.admin import lobbies, messages, players, room_messages, rooms
@@ -77,14 +77,14 @@ async def create_owner(context: AdminContext, ask: messages.CreateOwner) -> mess
 
 async def list_owners(context: AdminContext, _: messages.ListOwners) -> messages.Owners:
     """List all owners."""
-    return messages.Owners([_owner(owner) for owner in await context.world.accounts.owners()])
+    return messages.Owners([_owner(owner) for owner in await context.world.accounts.load_owners()])
 
 
 async def show_owner(context: AdminContext, ask: messages.ShowOwner) -> messages.OwnerDetails:
     """Show one owner, and how much of the plan is used."""
     owner = await _owner_named(context, ask.owner)
-    usage = context.world.ledger.of_owner(owner.owner_id, owner.plan)
-    context.world.ledger.see_day(context.world.clock.now())
+    usage = context.world.ledger.usage_of_owner(owner.owner_id, owner.plan)
+    context.world.ledger.start_day_at(context.world.clock.now())
     limits = usage.limits
     return messages.OwnerDetails(
         owner_id=owner.owner_id,
@@ -128,7 +128,7 @@ async def create_game(context: AdminContext, ask: messages.CreateGame) -> messag
 
 async def list_games(context: AdminContext, _: messages.ListGames) -> messages.Games:
     """List all games."""
-    games = await context.world.accounts.games()
+    games = await context.world.accounts.load_games()
     return messages.Games(
         [
             messages.Game(
@@ -272,7 +272,7 @@ async def _game(context: AdminContext, game_id: int) -> GameView:
 
 
 async def _only_game(context: AdminContext) -> int:
-    games = await context.world.accounts.games()
+    games = await context.world.accounts.load_games()
     if len(games) != 1:
         raise OperationRefused(
             f"There are {len(games)} games: say which one; see greenroom game list."

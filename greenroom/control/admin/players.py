@@ -17,7 +17,7 @@ from greenroom.actors.player.messages import (
     PlayerNotFound,
     PlayerView,
 )
-from greenroom.actors.player.rules import view
+from greenroom.actors.player.rules import view_player
 from greenroom.actors.room.messages import DescribeRoom, ReadRoster
 from greenroom.actors.world.world import ID_MAX
 from greenroom.control.admin import player_messages as messages
@@ -33,7 +33,7 @@ BAN_REASON_CHARACTERS_MAX = 1000
 async def show_player(context: AdminContext, ask: ShowPlayer) -> PlayerDetails:
     """Show one player: the row with the ban, and newer state if the player is in memory."""
     record = await _record(context, ask.player_id)
-    player = view(record)
+    player = view_player(record)
     active = context.world.players.active(ask.player_id)
     if active is not None:
         with suppress(ActorUnavailable):  # the row will do
@@ -68,7 +68,7 @@ async def export_player(context: AdminContext, ask: messages.ExportPlayer) -> me
     bans = await context.world.accounts.bans_of(ask.player_id)
     friends = await context.world.friendships.rows.friends_of(ask.player_id)
     return messages.PlayerExport(
-        player=shown_player(view(record)),
+        player=shown_player(view_player(record)),
         platform=record.platform,
         platform_id=record.platform_id,
         player_data=msgspec.Raw(record.player_data),
@@ -125,7 +125,7 @@ async def delete_player(
 async def _record(context: AdminContext, player_id: int) -> Player:
     record = None
     if 1 <= player_id <= ID_MAX:
-        record = await context.world.accounts.player(player_id)
+        record = await context.world.accounts.load_player(player_id)
     if record is None:
         raise _nobody(player_id)
     return record

@@ -219,7 +219,7 @@ class UdpPort:
         if lane is None:
             counts.unknown += 1
             return
-        self._turns.come(lane.room, lane, packet, address, now)
+        self._turns.add_packet(lane.room, lane, packet, address, now)
 
     def _take(self, lane: UdpSession, packet: bytes, address: Address, now: float) -> None:
         """Give a packet to its lane, behind a fence: no bug in one harms the others."""

@@ -169,7 +169,7 @@ class UdpSession:
         if not out:
             if not self.end.is_up(self._deadlines.now):
                 return False
-            self._turns.go(self.room, self)
+            self._turns.add_departing(self.room, self)
         elif len(out) >= FRAMES_A_TURN_MAX:
             self._counts.overflowed += 1
             return True

@@ -93,7 +93,7 @@ class Turns(Generic[Session]):
         if not room.size:
             del self._rooms[room_id]
 
-    def come(
+    def add_packet(
         self,
         room: QueuedRoom[Session],
         session: Session,
@@ -116,7 +116,7 @@ class Turns(Generic[Session]):
         if not room.is_waiting:
             self._enqueue(room)
 
-    def go(self, room: QueuedRoom[Session], session: Session) -> None:
+    def add_departing(self, room: QueuedRoom[Session], session: Session) -> None:
         """Have a session send when it is its room's turn; add it once, while it has something."""
         room.departing.append(session)
         if not room.is_waiting:

@@ -327,7 +327,7 @@ async def test_a_member_gone_stale_has_left_and_one_who_logged_out_has_as_long_t
     assert found is not None
     assert found[0].is_host
     await sweep(arena.world)
-    assert arena.world.player_index.gone() == []
+    assert arena.world.player_index.watched_departures() == []
 
 
 async def test_after_a_restart_whoever_does_not_come_back_leaves(autojump_clock: MockClock):
@@ -395,11 +395,11 @@ async def test_a_start_that_nobody_waits_for_any_more_is_brought_to_its_end(
         await start_lobby(arena.world, host.player_id)
     arena.memory.automatic = True
     arena.memory.commit()
-    assert len(arena.world.rooms.index.expected()) == 1
+    assert len(arena.world.rooms.index.list_expected()) == 1
     await SnapshotService(arena.world).let_go()
     await wait_all_tasks_blocked()
     await trio.sleep(2)
-    assert arena.world.rooms.index.expected() == []
+    assert arena.world.rooms.index.list_expected() == []
     room_id = await room_seen_by(arena, guest)
     assert room_id == await room_seen_by(arena, host)
     assert arena.world.seats.lobby_of(guest.player_id) == lobby_id
@@ -459,7 +459,7 @@ async def test_a_lobby_refused_with_its_start_leaves_nobody_in_a_room(
     assert len(failed) == 2
     await trio.sleep(1)
     assert not arena.world.seats.is_seated(host.player_id)
-    assert arena.world.rooms.index.expected() == []
+    assert arena.world.rooms.index.list_expected() == []
     await open_lobby(arena, host)
 
 

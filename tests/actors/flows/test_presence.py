@@ -69,16 +69,16 @@ async def test_a_silent_player_goes_offline_when_stale_and_no_sooner(
 
 
 async def test_who_comes_back_counts_for_the_address_that_was_told_last(arena: Arena):
-    shares = arena.world.ledger.of_game(arena.game.game_id).owner.online_from
+    shares = arena.world.ledger.usage_of_game(arena.game.game_id).owner.online_from
     new = await register(arena)
     player = arena.world.players.ref(new.player_id)
     await player.ask(LogOut())
     await identify_player(arena.world, arena.game, new.token, "192.0.2.1")
-    assert shares.of("192.0.2.1") == 1
+    assert shares.count_of("192.0.2.1") == 1
     await player.ask(LogOut())
-    assert shares.of("192.0.2.1") == 0
+    assert shares.count_of("192.0.2.1") == 0
     note_sign_of_life(arena.world, new.player_id)  # over a connection made before
-    assert shares.of("192.0.2.1") == 1
+    assert shares.count_of("192.0.2.1") == 1
 
 
 async def test_any_good_call_is_a_sign_of_life_and_bad_ones_are_none(
@@ -104,8 +104,8 @@ async def test_any_good_call_is_a_sign_of_life_and_bad_ones_are_none(
 async def test_a_banned_player_is_offline_at_once_and_stays_so(arena: Arena):
     new, game_id = await register(arena), arena.game.game_id
     player = (await identify_player(arena.world, arena.game, new.token, "192.0.2.1")).player
-    usage = arena.world.ledger.of_game(game_id)
-    assert (usage.players_online, usage.owner.online_from.of("192.0.2.1")) == (1, 1)
+    usage = arena.world.ledger.usage_of_game(game_id)
+    assert (usage.players_online, usage.owner.online_from.count_of("192.0.2.1")) == (1, 1)
     await ban_player(arena.world, game_id, new.player_id, "day", None)
     note_sign_of_life(arena.world, new.player_id)  # over a connection made before
     for late in (Heartbeat(), LogIn()):  # let in before the ban
@@ -115,7 +115,7 @@ async def test_a_banned_player_is_offline_at_once_and_stays_so(arena: Arena):
     assert not arena.world.player_index.is_online(new.player_id)
     assert not arena.memory.players[new.player_id].is_online
     assert (usage.players_online, usage.owner.players_online) == (0, 0)
-    assert usage.owner.online_from.of("192.0.2.1") == 0
+    assert usage.owner.online_from.count_of("192.0.2.1") == 0
 
 
 async def test_a_sign_of_life_between_the_sweeps_look_and_its_word_counts(
@@ -140,7 +140,7 @@ async def test_offline_players_leave_memory_and_online_ones_never_do(
         await sweep(arena.world)
         await trio.sleep(30)
     assert list(arena.world.players.keys()) == [here.player_id]
-    assert arena.world.player_index.offline() == []
+    assert arena.world.player_index.list_offline() == []
 
 
 async def test_presence_is_saved_in_the_background_and_once(

@@ -45,13 +45,13 @@ from greenroom.actors.services.usage import SAVE_SECONDS, UsageKeeper
 
 def limit(arena: Arena, **limits: float) -> OwnerUsage:
     """Give the local owner a plan of these limits; return what he uses."""
-    owner = arena.world.ledger.of_owner(LOCAL.owner_id, "unlimited")
+    owner = arena.world.ledger.usage_of_owner(LOCAL.owner_id, "unlimited")
     owner.limits = PlanLimits(**limits)
     return owner
 
 
 def usage(arena: Arena) -> GameUsage:
-    return arena.world.ledger.of_game(arena.game.game_id)
+    return arena.world.ledger.usage_of_game(arena.game.game_id)
 
 
 async def test_of_two_hundred_at_the_last_slots_just_as_many_get_in_as_there_are(
@@ -140,7 +140,7 @@ async def test_two_documents_race_for_the_last_bytes_and_one_gets_them(autojump_
     async with open_arena() as arena:
         players = [await register(arena, name) for name in ("Ada", "Bob")]
         arena.memory.automatic = False
-        owner = arena.world.ledger.of_owner(LOCAL.owner_id, "unlimited")
+        owner = arena.world.ledger.usage_of_owner(LOCAL.owner_id, "unlimited")
         limit(arena, storage_bytes_max=owner.storage_bytes + 10)
         document = b'{"a":1234567}'  # 11 bytes more than {}
         fitting = b'{"a":123456}'
@@ -203,7 +203,7 @@ async def test_a_plan_counts_from_the_moment_it_is_set_and_a_deleted_game_no_mor
     async with open_arena() as arena:
         await register(arena)
         await set_plan(arena.world, LOCAL.owner_id, "free")
-        owner = arena.world.ledger.of_owner(LOCAL.owner_id, "unlimited")
+        owner = arena.world.ledger.usage_of_owner(LOCAL.owner_id, "unlimited")
         assert owner.limits == PLANS["free"]
         with pytest.raises(TooManyGames):
             await add_game(arena.world, "Second")
@@ -302,7 +302,10 @@ async def test_what_was_written_today_is_remembered_by_the_next_server(
     await UsageKeeper(later, records, Noon()).restore()
     written = ledger.written_bytes
     assert written > 1_000
-    assert (later.written_bytes, later.of_owner(7, "free").written_bytes) == (written, written)
+    assert (later.written_bytes, later.usage_of_owner(7, "free").written_bytes) == (
+        written,
+        written,
+    )
 
 
 async def test_what_could_not_be_written_is_written_later_and_at_the_end(autojump_clock: MockClock):
@@ -329,7 +332,7 @@ async def test_a_keeper_that_is_run_again_goes_on_from_memory(autojump_clock: Mo
             await nursery.start(keeper.run)
             nursery.cancel_scope.cancel()
 
-    assert (ledger.of_game(1).calls, ledger.of_owner(7, "free").games) == (5, 1)
+    assert (ledger.usage_of_game(1).calls, ledger.usage_of_owner(7, "free").games) == (5, 1)
 
 
 async def test_bytes_are_counted_anew_and_what_changes_meanwhile_is_added(
@@ -339,8 +342,8 @@ async def test_bytes_are_counted_anew_and_what_changes_meanwhile_is_added(
     records.players = [10] * 1_000
     await nursery.start(UsageKeeper(ledger, records, Noon()).run)
     await trio.sleep(0.01)
-    ledger.of_game(1).stored(7)
+    ledger.usage_of_game(1).count_stored(7)
     await trio.sleep(5)
 
-    assert ledger.of_owner(7, "free").storage_bytes == 100 + 10_000 + 7
+    assert ledger.usage_of_owner(7, "free").storage_bytes == 100 + 10_000 + 7
     assert records.rows[1].storage_bytes == 10_107

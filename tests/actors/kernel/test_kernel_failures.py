@@ -324,7 +324,7 @@ async def test_a_queued_ask_waits_for_its_own_change_and_not_for_later_ones(
         cell.come_up(Counter(0))
         cell.drain(10)
         committer.commit()
-        cell.turn(Add(1))
+        cell.run_turn(Add(1))
         await settle_down()
         assert answers == [5]
         committer.commit()

@@ -132,18 +132,18 @@ async def test_builds_are_charged_by_size_to_the_address_and_the_game(
     async with trio.open_nursery() as nursery:
         leaderboards = Leaderboards(memory, charges)
         await nursery.start(leaderboards.run)
-        await leaderboards.index(1, ("a",), STRANGER)  # some 3.5 MB, of which 1 MB is free
+        await leaderboards.find_or_build(1, ("a",), STRANGER)  # some 3.5 MB, of which 1 MB is free
         with pytest.raises(TooManyBuilds) as refused:
-            await leaderboards.index(1, ("b",), STRANGER)
+            await leaderboards.find_or_build(1, ("b",), STRANGER)
         assert 2 <= refused.value.retry_seconds <= 4
-        await leaderboards.index(1, ("a",), STRANGER)
-        await leaderboards.index(1, ("b",), PLAYER)
+        await leaderboards.find_or_build(1, ("a",), STRANGER)
+        await leaderboards.find_or_build(1, ("b",), PLAYER)
         with pytest.raises(TooManyBuilds):
-            await leaderboards.index(1, ("c",), "192.0.2.3")  # the game owes, too
-        await leaderboards.index(1, ("d",), STRANGER, is_declared=True)
-        await leaderboards.index(2, ("a",), "192.0.2.3")
+            await leaderboards.find_or_build(1, ("c",), "192.0.2.3")  # the game owes, too
+        await leaderboards.find_or_build(1, ("d",), STRANGER, is_declared=True)
+        await leaderboards.find_or_build(2, ("a",), "192.0.2.3")
         await trio.sleep(refused.value.retry_seconds)
-        await leaderboards.index(1, ("c",), "192.0.2.4")
+        await leaderboards.find_or_build(1, ("c",), "192.0.2.4")
         nursery.cancel_scope.cancel()
 
     assert leaderboards.refused == {
@@ -162,7 +162,7 @@ async def test_a_build_that_waited_while_its_address_came_to_owe_is_refused(
 
     async def ask(name: str) -> None:
         try:
-            await leaderboards.index(1, (name,), STRANGER)
+            await leaderboards.find_or_build(1, (name,), STRANGER)
         except TooManyBuilds:
             outcomes["refused"] += 1
         else:
@@ -186,11 +186,11 @@ async def test_whoever_owes_nothing_has_an_index_built_however_small_the_rate(
     async with trio.open_nursery() as nursery:
         leaderboards = Leaderboards(memory, charges)
         await nursery.start(leaderboards.run)
-        await leaderboards.index(1, ("a",), STRANGER)
+        await leaderboards.find_or_build(1, ("a",), STRANGER)
         with pytest.raises(TooManyBuilds) as refused:
-            await leaderboards.index(1, ("b",), STRANGER)
+            await leaderboards.find_or_build(1, ("b",), STRANGER)
         await trio.sleep(refused.value.retry_seconds)
-        await leaderboards.index(1, ("b",), STRANGER)
+        await leaderboards.find_or_build(1, ("b",), STRANGER)
         nursery.cancel_scope.cancel()
 
     assert leaderboards.refused == {"leaderboard builds by address": 1}

@@ -98,7 +98,7 @@ async def test_the_passive_come_from_the_database_in_one_query_and_once(
     async with open_arena() as arena:
         for player in await crowd(arena, 5):
             await leave_memory(arena, player.token)
-        await arena.world.leaderboards.index(arena.game.game_id, SCORE)
+        await arena.world.leaderboards.find_or_build(arena.game.game_id, SCORE)
         arena.memory.reads.clear()
 
         for _ in range(2):
@@ -142,7 +142,7 @@ async def test_a_change_is_ranked_before_its_answer_leaves_and_not_before_it_is_
     async with open_arena() as arena:
         first, second = await crowd(arena, 2)
         await rank(arena)
-        index = await arena.world.leaderboards.index(arena.game.game_id, SCORE)
+        index = await arena.world.leaderboards.find_or_build(arena.game.game_id, SCORE)
         arena.memory.automatic = False
         seen: list[list[int]] = []
 
@@ -267,7 +267,7 @@ async def test_pages_grow_while_documents_are_small_and_shrink_when_they_are_not
     async with trio.open_nursery() as nursery:
         leaderboards = Leaderboards(memory)
         await nursery.start(leaderboards.run)
-        index = await leaderboards.index(1, SCORE)
+        index = await leaderboards.find_or_build(1, SCORE)
         nursery.cancel_scope.cancel()
 
     assert len(index) == 3000
@@ -302,7 +302,7 @@ async def test_an_index_that_cannot_follow_is_built_again(
 ):
     async with open_arena() as arena:
         first, _ = await crowd(arena, 2)
-        index = await arena.world.leaderboards.index(arena.game.game_id, SCORE)
+        index = await arena.world.leaderboards.find_or_build(arena.game.game_id, SCORE)
 
         def broken(*_: object) -> None:
             raise RuntimeError("a bug")
@@ -318,13 +318,13 @@ async def test_an_index_that_cannot_follow_is_built_again(
 async def test_deleted_players_and_games_are_gone(autojump_clock: trio.testing.MockClock):
     async with open_arena() as arena:
         first, second = await crowd(arena, 2)
-        index = await arena.world.leaderboards.index(arena.game.game_id, SCORE)
+        index = await arena.world.leaderboards.find_or_build(arena.game.game_id, SCORE)
 
         del arena.memory.players[second.player_id]
         arena.world.players.discard(second.player_id)
         assert (await rank(arena)).entries[0].player_id == first.player_id
         deleted = PlayerDeleted(second.player_id, arena.game.game_id)
-        arena.world.leaderboards.durable([deleted])
+        arena.world.leaderboards.note_durable([deleted])
         assert (await rank(arena)).total == 1
 
         await delete_game(arena.world, arena.game.game_id)
@@ -355,11 +355,11 @@ async def test_a_restarted_service_has_forgotten_everything(
     memory = Memory()
     leaderboards = Leaderboards(memory)
     with pytest.raises(StorageUnavailable):
-        await leaderboards.index(1, SCORE)
+        await leaderboards.find_or_build(1, SCORE)
     for _ in range(2):
         async with trio.open_nursery() as nursery:
             await nursery.start(leaderboards.run)
-            index = await leaderboards.index(1, SCORE)
+            index = await leaderboards.find_or_build(1, SCORE)
             nursery.cancel_scope.cancel()
         assert index.is_dropped
     assert memory.reads == ["documents_page"] * 2

@@ -47,7 +47,7 @@ def shown_in(entries: Iterable[LeaderboardEntry]) -> Shown:
     return {e.player_id: (e.player_name, bytes(e.player_data)) for e in entries}
 
 
-class Stage:
+class TopsKit:
     """A game whose players change, and everything that was ever durable of them."""
 
     def __init__(self, arena: Arena) -> None:
@@ -106,7 +106,7 @@ commits = st.tuples(st.sampled_from(["hold", "commit"]), st.just(0), st.just(0))
 
 async def play(todo: list[tuple[str, int, int]]) -> None:
     async with open_arena() as arena:
-        memory, stage = arena.memory, Stage(arena)
+        memory, stage = arena.memory, TopsKit(arena)
         for n in range(1, PLAYERS + 1):
             await register(arena, f"Player {n}", document(n, 0))
         memory.read_seconds = 1.0

@@ -48,7 +48,7 @@ class Rooms:
         self.holdings.note_maker(key, address)
         self.holdings.check_new(game_id, key, size)
         self.made += 1
-        return place, self.holdings.take(key, game_id, place.weigh)
+        return place, self.holdings.begin_counting(key, game_id, place.weigh)
 
     def make_all(self, **what: int | str) -> int:
         """Make as many as there may be."""
@@ -122,7 +122,7 @@ def test_a_room_grows_within_the_same_bounds():
 def test_a_room_counts_for_whom_its_lobby_was_made():
     rooms = Rooms(ledger_of(rooms_bytes_max=400))
     _, lobby = rooms.make(size=50)
-    room = rooms.holdings.take("another", 1, Place(50).weigh, "room 0")
+    room = rooms.holdings.begin_counting("another", 1, Place(50).weigh, "room 0")
     with pytest.raises(RoomsRefused):
         rooms.make(size=1)
     lobby.release()
@@ -132,7 +132,7 @@ def test_a_room_counts_for_whom_its_lobby_was_made():
 
 def test_what_is_restored_counts_for_its_owner_and_for_no_address():
     rooms = Rooms(ledger_of(rooms_bytes_max=400))
-    rooms.holdings.take("restored", 1, Place(350).weigh)
+    rooms.holdings.begin_counting("restored", 1, Place(350).weigh)
     rooms.make(size=50)
     with pytest.raises(RoomsRefused):
         rooms.make(size=1, address=THERE)
@@ -143,10 +143,14 @@ def test_rooms_of_a_deleted_game_are_its_owners_no_more():
     _, holding = rooms.make(size=100)
     rooms.ledger.forget_game(1)
     rooms.ledger.open_game(3, 7, "free")
-    assert rooms.ledger.of_owner(7, "free").bytes_held["rooms"] == 0
+    assert rooms.ledger.usage_of_owner(7, "free").bytes_held["rooms"] == 0
     holding.release()
-    owner = rooms.ledger.of_owner(7, "free")
-    assert (owner.rooms, owner.bytes_held["rooms"], owner.bytes_from["rooms"].of(HERE)) == (0, 0, 0)
+    owner = rooms.ledger.usage_of_owner(7, "free")
+    assert (owner.rooms, owner.bytes_held["rooms"], owner.bytes_from["rooms"].count_of(HERE)) == (
+        0,
+        0,
+        0,
+    )
     assert (rooms.holdings.rooms, rooms.holdings.rooms_bytes) == (0, 0)
 
 
@@ -179,18 +183,18 @@ def test_whatever_happens_it_adds_up(steps: list[tuple[str, int, int, str]]):
             place.count = 0 if what == "end" else place.count
             if what == "grow":
                 place.size += size
-                holding.grew(size)
+                holding.grow(size)
             else:
                 place.size = size
                 holding.weigh()
         found = [place.weigh() for place, _ in alive]
         wanted = sum(count for count, _ in found), sum(size for _, size in found)
-        owners = rooms.ledger.owners()
+        owners = rooms.ledger.list_owners()
         assert (rooms.holdings.rooms, rooms.holdings.rooms_bytes) == wanted
         assert (sum(o.rooms for o in owners), sum(o.bytes_held["rooms"] for o in owners)) == wanted
     for _, holding in alive:
         holding.release()
-    for owner in rooms.ledger.owners():
+    for owner in rooms.ledger.list_owners():
         assert (owner.rooms, owner.bytes_held["rooms"]) == (0, 0)
         assert (len(owner.rooms_from), len(owner.bytes_from["rooms"])) == (0, 0)
 
@@ -199,10 +203,10 @@ def test_addresses_beyond_those_that_are_remembered_share_counts():
     counts = AddressCounts(addresses_max=1)
     counts.add(HERE, 5)
     counts.add(THERE, 7)
-    assert (len(counts), counts.of(HERE), counts.of(THERE)) == (1, 5, 7)
-    counts.take(THERE, 6)
-    counts.take(HERE, 5)
-    assert (len(counts), counts.of(HERE), counts.of(THERE)) == (0, 0, 1)
+    assert (len(counts), counts.count_of(HERE), counts.count_of(THERE)) == (1, 5, 7)
+    counts.subtract(THERE, 6)
+    counts.subtract(HERE, 5)
+    assert (len(counts), counts.count_of(HERE), counts.count_of(THERE)) == (0, 0, 1)
 
 
 # What is written in a day.

@@ -82,31 +82,34 @@ def test_what_was_counted_today_is_restored_and_what_was_yesterday_is_not():
         NOON,
     )
 
-    owner = ledger.of_owner(7, "unlimited")
+    owner = ledger.usage_of_owner(7, "unlimited")
     assert (owner.calls, owner.storage_bytes, owner.games) == (600, 1_500, 2)
     assert owner.limits == PLANS["free"]
-    assert (ledger.of_game(2).calls, ledger.of_game(3).calls) == (0, 5)
+    assert (ledger.usage_of_game(2).calls, ledger.usage_of_game(3).calls) == (0, 5)
     assert (owner.written_bytes, ledger.written_bytes) == (40_000, 40_009)
-    assert (ledger.of_game(1).written_bytes, ledger.of_game(2).written_bytes) == (40_000, 0)
+    assert (ledger.usage_of_game(1).written_bytes, ledger.usage_of_game(2).written_bytes) == (
+        40_000,
+        0,
+    )
 
 
 def test_players_come_online_until_the_plan_is_full_and_go_again():
     ledger = small(players_online_max=2)
-    usage = ledger.of_game(1)
+    usage = ledger.usage_of_game(1)
     for _ in range(2):
         usage.check_player()
-        usage.came_online()
+        usage.count_online()
 
     with pytest.raises(TooManyPlayersOnline, match="Too many concurrent players for this plan"):
         usage.check_player()
-    usage.went_offline()
+    usage.uncount_online()
     usage.check_player()
     assert ledger.refused == {"players by plan": 1}
 
 
 @given(st.lists(st.integers(-50, 50)))
 def test_storage_never_grows_beyond_the_plan_and_always_shrinks(changes: list[int]):
-    usage = small(storage_bytes_max=100).of_game(1)
+    usage = small(storage_bytes_max=100).usage_of_game(1)
     for change in changes:
         before = usage.owner.storage_bytes
         try:
@@ -115,16 +118,16 @@ def test_storage_never_grows_beyond_the_plan_and_always_shrinks(changes: list[in
             assert change > 0
             assert before + change > 100
         else:
-            usage.stored(change)
+            usage.count_stored(change)
         assert usage.owner.storage_bytes <= 100
 
 
 def test_what_is_too_large_already_may_stay_and_shrink_but_not_grow():
     ledger = small()
-    usage = ledger.of_game(1)
-    usage.stored(1_000_000_000)
+    usage = ledger.usage_of_game(1)
+    usage.count_stored(1_000_000_000)
     ledger.set_plan(7, "standard")
-    usage.stored(1_000)
+    usage.count_stored(1_000)
 
     usage.check_storage(0)
     usage.check_storage(-1)
@@ -148,22 +151,22 @@ def test_games_are_as_many_as_the_plan_has():
 
 def test_a_deleted_game_takes_its_bytes_and_players_along_once():
     ledger = small()
-    other, usage = ledger.open_game(2, 7, "free"), ledger.of_game(1)
+    other, usage = ledger.open_game(2, 7, "free"), ledger.usage_of_game(1)
     for each in (other, usage):
-        each.stored(10)
-        each.came_online()
+        each.count_stored(10)
+        each.count_online()
     ledger.forget_game(1)
-    usage.went_offline()
-    usage.stored(-10)
+    usage.uncount_online()
+    usage.count_stored(-10)
 
-    owner = ledger.of_owner(7, "free")
+    owner = ledger.usage_of_owner(7, "free")
     assert (owner.games, owner.storage_bytes, owner.players_online) == (1, 10, 1)
 
 
 def test_a_game_that_nobody_opened_is_without_limits():
     ledger = Ledger()
     assert ledger.count_call(99, NOON) == 0
-    ledger.of_game(99).check_storage(10**15)
+    ledger.usage_of_game(99).check_storage(10**15)
 
 
 def test_names_weigh_their_bytes():

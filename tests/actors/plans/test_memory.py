@@ -30,7 +30,7 @@ class Players:
         self.memory = Memory("players", self.ledger, PlayersHoldTooMuch)
 
     def add(self, size: int = 10, address: str = HERE, game_id: int = 1, part: float = 1) -> Piece:
-        piece = Piece(self.memory, self.ledger.of_game(game_id), share_key(address))
+        piece = Piece(self.memory, self.ledger.usage_of_game(game_id), share_key(address))
         piece.admit(size, part)
         piece.resize(size)
         return piece
@@ -87,12 +87,12 @@ def test_a_piece_moves_to_an_address_with_space_alone():
     piece, other = players.add(60, HERE), players.add(50, THERE)
     with pytest.raises(PlayersHoldTooMuch):
         piece.admit_move(other.share)
-    held = players.ledger.of_owner(7, "free").bytes_from["players"]
-    assert (held.of(HERE), held.of(THERE), players.memory.size) == (60, 50, 110)
+    held = players.ledger.usage_of_owner(7, "free").bytes_from["players"]
+    assert (held.count_of(HERE), held.count_of(THERE), players.memory.size) == (60, 50, 110)
     other.resize(40)
     piece.admit_move(other.share)
     piece.move(other.share)
-    assert (held.of(HERE), held.of(THERE), players.memory.size) == (0, 100, 100)
+    assert (held.count_of(HERE), held.count_of(THERE), players.memory.size) == (0, 100, 100)
 
 
 def test_space_is_made_among_those_who_help_before_anybody_is_refused():
@@ -155,14 +155,14 @@ def test_whatever_happens_it_adds_up(steps: list[tuple[str, int, int, str]]):
             pass
         total = sum(piece.size for piece in pieces)
         assert players.memory.size == total <= 300
-        owned = sum(owner.bytes_held["players"] for owner in players.ledger.owners())
+        owned = sum(owner.bytes_held["players"] for owner in players.ledger.list_owners())
         assert owned == total or is_forgotten
-        for owner in players.ledger.owners():
+        for owner in players.ledger.list_owners():
             for piece in pieces:
                 same = [p.size for p in pieces if (p.owner, p.share) == (owner, piece.share)]
                 if piece.share:
-                    assert owner.bytes_from["players"].of(piece.share) == sum(same)
+                    assert owner.bytes_from["players"].count_of(piece.share) == sum(same)
     for piece in pieces:
         piece.resize(0)
-    for owner in players.ledger.owners():
+    for owner in players.ledger.list_owners():
         assert owner.bytes_held["players"] == len(owner.bytes_from["players"]) == 0

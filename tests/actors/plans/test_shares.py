@@ -63,7 +63,7 @@ def test_a_plan_without_limits_counts_no_addresses():
     ledger = shared()
 
     assert calls(ledger, "a", 5) == 5
-    assert len(ledger.of_game(1).owner.calls_from) == 0
+    assert len(ledger.usage_of_game(1).owner.calls_from) == 0
 
 
 def test_a_call_given_back_may_be_made_again_and_one_of_yesterday_is_not_given_back():
@@ -71,25 +71,25 @@ def test_a_call_given_back_may_be_made_again_and_one_of_yesterday_is_not_given_b
     calls(ledger, "a", 2)
     ledger.give_back_call(1, "a")
 
-    assert (ledger.of_game(1).calls, ledger.of_owner(7, "free").calls) == (1, 1)
+    assert (ledger.usage_of_game(1).calls, ledger.usage_of_owner(7, "free").calls) == (1, 1)
     assert calls(ledger, "a", 2) == 1
-    ledger.see_day(NOON + DAY_SECONDS)
+    ledger.start_day_at(NOON + DAY_SECONDS)
     ledger.give_back_call(1, "a")
-    assert (ledger.of_game(1).calls, ledger.of_owner(7, "free").calls) == (0, 0)
+    assert (ledger.usage_of_game(1).calls, ledger.usage_of_owner(7, "free").calls) == (0, 0)
 
 
 def test_an_address_has_its_share_of_the_players_online():
     ledger = shared(players_online_max=8)
-    usage = ledger.of_game(1)
+    usage = ledger.usage_of_game(1)
     for _ in range(2):
         usage.check_player("a")
-        usage.came_online("a")
+        usage.count_online("a")
 
     with pytest.raises(TooManyPlayersFromAddress):
         usage.check_player("a")
     usage.check_player("b")
     usage.check_player("")
-    usage.went_offline("a")
+    usage.uncount_online("a")
     usage.check_player("a")
     assert ledger.refused == {"players by plan and address": 1}
 
@@ -98,14 +98,14 @@ def test_players_of_a_deleted_game_who_leave_later_are_no_more_in_their_addresss
     ledger = shared(players_online_max=8)
     ledger.open_game(2, 7, "free")
     for _ in range(2):
-        ledger.of_game(1).came_online("a")
-    gone = ledger.of_game(1)
+        ledger.usage_of_game(1).count_online("a")
+    gone = ledger.usage_of_game(1)
     ledger.forget_game(1)
     for _ in range(2):
-        gone.went_offline("a")
+        gone.uncount_online("a")
 
-    ledger.of_game(2).check_player("a")
-    assert len(ledger.of_owner(7, "free").online_from) == 0
+    ledger.usage_of_game(2).check_player("a")
+    assert len(ledger.usage_of_owner(7, "free").online_from) == 0
 
 
 def test_beyond_so_many_addresses_newcomers_share_counts_and_memory_stays():
@@ -114,9 +114,9 @@ def test_beyond_so_many_addresses_newcomers_share_counts_and_memory_stays():
         counts.add(str(number))
 
     assert len(counts) == 10
-    assert counts.of("3") == 1
-    assert counts.of("12345") >= 1
-    assert sum(counts.of(str(number)) for number in range(10, 20_000)) > 19_990
+    assert counts.count_of("3") == 1
+    assert counts.count_of("12345") >= 1
+    assert sum(counts.count_of(str(number)) for number in range(10, 20_000)) > 19_990
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("abcdef"))))
@@ -127,29 +127,29 @@ def test_counts_never_fall_below_what_is_there(steps: list[tuple[bool, str]]):
             counts.add(key)
             model[key] += 1
         elif model[key]:
-            counts.take(key)
+            counts.subtract(key)
             model[key] -= 1
     for key in "abcdef":
         while model[key]:
-            counts.take(key)
+            counts.subtract(key)
             model[key] -= 1
-    assert [counts.of(key) for key in "abcdef"] == [0] * 6
+    assert [counts.count_of(key) for key in "abcdef"] == [0] * 6
 
 
 def test_what_was_counted_in_two_places_is_taken_from_both():
     counts = AddressCounts(addresses_max=1)
     counts.add("first")
     counts.add("late", 3_000)  # under a shared key
-    counts.take("first")
+    counts.subtract("first")
     counts.add("late", 200)  # by itself
-    counts.take("late", 3_200)
+    counts.subtract("late", 3_200)
     counts.add("first")
 
-    assert counts.of("late") == 0
+    assert counts.count_of("late") == 0
 
 
 def test_what_is_taken_and_was_never_there_changes_nothing():
     counts = AddressCounts()
-    counts.take("a")
+    counts.subtract("a")
 
-    assert counts.of("a") == 0
+    assert counts.count_of("a") == 0

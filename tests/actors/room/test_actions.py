@@ -22,7 +22,7 @@ def test_a_target_sees_what_he_is_asked_and_by_whom(kit: RoomKit):
     sent = kit.act(GUEST, "host", request_data=b'{"x":1}')
 
     assert sent.target_ids == (HOST,)
-    assert actions.pending(kit.room, HOST) == (
+    assert actions.list_pending(kit.room, HOST) == (
         PendingAction(
             action_id=sent.ids[0],
             player_id=GUEST,
@@ -34,8 +34,8 @@ def test_a_target_sees_what_he_is_asked_and_by_whom(kit: RoomKit):
             created_at=NOW,
         ),
     )
-    assert actions.pending(kit.room, GUEST) == ()
-    assert actions.results(kit.room, GUEST, NOW) == ()
+    assert actions.list_pending(kit.room, GUEST) == ()
+    assert actions.list_results(kit.room, GUEST, NOW) == ()
 
 
 def test_large_ones_are_shown_as_far_as_others_can_wait_and_the_first_always(kit: RoomKit):
@@ -43,15 +43,17 @@ def test_large_ones_are_shown_as_far_as_others_can_wait_and_the_first_always(kit
     kit.tell(GUEST, "host", data=b"y" * 300_000)
     kit.tell(GUEST, "host", data=b"z")
 
-    assert [a.action_id for a in actions.pending(kit.room, HOST)] == [s.ids[0] for s in sent[:2]]
-    status = views.status(kit.room, HOST)
+    assert [a.action_id for a in actions.list_pending(kit.room, HOST)] == [
+        s.ids[0] for s in sent[:2]
+    ]
+    status = views.view_status(kit.room, HOST)
     assert status is not None
     assert len(status.pending_actions) == 2
     assert status.pending_updates == (), "the first would be too much beside the actions"
     for each in sent:
         kit.complete(HOST, each.ids[0], "completed", b"r" * 600_000)
-    assert [r.action_id for r in actions.results(kit.room, GUEST, NOW)] == [sent[2].ids[0]]
-    status = views.status(kit.room, HOST)
+    assert [r.action_id for r in actions.list_results(kit.room, GUEST, NOW)] == [sent[2].ids[0]]
+    status = views.view_status(kit.room, HOST)
     assert status is not None
     assert [update.data[:1] for update in status.pending_updates] == [b"y", b"z"]
 
@@ -70,10 +72,10 @@ def test_a_sender_sees_what_came_of_it_again_and_again(kit: RoomKit):
         is_host=True,
         processed_at=NOW + 5,
     )
-    assert actions.results(kit.room, GUEST, kit.now) == (expected,)
-    assert actions.results(kit.room, GUEST, kit.now) == (expected,)
-    assert actions.results(kit.room, HOST, kit.now) == ()
-    assert actions.pending(kit.room, HOST) == ()
+    assert actions.list_results(kit.room, GUEST, kit.now) == (expected,)
+    assert actions.list_results(kit.room, GUEST, kit.now) == (expected,)
+    assert actions.list_results(kit.room, HOST, kit.now) == ()
+    assert actions.list_pending(kit.room, HOST) == ()
 
 
 def test_each_target_has_an_action_of_his_own(kit: RoomKit):
@@ -83,11 +85,11 @@ def test_each_target_has_an_action_of_his_own(kit: RoomKit):
     assert len({*sent.ids}) == 3
     assert all(len(i) == 32 and i == i.lower() for i in sent.ids)
     for player_id, action_id in zip(sent.target_ids, sent.ids, strict=True):
-        assert [a.action_id for a in actions.pending(kit.room, player_id)] == [action_id]
+        assert [a.action_id for a in actions.list_pending(kit.room, player_id)] == [action_id]
         kit.complete(player_id, action_id)
-    assert [r.target_id for r in actions.results(kit.room, HOST, NOW)] == [THIRD, GUEST, HOST]
-    assert [r.is_host for r in actions.results(kit.room, HOST, NOW)] == [False, False, True]
-    assert all(r.response_data is None for r in actions.results(kit.room, HOST, NOW))
+    assert [r.target_id for r in actions.list_results(kit.room, HOST, NOW)] == [THIRD, GUEST, HOST]
+    assert [r.is_host for r in actions.list_results(kit.room, HOST, NOW)] == [False, False, True]
+    assert all(r.response_data is None for r in actions.list_results(kit.room, HOST, NOW))
 
 
 def test_nobody_to_ask_is_a_success_with_none():
@@ -110,10 +112,10 @@ def test_only_its_target_completes_an_action_and_only_once(kit: RoomKit):
 def test_at_most_fifty_are_shown_oldest_pending_and_newest_results_first(kit: RoomKit):
     ids = [kit.act(GUEST, "host").ids[0] for _ in range(60)]
 
-    assert [a.action_id for a in actions.pending(kit.room, HOST)] == ids[:50]
+    assert [a.action_id for a in actions.list_pending(kit.room, HOST)] == ids[:50]
     for action_id in ids:
         kit.complete(HOST, action_id)
-    assert [r.action_id for r in actions.results(kit.room, GUEST, NOW)] == ids[:9:-1]
+    assert [r.action_id for r in actions.list_results(kit.room, GUEST, NOW)] == ids[:9:-1]
     assert len(kit.room.results) == 50
 
 
@@ -121,14 +123,14 @@ def test_results_of_one_sender_do_not_crowd_out_anothers(kit: RoomKit):
     kit.complete(HOST, kit.act(THIRD, "host").ids[0])
     for _ in range(60):
         kit.complete(HOST, kit.act(GUEST, "host").ids[0])
-    assert len(actions.results(kit.room, THIRD, NOW)) == 1
+    assert len(actions.list_results(kit.room, THIRD, NOW)) == 1
 
 
 def test_results_are_kept_for_an_hour(kit: RoomKit):
     kit.complete(HOST, kit.act(GUEST, "host").ids[0])
 
-    assert actions.results(kit.room, GUEST, NOW + 3_599)
-    assert not actions.results(kit.room, GUEST, NOW + 3_600)
+    assert actions.list_results(kit.room, GUEST, NOW + 3_599)
+    assert not actions.list_results(kit.room, GUEST, NOW + 3_600)
     kit.now += 3_600
     kit.complete(HOST, kit.act(THIRD, "host").ids[0])
     assert [r.sender_id for r in kit.room.results] == [THIRD]
@@ -171,10 +173,10 @@ def test_what_a_leaver_was_asked_has_failed_and_what_he_asked_is_void(kit: RoomK
     kit.now += 3
     kit.leave(GUEST)
 
-    (result,) = actions.results(kit.room, HOST, kit.now)
+    (result,) = actions.list_results(kit.room, HOST, kit.now)
     assert (result.action_id, result.status, result.response_data) == (from_host[0], "failed", None)
     assert (result.is_host, result.processed_at) == (False, NOW + 3)
-    assert actions.pending(kit.room, HOST) == ()
+    assert actions.list_pending(kit.room, HOST) == ()
     assert list(kit.room.actions) == [from_host[1]]
     assert [r.sender_id for r in kit.room.results] == [HOST]
 
@@ -189,5 +191,5 @@ def test_a_host_who_leaves_with_a_thousand_pending_actions_holds_nobody_up():
     assert kept.call_count == 1, "what is kept is found by looking through all"
     assert not kit.room.actions
     for player_id in range(2, 17):
-        shown = actions.results(kit.room, player_id, NOW)
+        shown = actions.list_results(kit.room, player_id, NOW)
         assert [(r.status, r.target_id) for r in shown] == [("failed", HOST)] * 50

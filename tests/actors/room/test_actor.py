@@ -101,7 +101,7 @@ async def test_an_evening_in_a_room(autojump_clock: trio.testing.MockClock):
         await room.ask(StopRoom(HOST))
         with pytest.raises(refusals.RoomInactive):
             await rooms.join(room, GUEST)
-        assert rooms.index.ended(rooms.clock.now() + 1) == [ROOM_ID]
+        assert rooms.index.list_ended_before(rooms.clock.now() + 1) == [ROOM_ID]
 
 
 @pytest.mark.parametrize("with_snapshot", [False, True])
@@ -165,7 +165,7 @@ async def test_an_idle_room_ends_by_itself(autojump_clock: trio.testing.MockCloc
         await trio.sleep(2)
         assert rooms.index.seat_of(HOST) is None
         assert not rooms.index.is_offline(HOST)
-        assert rooms.index.ended(rooms.clock.now() + 1) == [ROOM_ID]
+        assert rooms.index.list_ended_before(rooms.clock.now() + 1) == [ROOM_ID]
 
 
 async def test_a_seat_runs_out_unless_its_owner_is_heard(autojump_clock: trio.testing.MockClock):
@@ -250,7 +250,7 @@ async def test_open_rooms_are_listed_fullest_first_then_by_name(
         rooms.index.forget("5" * 32)
         assert await names(rooms) == []
         assert rooms.index.game_of("1" * 32) is None
-        assert list(rooms.index.seated()) == []
+        assert list(rooms.index.list_seated()) == []
 
 
 async def test_of_two_seats_the_later_room_gives_one_up(autojump_clock: trio.testing.MockClock):

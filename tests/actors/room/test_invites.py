@@ -34,7 +34,7 @@ def kit() -> RoomKit:
 
 def shown(kit: RoomKit) -> list[int]:
     room = kit.room
-    return list(invites.shown(room.invites, "room", room.room_id, room.room_name))
+    return list(invites.view_invites(room.invites, "room", room.room_id, room.room_name))
 
 
 def may_enter(kit: RoomKit, player_id: int = GUEST) -> bool:
@@ -131,16 +131,16 @@ def test_an_index_shows_each_player_what_is_open():
     second.invite(8)
 
     def show(key: str, kit: RoomKit) -> None:
-        index.show(key, invites.shown(kit.room.invites, "room", key, key))
+        index.show(key, invites.view_invites(kit.room.invites, "room", key, key))
 
     show("a", first)
     show("b", second)
     show("c", RoomKit())
-    assert [(view.key, view.name) for view in index.to(7)] == [("a", "a")]
+    assert [(view.key, view.name) for view in index.list_to(7)] == [("a", "a")]
     first.answer(7, "declined")
     first.invite(7)
     show("a", first)
-    assert len(index.to(7)) == 1
+    assert len(index.list_to(7)) == 1
     index.show("a", {})
     index.show("b", {})
     assert (index._by_key, index._by_player) == ({}, {})
@@ -184,5 +184,5 @@ def test_whoever_was_invited_and_neither_declined_nor_put_out_may_enter(steps):
                 model.pop(player_id, None)
         assert held.keys() == model.keys()
         assert {i for i, m in model.items() if m == "open"} == set(
-            invites.shown(held, "room", "k", "n")
+            invites.view_invites(held, "room", "k", "n")
         )

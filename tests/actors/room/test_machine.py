@@ -183,8 +183,8 @@ class RoomMachine(RuleBasedStateMachine):
             assert fallen + len(member.inbox) == member.received
             assert len(self.readers[member.player_id].sent) == member.received
             assert [u.number for u in member.inbox] == sorted(u.number for u in member.inbox)
-            assert len(updates.unread(room, member.player_id)) <= len(member.inbox)
-            pending = actions.pending(room, member.player_id)
+            assert len(updates.list_unread(room, member.player_id)) <= len(member.inbox)
+            pending = actions.list_pending(room, member.player_id)
             assert all(action.target_id == member.player_id for action in pending)
         assert all({a.sender_id, a.target_id} <= room.members.keys() for a in room.actions.values())
 

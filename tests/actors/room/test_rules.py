@@ -89,7 +89,7 @@ def joining(player_id: int = GUEST, **fields: Any) -> JoinRoom:
 def test_a_new_room_has_its_creator_as_its_host_online():
     kit = RoomKit()
 
-    status = views.status(kit.room, HOST)
+    status = views.view_status(kit.room, HOST)
     assert status is not None
     assert (status.is_host, status.is_online, status.join_token) == (True, True, "a1" * 8)
     assert (status.created_at, status.last_activity, status.joined_at) == (NOW, NOW, NOW)
@@ -116,7 +116,7 @@ def test_members_who_come_from_a_lobby_keep_their_order_and_their_host():
     members = tuple(NewMember(i, f"P{i}", b"{}", NOW - i) for i in (5, 4, 6))
     kit = RoomKit(members=members, host_id=6)
 
-    roster = views.roster(kit.room, 4)
+    roster = views.view_roster(kit.room, 4)
     assert [entry.player_id for entry in roster] == [6, 5, 4]
     assert [entry.joined_at for entry in roster] == [NOW - 6, NOW - 5, NOW - 4]
     assert [entry.is_local for entry in roster] == [False, False, True]
@@ -131,7 +131,7 @@ def test_who_joins_gets_a_seat_online_at_the_end_of_the_roster():
     assert events == (MemberJoined(GUEST, "Eve", b'{"a":1}', NOW + 5),)
     kit.take(events)
 
-    entry = views.roster(kit.room, GUEST)[1]
+    entry = views.view_roster(kit.room, GUEST)[1]
     assert (entry.player_id, entry.player_name, entry.player_data) == (GUEST, "Eve", b'{"a":1}')
     assert (entry.is_host, entry.is_online, entry.is_local) == (False, True, True)
     assert (entry.joined_at, entry.last_heartbeat) == (NOW + 5, NOW + 5)
@@ -228,7 +228,7 @@ def test_the_hosts_role_goes_to_the_member_online_who_joined_first():
     kit.silence(GUEST)
 
     assert kit.leave(HOST) == [HostChanged(THIRD, NOW), MemberLeft(HOST, "left", NOW)]
-    assert [entry.player_id for entry in views.roster(kit.room, THIRD)] == [THIRD, GUEST, 4]
+    assert [entry.player_id for entry in views.view_roster(kit.room, THIRD)] == [THIRD, GUEST, 4]
 
 
 def test_the_room_ends_with_its_host_where_the_role_cannot_pass():
@@ -273,7 +273,7 @@ def test_the_host_stops_the_room_for_everybody():
     assert (room.members, room.actions, room.results, room.sendings) == ({}, {}, [], [])
     assert (room.kept_bytes, room.rules) == (0, b"{}")
     assert room.journal_kept_from == room.version + 1
-    assert views.status(room, HOST) is None
+    assert views.view_status(room, HOST) is None
 
 
 @pytest.mark.parametrize(
@@ -315,13 +315,13 @@ def test_what_is_refused_changes_nothing(
 def test_the_host_sets_and_removes_the_password():
     kit = RoomKit()
     kit.take([rules.decide_password(kit.room, HOST, PASSWORD, NOW)])
-    assert views.listing(kit.room).has_password
+    assert views.view_listing(kit.room).has_password
     with pytest.raises(refusals.IncorrectPassword):
         kit.join(GUEST)
     assert kit.take([rules.decide_password(kit.room, HOST, None, NOW)]) == [
         RoomPasswordSet(None, NOW)
     ]
-    assert not views.listing(kit.room).has_password
+    assert not views.view_listing(kit.room).has_password
     kit.join(GUEST)
 
 
@@ -332,13 +332,13 @@ def test_a_new_name_is_shown_once_it_is_known():
     ]
     assert rules.decide_rename(kit.room, HOST, "Ada", NOW) == ()
     assert rules.decide_rename(kit.room, 7, "Ada", NOW) == ()
-    assert views.roster(kit.room, HOST)[0].player_name == "Ada"
+    assert views.view_roster(kit.room, HOST)[0].player_name == "Ada"
 
 
 def test_a_sign_of_life_shows_in_the_roster():
     kit = RoomKit()
-    rules.seen(kit.room, HOST, NOW + 9)
-    assert views.roster(kit.room, HOST)[0].last_heartbeat == NOW + 9
+    rules.apply_sign_of_life(kit.room, HOST, NOW + 9)
+    assert views.view_roster(kit.room, HOST)[0].last_heartbeat == NOW + 9
 
 
 def test_a_room_is_not_created_twice():

@@ -111,16 +111,18 @@ def test_what_was_not_polled_yet_is_pending(kit: RoomKit):
         kit.tell(HOST, "all", data=b"%d" % n)
     kit.tell(THIRD, "host", data=b"third")
 
-    assert len(updates.unread(kit.room, GUEST)) == 50
+    assert len(updates.list_unread(kit.room, GUEST)) == 50
     kit.poll(GUEST)
-    assert [u.data for u in updates.unread(kit.room, GUEST)] == [b"%d" % n for n in range(50, 60)]
+    assert [u.data for u in updates.list_unread(kit.room, GUEST)] == [
+        b"%d" % n for n in range(50, 60)
+    ]
     kit.poll(HOST, word="specific", ids=[THIRD])
-    assert len(updates.unread(kit.room, HOST)) == 50
+    assert len(updates.list_unread(kit.room, HOST)) == 50
     page = kit.poll(HOST)
     kit.poll(HOST, page.last_update)
-    assert updates.unread(kit.room, HOST) == ()
+    assert updates.list_unread(kit.room, HOST) == ()
     kit.poll(HOST)
-    assert updates.unread(kit.room, HOST) == (), "an old cursor does not make them unread"
+    assert updates.list_unread(kit.room, HOST) == (), "an old cursor does not make them unread"
 
 
 def test_nobody_to_tell_is_a_success_with_none():

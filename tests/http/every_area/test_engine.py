@@ -67,7 +67,7 @@ PAYLOADS = [
 NAMES = [f"{each.field} of {each.path} in {each.seen}" for each in PAYLOADS]
 
 
-class Stage:
+class EngineKit:
     """A host, and the sender, who has what it takes to make the call."""
 
     def __init__(self, api: Api, payload: Payload) -> None:
@@ -114,7 +114,7 @@ def in_two_forms(field: str) -> list[str]:
 def test_a_payload_is_taken_in_both_forms_and_comes_back_verbatim(
     api: Api, payload: Payload, query: str, form: int
 ):
-    stage = Stage(api, payload)
+    stage = EngineKit(api, payload)
     assert stage.send(in_two_forms(payload.field)[form], query).status == 200
 
     assert f'"{payload.field}":{TEXT}' in stage.read()
@@ -130,7 +130,7 @@ def test_a_payload_is_taken_in_both_forms_and_comes_back_verbatim(
 def test_a_payload_may_be_absent(api: Api, payload: Payload):
     absent = ("", f'"{payload.field}":null', f'"{payload.field}_json":""')
     for fields in absent:
-        stage = Stage(api, payload)
+        stage = EngineKit(api, payload)
         assert stage.send(fields).status == 200
         nothing = "null" if payload.field == "response_data" else "{}"
         assert f'"{payload.field}":{nothing}' in stage.read()
@@ -163,7 +163,7 @@ OBJECTS = {
 @pytest.mark.parametrize("query", ["", "?format=engine"])
 @pytest.mark.parametrize("payload", PAYLOADS, ids=NAMES)
 def test_a_payload_that_is_none_is_refused(api: Api, payload: Payload, query: str):
-    stage = Stage(api, payload)
+    stage = EngineKit(api, payload)
     field = payload.field
     for value, text in (
         ("{}", STRINGS[field]),

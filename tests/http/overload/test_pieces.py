@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import trio
-from dispatch_kit import Stage
+from dispatch_kit import DispatchKit
 from http_kit import Echo
 from trio.testing import MockClock
 from world_kit import open_arena
@@ -99,7 +99,7 @@ async def test_large_bodies_of_one_address_are_read_in_as_many_passes(
     autojump_clock: MockClock, passes: Passes
 ) -> None:
     async with open_arena() as arena:
-        stage = Stage(arena)
+        stage = DispatchKit(arena)
         read: list[tuple[str, int]] = []
 
         async def store(address: str, body: bytes) -> None:
@@ -124,7 +124,7 @@ async def test_a_small_body_does_not_wait_for_the_large_ones_of_its_address(
     autojump_clock: MockClock,
 ) -> None:
     async with open_arena() as arena:
-        stage = Stage(arena)
+        stage = DispatchKit(arena)
         answered: list[int] = []
 
         async def store(size: int) -> None:

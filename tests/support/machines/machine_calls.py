@@ -1,11 +1,11 @@
-"""What players do in a theatre: one call each, and how it is proved that it is durable."""
+"""What players do in a machine: one call each, and how it is proved that it is durable."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from machine_ledger import Key
-from machine_theatre import Call, Scene, Theatre
+from machine_world import Call, MachineWorld, Scene
 
 from greenroom.actors.flows import friends, invites, lobbies, moderation, rooms
 from greenroom.actors.flows.friends import Addressee
@@ -45,17 +45,17 @@ from greenroom.actors.social.messages import (
 class Calls:
     """The calls of all players, by number."""
 
-    def __init__(self, theatre: Theatre) -> None:
-        self.theatre = theatre
-        self.ledger = theatre.ledger
+    def __init__(self, machine: MachineWorld) -> None:
+        self.machine = machine
+        self.ledger = machine.ledger
 
     def id_of(self, number: int) -> int:
-        return self.theatre.ids[number]
+        return self.machine.ids[number]
 
     # Rooms.
 
     def create_room(self, number: int, size: int, *, host_switch: bool, is_locked: bool) -> Call:
-        mark = self.theatre.mark()
+        mark = self.machine.mark()
         wanted = NewRoom(
             room_name=None,
             password="secret" if is_locked else None,
@@ -73,10 +73,10 @@ class Calls:
         def proof(call: Call) -> bool:
             return self.ledger.happened(call.since, RoomCreated, room_id=call.reply.room_id)
 
-        return self.theatre.call(number, act, proof, name="create room", mark=mark)
+        return self.machine.call(number, act, proof, name="create room", mark=mark)
 
     def join(self, number: int, key: Key, *, knows_password: bool = True) -> Call:
-        mark = self.theatre.mark()
+        mark = self.machine.mark()
         password = "secret" if knows_password else None
         entrance = Entrance(password=password, join_token=None, player_data=mark)
 
@@ -88,21 +88,21 @@ class Calls:
         def proof(call: Call) -> bool:
             return self.ledger.happened(call.since, MemberJoined, player_data=mark)
 
-        return self.theatre.call(number, act, proof, name=f"join {key[0]}", mark=mark)
+        return self.machine.call(number, act, proof, name=f"join {key[0]}", mark=mark)
 
     def leave_room(self, number: int) -> Call:
         async def act(scene: Scene) -> None:
             room = scene.world.rooms.of(scene.player_id, NotInAnyRoom)
             await room.ask(LeaveRoom(scene.player_id))
 
-        return self.theatre.call(number, act, self._left(number), name="leave room")
+        return self.machine.call(number, act, self._left(number), name="leave room")
 
     def kick_from_room(self, number: int, target: int) -> Call:
         async def act(scene: Scene) -> None:
             room = scene.world.rooms.of(scene.player_id, NotInAnyRoom)
             await room.ask(KickMember(scene.player_id, self.id_of(target)))
 
-        return self.theatre.call(number, act, self._left(target), name="kick from room")
+        return self.machine.call(number, act, self._left(target), name="kick from room")
 
     def stop_room(self, number: int) -> Call:
         async def act(scene: Scene) -> None:
@@ -112,7 +112,7 @@ class Calls:
         def proof(call: Call) -> bool:
             return self.ledger.happened(call.since, RoomEnded)
 
-        return self.theatre.call(number, act, proof, name="stop room")
+        return self.machine.call(number, act, proof, name="stop room")
 
     def ban(self, number: int) -> Call:
         """Ban a player, and pardon him; by somebody else, who stands above it."""
@@ -123,13 +123,13 @@ class Calls:
             await moderation.ban_player(world, game_id, player_id, "hour", None)
             await moderation.unban_player(world, game_id, player_id)
 
-        return self.theatre.call(number, act, name="ban")
+        return self.machine.call(number, act, name="ban")
 
     def log_out(self, number: int) -> Call:
         async def act(scene: Scene) -> None:
             await scene.identity.player.ask(LogOut())
 
-        return self.theatre.call(number, act, name="log out")
+        return self.machine.call(number, act, name="log out")
 
     def _left(self, number: int) -> Callable[[Call], bool]:
         def proof(call: Call) -> bool:
@@ -140,7 +140,7 @@ class Calls:
     # Updates and actions.
 
     def send_updates(self, number: int, word: str) -> Call:
-        mark = self.theatre.mark()
+        mark = self.machine.mark()
 
         async def act(scene: Scene) -> object:
             room = scene.world.rooms.of(scene.player_id, PlayerNotInAnyRoom)
@@ -150,7 +150,7 @@ class Calls:
         def proof(call: Call) -> bool:
             return set(call.reply.ids) <= self.ledger.updates
 
-        return self.theatre.call(number, act, proof, name="send updates", mark=mark)
+        return self.machine.call(number, act, proof, name="send updates", mark=mark)
 
     def poll(self, number: int) -> Call:
         """Read on from one's own cursor; what is read is compared with what was sent."""
@@ -174,10 +174,10 @@ class Calls:
                 stay.cursor = page.last_update
             return True
 
-        return self.theatre.call(number, act, proof, name="poll")
+        return self.machine.call(number, act, proof, name="poll")
 
     def send_actions(self, number: int, word: str) -> Call:
-        mark = self.theatre.mark()
+        mark = self.machine.mark()
 
         async def act(scene: Scene) -> object:
             room = scene.world.rooms.of(scene.player_id, PlayerNotInAnyRoom)
@@ -195,7 +195,7 @@ class Calls:
         def proof(call: Call) -> bool:
             return set(call.reply.ids) <= self.ledger.actions_sent
 
-        return self.theatre.call(number, act, proof, name="send actions", mark=mark)
+        return self.machine.call(number, act, proof, name="send actions", mark=mark)
 
     def complete(self, number: int, action_id: str) -> Call:
         async def act(scene: Scene) -> None:
@@ -205,14 +205,14 @@ class Calls:
         def proof(call: Call) -> bool:
             return self.ledger.happened(call.since, ActionProcessed, action_id=action_id)
 
-        return self.theatre.call(number, act, proof, name="complete")
+        return self.machine.call(number, act, proof, name="complete")
 
     # Lobbies.
 
     def create_lobby(
         self, number: int, size: int, *, host_switch: bool, by_requests: bool, can_leave: bool
     ) -> Call:
-        mark = self.theatre.mark()
+        mark = self.machine.mark()
         wanted = NewLobby(
             lobby_name=None,
             password=None,
@@ -233,10 +233,10 @@ class Calls:
         def proof(call: Call) -> bool:
             return ("lobby", call.reply.lobby_id) in self.ledger.places
 
-        return self.theatre.call(number, act, proof, name="create lobby", mark=mark)
+        return self.machine.call(number, act, proof, name="create lobby", mark=mark)
 
     def request(self, number: int, key: Key) -> Call:
-        mark = self.theatre.mark()
+        mark = self.machine.mark()
 
         async def act(scene: Scene) -> object:
             player = scene.identity.player
@@ -246,7 +246,7 @@ class Calls:
         def proof(call: Call) -> bool:
             return self.ledger.happened(call.since, JoinRequested, request_id=call.reply)
 
-        return self.theatre.call(number, act, proof, name="request", mark=mark)
+        return self.machine.call(number, act, proof, name="request", mark=mark)
 
     def answer_request(self, number: int, request_id: str, *, is_approved: bool) -> Call:
         async def act(scene: Scene) -> None:
@@ -259,19 +259,19 @@ class Calls:
             fields = {"request_id": request_id, "answer": answer}
             return self.ledger.happened(call.since, JoinAnswered, **fields)
 
-        return self.theatre.call(number, act, proof, name="answer request")
+        return self.machine.call(number, act, proof, name="answer request")
 
     def leave_lobby(self, number: int) -> Call:
         async def act(scene: Scene) -> None:
             await lobbies.leave_lobby(scene.world, scene.player_id)
 
-        return self.theatre.call(number, act, self._left(number), name="leave lobby")
+        return self.machine.call(number, act, self._left(number), name="leave lobby")
 
     def kick_from_lobby(self, number: int, target: int) -> Call:
         async def act(scene: Scene) -> None:
             await lobbies.kick_from_lobby(scene.world, scene.player_id, self.id_of(target))
 
-        return self.theatre.call(number, act, self._left(target), name="kick from lobby")
+        return self.machine.call(number, act, self._left(target), name="kick from lobby")
 
     def remove_lobby(self, number: int) -> Call:
         async def act(scene: Scene) -> None:
@@ -280,7 +280,7 @@ class Calls:
         def proof(call: Call) -> bool:
             return self.ledger.happened(call.since, LobbyEnded, RoomEnded)
 
-        return self.theatre.call(number, act, proof, name="remove lobby")
+        return self.machine.call(number, act, proof, name="remove lobby")
 
     def start_lobby(self, number: int) -> Call:
         async def act(scene: Scene) -> object:
@@ -291,7 +291,7 @@ class Calls:
             created = self.ledger.happened(since, RoomCreated, room_id=room_id)
             return created and self.ledger.happened(since, LobbyStarted, room_id=room_id)
 
-        return self.theatre.call(number, act, proof, name="start lobby")
+        return self.machine.call(number, act, proof, name="start lobby")
 
     # Friends and invites.
 
@@ -306,7 +306,7 @@ class Calls:
             kind = FriendshipAccepted if status == "accepted" else FriendshipRequested
             return self._between(call, number, target, kind)
 
-        return self.theatre.call(number, act, proof, name="befriend")
+        return self.machine.call(number, act, proof, name="befriend")
 
     def accept(self, number: int, target: int) -> Call:
         async def act(scene: Scene) -> None:
@@ -316,7 +316,7 @@ class Calls:
         def proof(call: Call) -> bool:
             return self._between(call, number, target, FriendshipAccepted)
 
-        return self.theatre.call(number, act, proof, name="accept friendship")
+        return self.machine.call(number, act, proof, name="accept friendship")
 
     def decline(self, number: int, target: int) -> Call:
         async def act(scene: Scene) -> None:
@@ -326,7 +326,7 @@ class Calls:
         def proof(call: Call) -> bool:
             return self._between(call, number, target, FriendshipEnded)
 
-        return self.theatre.call(number, act, proof, name="decline friendship")
+        return self.machine.call(number, act, proof, name="decline friendship")
 
     def end(self, number: int, target: int) -> Call:
         async def act(scene: Scene) -> None:
@@ -336,10 +336,10 @@ class Calls:
         def proof(call: Call) -> bool:
             return self._between(call, number, target, FriendshipEnded)
 
-        return self.theatre.call(number, act, proof, name="end friendship")
+        return self.machine.call(number, act, proof, name="end friendship")
 
     def _between(self, call: Call, number: int, target: int, kind: type) -> bool:
-        pair = Pair.of(self.theatre.game.game_id, self.id_of(number), self.id_of(target))
+        pair = Pair.of(self.machine.game.game_id, self.id_of(number), self.id_of(target))
         fields = {"low_id": pair.low_id, "high_id": pair.high_id}
         return self.ledger.happened(call.since, kind, **fields)
 
@@ -351,7 +351,7 @@ class Calls:
         def proof(call: Call) -> bool:
             return self.ledger.happened(call.since, Invited, invite_id=call.reply)
 
-        return self.theatre.call(number, act, proof, name="invite")
+        return self.machine.call(number, act, proof, name="invite")
 
     def answer_invite(self, number: int, which: int, answer: InviteAnswer) -> Call:
         """Answer one of the invites that one sees; without any, see none."""
@@ -367,7 +367,7 @@ class Calls:
             fields = {"player_id": self.id_of(number), "answer": answer}
             return call.reply is None or self.ledger.happened(call.since, InviteAnswered, **fields)
 
-        return self.theatre.call(number, act, proof, name="answer invite")
+        return self.machine.call(number, act, proof, name="answer invite")
 
 
 def check_page(sent: list[str], cursor: str | None, page: UpdatesPage) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import trio
 from machine_calls import check_page
 from machine_ledger import Key, Place
-from machine_theatre import CALL_SECONDS_MAX, Theatre
+from machine_world import CALL_SECONDS_MAX, MachineWorld
 from room_kit import facts
 
 from greenroom.actors.flows.friends import list_friends
@@ -29,26 +29,26 @@ RESULT_SECONDS_MAX = 3_600
 
 
 class WorldChecks:
-    """Compares a theatre's world with its ledger."""
+    """Compares a machine's world with its ledger."""
 
-    def __init__(self, theatre: Theatre) -> None:
-        self.theatre = theatre
-        self.ledger = theatre.ledger
+    def __init__(self, machine: MachineWorld) -> None:
+        self.machine = machine
+        self.ledger = machine.ledger
 
     # At every moment.
 
     def moment(self) -> None:
         """Check what holds whatever is under way."""
-        world, theatre = self.theatre.world, self.theatre
-        now = theatre.run(_now)
-        late = [call.name for call in theatre.calls if now - call.began > CALL_SECONDS_MAX]
+        world, machine = self.machine.world, self.machine
+        now = machine.run(_now)
+        late = [call.name for call in machine.calls if now - call.began > CALL_SECONDS_MAX]
         assert not late, f"not answered: {late}"
-        if not theatre.calls:
+        if not machine.calls:
             assert not world.seats._claims, f"claims were left behind: {world.seats._claims}"
             assert not world.friendships._under_way, "tallies were left behind"
         seats: list[int] = []
         for place in (world.rooms, world.lobbies):
-            for cell in theatre.cells(place.kind):
+            for cell in machine.cells(place.kind):
                 state = _state(cell)
                 if state is not None:
                     self._sound(place, cell, state)
@@ -61,21 +61,21 @@ class WorldChecks:
 
     def _held(self) -> None:
         """Check that what rooms, lobbies and players hold adds up."""
-        world, theatre = self.theatre.world, self.theatre
-        states = [_state(c) for kind in ("room", "lobby") for c in theatre.cells(kind)]
+        world, machine = self.machine.world, self.machine
+        states = [_state(c) for kind in ("room", "lobby") for c in machine.cells(kind)]
         found = [room_weight(s) if isinstance(s, Room) else lobby_weight(s) for s in states if s]
         wanted = sum(count for count, _ in found), sum(size for _, size in found)
         holdings = world.rooms.index.holdings
         found_now = holdings.rooms, holdings.rooms_bytes
         assert found_now == wanted, f"rooms hold {wanted}, and {found_now} is counted"
-        records = [vars(c.actor)["_record"] for c in theatre.cells("player") if c.actor]
+        records = [vars(c.actor)["_record"] for c in machine.cells("player") if c.actor]
         held = sum(held_bytes(record) for record in records if record is not None)
         counted = world.player_index.memory.size
         assert counted == held, f"players hold {held}, and {counted} is counted"
 
     def _pairs(self) -> None:
         """Check that pairs in memory are what is durable, if nothing of theirs is under way."""
-        for cell in self.theatre.cells("friendship"):
+        for cell in self.machine.cells("friendship"):
             if cell.actor is not None and cell.in_flight is None:
                 found = vars(cell.actor)["_friendship"]
                 held = None if found is None else (found.status, found.requested_by)
@@ -93,19 +93,19 @@ class WorldChecks:
 
     def _index(self) -> None:
         """Check that the table of seats says what rosters say, where a roster is in memory."""
-        world, loose = self.theatre.world, self.ledger.departures_may_be_lost
+        world, loose = self.machine.world, self.ledger.departures_may_be_lost
         rosters: dict[Key, Room | Lobby] = {}
         for kind in ("room", "lobby"):
-            for cell in self.theatre.cells(kind):
+            for cell in self.machine.cells(kind):
                 state = _state(cell)
                 if state is not None:
                     rosters[kind, cell.key] = state
         for key, state in rosters.items():
             for player_id in state.members if _is_seated(state) else ():
-                seat = world.rooms.index._table.of(player_id)
+                seat = world.rooms.index._table.find(player_id)
                 assert loose or seat == key, f"{player_id} is in {key}, the index says {seat}"
-        for player_id in world.rooms.index.seated():
-            seat = world.rooms.index._table.of(player_id)
+        for player_id in world.rooms.index.list_seated():
+            seat = world.rooms.index._table.find(player_id)
             if seat in rosters:
                 state = rosters[seat]
                 assert _is_seated(state), f"{player_id} has a seat in {seat}, which has none"
@@ -115,32 +115,32 @@ class WorldChecks:
 
     def rest(self) -> None:
         """Let everything come to rest, and check that it stands as the ledger says."""
-        self.theatre.rest()
-        ledger, world = self.ledger, self.theatre.world
+        self.machine.rest()
+        ledger, world = self.ledger, self.machine.world
         ledger.departures_may_be_lost = False
         ledger.check_seats()
         for place in ledger.places.values():
             if not place.is_over:
-                self.theatre.run(lambda place=place: self._place(place))  # type: ignore[misc]
+                self.machine.run(lambda place=place: self._place(place))  # type: ignore[misc]
         self.moment()
         table = world.rooms.index._table
-        seats = {player_id: table.of(player_id) for player_id in table}
+        seats = {player_id: table.find(player_id) for player_id in table}
         _same("the index of seats", seats, dict(ledger.seats()))
         self._invites_and_requests()
-        self.theatre.run(self._friends)
+        self.machine.run(self._friends)
 
     async def _place(self, model: Place) -> None:
         """Check one room or lobby: memory, journal and snapshot are one, and members see it."""
         kind, key = model.key
-        world = self.theatre.world
+        world = self.machine.world
         place: Journalled[Any, Any] = world.rooms if kind == "room" else world.lobbies
-        cell = next((c for c in self.theatre.cells(kind) if c.key == key), None)
+        cell = next((c for c in self.machine.cells(kind) if c.key == key), None)
         assert cell is not None, f"{model.key} is not in memory"
         state = _state(cell)
         assert state is not None, f"{cell.label} did not come back"
         recovered = await place.journals.recover(kind, key)
         assert recovered is not None
-        entries = self.theatre.store.journals.entries[key]
+        entries = self.machine.store.journals.entries[key]
         for source in (recovered, Recovered(None, entries)):
             again = place.restore(source)
             assert again is not None
@@ -151,14 +151,14 @@ class WorldChecks:
                 await self._read_on(model, player_id)
 
     async def _member(self, model: Place, player_id: int) -> None:
-        room = self.theatre.world.rooms.directory.ref(model.key[1])
+        room = self.machine.world.rooms.directory.ref(model.key[1])
         roster = await room.ask(ReadRoster(player_id))
         assert [entry.player_id for entry in roster if entry.is_host] == [model.host_id]
         assert {entry.player_id for entry in roster} == model.members.keys()
         pending = [a.action_id for a in await room.ask(ReadPending(player_id))]
         asked = [i for i, a in model.actions.items() if a.target_id == player_id]
         assert pending == asked[:50], "what waits for him is not what he was asked"
-        now = self.theatre.world.clock.now()
+        now = self.machine.world.clock.now()
         done = [
             (action_id, asked.status)
             for action_id, asked in reversed(model.results.items())
@@ -169,7 +169,7 @@ class WorldChecks:
 
     async def _read_on(self, model: Place, player_id: int) -> None:
         """Read all updates that a member has not read, as he would."""
-        room = self.theatre.world.rooms.directory.ref(model.key[1])
+        room = self.machine.world.rooms.directory.ref(model.key[1])
         stay = model.members[player_id]
         while True:
             sources = read_sources("all", None)
@@ -184,7 +184,7 @@ class WorldChecks:
             stay.cursor = page.last_update
 
     def _invites_and_requests(self) -> None:
-        world, places = self.theatre.world, self.ledger.places.values()
+        world, places = self.machine.world, self.ledger.places.values()
         open_invites = {
             (player_id, invite_id)
             for place in places
@@ -193,23 +193,23 @@ class WorldChecks:
         }
         shown = {
             (player_id, view.invite_id)
-            for player_id in self.theatre.ids
+            for player_id in self.machine.ids
             for view in invites_to(world, player_id)
         }
         assert shown == open_invites, "invites are not shown as they are"
         requests = {i for place in places for i in (*place.requests, *place.answers)}
         assert world.lobbies.index._requests.keys() == requests, "requests are not known"
-        for player_id in self.theatre.ids:
+        for player_id in self.machine.ids:
             waiting = [i for place in places for i in place.requests.values() if i == player_id]
-            counted = world.lobbies.index.pending_of(player_id)
+            counted = world.lobbies.index.count_pending_requests(player_id)
             assert counted == len(waiting), "requests are not counted as they are"
 
     async def _friends(self) -> None:
         """Check that the lists of any two players say the same of each other, and the truth."""
-        world, game_id = self.theatre.world, self.theatre.game.game_id
+        world, game_id = self.machine.world, self.machine.game.game_id
         mirrored = {"friend": "friend", "incoming": "outgoing", "outgoing": "incoming"}
         seen: dict[tuple[int, int], str | None] = {}
-        for player_id in self.theatre.ids:
+        for player_id in self.machine.ids:
             lists = await list_friends(world, player_id)
             for friend in (*lists.friends, *lists.incoming, *lists.outgoing):
                 assert (player_id, friend.player_id) not in seen, "a friend is listed twice"

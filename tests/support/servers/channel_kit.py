@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, Literal
 
 import trio
-from realtime_kit import SECONDS_MAX, Stage, open_stage
+from realtime_kit import SECONDS_MAX, RealtimeKit, open_stage
 
 from greenroom.client.channel import Channel, open_channel
 from greenroom.client.replies import PlayerInfo, RealtimeServer, RealtimeToken
@@ -59,7 +59,7 @@ class Line:
 class Meeting:
     """A stage, the line to its port, and channels of its members."""
 
-    def __init__(self, stage: Stage, line: Line) -> None:
+    def __init__(self, stage: RealtimeKit, line: Line) -> None:
         self.stage = stage
         self.line = line
         self.protocol: Literal["ws", "wss"] = "ws"

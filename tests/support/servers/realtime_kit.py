@@ -86,7 +86,7 @@ async def dial(url: str, token: str | None, **more: Any) -> AsyncGenerator[Clien
                 await trio.aclose_forcefully(connection._stream)
 
 
-class Stage:
+class RealtimeKit:
     """A room of a world, its members, and the port that they connect to."""
 
     def __init__(self, arena: Arena, port: RealtimePort, udp: UdpPort, hub: Hub) -> None:
@@ -153,7 +153,7 @@ async def open_stage(
     limits: AddressLimits | None = None,
     server: ServerLimits | None = None,
     **options: Any,
-) -> AsyncGenerator[Stage]:
+) -> AsyncGenerator[RealtimeKit]:
     """A realtime room with some members, and perhaps a behaviour, and its ports."""
     hub, udp = Hub(), UdpPort("127.0.0.1", 0)
     async with open_arena(hub, behaviour, server) as arena:
@@ -162,7 +162,7 @@ async def open_stage(
         async with trio.open_nursery() as nursery:
             await nursery.start(lambda task_status: udp.run(task_status=task_status))
             await nursery.start(lambda task_status: port.run(task_status=task_status))
-            stage = Stage(arena, port, udp, hub)
+            stage = RealtimeKit(arena, port, udp, hub)
             await stage.open_room(members)
             yield stage
             nursery.cancel_scope.cancel()

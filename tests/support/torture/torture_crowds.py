@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import trio
 import trio_websocket
 from crowd_kit import BREATH_SECONDS, Counters, Crowd
-from duo_kit import Duos
+from pair_kit import PlayerPairs
 from realtime_kit import dial
 from server_kit import ConnectionLost, TrioClient
 
@@ -302,7 +302,7 @@ class FewCounters(Counters):
     tasks = 40
 
 
-class FewDuos(Duos):
+class FewDuos(PlayerPairs):
     """Some duos."""
 
     tasks = 16

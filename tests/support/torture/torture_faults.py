@@ -12,9 +12,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import trio
 from crowd_kit import Crowd
-from torture_stage import Stage
+from torture_target import TortureTarget
 
-Fault = Callable[[Stage, random.Random], AbstractAsyncContextManager[None]]
+Fault = Callable[[TortureTarget, random.Random], AbstractAsyncContextManager[None]]
 FAULTS: dict[str, tuple[Fault, float]] = {}
 """By name: the fault, and for how many seconds it holds at most."""
 
@@ -39,7 +39,7 @@ def fault(seconds_max: float) -> Callable[[Fault], Fault]:
 
 @fault(0.0)
 @asynccontextmanager
-async def killed_server(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+async def killed_server(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """Kill -9, and start it again."""
     stage.server.kill()
     yield
@@ -48,7 +48,7 @@ async def killed_server(stage: Stage, dice: random.Random) -> AsyncIterator[None
 
 @fault(0.0)
 @asynccontextmanager
-async def stopped_server(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+async def stopped_server(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """SIGTERM in the middle of everything, and start it again."""
     status = await trio.to_thread.run_sync(stage.server.stop)
     assert status == 0, f"the server stopped with status {status}"
@@ -58,7 +58,7 @@ async def stopped_server(stage: Stage, dice: random.Random) -> AsyncIterator[Non
 
 @fault(3.0)
 @asynccontextmanager
-async def frozen_server(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+async def frozen_server(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """SIGSTOP: the machine thinks of something else."""
     os.kill(stage.server.pid, signal.SIGSTOP)
     yield
@@ -67,7 +67,7 @@ async def frozen_server(stage: Stage, dice: random.Random) -> AsyncIterator[None
 
 @fault(1.0)
 @asynccontextmanager
-async def killed_postgres(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+async def killed_postgres(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """Kill -9 to all its processes: what a power cut looks like."""
     await trio.to_thread.run_sync(stage.postgres.kill)
     yield
@@ -76,7 +76,7 @@ async def killed_postgres(stage: Stage, dice: random.Random) -> AsyncIterator[No
 
 @fault(1.0)
 @asynccontextmanager
-async def killed_machine(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+async def killed_machine(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """A power cut of the machine that Postgres and the server share."""
     await trio.to_thread.run_sync(stage.postgres.kill)
     stage.server.kill()
@@ -87,7 +87,7 @@ async def killed_machine(stage: Stage, dice: random.Random) -> AsyncIterator[Non
 
 @fault(2.0)
 @asynccontextmanager
-async def restarted_postgres(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+async def restarted_postgres(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """Stopped as an operator stops it."""
     await trio.to_thread.run_sync(stage.postgres.stop)
     yield
@@ -96,7 +96,7 @@ async def restarted_postgres(stage: Stage, dice: random.Random) -> AsyncIterator
 
 @fault(8.0)
 @asynccontextmanager
-async def frozen_postgres(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+async def frozen_postgres(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """SIGSTOP to all its processes."""
     stage.postgres.signal_backends(signal.SIGSTOP)
     yield
@@ -105,7 +105,7 @@ async def frozen_postgres(stage: Stage, dice: random.Random) -> AsyncIterator[No
 
 @fault(2.0)
 @asynccontextmanager
-async def cut_wire(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+async def cut_wire(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """Connections to Postgres break, and for a while there are no new ones."""
     stage.wire.refuses = True
     stage.wire.cut()
@@ -115,7 +115,7 @@ async def cut_wire(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
 
 @fault(8.0)
 @asynccontextmanager
-async def silent_wire(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+async def silent_wire(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """Nothing arrives any more, either way; then connections break, or everything does arrive."""
     stage.wire.silence()
     yield
@@ -126,7 +126,7 @@ async def silent_wire(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
 
 @fault(6.0)
 @asynccontextmanager
-async def slow_wire(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+async def slow_wire(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """Every packet takes its time."""
     stage.wire.delay_seconds = dice.uniform(0.01, 0.3)
     yield
@@ -135,7 +135,7 @@ async def slow_wire(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
 
 @fault(6.0)
 @asynccontextmanager
-async def slow_fsync(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+async def slow_fsync(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """The disk takes its time."""
     stage.fsync_file.write_text(str(dice.randrange(20, 800)))
     yield
@@ -144,7 +144,7 @@ async def slow_fsync(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
 
 @fault(4.0)
 @asynccontextmanager
-async def full_disk(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+async def full_disk(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """Somebody else has written Postgres' disk full; Postgres may die of it."""
     filler = stage.disk / "filler"
 
@@ -163,7 +163,7 @@ async def full_disk(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
 
 @fault(4.0)
 @asynccontextmanager
-async def jumped_clock(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+async def jumped_clock(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """The wall clock is somewhere else, and then back."""
     stage.order(clock_seconds=dice.choice(CLOCK_SECONDS))
     stage.tell()
@@ -174,7 +174,7 @@ async def jumped_clock(stage: Stage, dice: random.Random) -> AsyncIterator[None]
 
 @fault(0.5)
 @asynccontextmanager
-async def crashed_actor(stage: Stage, dice: random.Random) -> AsyncIterator[None]:
+async def crashed_actor(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """The next handler crashes, the next time the second, and so on; also half-way."""
     count = next(_handlers)
     stage.order(crash_in=(count + 1) // 2, half_way=count % 2 == 0)
@@ -183,7 +183,7 @@ async def crashed_actor(stage: Stage, dice: random.Random) -> AsyncIterator[None
     stage.order()
 
 
-async def started(stage: Stage) -> None:
+async def started(stage: TortureTarget) -> None:
     """Start the server, and wait until it serves."""
     stage.server.begin()
     with trio.fail_after(START_SECONDS_MAX):
@@ -191,7 +191,7 @@ async def started(stage: Stage) -> None:
             await trio.sleep(0.02)
 
 
-async def strike(stage: Stage, crowds: list[Crowd], name: str, dice: random.Random) -> str:
+async def strike(stage: TortureTarget, crowds: list[Crowd], name: str, dice: random.Random) -> str:
     """Do one fault, sometimes with the server killed in the midst of it; return what it was."""
     make, seconds_max = FAULTS[name]
     with_kill = seconds_max > 0 and name not in UNKILLED and dice.random() < 0.2

@@ -15,7 +15,7 @@ from crowd_kit import Crowd
 from torture_faults import FAULTS, strike
 from torture_rooms import CROWDS
 from torture_server import CRASH_TEXT
-from torture_stage import Stage, open_stage, say
+from torture_target import TortureTarget, open_stage, say
 
 PROGRESS_SECONDS = 10.0
 CALM_SECONDS_MAX = 1.5
@@ -108,7 +108,9 @@ async def torture(
     return outcome
 
 
-async def _play(stage: Stage, crowds: list[Crowd], outcome: Outcome, faults: Sequence[str]) -> None:
+async def _play(
+    stage: TortureTarget, crowds: list[Crowd], outcome: Outcome, faults: Sequence[str]
+) -> None:
     dice = random.Random(outcome.seed)
     names = [name for name in faults or FAULTS if name not in stage.skipped]
     bag: list[str] = []

@@ -78,7 +78,7 @@ def decide_complete(room: Room, command: CompleteAction, now: int) -> ActionProc
     return ActionProcessed(command.action_id, command.status, command.response_data, now)
 
 
-def pending(room: Room, player_id: int) -> tuple[PendingAction, ...]:
+def list_pending(room: Room, player_id: int) -> tuple[PendingAction, ...]:
     """Return what a member is asked to do, oldest first, as much as one answer holds."""
     waiting = (a for a in room.actions.values() if a.target_id == player_id)
     return tuple(
@@ -96,7 +96,7 @@ def pending(room: Room, player_id: int) -> tuple[PendingAction, ...]:
     )
 
 
-def results(room: Room, player_id: int, now: int) -> tuple[ActionResult, ...]:
+def list_results(room: Room, player_id: int, now: int) -> tuple[ActionResult, ...]:
     """Return what came of a member's actions within the last hour, newest first, likewise."""
     own = (
         result
@@ -125,7 +125,7 @@ def add(room: Room, event: ActionsSent) -> None:
         )
 
 
-def process(room: Room, event: ActionProcessed) -> None:
+def apply_processed(room: Room, event: ActionProcessed) -> None:
     """Turn an action into its result."""
     _add_results(room, (_result(room.actions.pop(event.action_id), event),), event.at)
 

@@ -44,10 +44,10 @@ def restore(recovered: Recovered) -> Room | None:
 
 
 def _begin(event: RoomEvent) -> Room | None:
-    return rules.created(event) if isinstance(event, RoomCreated) else None
+    return rules.new_room(event) if isinstance(event, RoomCreated) else None
 
 
 def _keep_again(room: Room, event: RoomEvent, sequence: int) -> None:
     """Take updates back that the snapshot left to the journal."""
     if isinstance(event, UpdatesSent) and event.deliveries[-1].number >= room.kept_from:
-        updates.keep(room, event, sequence)
+        updates.store(room, event, sequence)

@@ -249,12 +249,12 @@ def decide_rename(
     return (MemberRenamed(player_id, player_name, now),)
 
 
-def seen(room: Room, player_id: int, now: int) -> None:
+def apply_sign_of_life(room: Room, player_id: int, now: int) -> None:
     """Note when a member was last heard of: soft, no event."""
     room.members[player_id].last_heartbeat = now
 
 
-def created(event: RoomCreated) -> Room:
+def new_room(event: RoomCreated) -> Room:
     """Return the room as it begins."""
     return Room(
         room_id=event.room_id,
@@ -298,7 +298,7 @@ def apply(room: Room, event: RoomEvent) -> None:
         case ActionsSent():
             actions.add(room, event)
         case ActionProcessed():
-            actions.process(room, event)
+            actions.apply_processed(room, event)
         case MemberJoined():
             _join(room, event)
             invites.accept(room.invites, event.player_id)

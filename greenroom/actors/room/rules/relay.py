@@ -47,7 +47,7 @@ def receive(room: Room, sender_id: int, command: str, data: bytes) -> Receive:
     return Receive(command, data, sender_id, name, sender_id == room.host_id)
 
 
-def told(room: Room, event: RoomEvent) -> Happened | None:
+def message_about(room: Room, event: RoomEvent) -> Happened | None:
     """Return what members are told of an event, None for nothing. Call it before `apply`."""
     more: dict[str, str] = {}
     match event:

@@ -99,7 +99,7 @@ def poll(room: Room, command: PollUpdates) -> UpdatesPage:
     return UpdatesPage(views, last, _missed(room, member, senders, cursor))
 
 
-def unread(
+def list_unread(
     room: Room, player_id: int, bytes_max: int = DOCUMENTS_BYTES_MAX
 ) -> tuple[UpdateView, ...]:
     """Return what a member has not polled yet, oldest first, as much as fits in."""
@@ -127,10 +127,10 @@ def send(room: Room, event: UpdatesSent) -> None:
         member.received = delivery.ordinal
         member.received_from[event.player_id] = delivery.pair_ordinal
     room.last_number = event.deliveries[-1].number
-    keep(room, event, room.version)
+    store(room, event, room.version)
 
 
-def keep(room: Room, event: UpdatesSent, sequence: int) -> None:
+def store(room: Room, event: UpdatesSent, sequence: int) -> None:
     """Put updates into the inboxes of those targets who are still there."""
     sending = Sending(sequence, event)
     room.sendings.append(sending)

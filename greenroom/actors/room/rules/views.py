@@ -8,7 +8,7 @@ from greenroom.actors.room.rules import actions, updates
 from greenroom.actors.room.rules.state import Room
 
 
-def roster(room: Room, player_id: int) -> tuple[RosterEntry, ...]:
+def view_roster(room: Room, player_id: int) -> tuple[RosterEntry, ...]:
     """Return the members as one of them sees them: the host, then in the order of joining."""
     members = sorted(room.members.values(), key=lambda member: member.player_id != room.host_id)
     return tuple(
@@ -26,7 +26,7 @@ def roster(room: Room, player_id: int) -> tuple[RosterEntry, ...]:
     )
 
 
-def listing(room: Room) -> RoomListing:
+def view_listing(room: Room) -> RoomListing:
     """Return what anybody may see."""
     return RoomListing(
         room_id=room.room_id,
@@ -41,7 +41,7 @@ def listing(room: Room) -> RoomListing:
     )
 
 
-def seat(room: Room, player_id: int) -> SeatView | None:
+def view_seat(room: Room, player_id: int) -> SeatView | None:
     """Return a member's seat, None for somebody who is none."""
     member = room.members.get(player_id)
     if member is None:
@@ -56,15 +56,15 @@ def seat(room: Room, player_id: int) -> SeatView | None:
     )
 
 
-def status(room: Room, player_id: int) -> RoomStatus | None:
+def view_status(room: Room, player_id: int) -> RoomStatus | None:
     """Return what a member sees, None for somebody who is none."""
     member = room.members.get(player_id)
     if member is None:
         return None
-    pending = actions.pending(room, player_id)
+    pending = actions.list_pending(room, player_id)
     left = DOCUMENTS_BYTES_MAX - sum(len(a.action_type) + len(a.request_data) for a in pending)
     return RoomStatus(
-        room=listing(room),
+        room=view_listing(room),
         join_token=room.join_token,
         is_host=player_id == room.host_id,
         is_online=member.is_online,
@@ -74,5 +74,5 @@ def status(room: Room, player_id: int) -> RoomStatus | None:
         created_at=room.created_at,
         last_activity=room.last_activity,
         pending_actions=pending,
-        pending_updates=updates.unread(room, player_id, left),
+        pending_updates=updates.list_unread(room, player_id, left),
     )

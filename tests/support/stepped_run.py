@@ -18,7 +18,7 @@ from trio.testing import MockClock
 Result = TypeVar("Result")
 
 
-class Stage:
+class SteppedRun:
     """A trio run under way; `nursery` holds what goes on between the steps."""
 
     nursery: trio.Nursery

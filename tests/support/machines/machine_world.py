@@ -15,7 +15,7 @@ import msgspec
 import trio
 from machine_ledger import Ledger
 from machine_store import Store
-from trio_stage import Stage
+from stepped_run import SteppedRun
 from world_kit import add_game, open_world
 
 from greenroom.actors.flows.games import GameKeys
@@ -101,7 +101,7 @@ def exploding(apply: Callable[[Any], None], events: int) -> Callable[[Any], None
     return explode
 
 
-class Theatre:
+class MachineWorld:
     """A world, its players, and all that can happen to them; every method is one step."""
 
     world: World
@@ -122,7 +122,7 @@ class Theatre:
         self._services: trio.CancelScope
         self._over: trio.Event
         self._marks = 0
-        self._stage = Stage()
+        self._stage = SteppedRun()
         self.run = self._stage.run
         try:
             self.run(lambda: self._begin(players))

@@ -57,7 +57,7 @@ class TorturedServer(ServerProcess):
     program = (str(Path(__file__).with_name("torture_server.py")),)
 
 
-class Stage:
+class TortureTarget:
     """All that faults can be done to. What this machine does not allow is in `skipped`."""
 
     def __init__(self, directory: Path, mutation: str | None = None) -> None:
@@ -83,7 +83,7 @@ class Stage:
         self.server: ServerProcess
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Stage]:
+    async def opened(self) -> AsyncIterator[TortureTarget]:
         """Have all of it run for the length of a `with` block."""
         self.postgres.start()
         self.postgres.create_database("torture")
@@ -157,11 +157,11 @@ class Stage:
 
 
 @asynccontextmanager
-async def open_stage(mutation: str | None = None) -> AsyncIterator[Stage]:
+async def open_stage(mutation: str | None = None) -> AsyncIterator[TortureTarget]:
     """A stage in a temporary directory, removed afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="greenroom-torture-"))
     directory.chmod(0o755)
-    stage = Stage(directory, mutation)
+    stage = TortureTarget(directory, mutation)
     try:
         async with stage.opened():
             yield stage

@@ -1,6 +1,6 @@
 """Pairs of players who befriend, invite, gather and delete each other, and know what must be true.
 
-A duo does one thing after another. Once a change is acknowledged, the two must be where it put
+A pair does one thing after another. Once a change is acknowledged, the two must be where it put
 them; a change whose answer got lost has happened as a whole or not at all. Nobody else touches
 them, so whatever they see besides is a fault.
 """
@@ -30,7 +30,7 @@ Place = Literal["", "lobby", "room"]
 
 
 class State(NamedTuple):
-    """What there is of a duo: a host, who opens lobbies, and a guest, who comes."""
+    """The state of a pair: a host, who opens lobbies, and a guest, who comes."""
 
     friends: Literal["none", "asked", "friend"] = "none"
     """What the guest is to the host."""
@@ -100,7 +100,7 @@ class Someone:
         await self._client.close()
 
 
-class Duo:
+class PlayerPair:
     """A host and a guest, what must be true of them, and what may be instead."""
 
     def __init__(self, crowd: Crowd, number: int) -> None:
@@ -325,21 +325,21 @@ class Duo:
         return {int(entry["player_id"]) for entry in players}
 
 
-class Duos(Crowd):
+class PlayerPairs(Crowd):
     """Many duos."""
 
     tasks = CLIENTS // 2
 
     async def work(self, number: int) -> None:
         """Let one duo live."""
-        duo = Duo(self, number)
+        duo = PlayerPair(self, number)
         try:
             await self._live(duo)
         finally:
             for each in (duo.host, duo.guest):
                 await each.close()
 
-    async def _live(self, duo: Duo) -> None:
+    async def _live(self, duo: PlayerPair) -> None:
         lost = False
         while not self.is_over or lost:
             await self.up.wait()
