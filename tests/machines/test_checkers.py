@@ -297,11 +297,11 @@ def an_update_is_said_to_be_missed(patch: Patch) -> None:
 
 
 def an_action_is_not_shown(patch: Patch) -> None:
-    patch.setattr(actions, "pending", lambda *_: ())
+    patch.setattr(actions, "list_pending", lambda *_: ())
 
 
 def what_came_of_an_action_is_not_shown(patch: Patch) -> None:
-    patch.setattr(actions, "results", lambda *_: ())
+    patch.setattr(actions, "list_results", lambda *_: ())
 
 
 def an_action_stays_when_it_is_done(patch: Patch) -> None:
@@ -346,7 +346,7 @@ def a_crash_leaves_what_it_has_applied(patch: Patch) -> None:
 
 
 def an_invite_is_not_shown(patch: Patch) -> None:
-    patch.setattr(InviteIndex, "to", lambda *_: [])
+    patch.setattr(InviteIndex, "list_to", lambda *_: [])
     patch.setattr("machine_checks.invites_to", invites_to)
 
 

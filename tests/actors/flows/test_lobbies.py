@@ -192,7 +192,7 @@ async def test_a_crashed_lobby_keeps_its_seats_and_comes_back(
         raise RuntimeError("a bug")
 
     with monkeypatch.context() as broken:
-        broken.setattr("greenroom.actors.lobby.views.roster", crash)
+        broken.setattr("greenroom.actors.lobby.views.view_roster", crash)
         with pytest.raises(ActorUnavailable):
             await read_lobby_roster(arena.world, host.player_id)
     for member in (host, guest):

@@ -326,30 +326,30 @@ class PlayerPair:
 
 
 class PlayerPairs(Crowd):
-    """Many duos."""
+    """Many pairs."""
 
     tasks = CLIENTS // 2
 
     async def work(self, number: int) -> None:
-        """Let one duo live."""
-        duo = PlayerPair(self, number)
+        """Let one pair live."""
+        pair = PlayerPair(self, number)
         try:
-            await self._live(duo)
+            await self._live(pair)
         finally:
-            for each in (duo.host, duo.guest):
+            for each in (pair.host, pair.guest):
                 await each.close()
 
-    async def _live(self, duo: PlayerPair) -> None:
+    async def _live(self, pair: PlayerPair) -> None:
         lost = False
         while not self.is_over or lost:
             await self.up.wait()
             try:
-                if lost or len(duo.possible) > 1:
-                    await duo.check()
+                if lost or len(pair.possible) > 1:
+                    await pair.check()
                     lost = False
                 else:
-                    await duo.act()
+                    await pair.act()
             except ConnectionLost:
                 lost = True
                 await trio.sleep(BREATH_SECONDS)
-        await duo.check()
+        await pair.check()
