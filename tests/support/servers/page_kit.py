@@ -159,6 +159,8 @@ class Reader:
             "ROOM_ID": re.search(r'"room_id":"(\w+)"', said),
         }
         self.filled |= {name: match[1] for name, match in shown.items() if match}
+        registered = re.findall(r'"private_key":"(gr_plr_\w+)","player_name":"(\w+)"', said)
+        self.filled |= {f"{name.upper()}_TOKEN": token for token, name in registered}
 
     def compare(self, shown: str) -> None:
         """Compare an answer that the page shows with the last one that came."""
