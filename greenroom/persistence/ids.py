@@ -20,6 +20,7 @@ class IdBlocks:
         self._left_min = block_size // 4
         self._ids: deque[int] = deque()
         self._lock = trio.Lock()
+        self._failures = 0
 
     async def take(self) -> int:
         """Return an id that was never handed out before. Cancellation loses an id at most.
@@ -38,8 +39,18 @@ class IdBlocks:
         return self._ids.popleft()
 
     async def _refill(self, left_max: int) -> None:
-        """Draw a block, unless somebody else has meanwhile."""
+        """Draw a block, unless somebody else has meanwhile; where they failed, fail with them.
+
+        So nobody waits for the attempts of many others, one after the other.
+        """
+        failures = self._failures
         async with self._lock:
+            if self._failures != failures:
+                raise StorageUnavailable("no ids could be drawn")
             if len(self._ids) <= left_max:
-                first = await self._draw()
+                try:
+                    first = await self._draw()
+                except StorageUnavailable:
+                    self._failures += 1
+                    raise
                 self._ids.extend(range(first, first + self._block_size))

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import trio
 from postgres_kit import FakeWriter, PostgresProcess, registered, select
+from trio.testing import MockClock
 
 from greenroom.actors.game.messages import GameCreated, GameDocumentReplaced, GameKeysRotated
 from greenroom.actors.kernel.errors import ActorCrashed, Refused, StorageUnavailable
@@ -208,6 +209,24 @@ async def test_ids_run_out_only_with_the_database_away():
     assert [first] + [await blocks.take() for _ in range(7)] == list(range(1, 9))
     with pytest.raises(StorageUnavailable):
         await blocks.take()
+
+
+async def test_those_who_wait_for_ids_fail_with_the_first(autojump_clock: MockClock):
+    async def draw() -> int:
+        await trio.sleep(5)
+        raise StorageUnavailable("away")
+
+    blocks = IdBlocks(draw, 8)
+
+    async def fail() -> None:
+        with pytest.raises(StorageUnavailable):
+            await blocks.take()
+
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for _ in range(100):
+            nursery.start_soon(fail)
+    assert trio.current_time() - began == pytest.approx(5)
 
 
 async def test_an_owner_who_was_replaced_writes_nothing(

@@ -8,10 +8,17 @@ import msgspec
 
 from greenroom.actors.flows.membership import note_rename
 from greenroom.actors.game.messages import CheckPlayerName, GameRole, MakePlayerTag
-from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.kernel.errors import CommitUnsettled, Refused, StorageUnavailable
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.actor import PlayerActor
-from greenroom.actors.player.messages import PlayerRole, RegisterPlayer, Rename, RotateToken
+from greenroom.actors.player.messages import (
+    ClosePlayer,
+    DeletePlayer,
+    PlayerRole,
+    RegisterPlayer,
+    Rename,
+    RotateToken,
+)
 from greenroom.actors.player.tokens import (
     PLAYER_TOKEN,
     TOKEN_RANDOM_BYTES,
@@ -58,8 +65,7 @@ async def register_player(
 
     Raises:
         NameRefused: the name is against a rule.
-        ActorUnavailable: the account was not opened, or (CommitUnsettled) maybe was: its token
-            is known to nobody then.
+        ActorUnavailable: no account was opened.
 
     Cancellation: no account was opened; once it has been, the result is returned.
     """
@@ -68,6 +74,7 @@ async def register_player(
     tag = await game.ask(MakePlayerTag(player_id))
     token = make_token(PLAYER_TOKEN, os.urandom(TOKEN_RANDOM_BYTES))
     actor = PlayerActor(None, world.player_index, world.clock)
+    world.players.discard(player_id)  # somebody may just be asking who this id is: nobody yet
     player = world.players.adopt(player_id, actor)
     command = RegisterPlayer(
         player_id=player_id,
@@ -82,10 +89,19 @@ async def register_player(
     )
     try:
         await player.ask(command)
+    except CommitUnsettled:
+        _take_back(player)
+        raise StorageUnavailable("the account was not durable in time") from None
     finally:
         if not actor.is_created:
             world.players.discard(player_id)
     return NewPlayer(player_id, name, tag, token)
+
+
+def _take_back(player: Ref[PlayerRole]) -> None:
+    """Delete an account that may yet become durable, for nobody was told its token."""
+    player.notify(ClosePlayer())
+    player.notify(DeletePlayer(), again=DeletePlayer.__name__)
 
 
 async def rename_player(

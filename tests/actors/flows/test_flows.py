@@ -131,6 +131,38 @@ async def test_a_registration_that_the_database_refuses_leaves_nobody_behind(
     assert arena.world.player_index.take_unsaved() == []
 
 
+async def test_whoever_asks_about_an_id_just_before_it_is_given_away_keeps_nobody_out(
+    autojump_clock: MockClock, arena: Arena
+):
+    arena.memory.read_seconds = 1.0
+
+    async def ask() -> None:
+        with pytest.raises(PlayerNotFound):
+            await ban_player(arena.world, arena.game.game_id, 1, "day", None)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await wait_all_tasks_blocked()
+        new = await register(arena)
+    assert new.player_id == 1
+    assert (await identify(arena, new.token)).player_id == 1
+
+
+async def test_an_account_that_is_not_durable_in_time_is_taken_back(
+    autojump_clock: MockClock, arena: Arena
+):
+    arena.memory.automatic = False
+    with pytest.raises(StorageUnavailable):
+        await register(arena)
+    arena.memory.automatic = True
+    arena.memory.commit()
+    await wait_all_tasks_blocked()
+    usage = arena.world.ledger.of_game(arena.game.game_id)
+    assert arena.memory.players == {}
+    assert (usage.players_online, usage.owner.players_online) == (0, 0)
+    assert (await register(arena)).player_id == 2
+
+
 async def test_a_ban_in_the_middle_of_a_registration_takes_effect_behind_it(
     autojump_clock: MockClock, arena: Arena
 ):
