@@ -13,7 +13,7 @@ from greenroom.addresses import address_key
 from greenroom.shares import Shares
 
 BACKLOG_BYTES_MAX: Final = 8 << 20
-"""Of large messages that wait for one client; a single one may be larger still."""
+"""Bytes of large messages that wait for one client; a single one may be larger still."""
 
 
 class LargeMessages:
@@ -37,8 +37,8 @@ class LargeMessages:
         """
         self._shares = Shares(bytes_max, address_share_max)
         self._held: dict[int, tuple[int, int, str]] = {}
-        """Who wait for a message, its bytes, and whom it is charged to, by the identity of its
-        bytes, which those who wait keep alive."""
+        """By the identity of a message, which those who wait keep alive: how many clients wait for
+        it, its bytes, and the address that it is charged to."""
         self.stall_seconds_max = stall_seconds_max
 
     @property

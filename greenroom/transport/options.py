@@ -28,10 +28,10 @@ class RealtimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_message: int = 4 << 10
     """A message counts once more for each so many bytes of it, for its connection and its room."""
     outbox_bytes_max: int = 256 << 10
-    """What may wait for a client that does not read, beside messages that are larger; beyond it
-    its connection is closed (1013)."""
+    """Bytes that may wait for a client that does not read, beside messages that are larger; beyond
+    it, the connection is closed (1013)."""
     large_bytes_max: int = 256 << 20
-    """Of such larger messages, for all clients together, each counted once."""
+    """Bytes of such larger messages for all clients together, each counted once."""
     address_share_max: float = 1.0
     """An address may have so many times what is free of them."""
     stall_seconds_max: float = 10.0

@@ -168,7 +168,7 @@ class Outbox:
     def _take_out(self) -> Piece:
         """Return what waits, in one piece, as it goes over the wire; nothing where TLS is broken.
 
-        Others send to this peer, too: what he has done to his connection must not reach them.
+        Others send to this peer, too: what it has done to its connection must not reach them.
         """
         if self._out_bytes > SEND_BYTES_MAX:
             data = self._take_first()

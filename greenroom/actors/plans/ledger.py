@@ -26,22 +26,22 @@ from greenroom.actors.plans.refusals import (
 from greenroom.actors.plans.shares import AddressCounts, share_key
 
 Held = Literal["rooms", "players", "games"]
-"""What is held in memory: rooms and players as `memory.py` says, and the documents of all games,
-those included that nobody has called yet."""
+"""A kind of thing that is held in memory. Rooms and players are counted as `memory.py` says. Games
+count with their documents, those included that nobody has called yet."""
 
 DAY_SECONDS: Final = 86_400
 CALL_BYTES: Final = 256
-"""What a call, or a message that is stored, is taken to write besides what it brings."""
+"""Bytes that a call, or a stored message, is taken to write besides what it brings."""
 GAME_HELD_BYTES: Final = 4_096
-"""What a game takes in memory besides its document."""
+"""Bytes that a game takes in memory besides its document."""
 PLAYER_BYTES: Final = 256
-"""What a player is taken to weigh besides his name and document: his row, with its indexes."""
+"""Bytes that a player is taken to weigh besides name and document: the row, with its indexes."""
 SHARE_PER_ADDRESS: Final = 0.25
 """Of a plan, for one address: enough for a class of pupils; four strangers can spend the plan."""
 
 
 class OwnerUsage:
-    """What one owner uses, all his games together."""
+    """The usage of one owner, all games together."""
 
     __slots__ = (
         *("bytes_from", "bytes_held", "calls", "calls_from", "games", "limits", "online_from"),
@@ -82,7 +82,7 @@ class OwnerUsage:
 
 
 class GameUsage:
-    """What one game uses; changed together with its owner's sums."""
+    """The usage of one game; changed together with its owner's sums."""
 
     __slots__ = (
         *("_online_from", "_refused", "bytes_held", "calls", "game_id", "owner"),
@@ -171,12 +171,12 @@ class StoredUsage(msgspec.Struct, frozen=True):
     owner_id: int
     plan: Plan
     day: int
-    """Of the calls and the bytes written: whole days since the Unix epoch."""
+    """The day of the calls and the bytes written: whole days since the Unix epoch."""
     calls: int
     storage_bytes: int
     written_bytes: int = 0
     document_bytes: int = 0
-    """Of the game's document; read, and never written with the rest."""
+    """Size of the game's document; read, and never written with the rest."""
 
 
 class Ledger:
@@ -202,7 +202,7 @@ class Ledger:
         self.written_bytes = 0
         """By all, today."""
         self.games_bytes = 0
-        """What the documents of all games hold, or would if all were called."""
+        """Bytes that the documents of all games hold, or would if all were called."""
         self._owners: dict[int, OwnerUsage] = {}
         self._games: dict[int, GameUsage] = {}
         self._day_ends_at = 0

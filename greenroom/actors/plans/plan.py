@@ -75,7 +75,7 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     players_bytes_max: float = 512 << 20
     """What the players in memory hold, their documents above all."""
     games_bytes_max: float = 256 << 20
-    """What the documents of all games hold."""
+    """Bytes that the documents of all games hold."""
     written_bytes_per_day_max: float = 200 * 10**9
     """What calls and messages that change something bring, of a UTC day."""
 
