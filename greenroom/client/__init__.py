@@ -1,8 +1,8 @@
-"""A client of Greenroom for Python on trio: the API, realtime rooms, the UDP fast lane.
+"""A client library for Greenroom on trio: the API, realtime rooms, the UDP fast lane.
 
     from greenroom.client import Game
 
-See docs/reference/client.md. It knows the server by its protocols alone.
+See docs/reference/client.md. The library knows only the server's protocols.
 """
 
 from greenroom.client.admin import Admin

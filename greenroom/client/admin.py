@@ -1,4 +1,4 @@
-"""What a game's owner may do, with the admin key."""
+"""Operations that need the game's admin key."""
 
 from __future__ import annotations
 
@@ -12,18 +12,29 @@ BanDuration = Literal["hour", "day", "week", "month", "quarter", "year", "foreve
 
 
 class Admin:
-    """A game's owner; `Game.admin` makes one. Errors and cancellation as for `Game`."""
+    """A game's owner; `Game.admin` makes one. Errors and cancellation are those of `Game`."""
 
     def __init__(self, caller: Caller, private_token: str) -> None:
         """Add the admin key to a game's calls."""
         self._caller = caller.with_header("X-Api-Private-Token", private_token)
 
     async def players(self, *, limit: int | None = None, after_id: int | None = None) -> PlayerList:
-        """List players by id, all of them unless limited; go on behind the last id of a page."""
+        """List players by id, all of them unless limited.
+
+        Args:
+            limit: how many to list at most; None for all.
+            after_id: begin behind this id, the last of the page before.
+        """
         return await self._caller.call(operations.LIST_PLAYERS, limit=limit, after_id=after_id)
 
     async def ban(self, player_id: int, duration: BanDuration, *, reason: str | None = None) -> Ban:
-        """Ban a player; an older ban of his ends."""
+        """Ban a player from now on; an older ban ends.
+
+        Args:
+            player_id: the player.
+            duration: how long, in calendar lengths, or `forever`.
+            reason: a text that the player reads.
+        """
         return await self._caller.call(
             operations.BAN, player_id=player_id, ban_duration=duration, ban_reason=reason
         )

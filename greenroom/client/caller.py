@@ -1,4 +1,4 @@
-"""One call of the API: request, answer, patience."""
+"""Calls of the API: one request, its answer, and its retries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from greenroom.client.operations import Operation, ReplyT
 from greenroom.client.retries import Retries, decide_pause
 
 JsonObject = Mapping[str, Any] | bytes
-"""A document to be sent: an object, or the bytes of one, which are sent as they are."""
+"""A document to send: an object, or the bytes of one, which are sent as they are."""
 
 _UNSENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _encode: Final = msgspec.json.Encoder().encode
@@ -35,13 +35,13 @@ class Caller:
         retries: Retries,
         chance: Random,
     ) -> None:
-        """Use a client that somebody else closes.
+        """Use an HTTP client that the caller closes.
 
         Args:
-            http: knows the server's address.
-            headers: of every call.
-            answer_seconds_max: for one attempt.
-            retries: for all attempts.
+            http: the HTTP client; it knows the server's address.
+            headers: headers of every call.
+            answer_seconds_max: seconds that one attempt may take.
+            retries: how often and when to repeat a call.
             chance: spreads the attempts of clients that failed together.
         """
         self._http = http
@@ -61,17 +61,20 @@ class Caller:
         )
 
     async def call(self, operation: Operation[ReplyT], **fields: Any) -> ReplyT:
-        """Call an operation, again where that is safe.
+        """Call an operation, and repeat it where that is safe.
 
         Args:
-            operation: which.
-            fields: what is in braces in the path; the rest is the body, or the query of a GET.
-                None is left out.
+            operation: the operation to call.
+            fields: the values for the braces of the path. The rest is the body, or the query of a
+                GET. None is left out.
+
+        Returns:
+            The server's reply.
 
         Raises:
-            GreenroomError: see `errors.py`; what the last attempt failed with.
+            GreenroomError: the error of the last attempt; see `errors.py`.
 
-        Cancellation: it may have happened.
+        Cancellation: the call may have happened.
         """
         path, rest = _fill(operation.path, fields)
         if operation.method == "GET":
@@ -79,7 +82,7 @@ class Caller:
         return await self._persist(operation, path, _encode(rest), {})
 
     async def put(self, operation: Operation[ReplyT], document: JsonObject) -> ReplyT:
-        """Call an operation whose body is a document; as `call`."""
+        """Call an operation whose body is a document; otherwise as `call`."""
         body = document if isinstance(document, bytes) else _encode(document)
         return await self._persist(operation, operation.path, body, {})
 
@@ -130,7 +133,7 @@ class Caller:
 
 
 def _fill(path: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the path without braces, and what is left for the body."""
+    """Return the path with its braces filled, and the remaining fields for the body."""
     rest = {name: value for name, value in fields.items() if value is not None}
     for name in [name for name in rest if f"{{{name}}}" in path]:
         path = path.replace(f"{{{name}}}", quote(str(rest.pop(name)), safe=""))

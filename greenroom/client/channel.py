@@ -1,4 +1,4 @@
-"""A realtime room as a member has it: messages both ways, over connections that come and go."""
+"""A realtime room as a member has it: messages both ways, over connections that may be lost."""
 
 from __future__ import annotations
 
@@ -50,13 +50,14 @@ from greenroom.fastlane.link import LinkStatistics
 
 HEARTBEAT_SECONDS: Final = 20.0
 ACK_SECONDS_MAX: Final = 15.0
-"""For the answer to a heartbeat; beyond, the connection is taken for lost."""
+"""Seconds to wait for the answer to a heartbeat. Beyond it the connection counts as lost."""
 GREETING_SECONDS_MAX: Final = 15.0
 TOKEN_SECONDS_MAX: Final = 240.0
-"""A token of the server's five minutes is used so long."""
+"""Seconds for which a token is used; the server accepts it for five minutes."""
 INCOMING_MAX: Final = 1_024
-"""Messages that wait for whoever iterates. Beyond, nothing more is read, and in the end the server
-closes the connection: nothing is dropped in the middle. What came over UDP is dropped."""
+"""Messages that wait to be iterated over. Beyond it nothing more is read, and in the end the
+server closes the connection, so no message is dropped in between. Messages that came over UDP
+are dropped."""
 UDP_SECONDS_MAX: Final = 3.0
 
 _BACKOFF: Final = Retries(backoff_seconds=0.2, backoff_seconds_max=5.0)
@@ -64,26 +65,27 @@ _MENDABLE: Final = (ChannelLost, ConnectionFailed, RateLimited, ServerError)
 
 
 class ChannelStatistics(msgspec.Struct):
-    """What a channel has seen."""
+    """Counts of a channel."""
 
     connections: int = 0
-    """So often it was connected."""
+    """How often it was connected."""
     messages_received: int = 0
     fast_messages_dropped: int = 0
-    """Came over UDP, while too many waited already."""
+    """Messages that came over UDP and were dropped because too many waited."""
     round_trip_seconds: float | None = None
-    """The last heartbeat's."""
+    """Seconds that the last heartbeat took."""
 
 
 class Channel:
-    """Iterate over it for what comes, `send` what is to go; `Player.realtime` makes one.
+    """A realtime room: iterate over it to receive, call `send` to send.
 
-    A lost connection is mended: connected again, with what was missed. Two tasks must not iterate
-    at the same time; whoever never iterates stops it when `INCOMING_MAX` messages wait.
+    `Player.realtime` makes one. A lost connection is opened again, and missed messages are
+    replayed. Two tasks must not iterate at the same time. If nobody iterates, nothing is read once
+    `INCOMING_MAX` messages wait.
 
     Attributes:
-        statistics: what was seen.
-        room_id: the room's.
+        statistics: counts of this channel.
+        room_id: the room's id.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class Channel:
         self._put_in, self._incoming = trio.open_memory_channel[Message](INCOMING_MAX)
         self._view = View()
         self._is_asking = False
-        """Whether the state as a whole is on its way."""
+        """True while the whole state has been asked for and has not come."""
         self._state_changed = trio.Event()
         self._lane: FastLane | None = None
         self._wants_lane = False
@@ -132,7 +134,7 @@ class Channel:
         """Wait for the next message.
 
         Raises:
-            ChannelClosed: the channel is over; all that came before has been given out.
+            ChannelClosed: the channel is over; all messages before have been returned.
             ApiError: a new token was refused.
 
         Cancellation: nothing is lost.
@@ -146,22 +148,26 @@ class Channel:
 
     @property
     def state(self) -> Any:
-        """What the room's behaviour publishes, as it is now; None if nothing.
+        """Return the state that the room's behaviour shows to all members; None if there is none.
 
-        It is changed in place as changes come: copy what you want to keep.
+        The object is changed in place as changes come. Copy what you want to keep.
         """
         return self._view.shared
 
     @property
     def private_state(self) -> Any:
-        """What this player alone may see, his hand of cards say; None if nothing. See `state`."""
+        """Return the state that only this player may see, such as a hand of cards; None if none.
+
+        See `state`.
+        """
         return self._view.private
 
     async def states(self) -> AsyncGenerator[Any]:
-        """Give the state now, and after every change the newest; older ones are skipped.
+        """Yield the state now, and the newest one after every change; older ones are skipped.
 
         Raises:
-            ChannelClosed, ApiError: as iterating over the channel.
+            ChannelClosed: the channel is over.
+            ApiError: a new token was refused.
 
         Cancellation: nothing has changed.
         """
@@ -184,19 +190,19 @@ class Channel:
         target: Target = "all",
         target_ids: Sequence[int] = (),
     ) -> None:
-        """Send a message; while the connection is being mended, wait for that.
+        """Send a message. While the connection is being opened again, wait for that.
+
+        When this returns, the message is on its way. Only `Sent` says that the server has taken it.
+        If the connection is lost before that, nobody knows.
 
         Args:
-            command: the game's own word.
+            command: a word that the game defines.
             data: any JSON value, or the bytes of one.
-            target: whom, the sender himself always excepted.
-            target_ids: which members, for `specific`.
-
-        It is on its way then, no more: `Sent` says that the server has taken it, and if the
-        connection is lost before that, nobody knows.
+            target: the receivers; never the sender.
+            target_ids: the ids of the members, for `specific`.
 
         Raises:
-            ChannelLost: cut off just now; whether the message has arrived is not known.
+            ChannelLost: the connection was cut just now; the message may have arrived or not.
             ChannelClosed, ApiError: the channel is over.
 
         Cancellation: nothing was sent.
@@ -214,24 +220,24 @@ class Channel:
         target_ids: Sequence[int] = (),
         stream: int = 0,
     ) -> bool:
-        """Send a message that may be lost, over UDP if that is open, else as `send`.
+        """Send a message that may be lost: over UDP if the fast lane is up, else as `send`.
 
         Args:
-            command: the game's own word, at most 64 bytes.
+            command: a word that the game defines, at most 64 bytes.
             data: any JSON value, or the bytes of one.
-            target: whom.
-            target_ids: which members, for `specific`; at most 16.
-            stream: 1 to 65,535: receivers take only what is newer than what they had of this
-                stream from this sender; 0: each message stands for itself.
+            target: the receivers; never the sender.
+            target_ids: the ids of the members, for `specific`; at most 16.
+            stream: 1 to 65,535. Receivers take only messages newer than the last one of this stream
+                and sender. With 0, each message is independent.
 
         Returns:
-            Whether it went over UDP.
+            True if it was sent over UDP.
 
         Raises:
-            ValueError: too long a command, or too many receivers.
-            ChannelClosed, ApiError: as `send`.
+            ValueError: the command is too long, or there are too many receivers.
+            ChannelClosed, ApiError: the channel is over.
 
-        Cancellation: it may be sent.
+        Cancellation: the message may have been sent.
         """
         encoded = encode_data(data)
         if self._lane is not None:
@@ -246,19 +252,19 @@ class Channel:
         return False
 
     async def open_udp(self, *, seconds_max: float = UDP_SECONDS_MAX) -> bool:
-        """Ask for the fast lane; it is kept open, and opened again with each connection.
+        """Ask for the fast lane. It is kept open, and opened again with each connection.
 
         Args:
-            seconds_max: how long to wait for it.
+            seconds_max: seconds to wait for it.
 
         Returns:
-            Whether it is open. If not, the server refuses it (a `Complaint` says why) or nothing
-            gets through as yet; `send_fast` goes the other way as long as that is so.
+            True if it is open. If not, the server refuses it (a `Complaint` says why), or no packet
+                gets through yet. Then `send_fast` uses the WebSocket.
 
         Raises:
-            ChannelClosed, ApiError: as `send`.
+            ChannelClosed, ApiError: the channel is over.
 
-        Cancellation: it is opened all the same.
+        Cancellation: the fast lane is opened all the same.
         """
         with trio.move_on_after(seconds_max):
             self._wants_lane = True
@@ -273,17 +279,17 @@ class Channel:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the connection is open now, as far as is known."""
+        """Return whether the connection is open now, as far as is known."""
         return self._connection is not None
 
     @property
     def is_udp_up(self) -> bool:
-        """Whether `send_fast` goes over UDP now."""
+        """Return whether `send_fast` uses UDP now."""
         return self._lane is not None and self._lane.is_up
 
     @property
     def udp_statistics(self) -> LinkStatistics | None:
-        """What the present fast lane has seen; None without one."""
+        """Return the counts of the present fast lane; None without one."""
         return None if self._lane is None else self._lane.statistics
 
     async def _connected(self) -> Connection:
@@ -296,7 +302,7 @@ class Channel:
     # The tasks behind it.
 
     async def run(self, nursery: trio.Nursery, *, task_status: trio.TaskStatus[None]) -> None:
-        """Connect, and again when the connection is lost; started once connected.
+        """Connect, and connect again whenever the connection is lost; started once connected.
 
         Raises:
             GreenroomError: the first connection could not be opened. Later ones end the channel.
@@ -331,7 +337,7 @@ class Channel:
             await trio.sleep(wait)
 
     async def _connect(self, nursery: trio.Nursery) -> Connection:
-        """Open a connection and take its greeting; with a new token if the old one is refused."""
+        """Open a connection and read its greeting, with a new token if the old one is refused."""
         while True:
             is_new = await self._renew_token()
             assert self._token is not None
@@ -341,7 +347,7 @@ class Channel:
                     serve_connection, self._token, resume, self._tls
                 )
             except ConnectionFailed:
-                self._token = None  # a server that was started again may listen elsewhere
+                self._token = None  # a restarted server may listen elsewhere
                 raise
             try:
                 with trio.move_on_after(GREETING_SECONDS_MAX):
@@ -360,7 +366,7 @@ class Channel:
                 raise
 
     async def _renew_token(self) -> bool:
-        """Have a good token; return whether it is a new one."""
+        """Make sure that the token is good; return whether it is a new one."""
         now = trio.current_time()
         if self._token is not None and now < self._minted_at + TOKEN_SECONDS_MAX:
             return False
@@ -371,7 +377,7 @@ class Channel:
         return True
 
     async def _live(self, connection: Connection) -> ChannelClosed:
-        """Use a connection until it is over; return why it is."""
+        """Use a connection until it is over; return the reason."""
         self.statistics.connections += 1
         self._connection, self._is_asking = connection, False
         self._notify()
@@ -412,7 +418,7 @@ class Channel:
                     pass
 
     async def _give(self, message: Message) -> None:
-        """Hand a message to whoever iterates; wait as long as he has too many already."""
+        """Queue a message for the iterating task; wait while too many are queued."""
         self.statistics.messages_received += 1
         try:
             self._put_in.send_nowait(message)
@@ -422,7 +428,7 @@ class Channel:
             self._is_stalled = False
 
     async def _ask_state(self, connection: Connection) -> None:
-        """Ask for the state as a whole, once until it comes."""
+        """Ask for the whole state, unless it has been asked for and not come yet."""
         if not self._is_asking:
             self._is_asking = True
             with contextlib.suppress(ChannelLost):
@@ -437,7 +443,7 @@ class Channel:
         return is_state
 
     async def _beat(self, connection: Connection) -> None:
-        """Send heartbeats; cut a connection on which they are not answered."""
+        """Send heartbeats; cut the connection if one is not answered."""
         while True:
             await trio.sleep(HEARTBEAT_SECONDS)
             self._ack, began = trio.Event(), trio.current_time()
@@ -470,7 +476,7 @@ class Channel:
         self._lane_answered.set()
 
     def _take_fast(self, received: ServerMessage) -> None:
-        """Hand a message that came over UDP to whoever iterates, or drop it."""
+        """Queue a message that came over UDP for the iterating task, or drop it."""
         try:
             data = decode_any(received.data)
             self._put_in.send_nowait(
@@ -495,14 +501,14 @@ class Channel:
         self._state_changed = trio.Event()
 
     def finish(self, error: GreenroomError | None) -> None:
-        """Let whoever iterates come to the end of what came, then raise the error, or stop."""
+        """Let the iterating task read all that came, then stop or raise the error."""
         self._error = error or self._error
         self._put_in.close()
         self._notify()
         self._notify_state()
 
     async def close(self) -> None:
-        """Say goodbye to the server. Shielded, for two seconds at most."""
+        """Close the connection in order. Shielded, for two seconds at most."""
         self._is_closing = True
         if self._connection is not None:
             await self._connection.close()
@@ -520,11 +526,11 @@ async def open_channel(
     """Connect to a room for as long as the block lasts; `Player.realtime` calls it.
 
     Args:
-        mint: gets a token.
-        room_id: of the room that the tokens must be for.
-        tls: whom to trust; the authorities of the system if left out.
+        mint: gets a new token from the server.
+        room_id: the room that the tokens must be for.
+        tls: the authorities to trust; the system's if left out.
         chance: spreads clients that were cut off together.
-        reconnect_seconds_max: for how long a lost connection is tried again.
+        reconnect_seconds_max: seconds for which a lost connection is tried again.
 
     Raises:
         GreenroomError: the first connection could not be opened.

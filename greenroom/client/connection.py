@@ -1,4 +1,4 @@
-"""One WebSocket of the control channel, on trio-websocket: opened, used, closed in any case."""
+"""One WebSocket of the control channel, on trio-websocket: opened, used, always closed."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ except ImportError:  # pragma: no cover (the extra is part of every environment 
     ) from None
 
 CONNECT_SECONDS_MAX: Final = 10.0
-"""From looking up the name to the end of the handshake."""
+"""Seconds from the name look-up to the end of the handshake."""
 CLOSE_SECONDS_MAX: Final = 2.0
 WRITE_SECONDS_MAX: Final = 10.0
-"""For the server to take one message; beyond, it is gone."""
+"""Seconds for the server to take one message. Beyond it the server counts as gone."""
 MESSAGE_BYTES_MAX: Final = 16 << 20
 ABNORMAL: Final = 1006
 
 
 class _Stream(trio.abc.Stream):
-    """A stream that tells when the other side is gone."""
+    """A stream that reports when the other side is gone."""
 
     def __init__(self, inner: trio.abc.Stream) -> None:
         self._inner = inner
@@ -101,11 +101,11 @@ class Connection:
         raise ChannelLost(ABNORMAL, "the server takes nothing any more")
 
     def cut(self) -> None:
-        """End it without a word."""
+        """End the connection without a close frame."""
         self._scope.cancel()
 
     async def close(self) -> None:
-        """Say goodbye, and wait a moment for the answer."""
+        """Close the connection, and wait a moment for the answer."""
         with trio.move_on_after(CLOSE_SECONDS_MAX, shield=True):
             await self._websocket.aclose()
 
@@ -120,10 +120,10 @@ async def serve_connection(
     """Connect; started with the open connection, and over when that is cut.
 
     Args:
-        token: what to connect with, and where to.
-        resume: what has been had of the last connection: `<connection id>.<sequence>`.
-        tls: whom to trust; the authorities of the system if left out.
-        task_status: is given the connection.
+        token: the token, and the address to connect to.
+        resume: what was received on the last connection: `<connection id>.<sequence>`.
+        tls: the authorities to trust; the system's if left out.
+        task_status: gets the connection.
 
     Raises:
         ConnectionFailed: it could not be opened.
@@ -159,7 +159,11 @@ async def serve_connection(
 
 
 async def _dial(server: RealtimeServer, tls: ssl.SSLContext | None) -> _Stream:
-    """Open a stream; raises ConnectionFailed."""
+    """Open a stream.
+
+    Raises:
+        ConnectionFailed: it could not be opened.
+    """
     host, port = server.host.strip("[]"), server.port
     try:
         with trio.fail_after(CONNECT_SECONDS_MAX):

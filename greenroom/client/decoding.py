@@ -1,7 +1,7 @@
-"""JSON into structs, whatever games and players have put into it.
+"""Decode JSON into structs, whatever games and players have put into it.
 
-msgspec is quick, but gives up on numbers that no float holds, and other players may send such ones:
-then the standard library has the word.
+msgspec is quick, but refuses numbers that no float can hold, and other players may send such. Then
+the standard library decodes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FAILURES = (ValueError, RecursionError)
 
 
 class NotDecoded(Exception):
-    """It is no JSON, or not of the type that was asked for."""
+    """The data is not JSON, or not of the type that was asked for."""
 
 
 def _make_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
@@ -31,17 +31,21 @@ _decoder: Callable[[Any], msgspec.json.Decoder[Any]] = cache(_make_decoder)
 
 
 def decode(data: bytes | str | msgspec.Raw, kind: type[T]) -> T:
-    """Return a value of a type; numbers may be strings, what is not known is left out.
+    """Return a value of a type. Numbers may be strings, and unknown fields are left out.
 
     Raises:
-        NotDecoded: it cannot be one.
+        NotDecoded: the data is not of that type.
     """
     found: T = _decode(data, kind)
     return found
 
 
 def decode_any(data: bytes | str | msgspec.Raw) -> Any:
-    """Return any JSON value; raises `NotDecoded`."""
+    """Return any JSON value.
+
+    Raises:
+        NotDecoded: the data is not JSON.
+    """
     return _decode(data, Any)
 
 

@@ -1,21 +1,23 @@
-"""What can go wrong: one tree, whose leaves say what to do.
+"""The errors of this library, as one tree. Each leaf says what to do.
 
-GreenroomError
-├── ApiError            the server refused a call; `status` and `text` say why
-│   ├── Unauthorized    401: a key or token is missing, wrong or has been replaced
-│   ├── Banned          403: the player is banned; `ban_info`
-│   ├── NotFound        404: nothing there by this id
-│   ├── RateLimited     429: come back after `retry_after` seconds
-│   └── ServerError     5xx: the server has a bug, or could not be sure
-├── UnexpectedAnswer    whoever answered is no Greenroom, or one that this library is too old for
-├── ConnectionFailed    no answer; `was_sent` says whether the call may have happened
-└── ChannelClosed       a realtime connection is over; `code` and `reason`
-    ├── TokenRefused    its token is not good
-    ├── Replaced        the same player has connected elsewhere
-    ├── RoomEnded       the room is over
-    ├── SeatLost        the player has left, or was put out
-    ├── MessageTooBig   one of ours was larger than the server takes
-    └── ChannelLost     cut off, and not mended in time; or cut off just now, while sending
+    GreenroomError
+    ├── ApiError            the server refused a call; `status` and `text` say why
+    │   ├── Unauthorized    401: a key or token is missing, wrong or has been replaced
+    │   ├── Banned          403: the player is banned; `ban_info`
+    │   ├── NotFound        404: there is nothing by this id
+    │   ├── RateLimited     429: come back after `retry_after` seconds
+    │   └── ServerError     5xx: the server has a bug, or could not be sure
+    ├── UnexpectedAnswer    no Greenroom answered, or one too new for this library
+    ├── ConnectionFailed    no answer; `was_sent` says whether the call may have happened
+    └── ChannelClosed       a realtime connection is over; `code` and `reason`
+        ├── TokenRefused    its token is not good
+        ├── Replaced        the same player has connected elsewhere
+        ├── RoomEnded       the room is over
+        ├── SeatLost        the player has left, or was kicked or banned
+        ├── MessageTooBig   a message of ours was larger than the server takes
+        └── ChannelLost     the connection was cut, and not opened again in time
+
+Calls raise `ApiError`, `UnexpectedAnswer` and `ConnectionFailed`, channels all of them.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class GreenroomError(Exception):
 
 
 class BanInfo(msgspec.Struct, frozen=True):
-    """A ban, as the banned player is told of it; `banned_until` is None for ever."""
+    """A ban, as the banned player is told of it; `banned_until` is None for a permanent one."""
 
     ban_id: str
     ban_duration: str
@@ -44,7 +46,7 @@ class BanInfo(msgspec.Struct, frozen=True):
 
 
 class ApiError(GreenroomError):
-    """The server refused a call, and nothing has changed. 400 has this class itself.
+    """The server refused a call, and nothing has changed. A 400 is of this class itself.
 
     Attributes:
         status: the HTTP status.
@@ -52,7 +54,7 @@ class ApiError(GreenroomError):
     """
 
     def __init__(self, status: int, text: str) -> None:
-        """Remember both."""
+        """Store the arguments."""
         super().__init__(f"{status}: {text}")
         self.status = status
         self.text = text
@@ -70,45 +72,45 @@ class Banned(ApiError):
     """
 
     def __init__(self, status: int, text: str, ban_info: BanInfo | None) -> None:
-        """Remember all three."""
+        """Store the arguments."""
         super().__init__(status, text)
         self.ban_info = ban_info
 
 
 class NotFound(ApiError):
-    """Nothing there by this id, or no longer."""
+    """There is nothing by this id, or no longer."""
 
 
 class RateLimited(ApiError):
-    """Too much, too soon; the retries that were allowed are used up.
+    """There were too many calls, and the allowed retries are used up.
 
     Attributes:
         retry_after: seconds to wait before the next try.
     """
 
     def __init__(self, status: int, text: str, retry_after: float) -> None:
-        """Remember all three."""
+        """Store the arguments."""
         super().__init__(status, text)
         self.retry_after = retry_after
 
 
 class ServerError(ApiError):
-    """The server failed; what was asked for may yet have happened: read before you repeat it."""
+    """The server failed. The call may still have happened: read before you repeat it."""
 
 
 class UnexpectedAnswer(GreenroomError):
-    """An answer that is none of this API's: is this the right address?"""
+    """The answer is not one of this API's. Check the address."""
 
 
 class ConnectionFailed(GreenroomError):
     """There was no answer, or not in time.
 
     Attributes:
-        was_sent: whether the call may have reached the server, and happened.
+        was_sent: True if the call may have reached the server, and may have happened.
     """
 
     def __init__(self, why: str, *, was_sent: bool) -> None:
-        """Say why, and whether it may have happened."""
+        """Store the reason, and whether the call may have happened."""
         super().__init__(why)
         self.was_sent = was_sent
 
@@ -117,19 +119,19 @@ class ChannelClosed(GreenroomError):
     """A realtime connection is over.
 
     Attributes:
-        code: of the WebSocket close frame; 1006 where there was none.
-        reason: the server's, or ours.
+        code: the code of the WebSocket close frame; 1006 if there was none.
+        reason: the server's reason, or this library's.
     """
 
     def __init__(self, code: int, reason: str) -> None:
-        """Remember both."""
+        """Store the arguments."""
         super().__init__(f"{code}: {reason}" if reason else str(code))
         self.code = code
         self.reason = reason
 
 
 class TokenRefused(ChannelClosed):
-    """A token that was just made is not good: the seat is gone, or this is another server."""
+    """A new token is not good: the seat is gone, or this is another server."""
 
 
 class Replaced(ChannelClosed):
@@ -141,7 +143,7 @@ class RoomEnded(ChannelClosed):
 
 
 class SeatLost(ChannelClosed):
-    """The player has left the room, or was put out."""
+    """The player has left the room, or was kicked or banned."""
 
 
 class MessageTooBig(ChannelClosed):
@@ -149,10 +151,10 @@ class MessageTooBig(ChannelClosed):
 
 
 class ChannelLost(ChannelClosed):
-    """The connection is cut.
+    """The connection was cut.
 
-    Out of `send`: whether the message has arrived is not known; the channel is connecting again.
-    Elsewhere: it could not be connected again in the time allowed.
+    Raised by `send`: the message may have arrived or not, and the channel is connecting again.
+    Raised elsewhere: the channel could not connect again in the time allowed.
     """
 
 
@@ -168,12 +170,12 @@ _RETRY_AFTER_DEFAULT: Final = 1.0
 
 
 def refusal(status: int, body: bytes, retry_after: str | None) -> ApiError | UnexpectedAnswer:
-    """Return the error that an answer stands for.
+    """Return the error for an answer.
 
     Args:
-        status: of the answer.
-        body: of the answer; a proxy's may be anything.
-        retry_after: the header, seconds.
+        status: the status of the answer.
+        body: the body of the answer; a proxy's may be anything.
+        retry_after: the header, in seconds.
     """
     try:
         failure = decode(body, _Failure)
@@ -221,7 +223,7 @@ _TOO_BIG: Final = 1009
 
 
 def closing(code: int, reason: str) -> ChannelClosed:
-    """Return the error that a close frame stands for; `ChannelLost` is the one to be mended."""
+    """Return the error for a close frame; after `ChannelLost` the channel connects again."""
     if code == _POLICY:
         return TokenRefused(code, reason)
     if code == _TOO_BIG:

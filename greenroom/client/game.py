@@ -1,4 +1,4 @@
-"""A game on a server: where everything begins."""
+"""A game on a server, the entry point of the library."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from greenroom.client.room_replies import RoomList
 
 ANSWER_SECONDS_MAX: Final = 30.0
 CONNECTIONS_MAX: Final = 100
-"""At once; further calls wait for a free one, as long as for an answer."""
+"""Connections at a time. Further calls wait for a free one, as long as for an answer."""
 
 
 class Game:
-    """A game, by its project key; use `Game.connect`.
+    """A game; `Game.connect` makes one from a project key.
 
-    Every call raises what `errors.py` lists, and may have happened when it is cancelled.
+    Every call raises the errors of `errors.py`. A call that is cancelled may have happened.
     """
 
     def __init__(self, caller: Caller, tls: ssl.SSLContext | None) -> None:
@@ -47,15 +47,15 @@ class Game:
         chance: Random | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> AsyncGenerator[Game]:
-        """Open a game; nothing is sent before the first call, and connections are kept between.
+        """Open a game. Nothing is sent before the first call; connections are kept between calls.
 
         Args:
-            url: of the server, `https://play.example.com` or `http://127.0.0.1:8080`.
+            url: the server's address, `https://play.example.com` or `http://127.0.0.1:8080`.
             api_token: the project key.
-            answer_seconds_max: how long one attempt of a call may take.
+            answer_seconds_max: seconds that one attempt of a call may take.
             retries: how often a failed call is repeated, where that is safe.
-            chance: spreads repeated calls; give a seeded one for runs that can be repeated.
-            tls: whom to trust; the authorities of the system if left out.
+            chance: spreads repeated calls; a seeded one makes runs repeatable.
+            tls: the authorities to trust; the system's if left out.
         """
         limits = httpx2.Limits(max_connections=CONNECTIONS_MAX)
         verify: ssl.SSLContext | bool = True if tls is None else tls
@@ -81,7 +81,8 @@ class Game:
     ) -> Player:
         """Open an account for a guest by name, or sign in with a platform's ticket.
 
-        Keep `Player.token`: it is told this once, and the only way back to a guest's account.
+        Keep `Player.token`. It is told only this once, and is the only way back to a guest's
+        account.
         """
         account = await self._caller.call(
             operations.REGISTER,
@@ -100,7 +101,7 @@ class Game:
         )
 
     async def log_in(self, token: str) -> Player:
-        """Come back as the player who has this token."""
+        """Log in as the player who has this token."""
         record = await Player.read_record(self._caller, token)
         return Player(
             self._caller,
@@ -112,7 +113,7 @@ class Game:
         )
 
     def admin(self, private_token: str) -> Admin:
-        """Return what the game's owner may do, with the admin key. Not for game clients."""
+        """Return the operations that need the admin key. Do not use it in game clients."""
         return Admin(self._caller, private_token)
 
     async def document(self) -> GameDocument:
@@ -128,13 +129,13 @@ class Game:
         return await self._caller.call(operations.LIST_LOBBIES, search=search, limit=limit)
 
     async def leaderboard(self, sort_by: Sequence[str], *, limit: int | None = None) -> Leaderboard:
-        """Rank players by numeric fields of their documents; the first 10 unless limited."""
+        """Rank players by numeric fields of their documents; return the first 10 unless limited."""
         return await self._caller.call(operations.LEADERBOARD, sort_by=sort_by, limit=limit)
 
     async def censor(self, text: str) -> Censored:
-        """Check a text of at most 1,000 characters for what offends."""
+        """Check a text of at most 1,000 characters for offensive words."""
         return await self._caller.call(operations.CENSOR, text=text)
 
     async def time(self, *, offset_hours: int | None = None) -> ServerTime:
-        """Ask for the server's time, shifted by whole hours (-14 to 14)."""
+        """Return the server's time, shifted by whole hours (-14 to 14)."""
         return await self._caller.call(operations.TIME, utc=offset_hours)

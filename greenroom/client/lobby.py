@@ -22,23 +22,23 @@ class Lobby:
     """A player's seat in a lobby; `Player` makes one. Errors and cancellation as for `Game`.
 
     Attributes:
-        player: whose seat it is.
-        matchmaking_id: as it was when the seat was taken.
-        join_token: lets others in without password or approval; None where it is not known here.
+        player: the player who has the seat.
+        matchmaking_id: the lobby's id when the seat was taken.
+        join_token: lets others in without password or approval; None if it is not known.
     """
 
     def __init__(self, player: Player, matchmaking_id: str, join_token: str | None) -> None:
-        """Stand for a seat that is taken."""
+        """Use the calls of a player who has a seat."""
         self.player = player
         self.matchmaking_id = matchmaking_id
         self.join_token = join_token
 
     async def current(self) -> LobbyCurrent:
-        """See the lobby, its start and, as its host, who asks to be let in."""
+        """Return the lobby, its start and, for its host, the join requests."""
         return await self.player.caller.call(operations.LOBBY_CURRENT)
 
     async def players(self) -> LobbyRoster:
-        """See who is in."""
+        """Return the members."""
         return await self.player.caller.call(operations.LOBBY_PLAYERS)
 
     async def heartbeat(self) -> Beat:
@@ -50,7 +50,7 @@ class Lobby:
         return await self.player.caller.call(operations.LEAVE_LOBBY)
 
     async def wait_started(self, *, poll_seconds: float = POLL_SECONDS) -> Room | None:
-        """Wait for the start; return the room, None when the seat is gone before.
+        """Wait for the start; return the room, or None if the seat is lost before.
 
         Cancellation: nothing has changed.
         """
@@ -65,7 +65,7 @@ class Lobby:
     # The host's.
 
     async def start(self) -> LobbyStarted:
-        """Make the lobby a room, with the members who are online; hosts only."""
+        """Turn the lobby into a room, with the members who are online; hosts only."""
         return await self.player.caller.call(operations.START_LOBBY)
 
     async def stop(self) -> Done:
@@ -77,25 +77,25 @@ class Lobby:
         return await self.player.caller.call(operations.REMOVE_LOBBY)
 
     async def kick(self, player_id: int) -> Kicked:
-        """Put a member out, before the start; hosts only."""
+        """Kick a member, before the start; hosts only."""
         return await self.player.caller.call(operations.LOBBY_KICK, player_id=player_id)
 
     async def set_password(self, password: str) -> Done:
-        """Replace the password, `""` removes it, before the start; hosts only."""
+        """Replace the password before the start; `""` removes it; hosts only."""
         return await self.player.caller.call(operations.LOBBY_PASSWORD, password=password)
 
     async def renew_join_token(self) -> JoinTokenRenewed:
-        """Have another join token from now on; hosts only."""
+        """Replace the join token; hosts only."""
         renewed = await self.player.caller.call(operations.LOBBY_JOIN_TOKEN)
         self.join_token = renewed.join_token
         return renewed
 
     async def approve(self, request_id: str) -> JoinAnswered:
-        """Let a requester in; hosts only."""
+        """Approve a join request; hosts only."""
         return await self._answer(request_id, "approve")
 
     async def reject(self, request_id: str) -> JoinAnswered:
-        """Turn a requester down; hosts only."""
+        """Reject a join request; hosts only."""
         return await self._answer(request_id, "reject")
 
     async def _answer(self, request_id: str, action: str) -> JoinAnswered:

@@ -1,4 +1,4 @@
-"""What matchmaking lobbies answer."""
+"""Replies about lobbies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from greenroom.client.replies import Document, Reply
 
 
 class LobbyEntry(msgspec.Struct, kw_only=True):
-    """A lobby as anybody sees it."""
+    """A lobby as players without a seat see it."""
 
     matchmaking_id: str
     matchmaking_name: str
@@ -37,7 +37,7 @@ class LobbyList(Reply, kw_only=True):
 
 
 class LobbyCreated(Reply, kw_only=True):
-    """A new lobby; whoever has its `join_token` needs neither password nor approval."""
+    """A new lobby. With its `join_token` a player needs neither password nor approval."""
 
     matchmaking_id: str
     matchmaking_name: str
@@ -52,14 +52,14 @@ class LobbyCreated(Reply, kw_only=True):
 
 
 class LobbyJoined(Reply, kw_only=True):
-    """A seat is taken."""
+    """The player has a seat in the lobby."""
 
     matchmaking_id: str
     message: str
 
 
 class JoinRequested(Reply, kw_only=True):
-    """The host is asked."""
+    """The join request waits for the host."""
 
     request_id: str
     status: str
@@ -67,7 +67,7 @@ class JoinRequested(Reply, kw_only=True):
 
 
 class JoinAnswered(Reply, kw_only=True):
-    """A requester is in, or turned down."""
+    """A join request was approved or rejected."""
 
     status: Literal["approved", "rejected"]
     message: str
@@ -76,7 +76,7 @@ class JoinAnswered(Reply, kw_only=True):
 
 
 class JoinRequest(msgspec.Struct, kw_only=True):
-    """What became of a request."""
+    """The outcome of a join request."""
 
     request_id: str
     matchmaking_id: str
@@ -121,7 +121,7 @@ class LobbyStatus(msgspec.Struct, kw_only=True):
 
 
 class PendingRequest(msgspec.Struct, kw_only=True):
-    """Somebody who asks to be let in."""
+    """A player who asks to be let in."""
 
     request_id: str
     matchmaking_id: str
@@ -133,7 +133,7 @@ class PendingRequest(msgspec.Struct, kw_only=True):
 
 
 class LobbyCurrent(Reply, kw_only=True):
-    """The caller's lobby and, for its host, who asks to be let in."""
+    """The caller's lobby and, for its host, the join requests."""
 
     in_matchmaking: bool
     matchmaking: LobbyStatus | None
@@ -164,7 +164,7 @@ class LobbyRoster(Reply, kw_only=True):
 
 
 class LobbyStarted(Reply, kw_only=True):
-    """The lobby is a room now."""
+    """The lobby has become a room."""
 
     room_id: str
     room_name: str

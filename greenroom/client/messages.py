@@ -1,4 +1,4 @@
-"""Messages of the control channel, typed: what comes in, and how to write what goes out."""
+"""Messages of the control channel: received ones as structs, sent ones as text."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from greenroom.fastlane.suites import SuiteName
 
 
 class Receive(msgspec.Struct, frozen=True):
-    """What another member, or the room, has to say.
+    """A message of another member, or of the room.
 
     Attributes:
-        command: the game's own word.
+        command: a word that the game defines.
         data: any JSON value, decoded.
-        sender_id: who; 0 is the room itself.
+        sender_id: the sender's player id; 0 is the room itself.
         sender_is_host: whether the sender was host then.
-        sender_name: None for what came over UDP.
-        is_fast: whether it was sent as one that may be lost, so that others were, or come late;
-            over UDP, or to whom has no UDP over the WebSocket.
+        sender_name: the sender's name; None for what came over UDP.
+        is_fast: True if it was sent as one that may be lost, so that others may be lost or late. It
+            came over UDP, or over the WebSocket to a member without UDP.
     """
 
     command: str
@@ -34,27 +34,27 @@ class Receive(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """What has happened in the room: `member_joined`, `host_changed`, `replay_gap` and so on."""
+    """An event of the room: `member_joined`, `host_changed`, `replay_gap` and so on."""
 
     event: str
     data: Any
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """One of our messages has been taken, for so many receivers."""
+    """A message of ours was taken, for so many receivers."""
 
     command: str
     target_count: int
 
 
 class Complaint(msgspec.Struct, frozen=True):
-    """The server did not understand, or will not."""
+    """The server did not understand a message, or refused it."""
 
     text: str
 
 
 Message = Receive | Event | Sent | Complaint
-"""What iterating over a channel gives."""
+"""The messages that iterating over a channel gives."""
 
 
 class Connected(msgspec.Struct, frozen=True):
@@ -67,11 +67,11 @@ class Connected(msgspec.Struct, frozen=True):
 
 
 class HeartbeatAck(msgspec.Struct, frozen=True):
-    """The server is there."""
+    """The answer to a heartbeat."""
 
 
 class UdpKeys(msgspec.Struct, frozen=True):
-    """How to use the fast lane; see docs/reference/realtime-protocol.md."""
+    """The keys and address of the fast lane; see docs/reference/realtime-protocol.md."""
 
     host: str
     port: int
@@ -109,7 +109,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def read(text: str | bytes) -> Message | Connected | HeartbeatAck | UdpKeys | None:
-    """Return what a frame says; None for what is not known here, or makes no sense."""
+    """Return what a frame says, or None if it is unknown here or makes no sense."""
     try:
         return _read(decode(text, _Frame))
     except NotDecoded:
@@ -150,18 +150,18 @@ WANT_STATE: Final = '{"type":"state"}'
 
 
 def encode_data(data: Any) -> bytes:
-    """Return JSON; bytes are taken for JSON already."""
+    """Return a value as JSON; bytes are taken as JSON already."""
     return data if isinstance(data, bytes) else _encode(data)
 
 
 def write_send(command: str, data: bytes, target: Target, target_ids: Sequence[int]) -> str:
-    """Return the frame that sends something.
+    """Return the frame that sends a message.
 
     Args:
-        command: the game's own word.
+        command: a word that the game defines.
         data: JSON.
-        target: whom.
-        target_ids: which members, for `specific`.
+        target: the receivers.
+        target_ids: the ids of the members, for `specific`.
     """
     frame: dict[str, Any] = {
         "type": "send",

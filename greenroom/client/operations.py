@@ -1,6 +1,6 @@
-"""The operations of the API: how each is called, what it answers, whether it bears repeating.
+"""The operations of the API: how each is called, its reply, and whether it may be repeated.
 
-One that bears repeating changes nothing more the second time, and answers the same.
+An operation may be repeated if a second call changes nothing more and answers the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FRIENDS: Final = "/api/friends.php"
 
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[ReplyT]):
-    """One row of the API's tables; what stands in braces in the path is an argument."""
+    """One row of the API's tables. Names in braces in the path are arguments."""
 
     method: Literal["GET", "POST", "PUT"]
     path: str

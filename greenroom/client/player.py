@@ -34,11 +34,11 @@ class Player:
     """A player; `Game.register` and `Game.log_in` make one. Errors, cancellation: as for `Game`.
 
     Attributes:
-        player_id: who he is.
-        player_name: as he is called, as far as is known here.
-        player_tag: by which others find him.
-        token: keep it secret and safe: it is good until it is rotated.
-        friends: who else there is.
+        player_id: the player's id.
+        player_name: the player's name, as far as it is known here.
+        player_tag: the tag by which others find the player.
+        token: the player's secret. It is good until it is rotated.
+        friends: operations on friends and invites.
     """
 
     def __init__(
@@ -70,27 +70,27 @@ class Player:
         return logged_in.player
 
     async def log_in(self) -> PlayerRecord:
-        """Log in again; the record has `last_login` as it was before."""
+        """Log in again; the record has the `last_login` of the login before."""
         return await self.read_record(self._game_caller, self.token)
 
     async def heartbeat(self) -> Heard:
-        """Stay online; any other call of his does, too."""
+        """Stay online; any other call of the player does, too."""
         return await self.caller.call(operations.BEAT)
 
     async def log_out(self) -> LoggedOut:
-        """Go offline. His seat is kept for as long as the server's stale rule says."""
+        """Go offline. The server keeps the seat for a while (`stale_seconds`)."""
         return await self.caller.call(operations.LOG_OUT)
 
     async def rename(self, new_name: str) -> Renamed:
-        """Go by another name."""
+        """Change the player's name."""
         renamed = await self.caller.call(operations.RENAME, new_name=new_name)
         self.player_name = renamed.new_name
         return renamed
 
     async def rotate(self) -> str:
-        """Replace the token, and return the new one; the old one is good for nothing from now on.
+        """Replace the token, and return the new one. The old one stops working at once.
 
-        Where the answer is lost (`ConnectionFailed` with `was_sent`) the new token may be, too.
+        If the answer is lost (`ConnectionFailed` with `was_sent`), the new token may be lost, too.
         """
         rotated = await self.caller.call(operations.ROTATE)
         self.token = rotated.private_key
@@ -98,11 +98,11 @@ class Player:
         return self.token
 
     async def document(self) -> PlayerDocument:
-        """Read his document."""
+        """Read the player's document."""
         return await self.caller.call(operations.GET_PLAYER)
 
     async def set_document(self, document: JsonObject) -> Stored:
-        """Replace his document, if the game lets clients do that."""
+        """Replace the player's document, if the game lets clients do that."""
         return await self.caller.put(operations.SET_PLAYER, document)
 
     # Rooms.
@@ -118,16 +118,16 @@ class Player:
         rules: JsonObject | None = None,
         player_data: JsonObject | None = None,
     ) -> Room:
-        """Open a room, as its host.
+        """Open a room, with the player as host.
 
         Args:
             room_name: at most 120 characters.
-            password: wanted of everybody without the join token or an invite.
+            password: needed by everybody without the join token or an invite.
             max_players: 2 to 16; 6 if left out.
-            host_switch: whether the room goes on when its host leaves.
-            realtime: whether members may connect (`realtime`).
-            rules: the game's own.
-            player_data: what the other members see of him.
+            host_switch: True if the room goes on when its host leaves.
+            realtime: True if members may connect (`realtime`).
+            rules: an object that the game defines.
+            player_data: an object of the player's that the other members see.
         """
         created = await self.caller.call(
             operations.CREATE_ROOM,
@@ -149,7 +149,7 @@ class Player:
         join_token: str | None = None,
         player_data: JsonObject | None = None,
     ) -> Room:
-        """Take a seat in a room; the join token, or an invite, stands for the password."""
+        """Take a seat in a room; the join token, or an invite, replaces the password."""
         joined = await self.caller.call(
             operations.JOIN_ROOM,
             room_id=room_id,
@@ -160,7 +160,7 @@ class Player:
         return Room(self, joined.room_id, join_token)
 
     async def room(self) -> Room | None:
-        """Find the room that he has a seat in: after a restart, or a started lobby."""
+        """Return the room in which the player has a seat, such as after a restart, or None."""
         current = await self.caller.call(operations.ROOM_CURRENT)
         if current.room is None:
             return None
@@ -182,19 +182,19 @@ class Player:
         rules: JsonObject | None = None,
         player_data: JsonObject | None = None,
     ) -> Lobby:
-        """Open a lobby, as its host.
+        """Open a lobby, with the player as host.
 
         Args:
             max_players: 2 to 16.
             matchmaking_name: at most 120 characters.
-            strict_full: whether it must be full before it starts.
-            join_by_requests: whether the host lets everybody in by hand.
-            host_switch: whether it goes on when its host leaves, as a room, too.
-            can_leave_room: whether members may leave the room that it becomes.
-            realtime_room: whether members of that room may connect.
-            password: wanted of everybody without the join token or an invite.
-            rules: the game's own.
-            player_data: what the other members see of him.
+            strict_full: True if it must be full before it starts.
+            join_by_requests: True if the host approves everybody.
+            host_switch: True if it goes on when its host leaves, also as a room.
+            can_leave_room: True if members may leave the room that it becomes.
+            realtime_room: True if members of that room may connect.
+            password: needed by everybody without the join token or an invite.
+            rules: an object that the game defines.
+            player_data: an object of the player's that the other members see.
         """
         created = await self.caller.call(
             operations.CREATE_LOBBY,
@@ -219,7 +219,7 @@ class Player:
         join_token: str | None = None,
         player_data: JsonObject | None = None,
     ) -> Lobby:
-        """Take a seat in a lobby; the join token, or an invite, stands for all else."""
+        """Take a seat in a lobby; the join token, or an invite, replaces approval and password."""
         joined = await self.caller.call(
             operations.JOIN_LOBBY,
             matchmaking_id=matchmaking_id,
@@ -239,12 +239,12 @@ class Player:
         return asked.request_id
 
     async def join_request(self, request_id: str) -> JoinRequest:
-        """See what became of a request: approved, he has his seat (`lobby`)."""
+        """Return the state of a request; once approved, the player has the seat (`lobby`)."""
         found = await self.caller.call(operations.JOIN_REQUEST, request_id=request_id)
         return found.request
 
     async def lobby(self) -> Lobby | None:
-        """Find the lobby that he has a seat in."""
+        """Return the lobby in which the player has a seat, or None."""
         current = await self.caller.call(operations.LOBBY_CURRENT)
         if current.matchmaking is None:
             return None
@@ -253,21 +253,21 @@ class Player:
     # Realtime.
 
     async def realtime_token(self) -> RealtimeToken:
-        """Get a token for a realtime connection; `realtime` asks for its own."""
+        """Get a token for a realtime connection. `realtime` gets its own."""
         return await self.caller.call(operations.MINT_TOKEN)
 
     def realtime(
         self, room: Room, *, reconnect_seconds_max: float = RECONNECT_SECONDS_MAX
     ) -> AbstractAsyncContextManager[Channel]:
-        """Connect to a realtime room that he has a seat in, for as long as the block lasts.
+        """Connect to a realtime room of the player's, for as long as the block lasts.
 
         Args:
-            room: his.
-            reconnect_seconds_max: for how long a lost connection is tried again; 0 never does.
+            room: the room in which the player has a seat.
+            reconnect_seconds_max: seconds for which a lost connection is tried again; 0 for none.
 
         Raises:
             ImportError: the extra `greenroom[client]` is not installed.
-            ApiError: the room is not realtime, or he has no seat.
+            ApiError: the room is not realtime, or the player has no seat.
             ConnectionFailed, ChannelClosed: the first connection could not be opened.
         """
         from greenroom.client.channel import open_channel

@@ -1,7 +1,7 @@
-"""What players, documents, leaderboards, friends and the rest answer; rooms and lobbies elsewhere.
+"""Replies about players, documents, leaderboards, friends and the rest, without rooms and lobbies.
 
-Times are aware datetimes in UTC, documents are decoded JSON. `Reply.raw` is the whole answer as it
-came, for whoever needs a document byte for byte. Fields that are not known here are left out.
+Times are aware datetimes in UTC, and documents are decoded JSON. `Reply.raw` is the whole answer as
+it came, for those who need a document byte for byte. Unknown fields are left out.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ Relationship = Literal["friend", "incoming", "outgoing"]
 
 
 class Reply(msgspec.Struct, kw_only=True, dict=True):
-    """Base of every answer."""
+    """The base of every reply."""
 
     success: bool = True
 
     @property
     def raw(self) -> bytes:
-        """The answer as it came; empty for one that came from nowhere."""
+        """Return the answer as it came; empty for a reply that was not received."""
         raw: bytes = self.__dict__.get("raw_bytes", b"")
         return raw
 
     def keep_raw(self, raw: bytes) -> None:
-        """Remember the answer as it came."""
+        """Store the answer as it came."""
         vars(self)["raw_bytes"] = raw
 
 
 class SecretReply(Reply, kw_only=True):
-    """Base of answers that hold a token, which no log is to show."""
+    """The base of replies with a token, which no log may show."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(…)"
 
 
 class Done(Reply, kw_only=True):
-    """It is done."""
+    """The operation is done."""
 
     message: str = ""
 
@@ -68,7 +68,7 @@ class Registered(SecretReply, kw_only=True):
 
 
 class PlayerRecord(msgspec.Struct, kw_only=True):
-    """A player's record, as he sees it himself."""
+    """A player's record, as the player sees it."""
 
     id: int
     game_id: int
@@ -84,7 +84,7 @@ class PlayerRecord(msgspec.Struct, kw_only=True):
 
 
 class LoggedIn(Reply, kw_only=True):
-    """The record, with `last_login` as it was before."""
+    """The player's record, with the `last_login` of the login before."""
 
     player: PlayerRecord
 
@@ -104,7 +104,7 @@ class LoggedOut(Reply, kw_only=True):
 
 
 class Renamed(Reply, kw_only=True):
-    """The name that he has now, trimmed."""
+    """The player's name now, trimmed."""
 
     message: str
     new_name: str
@@ -112,14 +112,14 @@ class Renamed(Reply, kw_only=True):
 
 
 class Rotated(SecretReply, kw_only=True):
-    """The new token; the old one is good for nothing."""
+    """The new token; the old one no longer works."""
 
     private_key: str
     player_id: int
 
 
 class ListedPlayer(msgspec.Struct, kw_only=True):
-    """A player as his game's owner sees him."""
+    """A player as the game's owner sees them."""
 
     id: int
     player_name: str
@@ -138,7 +138,7 @@ class PlayerList(Reply, kw_only=True):
 
 
 class Ban(Reply, kw_only=True):
-    """A ban; `banned_until` is None for ever."""
+    """A ban; `banned_until` is None for a permanent one."""
 
     message: str
     ban_id: str
@@ -149,7 +149,7 @@ class Ban(Reply, kw_only=True):
 
 
 class Unbanned(Reply, kw_only=True):
-    """How many bans held until now."""
+    """The number of bans that were in force until now."""
 
     message: str
     player_id: int
@@ -177,7 +177,7 @@ class PlayerDocument(Reply, kw_only=True):
 
 
 class Stored(Reply, kw_only=True):
-    """A document is stored."""
+    """The document is stored."""
 
     message: str
     updated_at: datetime | None
@@ -187,7 +187,7 @@ class Stored(Reply, kw_only=True):
 
 
 class Place(msgspec.Struct, kw_only=True):
-    """One player's place."""
+    """One player's place in a leaderboard."""
 
     rank: int
     player_id: int
@@ -205,14 +205,14 @@ class Leaderboard(Reply, kw_only=True):
 
 
 class Censored(Reply, kw_only=True):
-    """Whether nothing in a text offends; the text, with a `*` for each character of what does."""
+    """The result of a check: `clean`, and the text with a `*` for each offensive character."""
 
     clean: bool
     filtered: str
 
 
 class TimeOffset(msgspec.Struct, kw_only=True):
-    """What a time was shifted by, and what it was before."""
+    """The shift of a time, and the time without it."""
 
     offset_hours: int
     offset_string: str
@@ -233,7 +233,7 @@ class ServerTime(Reply, kw_only=True):
 
 
 class FriendInfo(msgspec.Struct, kw_only=True):
-    """A player as another sees him; `relationship` is what he is to that other."""
+    """A player as another sees them; `relationship` is between the two."""
 
     player_id: int
     player_name: str
@@ -244,7 +244,7 @@ class FriendInfo(msgspec.Struct, kw_only=True):
 
 
 class FriendList(Reply, kw_only=True):
-    """Friends, and open requests both ways; `player_tag` is one's own."""
+    """Friends, and open requests both ways; `player_tag` is the caller's own."""
 
     player_tag: str
     friends: list[FriendInfo]
@@ -253,34 +253,34 @@ class FriendList(Reply, kw_only=True):
 
 
 class Found(Reply, kw_only=True):
-    """The player who has a tag, and what he is to the caller."""
+    """The player with a tag, and the relationship to the caller."""
 
     player: FriendInfo
     relationship: Relationship | None
 
 
 class FriendRequested(Reply, kw_only=True):
-    """`accepted` where the other had asked before."""
+    """The result of a request: `accepted` if the other player had asked before."""
 
     status: Literal["pending", "accepted"]
     player_id: int
 
 
 class FriendAnswer(Reply, kw_only=True):
-    """It is done, about whom."""
+    """The operation is done, about this player."""
 
     message: str = ""
     player_id: int | None = None
 
 
 class PlatformFriends(Reply, kw_only=True):
-    """Those of some users of a platform who play this game."""
+    """The users of a platform who play this game."""
 
     players: list[FriendInfo]
 
 
 class Inviter(msgspec.Struct, kw_only=True):
-    """Who invites."""
+    """The player who invites."""
 
     player_id: int
     player_name: str
@@ -310,7 +310,7 @@ class InviteList(Reply, kw_only=True):
 
 
 class InviteAccepted(Reply, kw_only=True):
-    """Where the invite leads: to one of these."""
+    """The room or lobby to which the invite leads."""
 
     status: str
     invite_id: str
@@ -319,7 +319,7 @@ class InviteAccepted(Reply, kw_only=True):
 
 
 class InviteDeclined(Reply, kw_only=True):
-    """The invite is gone."""
+    """The invite is declined."""
 
     message: str = ""
     invite_id: str | None = None
@@ -330,7 +330,7 @@ class InviteDeclined(Reply, kw_only=True):
 
 
 class PlayerInfo(msgspec.Struct, kw_only=True):
-    """Who may connect."""
+    """The player who may connect."""
 
     player_id: int
     player_name: str
@@ -339,7 +339,7 @@ class PlayerInfo(msgspec.Struct, kw_only=True):
 
 
 class RealtimeServer(msgspec.Struct, kw_only=True):
-    """Where to connect."""
+    """The address to connect to."""
 
     host: str
     port: int

@@ -1,7 +1,10 @@
-"""When a call is tried again, and after how long. Pure: no clock, no randomness of its own.
+"""Decide if a call is tried again, and after how long. Pure: no clock, no randomness of its own.
 
-A call is repeated where that is safe: it never left here; the server said 429, so that nothing has
-happened; or it is one that bears repeating, because a second time changes nothing more.
+A call is repeated where that is safe:
+
+- it was never sent;
+- the server said 429, so nothing has happened;
+- a second time changes nothing more.
 """
 
 from __future__ import annotations
@@ -19,20 +22,21 @@ from greenroom.client.errors import (
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):
-    """How patient a client is."""
+    """How often and when a client repeats a call."""
 
     attempts_max: int = 5
-    """The first included; 1 never repeats."""
+    """Attempts, the first included; 1 never repeats."""
     seconds_max: float = 30.0
-    """From the first attempt to the beginning of the last."""
+    """Seconds from the first attempt to the beginning of the last."""
     backoff_seconds: float = 0.1
-    """The longest pause after the first failure; each further one doubles it."""
+    """The longest pause in seconds after the first failure. Each further failure doubles it."""
     backoff_seconds_max: float = 5.0
-    """The longest pause, whatever came before; what a server asks for is not cut."""
+    """The longest pause in seconds after any failure. A pause that the server asks for is not
+    cut."""
 
 
 def pause(retries: Retries, failures: int, chance: Random) -> float:
-    """Return how many seconds to wait after so many failures in a row, from 1."""
+    """Return the seconds to wait after so many failures in a row, from 1."""
     longest = retries.backoff_seconds * 2.0 ** min(failures - 1, 30)
     return chance.uniform(0.0, min(longest, retries.backoff_seconds_max))
 
@@ -49,15 +53,15 @@ def decide_pause(
     """Decide what to do about a failed call.
 
     Args:
-        retries: how patient to be.
-        error: what the last attempt ended with.
-        bears_repeating: whether a second time changes nothing more.
+        retries: how often and when to repeat.
+        error: the error of the last attempt.
+        bears_repeating: True if a second time changes nothing more.
         failures: attempts so far, from 1.
-        seconds: since the first attempt began.
+        seconds: seconds since the first attempt began.
         chance: spreads clients that were refused together.
 
     Returns:
-        How many seconds to wait before the next attempt; None to give up.
+        The seconds to wait before the next attempt; None to give up.
     """
     if failures >= retries.attempts_max or not _is_safe(error, bears_repeating=bears_repeating):
         return None

@@ -29,26 +29,27 @@ if TYPE_CHECKING:
 class Room:
     """A player's seat in a room; `Player` makes one. Errors and cancellation as for `Game`.
 
-    The server knows one room of a player: the calls are about that, whatever it is by now.
+    A player has one room at a time. The calls are about the present one, even if it is another by
+    now.
 
     Attributes:
-        player: whose seat it is.
-        room_id: as it was when the seat was taken.
-        join_token: lets others in without a password; None where it is not known here.
+        player: the player who has the seat.
+        room_id: the room's id when the seat was taken.
+        join_token: lets others in without a password; None if it is not known.
     """
 
     def __init__(self, player: Player, room_id: str, join_token: str | None) -> None:
-        """Stand for a seat that is taken."""
+        """Use the calls of a player who has a seat."""
         self.player = player
         self.room_id = room_id
         self.join_token = join_token
 
     async def current(self) -> RoomCurrent:
-        """See the room, and what waits there."""
+        """Return the room, and what waits there for the player."""
         return await self.player.caller.call(operations.ROOM_CURRENT)
 
     async def players(self) -> RoomRoster:
-        """See who is in."""
+        """Return the members."""
         return await self.player.caller.call(operations.ROOM_PLAYERS)
 
     async def heartbeat(self) -> Beat:
@@ -66,20 +67,20 @@ class Room:
         return await self.player.caller.call(operations.STOP_ROOM)
 
     async def kick(self, player_id: int) -> Kicked:
-        """Put a member out; hosts only."""
+        """Kick a member; hosts only."""
         return await self.player.caller.call(operations.ROOM_KICK, player_id=player_id)
 
     async def set_password(self, password: str) -> Done:
-        """Replace the password, `""` removes it; hosts only."""
+        """Replace the password; `""` removes it; hosts only."""
         return await self.player.caller.call(operations.ROOM_PASSWORD, password=password)
 
     async def renew_join_token(self) -> JoinTokenRenewed:
-        """Have another join token from now on; hosts only."""
+        """Replace the join token; hosts only."""
         renewed = await self.player.caller.call(operations.ROOM_JOIN_TOKEN)
         self.join_token = renewed.join_token
         return renewed
 
-    # Actions: somebody is asked, and answers.
+    # Actions: members are asked, and answer.
 
     async def ask(
         self,
@@ -92,10 +93,10 @@ class Room:
         """Ask members to do something; `results` has their answers.
 
         Args:
-            action_type: the game's own word.
-            request_data: what it is about.
-            target: who; a host may ask anybody, others the host alone.
-            target_ids: which members, for `specific`.
+            action_type: a word that the game defines.
+            request_data: an object that the game defines.
+            target: the members. A host may ask anybody, others only the host.
+            target_ids: the ids of the members, for `specific`.
         """
         return await self.player.caller.call(
             operations.SEND_ACTIONS,
@@ -106,11 +107,11 @@ class Room:
         )
 
     async def results(self) -> list[ActionResult]:
-        """Read what came of what was asked within the last hour, newest first, at most 50."""
+        """Return the results of actions sent within the last hour, newest first, at most 50."""
         return (await self.player.caller.call(operations.ACTION_RESULTS)).actions
 
     async def pending(self) -> list[Action]:
-        """Read what the player is asked to do, oldest first."""
+        """Return the actions that wait for the player, oldest first."""
         return (await self.player.caller.call(operations.PENDING_ACTIONS)).actions
 
     async def complete(
@@ -120,7 +121,7 @@ class Room:
         *,
         status: Literal["completed", "failed"] = "completed",
     ) -> Done:
-        """Say what came of an action that the player was asked for."""
+        """Send the result of an action that the player was asked for."""
         return await self.player.caller.call(
             operations.COMPLETE_ACTION,
             action_id=action_id,
@@ -128,7 +129,7 @@ class Room:
             response_data=response_data,
         )
 
-    # Updates: somebody is told.
+    # Updates: members are told.
 
     async def tell(
         self,
@@ -141,10 +142,10 @@ class Room:
         """Tell members something.
 
         Args:
-            type: the game's own word.
-            data: what it is.
-            target: whom; a host may tell anybody, others the host alone.
-            target_ids: which members, for `specific`.
+            type: a word that the game defines.
+            data: an object that the game defines.
+            target: the members. A host may tell anybody, others only the host.
+            target_ids: the ids of the members, for `specific`.
         """
         return await self.player.caller.call(
             operations.SEND_UPDATES,
@@ -161,12 +162,12 @@ class Room:
         sources: Target = "all",
         source_ids: Sequence[int] | None = None,
     ) -> UpdatePage:
-        """Read at most 50 updates behind a cursor; `updates` goes on by itself.
+        """Read at most 50 updates behind a cursor. `updates` iterates by itself.
 
         Args:
-            last_update: of the page before; None begins with the oldest that is kept.
-            sources: who has sent them.
-            source_ids: which members, for `specific`.
+            last_update: that of the page before; None begins with the oldest that is kept.
+            sources: which senders.
+            source_ids: the ids of the members, for `specific`.
         """
         return await self.player.caller.call(
             operations.POLL_UPDATES,
@@ -183,13 +184,13 @@ class Room:
         source_ids: Sequence[int] | None = None,
         poll_seconds: float = POLL_SECONDS,
     ) -> Updates:
-        """Return the updates to the player, one after the other, without an end.
+        """Return an endless iterator over the updates to the player.
 
         Args:
             cursor: `Updates.cursor` of an earlier run; None begins with the oldest kept.
-            sources: who has sent them.
-            source_ids: which members, for `specific`.
-            poll_seconds: between two polls, where the first found nothing more.
+            sources: which senders.
+            source_ids: the ids of the members, for `specific`.
+            poll_seconds: seconds between two polls, if the first found nothing more.
         """
 
         async def poll(last_update: str | None) -> UpdatePage:

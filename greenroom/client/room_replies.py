@@ -1,4 +1,4 @@
-"""What rooms answer."""
+"""Replies about rooms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from greenroom.client.replies import Document, Reply
 
 
 class RoomEntry(msgspec.Struct, kw_only=True):
-    """A room as anybody sees it."""
+    """A room as players without a seat see it."""
 
     room_id: str
     room_name: str
@@ -31,7 +31,7 @@ class RoomList(Reply, kw_only=True):
 
 
 class RoomCreated(Reply, kw_only=True):
-    """A new room; whoever has its `join_token` needs no password."""
+    """A new room. With its `join_token` a player needs no password."""
 
     room_id: str
     room_name: str
@@ -40,13 +40,13 @@ class RoomCreated(Reply, kw_only=True):
 
 
 class JoinTokenRenewed(Reply, kw_only=True):
-    """What lets others in now; the token before opens nothing any more."""
+    """The new join token; the one before no longer works."""
 
     join_token: str
 
 
 class RoomJoined(Reply, kw_only=True):
-    """A seat is taken."""
+    """The player has a seat in the room."""
 
     room_id: str
     is_host: bool
@@ -73,7 +73,7 @@ class RoomRoster(Reply, kw_only=True):
 
 
 class Kicked(Reply, kw_only=True):
-    """Somebody is put out."""
+    """The member has been kicked."""
 
     message: str
     kicked_player_id: int
@@ -103,7 +103,7 @@ class RoomStatus(msgspec.Struct, kw_only=True):
 
 
 class Action(msgspec.Struct, kw_only=True):
-    """Something that the caller is asked to do; `is_host` is about the sender."""
+    """An action that the caller is asked to do; `is_host` is about the sender."""
 
     action_id: str
     player_id: int
@@ -116,7 +116,7 @@ class Action(msgspec.Struct, kw_only=True):
 
 
 class Update(msgspec.Struct, kw_only=True):
-    """Something that the caller was told; over a channel, that may be any JSON value."""
+    """An update to the caller. Over a channel its data may be any JSON value."""
 
     update_id: str
     from_player_id: int
@@ -126,7 +126,7 @@ class Update(msgspec.Struct, kw_only=True):
 
 
 class RoomCurrent(Reply, kw_only=True):
-    """The caller's room, and at most 50 each of what waits for him there."""
+    """The caller's room, and at most 50 each of the actions and updates that wait there."""
 
     in_room: bool
     room: RoomStatus | None
@@ -144,7 +144,7 @@ class ActionsSent(Reply, kw_only=True):
 
 
 class ActionResult(msgspec.Struct, kw_only=True):
-    """What came of an action; `is_host` is about its target."""
+    """The result of an action; `is_host` is about its target."""
 
     action_id: str
     action_type: str
@@ -156,13 +156,13 @@ class ActionResult(msgspec.Struct, kw_only=True):
 
 
 class ActionResults(Reply, kw_only=True):
-    """What came of the caller's actions within the last hour, newest first, at most 50."""
+    """The results of the caller's actions within the last hour, newest first, at most 50."""
 
     actions: list[ActionResult]
 
 
 class PendingActions(Reply, kw_only=True):
-    """What the caller is asked to do, oldest first."""
+    """The actions that the caller is asked to do, oldest first."""
 
     actions: list[Action]
 
@@ -181,4 +181,4 @@ class UpdatePage(Reply, kw_only=True):
     updates: list[Update]
     last_update: str | None
     missed: int = 0
-    """How many fell off before they were read."""
+    """How many updates the server had dropped before they were read."""

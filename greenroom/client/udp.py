@@ -18,19 +18,19 @@ from greenroom.fastlane.packets import PACKET_BYTES_MAX
 from greenroom.fastlane.suites import suite
 
 OPENING_PING_SECONDS: Final = 0.25
-"""Between the PINGs of a lane that is not open yet: one of them may be lost."""
+"""Seconds between the PINGs of a lane that is not open yet, because one may be lost."""
 REOPEN_SECONDS: Final = 1.0
-"""Between two sockets: the network may be gone for a while."""
+"""Seconds between two sockets, because the network may be gone for a while."""
 
 
 class FastLane:
-    """One session: run it in a nursery. Over when its control connection is."""
+    """One session of the fast lane, to be run in a nursery. It ends with its control connection."""
 
     def __init__(self, keys: UdpKeys, take: Callable[[ServerMessage], None]) -> None:
-        """Prepare; nothing is opened before `run`.
+        """Prepare the session. Nothing is opened before `run`.
 
         Args:
-            keys: as the server gave them.
+            keys: the keys that the server gave.
             take: is called with each message; must not block or raise.
 
         Raises:
@@ -50,25 +50,28 @@ class FastLane:
 
     @property
     def is_up(self) -> bool:
-        """Whether messages can go this way now."""
+        """Return whether messages can be sent over UDP now."""
         return self._socket is not None and self._end.is_up(trio.current_time())
 
     @property
     def statistics(self) -> LinkStatistics:
-        """What this end has seen."""
+        """Return the counts of this end."""
         return self._end.statistics
 
     async def wait_up(self) -> None:
-        """Wait until messages can go this way. Cancellation: nothing has changed."""
+        """Wait until messages can be sent over UDP.
+
+        Cancellation: nothing has changed.
+        """
         await self._is_confirmed.wait()
 
     async def send(self, frame: frames.ClientMessage) -> bool:
-        """Send a message; return False if it cannot go this way: not up, or too large.
-
-        Cancellation: it may be sent.
+        """Send a message; return False if it cannot be sent over UDP: not up, or too large.
 
         Raises:
-            ValueError: too long a command, or too many receivers.
+            ValueError: the command is too long, or there are too many receivers.
+
+        Cancellation: the message may have been sent.
         """
         encoded = frames.encode(frame)
         if not self.is_up or not fits(encoded):
@@ -94,7 +97,11 @@ class FastLane:
         self._scope.cancel()
 
     async def _serve(self) -> None:
-        """Serve with one socket; raises OSError when that is of no use any more."""
+        """Use one socket until it fails.
+
+        Raises:
+            OSError: the socket is of no use any more.
+        """
         host, port = self._address
         found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_DGRAM)
         family, kind, protocol, _, address = found[0]
@@ -107,7 +114,7 @@ class FastLane:
                 self._socket = None
 
     async def _alternate(self, udp: trio.socket.SocketType) -> None:
-        """Ping, and between pings take in what comes."""
+        """Ping, and read packets between pings."""
         while True:
             await self._put(self._end.ping(trio.current_time()))
             is_up = self._end.is_up(trio.current_time())
@@ -130,7 +137,7 @@ class FastLane:
             await self._put(answer)
 
     async def _put(self, packet: bytes) -> None:
-        """Send a packet, or lose it: that is what this lane is for."""
+        """Send a packet, or drop it if the socket does not take it."""
         if self._socket is not None:
             try:
                 await self._socket.send(packet)

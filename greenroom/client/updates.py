@@ -1,4 +1,4 @@
-"""A room's updates as they come, by polling."""
+"""Poll for a room's updates as they come."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ POLL_SECONDS: Final = 0.25
 
 
 class Updates:
-    """Iterate over it with `async for`: every update once, in the order sent; it never ends.
+    """An endless iterator: every update once, in the order sent.
 
-    A step that fails or is cancelled loses nothing: the next one goes on where it was.
+    A step that fails or is cancelled loses nothing; the next one goes on where it was.
 
     Attributes:
-        cursor: behind the last update that was given out; `Room.updates` takes it to go on, after
-            a restart of either side, too.
-        missed: how many updates fell off the server's end before they could be read.
+        cursor: the position behind the last update given out. `Room.updates` takes it to go on,
+            after a restart of either side, too.
+        missed: how many updates the server had dropped before they could be read.
     """
 
     def __init__(
@@ -30,14 +30,15 @@ class Updates:
         cursor: str | None,
         poll_seconds: float,
     ) -> None:
-        """Begin behind a cursor; see `Room.updates`."""
+        """Start behind a cursor; see `Room.updates`."""
         self._poll = poll
         self._poll_seconds = poll_seconds
         self._fetched: deque[Update] = deque()
         self._is_behind = True
-        """Whether there may be more at once."""
+        """True if there may be more updates now."""
         self._missed_before = 0
-        """Up to the page behind which the next poll begins: an empty one is asked for again."""
+        """Updates missed up to the page behind which the next poll begins; an empty page is asked
+        for again."""
         self.cursor = cursor
         self.missed = 0
 

@@ -1,4 +1,4 @@
-"""The mistakes that studios make most, found wherever a test goes."""
+"""Checks for the most common mistakes of behaviours, run in every test."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from greenroom.behaviour.view import View
 
 
 class CheckFailed(AssertionError):
-    """A behaviour does what no behaviour may; the text says what."""
+    """A behaviour does what no behaviour may do. The text says what."""
 
 
 def check_snapshot(runner: Runner[Any]) -> None:
-    """Check that a state that is written down and read again is written down the same.
+    """Check that a state is encoded the same after it was decoded from a snapshot.
 
     Raises:
         CheckFailed: it is not; after a restart the room would go on with another state.
@@ -41,7 +41,7 @@ def check_snapshot(runner: Runner[Any]) -> None:
 
 
 def attributes(behaviour: RoomBehaviour[Any]) -> dict[str, str]:
-    """Return what is kept in a behaviour itself, or in its class: what no refusal can undo."""
+    """Return the attributes of a behaviour and its class, which no refusal can undo."""
     own = {f"self.{name}": repr(value) for name, value in vars(behaviour).items()}
     known = vars(RoomBehaviour)
     for parent in type(behaviour).__mro__:
@@ -52,7 +52,7 @@ def attributes(behaviour: RoomBehaviour[Any]) -> dict[str, str]:
 
 
 def check_attributes(before: dict[str, str], behaviour: RoomBehaviour[Any], hook: str) -> None:
-    """Check that a hook which has refused has changed nothing outside of the room's state.
+    """Check that a hook that refused has changed nothing outside of the room's state.
 
     Raises:
         CheckFailed: it has.
@@ -67,15 +67,15 @@ def check_attributes(before: dict[str, str], behaviour: RoomBehaviour[Any], hook
 
 
 def check_unchanged(before: bytes, runner: Runner[Any], what: str) -> None:
-    """Check that nothing has changed.
+    """Check that the runner's state has not changed.
 
     Args:
-        before: what the runner kept before.
-        runner: as it is now.
-        what: after which nothing may have.
+        before: the encoded state before.
+        runner: the runner to compare with it.
+        what: the name of the step, for the error.
 
     Raises:
-        CheckFailed: something has.
+        CheckFailed: it has changed.
     """
     now = runner.remember()
     if now != before:
@@ -83,10 +83,10 @@ def check_unchanged(before: bytes, runner: Runner[Any], what: str) -> None:
 
 
 def check_views(runner: Runner[Any], views: Mapping[int, View]) -> None:
-    """Check that members hold what they may see, and that showing it to them changes nothing.
+    """Check that members hold the state they may see, and that showing it changes nothing.
 
     Raises:
-        CheckFailed: it is otherwise.
+        CheckFailed: they do not, or a hook changes something.
     """
     before = runner.remember()
     shared, private = _plain(runner.shared()), runner.private(views)

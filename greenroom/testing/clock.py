@@ -1,4 +1,4 @@
-"""Time that passes only when a test says so."""
+"""A clock for tests: time passes only when a test says so."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class HandClock:
     """The `Clock` of a room in a test."""
 
     def __init__(self) -> None:
-        """Begin at `START`."""
+        """Start at `START`."""
         self.seconds = 0.0
 
     def now(self) -> int:
@@ -26,15 +26,15 @@ class HandClock:
         return START + self.seconds
 
     def monotonic(self) -> float:
-        """Return seconds since the beginning."""
+        """Return seconds since the start."""
         return self.seconds
 
 
 class HandTimers:
-    """A room's timers in a test: commands to itself, when they are due."""
+    """A room's timers in a test: commands that the room gets when they are due."""
 
     def __init__(self, clock: HandClock) -> None:
-        """Begin with none."""
+        """Start without timers."""
         self._clock = clock
         self._due: dict[str, tuple[float, int, Command[Any, Any]]] = {}
         self._count = 0
@@ -46,16 +46,16 @@ class HandTimers:
         command: Command[Any, Any],
         first: Callable[[], None] | None = None,  # noqa: ARG002 - nothing waits to be read here
     ) -> None:
-        """Have a command delivered in so many seconds; replaces the timer of that name."""
+        """Deliver a command in so many seconds; replaces the timer of that name."""
         self._count += 1
         self._due[name] = (self._clock.seconds + seconds, self._count, command)
 
     def stop(self, name: str) -> None:
-        """Forget a timer."""
+        """Stop a timer."""
         self._due.pop(name, None)
 
     def take_next(self, until: float) -> tuple[float, Command[Any, Any]] | None:
-        """Return what is due first, and when, if that is not after `until`; it is taken off."""
+        """Remove and return the first timer due and its time; None if none is due until `until`."""
         name = min(self._due, key=lambda name: self._due[name][:2], default=None)
         if name is None or self._due[name][0] > until:
             return None

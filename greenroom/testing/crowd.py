@@ -1,4 +1,4 @@
-"""A crowd at a room: seeded players who do what a studio lets them, with faults thrown in.
+"""A simulated crowd in a room: seeded players who do what a studio lets them, with faults.
 
     def place(room: RoomHarness[Board], player_id: int, chance: Random) -> None:
         room.act(player_id, "place", {"cell": chance.randrange(9)})
@@ -6,8 +6,8 @@
     def test_a_crowd() -> None:
         SimulatedCrowd(TicTacToe, {"place": place}).run(1_000)
 
-Everything goes through `RoomHarness`, which checks after each step that what was refused has
-changed nothing, and that the state comes back the same from a snapshot.
+Everything goes through `RoomHarness`. After each step it checks that a refusal has changed nothing,
+and that the state comes back the same from a snapshot.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ from greenroom.testing.harness import RoomHarness
 State = TypeVar("State")
 
 Move = Callable[[RoomHarness[State], int, Random], object]
-"""Given the room, who is to do something, and chance: what he does. It may be refused."""
+"""A move of a player: a function of the room, the player's id and a random generator. It may be
+refused."""
 
 SHOWN_STEPS: Final = 20
-"""So many of the last steps are told where a run fails."""
+"""How many of the last steps a failure tells."""
 
 
 class SimulatedCrowd(Generic[State]):
-    """Players who come, play at random, are cut off, return and go; rooms that crash and end.
+    """Players who join, play at random, are cut off, return and leave; rooms that crash and end.
 
     The same seed, behaviour and moves make the same run.
 
     Attributes:
-        seed: repeats the run.
-        room: the room they are in; a new one follows on one that has ended.
+        seed: the seed that repeats the run.
+        room: the room they are in; a new one replaces one that has ended.
         rooms: how many there were.
-        steps: what was done, one after the other.
+        steps: the steps done so far, in order.
         refused: how many steps were refused.
     """
 
@@ -59,15 +60,15 @@ class SimulatedCrowd(Generic[State]):
 
         Args:
             behaviour: the class to be tested.
-            moves: what players do, by name; each as likely as any other.
-            seed: of all chance; None for another one each time. It is printed.
-            players_max: so many are in the room at most; 2 to 16.
-            rules: what the room's creator gives.
-            fault_chance: how likely a step is a fault and no move: a connection that is lost or
-                comes back, a player who falls silent or is heard of again, one who leaves, a
-                crash of the server, a job of `room.run` that fails.
-            seconds_max: so much time passes before a step, at most.
-            check: is called with the room after each step; raises what is wrong with it.
+            moves: what players do, by name; all are equally likely.
+            seed: the seed of all randomness; None for a new one each time. It is printed.
+            players_max: how many players are in the room at most; 2 to 16.
+            rules: the rules that the room's creator gives.
+            fault_chance: the probability that a step is a fault instead of a move. Faults are lost
+                connections and returns, silence and its end, departures, crashes of the server, and
+                failing jobs of `room.run`.
+            seconds_max: how many seconds pass before a step, at most.
+            check: is called with the room after each step; it raises if something is wrong.
         """
         self.seed = int.from_bytes(os.urandom(6), "big") if seed is None else seed
         self.rooms = 0
@@ -83,13 +84,13 @@ class SimulatedCrowd(Generic[State]):
         self.room = self._new_room()
 
     def run(self, steps: int) -> None:
-        """Do so many steps.
+        """Play.
 
         Args:
-            steps: how many.
+            steps: how many steps to do.
 
         Raises:
-            Exception: whatever a hook, a check or a move raised, but no refusal. A note tells the
+            Exception: an error of a hook, a check or a move, other than a refusal. A note tells the
                 seed and the last steps.
         """
         sys.stdout.write(f"SimulatedCrowd(seed={self.seed})\n")
@@ -110,7 +111,7 @@ class SimulatedCrowd(Generic[State]):
         return RoomHarness(self._behaviour, seed=seed, **self._options)
 
     def _step(self) -> None:
-        """Let some time pass, then one thing happen."""
+        """Let some time pass, then do one step."""
         self.steps.append("time")
         self.room.advance(round(self._chance.uniform(0, self._seconds_max), 3))
         if not self.room.is_open and self.room.has_been_open:
@@ -155,7 +156,7 @@ class SimulatedCrowd(Generic[State]):
             "leaves": room.leave,
         }
         if member.is_connected:
-            faults["loses his connection"] = room.drop
+            faults["loses the connection"] = room.drop
         else:
             faults["connects"] = room.reconnect
         name = chance.choice(list(faults))

@@ -1,7 +1,8 @@
-"""A room with a behaviour, run by hand: the server's own room, without trio, sockets or database.
+"""A room with a behaviour, driven by hand, without trio, sockets or a database.
 
-Time stands still unless a test calls `advance`; chance comes from the seed. Every turn is checked:
-what was refused has changed nothing, and the state comes back the same from a snapshot.
+It is the server's own room. Time stands still unless a test calls `advance`, and randomness comes
+from the seed. After every turn it is checked that a refusal has changed nothing, and that the state
+comes back the same from a snapshot.
 """
 
 from __future__ import annotations
@@ -57,11 +58,11 @@ State = TypeVar("State")
 Reply = TypeVar("Reply")
 
 TURNS_MAX = 10_000
-"""So many turns may one call set off; more is a room that never comes to rest."""
+"""How many turns one call may cause. A room that takes more never comes to rest."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of an action."""
+    """The outcome of an action."""
 
     action_id: str
     status: Literal["pending", "completed", "failed"]
@@ -72,8 +73,8 @@ class RoomHarness(Generic[State]):
     """One room.
 
     Attributes:
-        documents: the player documents, as far as `room.update_player` has written them.
-        events: everything that has happened, as the journal has it.
+        documents: the fields of players' documents that `room.update_player` has written.
+        events: all events so far, as the journal has them.
     """
 
     def __init__(
@@ -90,11 +91,11 @@ class RoomHarness(Generic[State]):
 
         Args:
             behaviour: the class to be tested.
-            rules: what the room's creator gives.
-            seed: of the room's chance.
+            rules: the rules that the room's creator gives.
+            seed: the seed of the room's chance.
             max_players: 2 to 16.
-            host_switch: whether the room goes on when its host leaves.
-            can_leave: whether others than the host may leave.
+            host_switch: True if the room goes on when its host leaves.
+            can_leave: True if members other than the host may leave.
         """
         self.documents: dict[int, dict[str, Any]] = {}
         self.events: list[RoomEvent] = []
@@ -110,44 +111,49 @@ class RoomHarness(Generic[State]):
         self._actor = self._new_actor(None)
         self._players = 0
         self._is_shown = True
-        """Whether members see what has changed; what messages change, the next tick shows."""
+        """False while members have not been shown all changes; changes by messages are shown by the
+        next tick."""
         self._calls = 0
         self._open()
 
-    # What is there.
+    # Reading the room.
 
     @property
     def room(self) -> Room[State]:
         """Return the room as hooks see it.
 
         Raises:
-            LookupError: it is not open yet, or not any more.
+            LookupError: the room is not open yet, or has ended.
         """
         return self._runner.room
 
     @property
     def state(self) -> State:
-        """Return the behaviour's state; raises as `room`."""
+        """Return the behaviour's state.
+
+        Raises:
+            LookupError: the room is not open yet, or has ended.
+        """
         return self.room.state
 
     @property
     def is_open(self) -> bool:
-        """Return whether somebody has joined and the room has not ended."""
+        """Return whether a player has joined and the room has not ended."""
         return self._director is not None
 
     @property
     def has_been_open(self) -> bool:
-        """Return whether somebody has joined, ever."""
+        """Return whether any player has ever joined."""
         return self._actor.is_created
 
     @property
     def host_id(self) -> int:
-        """Return who the host is."""
+        """Return the host's player id."""
         return self._state.host_id
 
     @property
     def now(self) -> float:
-        """Return what time it is, in Unix seconds."""
+        """Return the time, in Unix seconds."""
         return self._clock.time()
 
     # Coming and going.
@@ -155,15 +161,15 @@ class RoomHarness(Generic[State]):
     def join(
         self, name: str = "", *, data: Mapping[str, Any] | None = None, connected: bool = True
     ) -> int:
-        """Let a player join, the first as host; return his id: 1, 2, ….
+        """Let a player join, the first as host; return the player's id: 1, 2, ….
 
         Args:
-            name: his; `Player 1` and so on without one.
-            data: his `player_data`.
-            connected: whether he has a realtime connection, or polls.
+            name: the player's name; `Player 1` and so on without one.
+            data: the player's `player_data`.
+            connected: True for a player with a realtime connection, False for one who polls.
 
         Raises:
-            Refused: he may not join.
+            Refused: the player may not join.
         """
         player_id = self._players + 1
         name = name or f"Player {player_id}"
@@ -182,7 +188,11 @@ class RoomHarness(Generic[State]):
         return player_id
 
     def leave(self, player_id: int) -> None:
-        """Let a player leave; raises Refused where he may not."""
+        """Let a player leave.
+
+        Raises:
+            Refused: the player may not leave.
+        """
         self._ask(LeaveRoom(player_id))
 
     def kick(self, player_id: int) -> None:
@@ -204,12 +214,12 @@ class RoomHarness(Generic[State]):
         self._ask(NoteConnection(player_id, True))
 
     def go_offline(self, player_id: int) -> None:
-        """Let a player fall silent; his seat is kept for `seat_grace_seconds`."""
+        """Let a player fall silent; the seat is kept for `seat_grace_seconds`."""
         self._connections.cut(player_id)
         self._ask(NoteSilence(player_id))
 
     def come_back(self, player_id: int) -> None:
-        """Let a silent player be heard of again."""
+        """Let a silent player call again."""
         self._ask(NoteSignOfLife(player_id))
 
     # What players send.
@@ -223,7 +233,7 @@ class RoomHarness(Generic[State]):
         to: GroupWord = "host",
         to_ids: Iterable[int] = (),
     ) -> Outcome:
-        """Send an action, and return what became of it (of the first, if there are several).
+        """Send an action, and return its outcome, or the first one's if there are several targets.
 
         Raises:
             Refused: it was not sent.
@@ -266,7 +276,11 @@ class RoomHarness(Generic[State]):
         to: GroupWord = "host",
         to_ids: Iterable[int] = (),
     ) -> int:
-        """Send a REST update; return for how many it was stored. Raises Refused."""
+        """Send an update over HTTP; return for how many members it was stored.
+
+        Raises:
+            Refused: it was not sent.
+        """
         command = SendUpdates(
             player_id=player_id,
             targets=read_targets(to, list(to_ids) or None),
@@ -287,38 +301,38 @@ class RoomHarness(Generic[State]):
         """Send a realtime message.
 
         Raises:
-            Refused: as an `error` frame says it; or he has no connection to send it over.
+            Refused: the `error` frame that a client would get, or the player has no connection.
         """
         if player_id not in self._connections.members:
-            raise Refused("he is not connected")
+            raise Refused("the player is not connected")
         targets = read_targets(to, list(to_ids) or None)
         self._ask(SendMessage(player_id, command, msgspec.json.encode(data), targets))
 
     def heard(self, player_id: int) -> list[Heard]:
-        """Return what a connected player was told since this was last asked, oldest first."""
+        """Return what a connected player was told since the last call, oldest first."""
         return self._connections.heard.pop(player_id, [])
 
     def polled(self, player_id: int) -> list[Heard]:
-        """Return the stored updates of a player, all that are kept, as polling shows them."""
+        """Return all stored updates of a player, as polling shows them."""
         page = self._ask(PollUpdates(player_id, read_targets("all", None), None))
         return [Heard(u.update_type, msgspec.json.decode(u.data)) for u in page.updates]
 
     def ask_state(self, player_id: int) -> None:
-        """Let a player's client ask for the state as a whole, as one does that lost its place."""
+        """Let a player's client ask for the whole state, as after a missed delta."""
         self._ask(ShowState(player_id))
 
     def view(self, player_id: int) -> View:
-        """Return what a connected player's client holds of the state: `.shared`, `.private`.
+        """Return the state that a connected player's client holds: `.shared`, `.private`.
 
-        It is made of what the client was really told, by the deltas. A client that has been told
-        nothing yet, or is not connected, holds None.
+        It is made only of what the client was told, by applying the deltas. It is None for a client
+        that has been told nothing yet, or is not connected.
         """
         return self._connections.views.get(player_id) or View()
 
     # Time, jobs, restarts.
 
     def advance(self, seconds: float) -> None:
-        """Let time pass: timers and ticks come in their order, each at its time."""
+        """Let time pass; timers and ticks come in order, each at its time."""
         until = self._clock.seconds + seconds
         self._run_due(until)
         self._clock.seconds = until
@@ -330,15 +344,15 @@ class RoomHarness(Generic[State]):
         return len(self._studio.jobs)
 
     def finish_job(self, result: object | JobFailed) -> None:
-        """Let the oldest job of `room.run` end with this; its function is not called."""
+        """End the oldest job of `room.run` with this result; its function is not called."""
         work = self._studio.jobs.pop(0)
         self._ask(TakeResult(work.on_done, result))
 
     def restart(self) -> None:
-        """Let the server crash and come back: snapshot and journal, as if by `kill -9`.
+        """Simulate a crash and a restart from snapshot and journal, as by `kill -9`.
 
-        What only ticks and realtime messages have changed since the last snapshot is kept here,
-        as after an orderly stop.
+        Changes that only ticks and realtime messages have made since the last snapshot are kept
+        here, as after an orderly stop.
         """
         state = self._state
         kept = self._runner
@@ -349,18 +363,18 @@ class RoomHarness(Generic[State]):
         self._settle()
 
     def reload(self, behaviour: type[RoomBehaviour[State]]) -> None:
-        """Let the server take a changed behaviour in, as `greenroom serve --reload` does.
+        """Load a changed behaviour, as `greenroom serve --reload` does.
 
         Args:
-            behaviour: what the class is now.
+            behaviour: the changed class.
 
         Raises:
-            BehaviourBug: it cannot go on with the room's state; the room goes on with what it was.
+            BehaviourBug: it cannot use the room's state; the room goes on with the old class.
         """
         self._studio.behaviour = behaviour
         self._ask(ReloadBehaviour())
 
-    # The server's part.
+    # The part of the server.
 
     @property
     def _director(self) -> Director | None:
@@ -450,7 +464,7 @@ class RoomHarness(Generic[State]):
         self._raise_errors()
 
     def _run_due(self, until: float) -> None:
-        """Give the turns that are due until then, in their order, each at its time."""
+        """Run the turns that are due until then, in order, each at its time."""
         for _ in range(TURNS_MAX):
             self._write_results()
             due = self._timers.take_next(until)
@@ -462,7 +476,7 @@ class RoomHarness(Generic[State]):
         raise AssertionError(f"the room has not come to rest after {TURNS_MAX} turns")
 
     def _write_results(self) -> None:
-        """Write what rooms want written to players' documents."""
+        """Write the results of rooms into players' documents."""
         results, self._studio.results = self._studio.results, []
         for number, result in results:
             document = self.documents.setdefault(result.player_id, {})

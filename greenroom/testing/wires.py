@@ -1,4 +1,4 @@
-"""Connections and studio of a room in a test: what goes out is written down."""
+"""Stand-ins for a room's connections and studio in a test, which record what is sent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BEHAVIOUR = "harness:Behaviour"
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """Something that a member was told: a message's command, or an event's name, and its data."""
+    """Something that a member was told: a message's command, or an event's name, and the data."""
 
     command: str
     data: Any
@@ -33,21 +33,21 @@ def _heard(message: Message) -> Heard:
 
 
 class HarnessConnections:
-    """`Connections` that remember what each member heard."""
+    """`Connections` that record what each member was told."""
 
     def __init__(self) -> None:
-        """Begin with nobody connected."""
+        """Start without connections."""
         self.members: set[int] = set()
         self.heard: dict[int, list[Heard]] = {}
         self.views: dict[int, View] = {}
 
     def cut(self, player_id: int) -> None:
-        """Let a member's connection be gone, and what he held with it."""
+        """End a member's connection, and drop what it held."""
         self.members.discard(player_id)
         self.views.pop(player_id, None)
 
     def connected(self, room_id: str) -> Container[int]:  # noqa: ARG002
-        """Return who is connected."""
+        """Return the ids of connected members."""
         return self.members
 
     def push(
@@ -56,23 +56,23 @@ class HarnessConnections:
         player_ids: Iterable[int],
         message: Message,
     ) -> None:
-        """Tell some members something."""
+        """Record a message for some members."""
         for player_id in player_ids:
             if player_id in self.members:
                 self.heard.setdefault(player_id, []).append(_heard(message))
 
     def listen(self, room_id: str) -> None:
-        """Take nothing: here all that is said is heard at once."""
+        """Do nothing: here messages are handled at once."""
 
     def push_others(self, room_id: str, message: Receive, members: Mapping[int, Any]) -> bool:
-        """Tell all members but the sender something, if they are all connected."""
+        """Record a message for all but the sender; return False if not all are connected."""
         if self.members != set(members):
             return False
         self.push(room_id, sorted(self.members - {message.sender_id}), message)
         return True
 
     def push_all(self, room_id: str, message: Message) -> None:
-        """Tell everybody something."""
+        """Record a message for everybody."""
         self.push(room_id, sorted(self.members), message)
 
     def push_unreliable(
@@ -100,7 +100,7 @@ class HarnessConnections:
                 assert not view.is_lost, (player_id, message)
 
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
-        """Keep a sender's answer from him: what he hears is what others say."""
+        """Drop the answer to a sender; only what others say is recorded."""
 
     def may_store(self, room_id: str, player_id: int, size: int) -> bool:  # noqa: ARG002
         """Let everybody store what they say."""

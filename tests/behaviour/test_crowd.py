@@ -119,7 +119,7 @@ def test_a_sound_behaviour_bears_everything():
     crowd = SimulatedCrowd(Paying, MOVES, seed=1)
     crowd.run(400)
     done = " ".join(crowd.steps)
-    for fault in ("crashes", "loses his connection", "connects", "silent", "heard of", "leaves"):
+    for fault in ("crashes", "loses the connection", "connects", "silent", "heard of", "leaves"):
         assert fault in done
     assert "Hush" in done
     assert crowd.refused > 10
