@@ -25,7 +25,13 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Ready, Wait
 
-from greenroom.persistence.errors import DatabaseConnectionLost, QueryFailed, StorageError
+from greenroom.persistence.connect_advice import NOT_UNDERSTOOD, advise
+from greenroom.persistence.errors import (
+    DatabaseConnectionLost,
+    DatabaseConnectionRefused,
+    QueryFailed,
+    StorageError,
+)
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -101,18 +107,21 @@ class DatabaseConnection:
             seconds_max: the limit for all addresses together. Host names are looked up by trio.
 
         Raises:
-            ConnectionLost: nobody answered, or the server refused; the text is libpq's own.
+            DatabaseConnectionRefused: an address gave an answer that will not change.
+            DatabaseConnectionLost: nobody answered, or not yet; the text is libpq's own.
             StorageError: `conninfo` cannot be understood.
         """
-        last: Exception | None = None
+        failures: list[str] = []
         with trio.move_on_after(seconds_max):
             for attempt in await _attempts(conninfo):
                 try:
                     return cls(await _connect(attempt))
                 except psycopg.Error as error:
-                    last = error
-        if last is not None:
-            raise DatabaseConnectionLost(_first_line(str(last)))
+                    failures.append(_first_line(str(error)))
+        if final := [sentence for text in failures if (sentence := advise(text))]:
+            raise DatabaseConnectionRefused(final[0])
+        if failures:
+            raise DatabaseConnectionLost(failures[-1])
         raise DatabaseConnectionLost(f"no answer within {seconds_max:g} s")
 
     @property
@@ -153,7 +162,7 @@ class DatabaseConnection:
 
         Raises:
             QueryFailed: Postgres refused one of them; none of them has happened.
-            ConnectionLost: the connection broke or took too long; the outcome is unknown.
+            DatabaseConnectionLost: the connection broke or took too long; the outcome is unknown.
         """
         return await self._guarded(self._pipeline(queries), seconds_max)
 
@@ -172,7 +181,7 @@ class DatabaseConnection:
         """Take in what an idle server has said.
 
         Raises:
-            ConnectionLost: the server has closed the connection; it is closed here too.
+            DatabaseConnectionLost: the server has closed the connection; it is closed here too.
         """
         try:
             self._pgconn.consume_input()
@@ -314,10 +323,7 @@ async def _attempts(conninfo: str) -> list[str]:
     try:
         given = {name: str(value) for name, value in conninfo_to_dict(conninfo).items()}
     except psycopg.Error:  # its text may quote the password
-        raise StorageError(
-            "The database URL cannot be understood; write it as"
-            " postgresql://user@host:5432/database"
-        ) from None
+        raise StorageError(NOT_UNDERSTOOD) from None
     parameters = _DEFAULTS | given
     hosts = (parameters.get("host") or os.environ.get("PGHOST", "")).split(",")
     if parameters.get("hostaddr") or hosts == [""]:
@@ -325,23 +331,52 @@ async def _attempts(conninfo: str) -> list[str]:
     ports = (parameters.get("port") or os.environ.get("PGPORT", "") or "5432").split(",")
     if len(ports) == 1:
         ports *= len(hosts)
+    if any("@" in host[1:] for host in hosts) or not all(map(_is_port, ports)):
+        raise StorageError(NOT_UNDERSTOOD)  # both may be parts of a password
     attempts: list[str] = []
-    failure = ""
+    failures: list[DatabaseConnectionLost] = []
     for host, port in zip(hosts, ports, strict=False):
         one = parameters | {"host": host, "port": port or "5432"}
-        if host.startswith("/") or not host:
+        if host.startswith(("/", "@")) or not host:
             attempts.append(make_conninfo("", **one))
             continue
         try:
-            found = await trio.socket.getaddrinfo(host, port or None, type=socket.SOCK_STREAM)
-        except OSError as error:
-            failure = f"the host name {host} is not known: {error.strerror or error}"
+            addresses = await _look_up(host)
+        except DatabaseConnectionLost as error:
+            failures.append(error)
             continue
-        addresses = dict.fromkeys(str(entry[4][0]) for entry in found)
         attempts.extend(make_conninfo("", **one, hostaddr=address) for address in addresses)
     if not attempts:
-        raise DatabaseConnectionLost(failure)
+        passing = (each for each in failures if not isinstance(each, DatabaseConnectionRefused))
+        raise next(passing, failures[0])
     return attempts
+
+
+def _is_port(text: str) -> bool:
+    return not text or (text.isascii() and text.isdecimal() and 0 < int(text[:6]) < 1 << 16)
+
+
+_UNKNOWN_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
+"""A name server said that there is no such name, or no address of it."""
+
+
+async def _look_up(host: str) -> list[str]:
+    """Return the addresses of a host name.
+
+    Raises:
+        DatabaseConnectionRefused: there is no such name.
+        DatabaseConnectionLost: nobody could tell.
+    """
+    try:
+        found = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        if isinstance(error, UnicodeError) or error.errno in _UNKNOWN_NAME:
+            text = f"The host name {host} of the database is not known; check the database URL"
+            raise DatabaseConnectionRefused(text) from None
+        raise DatabaseConnectionLost(
+            f"{host} cannot be looked up: {error.strerror or error}"
+        ) from None
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 def _decode(result: PGresult) -> list[Row]:

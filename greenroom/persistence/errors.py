@@ -1,12 +1,13 @@
 """What can go wrong between Greenroom and its database.
 
     DatabaseError
-    ├── QueryFailed           Postgres answered with an error; the connection lives on
-    ├── ConnectionLost        no answer, a broken socket, or a time limit; the outcome is unknown
-    └── StorageError          one sentence for the operator; the server cannot go on
-        ├── StorageHeld       another process has the lock of this database
-        ├── StorageFenced     a newer server has taken over; this one must stop
-        └── MigrationError    the schema and the code do not fit together
+    ├── QueryFailed                   Postgres answered with an error; the connection lives on
+    ├── DatabaseConnectionLost        the connection broke or was silent; the outcome is unknown
+    │   └── DatabaseConnectionRefused there is none, and trying again would not bring one
+    └── StorageError                  one sentence for the operator; the server cannot go on
+        ├── StorageHeld               another process has the lock of this database
+        ├── StorageFenced             a newer server has taken over; this one must stop
+        └── MigrationError            the schema and the code do not fit together
 
 No text holds a password, a token or a row's content: of Postgres's errors only the primary message
 is kept, never the detail.
@@ -32,6 +33,10 @@ class QueryFailed(DatabaseError):
 
 class DatabaseConnectionLost(DatabaseError):
     """The connection is gone and closed; what was under way may or may not have happened."""
+
+
+class DatabaseConnectionRefused(DatabaseConnectionLost):
+    """Connecting was refused for good; the text is one sentence that says what to do."""
 
 
 class StorageError(DatabaseError):

@@ -26,7 +26,6 @@ from greenroom.persistence.driver import INT8, TEXT, DatabaseConnection, Query, 
 from greenroom.persistence.errors import (
     DatabaseConnectionLost,
     QueryFailed,
-    StorageError,
     StorageFenced,
     StorageHeld,
 )
@@ -286,19 +285,3 @@ def is_elsewhere(error: QueryFailed) -> bool:
 def is_fence(error: QueryFailed) -> bool:
     """Return whether the fence refused us."""
     return error.sqlstate == "GR001"
-
-
-def unreachable(error: Exception) -> StorageError | None:
-    """Return the operator's sentence for a refusal that waiting will not mend, else None."""
-    message = str(error)
-    lowered = message.lower()
-    if "password" in lowered and ("failed" in lowered or "supplied" in lowered):
-        return StorageError(
-            "The database refused the user name or the password; check the database URL"
-        )
-    if "does not exist" in lowered or "no pg_hba.conf entry" in lowered:
-        reason = message.rpartition("FATAL:")[2].strip() or message
-        return StorageError(
-            f"The database refused the connection: {reason}; check the database URL"
-        )
-    return None

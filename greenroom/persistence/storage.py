@@ -22,13 +22,14 @@ from greenroom.persistence.committer import Committer, CommitterStatistics
 from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.errors import (
     DatabaseConnectionLost,
+    DatabaseConnectionRefused,
     DatabaseError,
     QueryFailed,
     StorageError,
 )
 from greenroom.persistence.friendships import DatabaseFriendships
 from greenroom.persistence.journal import JournalStore
-from greenroom.persistence.lease import Lease, unreachable
+from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
 from greenroom.persistence.migrations import MigrationState
 from greenroom.persistence.settings import StorageSettings
@@ -135,10 +136,9 @@ async def _patiently(attempt: Callable[[], Awaitable[T]], seconds_max: float) ->
             return await attempt()
         except StorageError:
             raise
+        except DatabaseConnectionRefused as error:
+            raise StorageError(str(error)) from error
         except (DatabaseConnectionLost, QueryFailed) as error:
-            refusal = unreachable(error) if isinstance(error, DatabaseConnectionLost) else None
-            if refusal is not None:
-                raise refusal from error
             if isinstance(error, QueryFailed) and error.sqlstate[:2] not in _CLASSES_AT_START:
                 raise StorageError(_refused_text(error)) from error
             if trio.current_time() >= deadline:

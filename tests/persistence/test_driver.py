@@ -155,7 +155,7 @@ async def test_a_malformed_url_is_not_quoted(conninfo: str):
 
 
 async def test_a_host_that_does_not_exist_is_named():
-    with pytest.raises(DatabaseConnectionLost, match=r"the host name db\.invalid is not known"):
+    with pytest.raises(DatabaseConnectionLost, match=r"db\.invalid"):
         await DatabaseConnection.connect("postgresql://u:p@db.invalid/x", seconds_max=10)
 
 

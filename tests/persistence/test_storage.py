@@ -126,7 +126,7 @@ async def test_the_second_server_is_told_who_holds_the_database(
         ("host={host} user=nobody dbname=postgres", 'role "nobody" does not exist'),
         ("host=/nowhere user=u password=hunter2", "cannot be reached"),
         ("postgresql://u:hunter2@127.0.0.1:1/x", "cannot be reached"),
-        ("postgresql://u:hunter2@db.invalid/x", r"the host name db\.invalid is not known"),
+        ("postgresql://u:hunter2@db.invalid/x", r"db\.invalid"),
     ],
 )
 async def test_a_database_that_cannot_be_used_is_said_in_one_sentence(
