@@ -254,6 +254,8 @@ class Field(msgspec.Struct, frozen=True):
     """Limits and descriptions, for the docs alone."""
     bad_entry_text: str | None = None
     """For an array with an entry of the wrong type; None for that of any other wrong type."""
+    default: Any = None
+    """Its value where it is absent, for the docs; None for a field without a default."""
     takes_whole: bool = False
     """Whether a body without any declared name is this document."""
 
@@ -384,6 +386,7 @@ def body_fields(body: type[Body]) -> tuple[Field, ...]:
                 keep_empty,
                 metas,
                 bad_entry,
+                default=None if info.required else info.default,
                 takes_whole=any(mark is WholeBody for mark in marks),
             )
         )

@@ -65,11 +65,11 @@ class LobbyCreateBody(Body, kw_only=True):
         int, Missing("Missing required field: max_players"), msgspec.Meta(ge=2, le=16)
     ]
     matchmaking_name: Annotated[str | None, msgspec.Meta(max_length=TITLE_CHARACTERS_MAX)] = None
-    strict_full: bool | None = None
-    join_by_requests: bool | None = None
-    host_switch: bool | None = None
-    can_leave_room: bool | None = None
-    realtime_room: bool | None = None
+    strict_full: bool = False
+    join_by_requests: bool = False
+    host_switch: bool = False
+    can_leave_room: bool = False
+    realtime_room: bool = False
     password: str | None = None
     rules: Document | None = None
     player_data: Document | None = None
@@ -151,11 +151,11 @@ async def create(caller: PlayerCaller, body: LobbyCreateBody) -> LobbyCreateRepl
         lobby_name=body.matchmaking_name,
         password=body.password,
         max_players=body.max_players,
-        strict_full=bool(body.strict_full),
-        join_by_requests=bool(body.join_by_requests),
-        host_switch=bool(body.host_switch),
-        can_leave_room=bool(body.can_leave_room),
-        realtime_room=bool(body.realtime_room),
+        strict_full=body.strict_full,
+        join_by_requests=body.join_by_requests,
+        host_switch=body.host_switch,
+        can_leave_room=body.can_leave_room,
+        realtime_room=body.realtime_room,
         rules=document_of(body.rules),
         player_data=document_of(body.player_data),
     )

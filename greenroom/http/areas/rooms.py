@@ -84,9 +84,9 @@ class CreateBody(Body, kw_only=True):
 
     room_name: Annotated[str | None, msgspec.Meta(max_length=TITLE_CHARACTERS_MAX)] = None
     password: str | None = None
-    max_players: Annotated[int | None, msgspec.Meta(ge=2, le=16)] = None
-    host_switch: bool | None = None
-    realtime: bool | None = None
+    max_players: Annotated[int, msgspec.Meta(ge=2, le=16)] = SIZE_DEFAULT
+    host_switch: bool = False
+    realtime: bool = False
     rules: Document | None = None
     player_data: Document | None = None
 
@@ -148,9 +148,9 @@ async def create(caller: PlayerCaller, body: CreateBody) -> RoomCreateReply:
     wanted = NewRoom(
         room_name=body.room_name,
         password=body.password,
-        max_players=SIZE_DEFAULT if body.max_players is None else body.max_players,
-        host_switch=bool(body.host_switch),
-        realtime=bool(body.realtime),
+        max_players=body.max_players,
+        host_switch=body.host_switch,
+        realtime=body.realtime,
         rules=document_of(body.rules),
         player_data=document_of(body.player_data),
     )

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from inspect import getdoc
+from typing import Any
+from urllib.parse import urlencode
 
 from greenroom.actors.plans.refusals import (
     WRITTEN_TOO_MUCH,
@@ -20,6 +22,9 @@ from greenroom.actors.plans.refusals import (
 from greenroom.actors.player.bans import BAN_DURATIONS
 from greenroom.http.auth import ADMIN_KEY_HEADER, PLAYER_TOKEN_HEADER, PROJECT_KEY_HEADER
 from greenroom.http.bodies import InvalidBody, TooManyContainers, body_fields
+from greenroom.http.describe import examples
+from greenroom.http.describe.code_samples import CallSample, code_samples
+from greenroom.http.describe.examples import ToldCall, engine_form
 from greenroom.http.describe.glossary import DESCRIPTIONS
 from greenroom.http.describe.schemas import (
     EXAMPLES,
@@ -76,6 +81,10 @@ to match whole. Tokens travel in headers, never in URLs.
 In requests, unknown members are ignored, `null` and (for strings) `""` count as absent, integers
 may be sent as strings of digits. Wherever a body takes a document such as `player_data`, it may be
 sent as `player_data_json` instead, a string that holds the JSON object.
+
+The examples are one story of a new server: Ada (1), Ben (2), Cleo (3), Dan (4) and Eve (5) play its
+first game. The code samples call `http://127.0.0.1:8080`, and take keys and tokens from the
+environment variables `API_TOKEN`, `PLAYER_TOKEN` and `API_PRIVATE_TOKEN`.
 """
 _BAN: Schema = {
     "success": False,
@@ -89,26 +98,29 @@ _BAN: Schema = {
     },
 }
 _TOO_MANY: Schema = {"success": False, "error": TOO_MANY_REQUESTS, "retry_after": 1}
-_AREA_DESCRIPTIONS = {
-    "game_players": "Accounts, sessions, tokens, bans",
-    "game_data": "The game's document and each player's, stored verbatim",
-    "game_room": "Rooms: seats, actions that are answered, updates that are told",
-    "matchmaking": "Lobbies, which become rooms",
-    "realtime": "Tokens for the realtime ports: WebSocket and UDP",
-    "friends": "Friends, friend requests, invites to a room or lobby",
-    "censor": "Moderation of texts",
-    "leaderboard": "Rankings by numbers in players' documents",
-    "time": "Authoritative time",
+_TAGS = {
+    "game_players": ("Players", "Accounts, sessions, tokens, bans"),
+    "game_data": ("Documents", "The game's document and each player's, stored verbatim"),
+    "game_room": ("Rooms", "Rooms: seats, actions that are answered, updates that are told"),
+    "matchmaking": ("Lobbies", "Lobbies, which become rooms"),
+    "realtime": ("Realtime tokens", "Tokens for the realtime ports: WebSocket and UDP"),
+    "friends": ("Friends", "Friends, friend requests, invites to a room or lobby"),
+    "censor": ("Moderation", "Moderation of texts"),
+    "leaderboard": ("Leaderboards", "Rankings by numbers in players' documents"),
+    "time": ("Time", "Authoritative time"),
 }
+"""The name and the description of each area."""
+REALTIME_TAG = "Realtime messages"
 
 
 def build(endpoints: Iterable[Endpoint]) -> Schema:
     """Return the OpenAPI 3.0.3 document of these endpoints."""
     replies = ReplySchemas()
     paths: Schema = {}
-    areas: dict[str, None] = {}
+    tags: dict[str, str] = {}
     for endpoint in endpoints:
-        areas[_area(endpoint)] = None
+        name, description = _tag(endpoint)
+        tags[name] = description
         path = paths.setdefault(endpoint.path, {})
         path[endpoint.method.lower()] = _operation(endpoint, replies)
     return {
@@ -120,7 +132,10 @@ def build(endpoints: Iterable[Endpoint]) -> Schema:
             "license": {"name": "MIT", "url": "https://opensource.org/license/mit"},
         },
         "servers": [{"url": "/", "description": "This server"}],
-        "tags": [{"name": area, "description": _AREA_DESCRIPTIONS.get(area, "")} for area in areas],
+        "tags": [
+            *({"name": name, "description": text} for name, text in tags.items()),
+            {"name": REALTIME_TAG, "description": examples.realtime(), "x-traitTag": True},
+        ],
         "paths": paths,
         "components": {
             "securitySchemes": {
@@ -139,36 +154,52 @@ def build(endpoints: Iterable[Endpoint]) -> Schema:
     }
 
 
-def _area(endpoint: Endpoint) -> str:
-    return endpoint.path.split("/")[2].removesuffix(".php")
+def _tag(endpoint: Endpoint) -> tuple[str, str]:
+    area = endpoint.path.split("/")[2].removesuffix(".php")
+    return _TAGS.get(area, (area, ""))
+
+
+def _operation_id(endpoint: Endpoint) -> str:
+    words = endpoint.path.removeprefix("/api/").replace(".php", "")
+    return "_".join("".join(c if c.isalnum() else " " for c in words).split())
 
 
 def _operation(endpoint: Endpoint, replies: ReplySchemas) -> Schema:
-    words = endpoint.path.removeprefix("/api/").replace(".php", "")
+    told = examples.load().get(_operation_id(endpoint))
     operation: Schema = {
-        "operationId": "_".join("".join(c if c.isalnum() else " " for c in words).split()),
-        "tags": [_area(endpoint)],
+        "operationId": _operation_id(endpoint),
+        "tags": [_tag(endpoint)[0]],
         "summary": endpoint.summary,
         "description": getdoc(endpoint.handler) or endpoint.summary,
         "security": _SECURITY[endpoint.auth],
-        "parameters": _parameters(endpoint),
-        "responses": _responses(endpoint, replies),
+        "parameters": _parameters(endpoint, told),
+        "responses": _responses(endpoint, replies, told),
     }
+    body = None if told is None else told.body
     if endpoint.body is not None:
-        operation["requestBody"] = _request_body(endpoint.body)
+        operation["requestBody"] = _request_body(endpoint.body, body)
     elif endpoint.document_body:
         operation["requestBody"] = {
             "description": "The document, stored as it is sent",
             "required": True,
-            "content": _json(document_schema("data"), EXAMPLES["data"]),
+            "content": _json(document_schema("data"), body or EXAMPLES["data"]),
         }
+    if told is not None:
+        operation["x-codeSamples"] = code_samples(_sample(endpoint, told))
     return operation
+
+
+def _sample(endpoint: Endpoint, told: ToldCall) -> CallSample:
+    target = endpoint.path.format(**told.path)
+    if told.query:
+        target += f"?{urlencode(told.query)}"
+    return CallSample(endpoint.method, target, endpoint.auth, told.body)
 
 
 # Requests
 
 
-def _parameters(endpoint: Endpoint) -> list[Schema]:
+def _parameters(endpoint: Endpoint, told: ToldCall | None) -> list[Schema]:
     parameters: list[Schema] = [
         {
             "name": name,
@@ -176,6 +207,7 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
             "required": True,
             "description": DESCRIPTIONS.get(name, ""),
             "schema": {"type": "string"},
+            **({} if told is None else {"example": told.path[name]}),
         }
         for name in endpoint.path_names
     ]
@@ -187,23 +219,24 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
             schema = {"anyOf": [integer_schema(field), {"type": "string", "enum": [""]}]}
         parameter: Schema = {"name": field.name, "in": "query", "schema": schema}
         parameter["description"] = field_description(field)
-        example = field_example(field)
+        example = field_example(field) if told is None else told.query.get(field.name)
         if example is not None:
             parameter["example"] = example
         parameters.append(parameter)
     return [*parameters, _FORMAT_PARAMETER]
 
 
-def _request_body(body: type[Body]) -> Schema:
+def _request_body(body: type[Body], example: Any) -> Schema:
     schema = body_schema(body)
     required = "required" in schema
     if not required:
         schema["nullable"] = True
-    example = {
-        name: example_of(member, {})
-        for name, member in schema["properties"].items()
-        if "example" in member or name in schema.get("required", ())
-    }
+    if example is None:
+        example = {
+            name: example_of(member, {})
+            for name, member in schema["properties"].items()
+            if "example" in member or name in schema.get("required", ())
+        }
     return {
         "description": getdoc(body) or "",
         "required": required,
@@ -253,10 +286,10 @@ def _error_schemas() -> Schema:
     }
 
 
-def _responses(endpoint: Endpoint, replies: ReplySchemas) -> Schema:
+def _responses(endpoint: Endpoint, replies: ReplySchemas, told: ToldCall | None) -> Schema:
     texts = _texts(endpoint)
     return {
-        "200": {"description": "Success", "content": _success(endpoint, replies)},
+        "200": {"description": "Success", "content": _success(endpoint, replies, told)},
         "400": _error("The request does not fit, or cannot be done now", texts[400]),
         "401": _error("A token is missing or not valid", texts[401]),
         **(
@@ -319,12 +352,16 @@ def _error(
     }
 
 
-def _success(endpoint: Endpoint, replies: ReplySchemas) -> Schema:
+def _success(endpoint: Endpoint, replies: ReplySchemas, told: ToldCall | None) -> Schema:
     """Return the content of a 200, with an example in each of its formats."""
     schema = replies.reply(endpoint.reply)
-    if "anyOf" not in schema:
-        return _json(schema, example_of(schema, replies.components))
-    plain, engine = (example_of(variant, replies.components) for variant in schema["anyOf"])
+    variants = schema.get("anyOf", [schema])
+    if told is None:
+        plain, engine = (example_of(variants[n], replies.components) for n in (0, -1))
+    else:
+        plain, engine = told.answer, engine_form(told.answer)
+    if len(variants) == 1:
+        return _json(schema, plain)
     content = _json(schema)
     content["application/json"]["examples"] = {
         "plain": {"summary": "As it is", "value": plain},

@@ -93,14 +93,15 @@ def _index(document: Schema, operations: Iterable[Operation]) -> str:
     lines = [f"# {document['info']['title']}", "", f"> {SUMMARY}", ""]
     lines += [document["info"]["description"].strip(), "", "## Reference", ""]
     lines += [f"- [{name}]({path}): {text}" for path, (name, text) in _OTHERS.items()]
-    by_area = {tag["name"]: tag["description"] for tag in document["tags"]}
-    for area, text in by_area.items():
-        lines += ["", f"## {text or area}", ""]
-        lines += [
+    for area in (tag["name"] for tag in document["tags"]):
+        items = [
             f"- [{operation.title}](/llms-full.txt#{_anchor(operation.title)}): {operation.summary}"
             for operation in operations
             if operation.area == area
         ]
+        # an area without operations is a text of its own, such as that about realtime messages
+        items = items or [f"- [{area}](/llms-full.txt#{_anchor(area)}): a section of its own"]
+        lines += ["", f"## {area}", "", *items]
     return "\n".join(lines) + "\n"
 
 
@@ -113,7 +114,7 @@ def _full(document: Schema, operations: Iterable[Operation]) -> str:
     parts.append("\n".join(["| header | what |", "|---|---|", *rows]))
     by_area = {tag["name"]: tag["description"] for tag in document["tags"]}
     for area, text in by_area.items():
-        parts.append(f"## {text or area}")
+        parts += [f"## {area}", text]
         parts += [operation.text for operation in operations if operation.area == area]
     return "\n\n".join(parts) + "\n"
 

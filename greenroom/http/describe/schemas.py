@@ -40,7 +40,7 @@ EXAMPLES: dict[str, Any] = {
     "from_players": "host",
     "from_players_ids": [17],
     "game_id": 1,
-    "host": "play.example.com",
+    "host": "127.0.0.1",
     "host_name": "Ada",
     "id": 17,
     "invite_id": "1d7c5b3a9f2e48608c4a6e0f2b4d6183",
@@ -53,7 +53,7 @@ EXAMPLES: dict[str, Any] = {
     "last_logout": "2026-03-12T22:40:00Z",
     "last_update": "00000001000000100000010011a3f7c9",
     "last_updated": _TIME,
-    "limit": 100,
+    "limit": 10,
     "matchmaking_id": "c4e8a1b3d5f7409286ace0f13579bd24",
     "matchmaking_name": "Duel for two",
     "max_players": 6,
@@ -73,6 +73,7 @@ EXAMPLES: dict[str, Any] = {
     "player_name": "Ada",
     "player_tag": "#7KQ2M9XB",
     "private_key": "gr_plr_4f0OQ7cBnR1sUwz2YxVtK8mL3jHdE6aGpSoA9rTk",
+    "port": 8081,
     "processed_at": _TIME,
     "readable": "2026-03-13 14:01:49 UTC",
     "request_data": {"cell": 4},
@@ -96,6 +97,7 @@ EXAMPLES: dict[str, Any] = {
     "text": "What the hell",
     "timestamp": 1773410509,
     "type": "chat",
+    "udp_port": 8082,
     "update_id": "00000001000000100000010011a3f7c9",
     "update_ids": ["00000001000000100000010011a3f7c9"],
     "updated_at": _TIME,
@@ -125,6 +127,8 @@ def field_schema(field: Field, *, is_required: bool = False) -> Schema:
         if field.type is str and not field.keep_empty:
             schema.setdefault("minLength", 1)
         return schema
+    if field.default is not None:
+        schema["default"] = field.default
     if "enum" in schema and not field.keep_empty:
         schema["enum"] = [*schema["enum"], ""]  # which is absent
     return _nullable(schema)

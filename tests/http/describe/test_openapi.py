@@ -108,6 +108,33 @@ def test_every_example_keeps_its_own_schema() -> None:
         assert faults(schema["example"], schema) == []
 
 
+def test_areas_have_names_to_read() -> None:
+    names = {tag["name"] for tag in DOCUMENT["tags"]}
+    assert all(re.fullmatch(r"[A-Z][a-z]+( [a-z]+)?", name) for name in names)
+    assert {tag for *_, operation in operations() for tag in operation["tags"]} <= names
+
+
+def test_every_boolean_of_a_body_says_what_counts_without_it() -> None:
+    booleans = [
+        (where, name, schema)
+        for where, content in bodies()
+        if not where[-3:].isdigit()
+        for name, schema in content["schema"].get("properties", {}).items()
+        if schema.get("type") == "boolean"
+    ]
+    assert len(booleans) > 5
+    assert all(schema["default"] is False for *_, schema in booleans)
+
+
+def test_limits_and_ports_in_examples_are_such_as_one_may_meet() -> None:
+    for where, content in bodies():
+        for named in content.get("examples", {"": {"value": content.get("example")}}).values():
+            shown = named["value"] or {}
+            assert shown.get("limit", 10) in {10, 20, 2}, where
+            for name, port in shown.get("realtime_server", {}).items():
+                assert "port" not in name or port > 1024, where
+
+
 def schemas(node: Any = DOCUMENT) -> Iterator[dict[str, Any]]:
     """Every object of the document, however deep."""
     if isinstance(node, dict):

@@ -31,7 +31,8 @@ def test_every_endpoint_is_in_the_index_and_its_link_leads_to_its_heading() -> N
     headings = re.findall(r"^### (.+)$", full, re.MULTILINE)
     anchors = [re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings]
     links = re.findall(r"\(/llms-full\.txt#([^)]+)\)", index)
-    assert sorted(links) == sorted(anchors)
+    assert "\n## Realtime messages\n" in full
+    assert sorted(links) == sorted([*anchors, "realtime-messages"])
     assert len(set(anchors)) == len(anchors)
     assert sorted(headings) == sorted(f"{row.method} {row.path}" for row in ENDPOINTS)
 

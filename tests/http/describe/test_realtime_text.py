@@ -1,0 +1,52 @@
+"""The text about realtime in the description of the API is true on a real connection."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import trio
+from answer_judge import DOCUMENT
+from realtime_kit import open_stage
+
+from greenroom.http.describe import examples
+from greenroom.http.describe.openapi import REALTIME_TAG
+
+SECONDS_MAX = 30.0
+CHANCE = {"connection_id", "player_id", "player_name", "room_id", "game_player_id", "timestamp"}
+"""Members that are otherwise in each room."""
+
+
+def shape(value: Any, name: str = "") -> Any:
+    """Return a message with the types of what chance decides in its place."""
+    if isinstance(value, dict):
+        return {key: shape(part, key) for key, part in value.items()}
+    return type(value).__name__ if name in CHANCE else value
+
+
+async def test_its_messages_are_those_of_a_real_connection(autojump_clock: object):
+    blocks = re.findall(r"```json\n(.+?)\n```", examples.realtime(), re.DOTALL)
+    connected, send, receive, sent, beat, ack, error = map(json.loads, blocks)
+    with trio.fail_after(SECONDS_MAX):
+        async with open_stage() as stage:
+            await stage.open_room(2)
+            first, second = await stage.token(0), await stage.token(1)
+            async with stage.dial(first) as ada, stage.dial(second) as ben:
+                met = await ada.take()
+                assert shape(met) == shape(connected) | {"data": shape(met["data"])}
+                assert set(connected["data"]) <= set(met["data"])
+                await ben.expect("connected")
+                await ada.send(send)
+                assert shape(await ben.take()) == shape(receive)
+                assert shape(await ada.take()) == shape(sent)
+                await ada.send(beat)
+                assert shape(await ada.take()) == shape(ack)
+                await ada.connection.send_message("no JSON")
+                assert shape(await ada.take()) == shape(error)
+
+
+def test_it_is_a_section_of_its_own_in_the_page() -> None:
+    (tag,) = (tag for tag in DOCUMENT["tags"] if tag["name"] == REALTIME_TAG)
+    assert tag["description"] == examples.realtime()
+    assert tag["x-traitTag"] is True
