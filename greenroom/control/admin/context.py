@@ -1,4 +1,4 @@
-"""What operators' operations need: a world with its database."""
+"""The context of operators' operations: a world with its database."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ async def test_an_account_that_is_not_durable_in_time_is_taken_back(
     arena.memory.automatic = True
     arena.memory.commit()
     await wait_all_tasks_blocked()
-    usage = arena.world.ledger.of_game(arena.game.game_id)
+    usage = arena.world.ledger.usage_of_game(arena.game.game_id)
     assert arena.memory.players == {}
     assert (usage.players_online, usage.owner.players_online) == (0, 0)
     assert (await register(arena)).player_id == 2
