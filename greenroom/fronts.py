@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from greenroom.actors.world.world import RealtimeAddress, World
 from greenroom.config import Settings
+from greenroom.disk_shares import DiskShares, Progress
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.limits import CallLimits, LimitSettings
@@ -76,7 +77,13 @@ class Fronts:
             hub: the hub by which the world's rooms reach their members.
             tree: draws the supervision tree, for the metrics.
         """
-        limits = CallLimits(limit_settings(self._settings))
+        limits = CallLimits(
+            limit_settings(self._settings),
+            disk_shares=DiskShares(
+                self._settings.address_share_max,
+                lambda: Progress(*storage.committer.progress()),
+            ),
+        )
         port, self._http = self.http_port, self._server(world, storage, hub, tree, limits)
         self._http.port = port
         options = realtime_options(self._settings, self.realtime_port, self._tls)

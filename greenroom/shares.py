@@ -58,6 +58,11 @@ class Shares:
         self._by_key[key] = own
         return True
 
+    def hold(self, key: str, amount: int = 1) -> None:
+        """Hold more, whether or not it is to be had; arguments as of `may_take`."""
+        self.held += amount
+        self._by_key[key] = self._by_key.get(key, 0) + amount
+
     def give_back(self, key: str, amount: int = 1) -> None:
         """Give back some of what an address holds."""
         self.held -= amount

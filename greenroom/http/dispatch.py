@@ -15,6 +15,7 @@ from typing import Any, get_args, get_type_hints
 from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH
 from greenroom.actors.world.world import World
 from greenroom.addresses import address_key
+from greenroom.disk_shares import COUNTED_BYTES
 from greenroom.http.auth import AUTHENTICATE, TokenInvalid
 from greenroom.http.bodies import BodyDecoder, read_document, read_nothing, read_query
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
@@ -232,8 +233,15 @@ class Dispatcher:
             return too_many_requests(retry_seconds, WRITTEN_TOO_MUCH)
         if request.body_too_large:
             return body_too_large()
-        if len(request.body) >= LARGE_BYTES:
-            await self._pieces.turn(address_key(request.address))
+        size, key = len(request.body), ""
+        if size >= COUNTED_BYTES:
+            key = address_key(request.address)
+            if size >= LARGE_BYTES:
+                await self._pieces.turn(key)
+            if not route.writes:
+                key = ""
+            elif not await self._limits.disk_shares.enter(key, size):
+                return too_many_requests(self._limits.refuse_disk())
         query = read_query(request.query) if request.query else _NO_QUERY
         try:
             reply = await endpoint.handler(caller, *arguments, *route.read(request, query))
@@ -241,6 +249,9 @@ class Dispatcher:
             if is_too_many(error):
                 self._ledger.give_back_call(caller.game_id, _share_address(caller))
             raise
+        finally:
+            if key:
+                self._limits.disk_shares.leave(key, size)
         is_engine = query.get("format") in FORMATS
         if isinstance(reply, Streamed):
             return await self._stream(route, caller, reply, is_engine=is_engine)

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from greenroom.addresses import address_key
+from greenroom.disk_shares import COUNTED_BYTES, DiskShares
 from greenroom.limiter import KEYS_MAX, Limiter, Rate, rate_of
 
 RATE_CLASSES: Final[dict[str, str]] = {
@@ -84,6 +85,8 @@ def units_of_answer(size: int) -> int:
 REFUSALS: Final = rate_of(50.0, 20.0)
 """Refused calls of an address that are answered at once. No setting, nor multiplied by
 `rate_limit_factor`: refusing costs the same whatever is allowed."""
+
+DISK_RETRY_SECONDS: Final = 1.0
 
 CONNECTIONS_A_BROKEN_ONE: Final = 9
 """Besides itself: reading, judging and answering it costs as much as opening some."""
@@ -184,13 +187,20 @@ def _note_refusal(refused: Counter[str], reason: str, wait: float) -> int:
 class CallLimits:
     """All limits of one server."""
 
-    def __init__(self, settings: LimitSettings | None = None, keys_max: int = KEYS_MAX) -> None:
+    def __init__(
+        self,
+        settings: LimitSettings | None = None,
+        keys_max: int = KEYS_MAX,
+        disk_shares: DiskShares | None = None,
+    ) -> None:
         """Make all limits, everybody's allowance whole.
 
         Args:
             settings: the rates; the defaults if not given.
             keys_max: how many keys each limiter remembers at most.
+            disk_shares: what addresses have on their way to the disk.
         """
+        self.disk_shares = disk_shares or DiskShares()
         self._settings = settings or LimitSettings()
         self._keys_max = keys_max
         self.refused: Counter[str] = Counter()
@@ -275,7 +285,14 @@ class CallLimits:
             0, or after how many whole seconds to try again.
         """
         limits, units = self._classes["write"], units_of_size(size)
-        return limits.admit(address, now, units) or limits.admit_player(player_id, now, units)
+        wait = limits.admit(address, now, units) or limits.admit_player(player_id, now, units)
+        if wait or size < COUNTED_BYTES or self.disk_shares.post(address_key(address), size):
+            return wait
+        return self.refuse_disk()
+
+    def refuse_disk(self) -> int:
+        """Count a change whose address has too much on its way; return seconds as the others."""
+        return self._refuse("bytes on their way by address", DISK_RETRY_SECONDS)
 
     def note_failed_token(self, address: str, now: float) -> None:
         """Charge an address for a wrong key or token; it has been answered already."""

@@ -114,6 +114,7 @@ class Committer:
         self._backoff_seconds = 0.0
         self._rows = 0
         self._bytes = 0
+        self._taken_bytes = 0
         self._committed = 0
         self._refused = 0
         self._batches = 0
@@ -159,6 +160,10 @@ class Committer:
             self._idle = None
         return batch
 
+    def progress(self) -> tuple[int, int]:
+        """Return the bytes that have ever been submitted, and how many of them are not settled."""
+        return self._taken_bytes, self._bytes
+
     def statistics(self) -> CommitterStatistics:
         """Return how the committer fares."""
         return CommitterStatistics(
@@ -198,6 +203,7 @@ class Committer:
         batch.bytes += weight
         self._rows += rows
         self._bytes += weight
+        self._taken_bytes += weight
         return batch
 
     def _open_batch(self) -> QueuedBatch:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, cast
 
@@ -34,6 +34,7 @@ from greenroom.heads import INVALID_REQUEST
 from greenroom.http.errors import error_answer
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.budget import BodyLease, Budgets
+from greenroom.http.overload.pieces import Pieces
 from greenroom.http.server.asgi_fence import TUNNEL, AsgiFence
 from greenroom.http.server.connection import Answerer
 from greenroom.http.server.handoff import PushbackStream, TlsPushbackStream
@@ -83,6 +84,7 @@ class HypercornServer:
         self._proxies = TrustedProxies(options.trusted_proxies)
         self._app = app
         self._options = options
+        self._pieces = Pieces()
         self._context = WorkerContext(None)
         self._config = _config(options)
 
@@ -121,6 +123,11 @@ class HypercornServer:
         server.linger_seconds_max = self._options.linger_seconds_max
         server.may_be_http_2 = may_be_http_2
         server.break_off = fence.break_off
+        server.turn = (
+            trio.lowlevel.checkpoint
+            if self._proxies.trusts(peer)
+            else partial(self._pieces.turn, address_key(peer))
+        )
         server.frames = FrameMeter(
             partial(self._admit_frames, Limiter(FRAMES, 1), peer),
             partial(head.hold, key=address_key(peer)),
@@ -252,6 +259,8 @@ class _Server(TCPServer):
     frames: FrameMeter
     break_off: Callable[[], None]
     """Ends what is being sent."""
+    turn: Callable[[], Awaitable[None]]
+    """Waits for the turn of a piece of what comes."""
 
     linger_seconds_max = 0.0
     may_be_http_2 = False
@@ -315,8 +324,8 @@ class _Server(TCPServer):
         while data != b"":
             data = bytes(await self.stream.receive_some(MAX_RECV))
             for piece in self.frames.pieces(data):
+                await self.turn()
                 await self.protocol.handle(RawData(piece))
-                await trio.lowlevel.checkpoint()
 
     async def _calm(self) -> None:
         """Tell the peer why the connection ends."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import ssl
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +13,8 @@ import h2.events
 import h2.settings
 import pytest
 import trio
-from garbage_kit import own_garbage
-from http_kit import SECONDS_MAX, Echo, Reply, Running, read_all, replies, serving, until
+from http2_kit import Http2, answered, connect, serving_tls
+from http_kit import SECONDS_MAX, Echo, Reply, read_all, replies, serving, until
 from server_kit import Api
 
 from greenroom.addresses import address_key
@@ -33,43 +30,6 @@ HONEST = "127.0.0.2"
 LARGE_BYTES = 3_000_002
 """Of the answer to `/api/large`."""
 HEAD = b"POST /api/x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a certificate for 127.0.0.1, its key, and its authority."""
-    trustme = pytest.importorskip("trustme")
-    directory = tmp_path_factory.mktemp("tls")
-    authority = trustme.CA()
-    issued = authority.issue_cert("127.0.0.1")
-    issued.private_key_pem.write_to_path(directory / "key.pem")
-    issued.cert_chain_pems[0].write_to_path(directory / "cert.pem")
-    authority.cert_pem.write_to_path(directory / "ca.pem")
-    return directory
-
-
-@asynccontextmanager
-async def serving_tls(certificate: Path, **options: Any) -> AsyncIterator[Running]:
-    async with serving(
-        tls_certificate_file=certificate / "cert.pem",
-        tls_key_file=certificate / "key.pem",
-        **options,
-    ) as running:
-        yield running
-
-
-async def connect(
-    port: int, address: str, certificate: Path | None = None, *protocols: str
-) -> trio.abc.HalfCloseableStream | trio.SSLStream[trio.SocketStream]:
-    """Connect from an address of this machine, over TLS where there is a certificate."""
-    plain = await trio.open_tcp_stream("127.0.0.1", port, local_address=address)
-    if certificate is None:
-        return plain
-    context = ssl.create_default_context(cafile=str(certificate / "ca.pem"))
-    context.set_alpn_protocols(protocols)
-    stream = trio.SSLStream(plain, context, server_hostname="127.0.0.1", https_compatible=True)
-    await stream.do_handshake()
-    return stream
 
 
 async def ask(
@@ -89,44 +49,6 @@ async def ask(
 
 def get(path: bytes) -> bytes:
     return b"GET %b HTTP/1.1\r\nHost: a\r\n\r\n" % path
-
-
-class Http2:
-    """The bare frames of one HTTP/2 connection."""
-
-    def __init__(self, stream: trio.abc.Stream) -> None:
-        self.stream = stream
-        self.protocol = h2.connection.H2Connection(h2.config.H2Configuration())
-        self.protocol.initiate_connection()
-
-    @classmethod
-    async def open(cls, running: Running, address: str, certificate: Path) -> Http2:
-        return cls(await connect(running.port, address, certificate, "h2"))
-
-    def close_windows(self) -> None:
-        """Let nothing come of any answer."""
-        self.protocol.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: 0})
-
-    def ask(self, path: str) -> int:
-        """Ask; return the stream."""
-        stream_id = self.protocol.get_next_available_stream_id()
-        head = [(":method", "GET"), (":path", path), (":authority", "a"), (":scheme", "https")]
-        self.protocol.send_headers(stream_id, head, end_stream=True)
-        return stream_id
-
-    async def flush(self) -> None:
-        await self.stream.send_all(self.protocol.data_to_send())
-
-    async def events(self) -> list[h2.events.Event]:
-        """What comes next."""
-        data = await self.stream.receive_some()
-        assert data, "the connection ended"
-        events = self.protocol.receive_data(data)
-        for event in events:
-            if isinstance(event, h2.events.DataReceived):
-                length = event.flow_controlled_length or 0
-                self.protocol.acknowledge_received_data(length, event.stream_id)
-        return events
 
 
 # Answers
@@ -204,32 +126,6 @@ async def test_unread_connections_of_one_address_leave_room_for_others():
             reply = await ask(running.port, get(b"/api/large"))
             assert (reply.status, len(reply.body)) == (200, LARGE_BYTES)
         assert running.server._budgets.answers.held < 6 * LARGE_BYTES
-
-
-@pytest.mark.parametrize("path", ["/api/x", "/api/large", "/api/wait"])
-async def test_streams_that_are_over_leave_nothing_to_the_garbage_collector(
-    path: str, certificate: Path
-):
-    """It stopped everybody for 50 to 100 ms whenever it freed thousands of them."""
-    async with serving_tls(certificate) as running:
-        with own_garbage():
-            for is_left in (False, True):
-                client = await Http2.open(running, ATTACKER, certificate)
-                if path == "/api/large":
-                    client.close_windows()
-                streams = [client.ask(path) for _ in range(20)]
-                await client.flush()
-                if path == "/api/x" and not is_left:
-                    for stream_id in streams:
-                        await _answered(client, stream_id)
-                elif path == "/api/wait":
-                    await client.events()
-                await trio.aclose_forcefully(client.stream)
-                await until(lambda: not running.connections)
-            await trio.lowlevel.checkpoint()
-            left = [type(each) for each in gc.get_objects()]
-        assert not [each for each in left if each.__module__.startswith("hypercorn.protocol")]
-        assert trio.lowlevel.Task not in left
 
 
 # Requests
@@ -467,7 +363,7 @@ async def test_many_connections_bring_an_address_no_more_frames(certificate: Pat
         other = await Http2.open(running, HONEST, certificate)
         stream_id = other.ask("/api/x")
         await other.flush()
-        await _answered(other, stream_id)
+        await answered(other, stream_id)
         await trio.aclose_forcefully(other.stream)
 
 
@@ -481,20 +377,11 @@ async def test_an_honest_connection_may_ask_as_often_as_it_likes(
             stream_id = client.ask("/api/x")
             client.protocol.ping(b"12345678")
             await client.flush()
-            await _answered(client, stream_id)
+            await answered(client, stream_id)
         stream_id = client.ask("/api/large")
         await client.flush()
-        await _answered(client, stream_id)
+        await answered(client, stream_id)
         await trio.aclose_forcefully(client.stream)
-
-
-async def _answered(client: Http2, stream_id: int) -> None:
-    """Read until a stream has ended."""
-    while True:
-        events = await client.events()
-        await client.flush()
-        if any(isinstance(e, h2.events.StreamEnded) and e.stream_id == stream_id for e in events):
-            return
 
 
 # Requests in flight
@@ -565,7 +452,7 @@ async def test_heads_that_do_not_end_are_held_of_what_requests_may_hold(certific
         other = await Http2.open(running, HONEST, certificate)
         stream_id = other.ask("/api/x")
         await other.flush()
-        await _answered(other, stream_id)
+        await answered(other, stream_id)
         for client in (*clients, other):
             await trio.aclose_forcefully(client.stream)
         await until(lambda: not running.connections)
