@@ -346,8 +346,9 @@ entrance.onsubmit = (event) => {
 find("invitation").onsubmit = async (event) => {
   event.preventDefault();
   find("link").select();
-  await navigator.clipboard?.writeText(find("link").value).catch(() => {});
-  find("connection").textContent = "The link is copied.";
+  if (navigator.clipboard) await navigator.clipboard.writeText(find("link").value);
+  else document.execCommand("copy"); // pages of http from another machine have no clipboard
+  event.target.querySelector("button").textContent = "Copied";
 };
 find("rename").onclick = () => attempt(rename);
 find("leave").onclick = () =>

@@ -9,11 +9,15 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+import trio
 from browser_kit import Page, needs_browser, open_browser, serve_files
+from page_kit import free_port
 from server_kit import Api, ServerProcess
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONTRAST_MIN = 4.5
+ENTRY = "*/tictactoe=tictactoe:TicTacToe"
+BEHAVIOURS = ("--behaviours-dir", str(EXAMPLES), "--behaviours", ENTRY)
 
 pytestmark = [needs_browser, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -46,8 +50,7 @@ CONTRASTS = """
 
 @pytest.fixture
 def studio(data_dir: Path) -> Iterator[ServerProcess]:
-    entry = "*/tictactoe=tictactoe:TicTacToe"
-    server = ServerProcess(data_dir, "--behaviours-dir", str(EXAMPLES), "--behaviours", entry)
+    server = ServerProcess(data_dir, *BEHAVIOURS)
     yield server.start()
     server.stop()
 
@@ -153,6 +156,28 @@ async def test_a_lost_connection_is_shown_and_comes_back_with_the_board(studio: 
         await match.ann.until("!document.getElementById('players').textContent.includes('away')")
         await match.play(1)
         await match.bob.until("state.cells.filter(Boolean).length == 3")
+
+
+async def test_the_pages_come_back_to_a_server_that_was_killed(data_dir: Path):
+    ports = [str(free_port()), str(free_port())]
+    chosen = ("--port", ports[0], "--realtime-port", ports[1], *BEHAVIOURS)
+    studio = ServerProcess(data_dir, *chosen).start()
+    try:
+        async with sit_down(studio) as match:
+            await match.play(0, 3)
+            await match.first.until("state.cells.filter(Boolean).length == 2")
+            studio.kill()
+            for page in (match.ann, match.bob):
+                await page.until(
+                    "document.getElementById('connection').textContent.includes('lost')"
+                )
+            await trio.to_thread.run_sync(studio.start)
+            for page in (match.ann, match.bob):
+                await page.reads("#connection", "Connected")
+                await page.until("state.cells.filter(Boolean).length >= 2 || state.winner")
+                page.errors.clear()  # browsers log every call that nobody answers
+    finally:
+        studio.stop()
 
 
 async def test_a_reload_keeps_the_seat(studio: ServerProcess):
