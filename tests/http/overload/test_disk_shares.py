@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from dispatch_kit import Stage
+from dispatch_kit import DispatchKit
 from http_kit import Reply, read_all, replies, serving, until
 from trio.testing import MockClock
 from world_kit import open_arena
@@ -146,11 +146,11 @@ async def test_the_address_with_too_much_on_its_way_is_refused_and_no_other(
 ) -> None:
     monkeypatch.setattr("greenroom.disk_shares.WAIT_SECONDS_MAX", 0.0)
     async with open_arena() as arena:
-        stage = Stage(arena)
-        limits: CallLimits = stage.limits
+        kit = DispatchKit(arena)
+        limits: CallLimits = kit.limits
         limits.disk_shares = DiskShares(progress=disk.progress)
         token = arena.keys.api_token
-        async with serving(stage.dispatcher, limits=limits) as running:
+        async with serving(kit.dispatcher, limits=limits) as running:
             assert (await put(running.port, FLOOD, token, LARGE)).status == 200
             post_all(limits.disk_shares, disk, FLOOD)
             reply = await put(running.port, FLOOD, token, LARGE)
