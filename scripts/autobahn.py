@@ -1,7 +1,7 @@
 """Have Autobahn's fuzzing client judge the realtime port's connections; see HELP.
 
 What is judged is the code that serves players (`transport/connection.py` and all it stands on).
-Only the room is left out: everybody is let in, and hears his own messages.
+Only the room is left out: everybody is let in, and hears their own messages.
 """
 
 from __future__ import annotations

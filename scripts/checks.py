@@ -49,7 +49,7 @@ PURE = (
     "greenroom/actors/studio_room/tick_clock.py",
     "greenroom/supervisors/policy.py",
 )
-"""Where every branch must be tested."""
+"""Modules of which every branch must be tested."""
 
 WORKERS_MAX = 4
 """Each worker runs Postgres and servers besides."""

@@ -1,9 +1,9 @@
 """Check docs/reference/conformance.md: which tests show what the specification says.
 
 The specification, `shared/spec/` beside the checkout, is cut into units: sentences, list items and
-rows of tables. Every unit of api.md must have a row in the page with the tests that show it or the
-reason why none can, and the page must have no other rows. Every text that clients match, from
-section 2 of wire.md, must stand in a test that speaks to a server over a socket. Where there is no
+rows of tables. Every unit of api.md must have a row in the page, with the tests that show it or the
+reason why none can. The page must have no other rows. Every text that clients match, from section 2
+of wire.md, must stand in a test that speaks to a server over a socket. Where there is no
 specification, as in a studio's clone, only the tests that the page names are looked for.
 
 `scripts/conformance.py --skeleton` prints the rows that are missing.
@@ -230,7 +230,7 @@ MEANT: Mapping[str, tuple[str, ...]] = {
     "ban_info": (),
     "[A-Za-z0-9_]": (),
 }
-"""What the page means where what it quotes is no whole text."""
+"""The texts that the page means where its quotation is not a whole text."""
 
 FIRST_SECTION_TEXTS = (
     "Invalid JSON body",

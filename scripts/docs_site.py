@@ -66,7 +66,7 @@ def build(source: Path, site: Path, scratch: Path) -> bool:
 
 
 class Page(HTMLParser):
-    """What a page links to, and the anchors that it has."""
+    """The links of a page, and its anchors."""
 
     def __init__(self, text: str) -> None:
         """Read it."""

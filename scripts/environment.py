@@ -276,9 +276,9 @@ def run_pip(directory: Path, requirements: Path) -> list[str]:
 def pip_of(directory: Path) -> list[str]:
     """Return the command that runs a pip inside the environment.
 
-    That is the pip of the Python that runs this, linked into a directory that holds nothing else:
-    pip runs in an environment without being installed there, whatever its version, and what else
-    that Python has does not count as installed. Without pip there, ensurepip puts one in.
+    It is the pip of the Python that runs this, linked into a directory with nothing else in it. So
+    pip of any version works in an environment without being installed there. Other packages of that
+    Python do not count as installed. If that Python has no pip, ensurepip installs one.
     """
     python = str(python_of(directory))
     spec = importlib.util.find_spec("pip")

@@ -27,7 +27,7 @@ SERVERS = ("greenroom", "hypercorn")
 FUZZED_LAST = "/(rotate|ban)$"
 """Paths fuzzed last: after these the player's token may open nothing any more."""
 PASSES = ("--exclude-path-regex", "--include-path-regex")
-"""Which paths with regard to these."""
+"""The options of the two passes: without these paths, then only these."""
 FIXED_EXAMPLES = "40"
 """For each operation, at most. A number, not a time: a slow machine finds what a fast one finds."""
 

@@ -1,7 +1,7 @@
-"""Owners, games and players as they stand in the database: what flows ask of it.
+"""Owners, games and players as they are in the database; implements the flows' `Accounts`.
 
-Reads go over the loaders. The few writes are an operator's, not an actor's; each is a transaction
-that first holds the shard under our epoch: nothing is written once another server has begun.
+Reads use the loaders. The few writes are operators', not actors'. Each is a transaction that first
+locks the shard under our epoch, so nothing is written once another server has begun.
 """
 
 # ruff: noqa: S608 (SQL is put together from constants of this package only)
@@ -26,9 +26,9 @@ from greenroom.persistence.lease import SHARD, Lease, is_fence
 from greenroom.persistence.loaders import Loaders
 
 PLAYER_ID_BLOCK = 1000
-"""As the sequence `player_ids` steps."""
+"""The number of ids in a block, which is the step of the sequence `player_ids`."""
 _DELETE_PLAYERS = 500
-"""Players deleted in one transaction: the committer waits meanwhile."""
+"""Players deleted in one transaction. The committer waits meanwhile."""
 
 
 def _seconds(column: str) -> str:
@@ -135,7 +135,7 @@ _DELETE_GAME = Statement("DELETE FROM games WHERE game_id = $1", INT8)
 
 
 class DatabaseAccounts:
-    """Implements the flows' `Accounts`; see there for what each method promises."""
+    """Implements the flows' `Accounts`, whose docstrings tell what each method promises."""
 
     def __init__(self, loaders: Loaders, lease: Lease) -> None:
         """Read over `loaders`; write under the epoch of `lease`."""
@@ -169,11 +169,11 @@ class DatabaseAccounts:
         return _game(rows[0]) if rows else None
 
     async def next_player_id(self) -> int:
-        """Return an id that no player had yet, as a rule without asking the database."""
+        """Return an id that no player had before, usually without asking the database."""
         return await self._player_ids.take()
 
     async def next_game_id(self) -> int:
-        """Return an id that no game had yet."""
+        """Return an id that no game had before."""
         return await self._next(_NEXT_GAME_ID)
 
     async def online_players(self, after_id: int, limit: int) -> list[Player]:
@@ -187,7 +187,7 @@ class DatabaseAccounts:
         return [_player(row) for row in rows]
 
     async def players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
-        """Return those of these players who are there, in any order; a hundred at most."""
+        """Return the existing ones of these players, in any order; a hundred at most."""
         rows = await self._rows(_PLAYERS_BY_ID, INT8_COLUMN.encode(player_ids))
         return [_player(row) for row in rows]
 
@@ -215,7 +215,7 @@ class DatabaseAccounts:
         return [_owner(row) for row in await self._rows(_OWNERS)]
 
     async def owner_by_name(self, name: str) -> Owner | None:
-        """Return the owner of this name."""
+        """Return the owner with this name."""
         rows = await self._rows(_OWNER_BY_NAME, text(name))
         return _owner(rows[0]) if rows else None
 
@@ -223,7 +223,7 @@ class DatabaseAccounts:
         """Add an owner.
 
         Raises:
-            Refused: there is one of this name.
+            Refused: there is an owner of this name already.
             StorageUnavailable: the database is away, or another server has taken over.
         """
         try:
@@ -245,15 +245,14 @@ class DatabaseAccounts:
             raise Refused(f"There is no owner with the id {owner_id}")
 
     async def bans_of(self, player_id: int) -> list[tuple[Ban, int | None]]:
-        """Return all bans of a player, oldest first, each with when it ended if it did."""
+        """Return all bans of a player, oldest first, each with the time of its end or None."""
         rows = await self._rows(_BANS_OF, int8(player_id))
         return [(Ban(*row[:5]), row[5]) for row in rows]
 
     async def use_ticket(self, ticket_hash: bytes, now: int, expires_at: int) -> bool:
-        """Remember a platform's ticket, durably; return False if it is remembered already.
+        """Store a platform's ticket, durably; return False if it is stored already.
 
-        Each call forgets more expired ones than it adds, so that the table stays as small as it
-        may.
+        Each call deletes more expired tickets than it adds, so the table stays small.
         """
         forget = Query(_FORGET_TICKETS, (int8(now),))
         return bool(await self._write(_USE_TICKET, ticket_hash, int8(expires_at), before=forget))
@@ -264,12 +263,12 @@ class DatabaseAccounts:
         """Delete a game and all that belongs to it, some players at a time.
 
         Args:
-            game_id: which; its actor must be stopped, so that nobody registers meanwhile.
-            deleted: called with the ids of players when they have been deleted.
+            game_id: the game; its actor must be stopped, so that nobody registers meanwhile.
+            deleted: is called with the ids of players once they are deleted.
 
         Raises:
-            StorageUnavailable: the database is away, or another server has taken over; what is
-                deleted by then stays so, and the call can be repeated.
+            StorageUnavailable: the database is away, or another server has taken over. What has
+                been deleted stays deleted, and the call can be repeated.
         """
         which = int8(game_id)
         while True:
@@ -282,19 +281,19 @@ class DatabaseAccounts:
         await self._write(_DELETE_GAME, which)
 
     async def _rows(self, statement: Statement, *parameters: bytes | None) -> list[Row]:
-        """Read."""
+        """Run a query on a loader connection and return its rows."""
         (rows,) = await self._loaders.fetch(Query(statement, parameters))
         return rows
 
     async def _next(self, statement: Statement) -> int:
-        """Draw from a sequence."""
+        """Return the next value of a sequence."""
         ((first,),) = await self._rows(statement)
         return cast("int", first)
 
     async def _write(
         self, statement: Statement, *parameters: bytes | None, before: Query | None = None
     ) -> list[Row]:
-        """Write under the fence; return what the statement returns."""
+        """Run a statement in a transaction that checks our epoch; return its rows."""
         hold = Query(_HOLD, (int8(self._lease.epoch),))
         queries = [hold, Query(statement, parameters)]
         if before is not None:

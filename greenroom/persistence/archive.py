@@ -5,8 +5,8 @@
     ├── …
     └── manifest.json          format, versions, and of every table its columns, rows and SHA-256
 
-The manifest is written last: a file that was cut short has none, and no central directory either.
-Any ZIP program reads it; nothing in it is ever run.
+The manifest is written last. So a file that was cut short has none, and no central directory
+either. Any ZIP program can read an archive, and nothing in it is ever run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 from greenroom.persistence.errors import StorageError
 
 FORMAT: Final = 1
-"""Raised when an older Greenroom could not read the file any more."""
+"""The format's version, raised when an older Greenroom could not read the file any more."""
 MANIFEST_NAME: Final = "manifest.json"
 MANIFEST_BYTES_MAX: Final = 1 << 20
 _CHUNK_BYTES: Final = 1 << 18
@@ -40,11 +40,11 @@ _DAMAGE = (
 )
 
 Progress = Callable[[str, int, int], None]
-"""Is told the table, and how many rows and bytes (before compression) of it are done so far."""
+"""A function that is told the table, and how many rows and bytes (before compression) are done."""
 
 
 class ArchivedTable(msgspec.Struct, frozen=True):
-    """What the archive holds of one table."""
+    """The manifest's entry of one table."""
 
     name: str
     columns: list[str]
@@ -58,7 +58,7 @@ class ArchivedTable(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What an archive says of itself."""
+    """The manifest of an archive."""
 
     format: int
     greenroom: str
@@ -79,7 +79,7 @@ class _AnyManifest(msgspec.Struct, frozen=True):
 
 
 def create(stream: IO[bytes]) -> zipfile.ZipFile:
-    """Begin an archive; closing it ends the file."""
+    """Start an archive. Closing it completes the file."""
     return zipfile.ZipFile(
         stream, "w", compression=zipfile.ZIP_DEFLATED, compresslevel=_COMPRESS_LEVEL
     )
@@ -92,14 +92,14 @@ def write_table(
     chunks: Iterable[bytes | bytearray | memoryview],
     progress: Progress,
 ) -> ArchivedTable:
-    """Add a table's rows; return what the manifest says of them.
+    """Add a table's rows; return its entry for the manifest.
 
     Args:
         archive: open for writing.
         name: the table.
         columns: its columns, in the order of the rows' fields.
-        chunks: what COPY gives in its text format, cut anywhere.
-        progress: told now and then.
+        chunks: the output of COPY in its text format, cut anywhere.
+        progress: is called now and then.
 
     Raises:
         OSError: the file cannot be written.
@@ -116,19 +116,19 @@ def write_table(
 
 
 def write_manifest(archive: zipfile.ZipFile, manifest: Manifest) -> None:
-    """Add the manifest, last of all."""
+    """Add the manifest, as the last member."""
     encoded = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
     archive.writestr(MANIFEST_NAME, encoded)
 
 
 class Archive:
-    """An archive that is read; `close` it."""
+    """An archive to read; `close` it."""
 
     def __init__(self, path: Path) -> None:
         """Open a file and read its manifest.
 
         Raises:
-            StorageError: there is no such file, it is no backup, is cut short, or is too new.
+            StorageError: there is no such file, or it is not a backup, is cut short, or is too new.
         """
         self._path = path
         try:
@@ -148,14 +148,14 @@ class Archive:
         self._zip.close()
 
     def chunks(self, table: ArchivedTable, progress: Progress) -> Iterator[bytes]:
-        """Give a table's rows in pieces, as COPY takes them, and check them on the way.
+        """Yield a table's rows in pieces, as COPY takes them, and check them meanwhile.
 
         Args:
-            table: one of the manifest's.
-            progress: told of each piece once the next is asked for.
+            table: an entry of the manifest.
+            progress: is told of each piece once the next is asked for.
 
         Raises:
-            StorageError: they are damaged. What was given before is not to be kept.
+            StorageError: the rows are damaged. Discard what was yielded before.
         """
         digest, rows, size = hashlib.sha256(), 0, 0
         try:

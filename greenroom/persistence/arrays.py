@@ -20,7 +20,7 @@ Encode = Callable[[Sequence[object]], bytes]
 
 
 class ColumnType(NamedTuple):
-    """How a column travels: the oid of its array type, and what makes one."""
+    """How a column is sent: the oid of its array type, and an encoder."""
 
     array_oid: int
     encode: Encode
@@ -90,7 +90,7 @@ TEXT_COLUMN = ColumnType(1009, _text)
 STRUCT_COLUMN = ColumnType(199, _structs)
 
 ENCODING_ERRORS = (struct.error, TypeError, UnicodeEncodeError, OverflowError)
-"""What a value that fits no column raises here; the row is to be refused, as by the database."""
+"""Errors for a value that does not fit its column. The row is refused, as if by the database."""
 
 
 def int8(value: int | None) -> bytes | None:

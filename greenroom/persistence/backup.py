@@ -1,10 +1,11 @@
-"""Backup and restore: everything in the database as one archive, consistent, while a server runs.
+"""Back up and restore: everything in the database as one consistent archive, while a server runs.
 
-A backup reads all tables in one REPEATABLE READ transaction: the server commits whole changes only,
-so that what it sees is a state that was. A restore is one transaction too: our tables are dropped,
-made anew as they were when the backup was made, filled, and counted; or nothing has happened.
+A backup reads all tables in one REPEATABLE READ transaction. The server commits only whole changes,
+so the backup has a state that really was. A restore is one transaction, too. It drops our tables,
+makes them anew as they were at the time of the backup, fills them and counts; or nothing has
+happened.
 
-Both block, and are called in a thread; `check_cancelled` is how they hear of a cancellation.
+Both block, and are called in a thread. They call `check_cancelled` to learn of a cancellation.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ TABLES: Final = (
     "friendships",
     "game_usage",
 )
-"""Every table that the migrations make, those that others refer to before these."""
+"""Every table that the migrations make. Those that others refer to come first."""
 SEQUENCES: Final = ("owner_ids", "game_ids", "player_ids")
 FUNCTIONS: Final = ("advance_shard", "hold_shard")
 
@@ -71,16 +72,16 @@ def back_up(
     """Write everything in a database into an archive.
 
     Args:
-        conninfo: where it is; a server may be at work there.
+        conninfo: the database; a server may use it.
         stream: a file open for writing.
-        progress: told now and then what is done.
-        check_cancelled: raises when it is to stop.
+        progress: is told now and then what is done.
+        check_cancelled: raises if the backup is to stop.
 
     Returns:
-        What the archive says of itself.
+        The archive's manifest.
 
     Raises:
-        StorageError: the database failed, or has no schema or one that is newer than this code.
+        StorageError: the database failed, has no schema, or a schema newer than this code.
         OSError: the file cannot be written.
     """
     try:
@@ -120,21 +121,21 @@ def restore(
     *,
     replace: bool,
 ) -> Manifest:
-    """Make a database what it was when a backup was made; the schema stays that of the backup.
+    """Replace a database by a backup; the schema stays that of the backup.
 
     Args:
-        conninfo: the database; nobody else may be at work there.
+        conninfo: the database; nobody else may use it.
         path: the backup.
-        progress: told now and then what is done, of checking the file first.
-        check_cancelled: raises when it is to stop; everything is as before then.
-        replace: whether games that the database already holds may be lost.
+        progress: is told now and then what is done, while the file is checked, too.
+        check_cancelled: raises if the restore is to stop; then nothing has changed.
+        replace: True if games that the database already holds may be lost.
 
     Returns:
-        What the archive says of itself.
+        The archive's manifest.
 
     Raises:
         StorageError: the file is damaged or too new, or the database failed or holds games.
-        StorageHeld: a server is at work on the database.
+        StorageHeld: a server uses the database.
     """
     with closing(Archive(path)) as archive:
         manifest = archive.manifest
@@ -237,7 +238,7 @@ def _last_value(connection: Connection, name: str) -> int:
 
 
 def _check_tables(manifest: Manifest) -> None:
-    """Refuse what a newer Greenroom has saved."""
+    """Refuse a backup that a newer Greenroom has made."""
     _check_known(manifest.schema)
     unknown = [table.name for table in manifest.tables if table.name not in TABLES]
     unknown += [name for name in manifest.sequences if name not in SEQUENCES]
@@ -263,14 +264,14 @@ def _check_empty(connection: Connection) -> None:
 
 
 def _epoch(connection: Connection) -> int:
-    """Return the epoch that a server may still believe in."""
+    """Return the epoch that a server may still write under."""
     if not _exists(connection, "shards"):
         return 0
     return int(_one(connection, "SELECT epoch FROM shards WHERE shard = %s", SHARD) or 0)
 
 
 def _make_tables(connection: Connection, version: int) -> None:
-    """Drop all that is ours and make it anew, as the migrations up to a version do, and empty."""
+    """Drop our tables and make them anew, empty, as the migrations up to a version do."""
     for drop, names in _DROPS:
         for name in names:
             connection.execute(drop.format(sql.Identifier(name)))
@@ -299,7 +300,7 @@ def _fill(
 
 
 def _check_migrations(connection: Connection) -> None:
-    """Refuse a backup of another code's tables."""
+    """Refuse a backup whose migrations differ from this code's."""
     rows = connection.execute("SELECT version, name, checksum FROM schema_migrations ORDER BY 1")
     known = migrations.available()
     for (version, name, checksum), ours in zip(rows, known, strict=False):
@@ -320,6 +321,6 @@ def _finish(connection: Connection, manifest: Manifest, epoch: int) -> None:
 
 
 def _failed(what: str, error: psycopg.Error) -> StorageError:
-    """Keep the primary message only: details may hold a row's content."""
+    """Return an error with only the primary message, because details may have a row's content."""
     reason = error.diag.message_primary or str(error).partition("\n")[0]
     return StorageError(f"The database could not {what}: {reason}")

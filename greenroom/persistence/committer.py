@@ -1,18 +1,20 @@
-"""Group commit: everything that waits becomes durable in one transaction, in the order given.
+"""Group commit: all waiting changes become durable in one transaction, in the order given.
 
-One FIFO, one connection, one transaction at a time; while one is under way the next gathers. Each
-transaction is one round trip: the fence, which also counts it, then one statement for each kind of
-event (see `staging`). What can go wrong, and what is done:
+There is one queue, one connection, and one transaction at a time. While one is under way, the next
+is collected. Each transaction is one round trip: the fence, which also counts it, then one
+statement for each kind of event (see `staging`). These failures are handled:
 
-- Postgres is away, restarts, is full, times out: the same transaction again, until it passes. An
-  outcome that is not known is looked up by its sequence after reconnecting, never repeated blindly.
-- A row is refused: the transaction is halved until the row stands alone; its writer is told, what
-  he queued since fails with it unwritten, and nobody else notices.
-- The fence refuses: another server has taken over. Everything queued fails and `run` raises.
+- Postgres is away, restarts, is full, or times out. The same transaction is tried again until it
+  passes. An unknown outcome is looked up by its sequence after reconnecting, never repeated
+  blindly.
+- A row is refused. The transaction is halved until the row is alone. Its writer is told, what that
+  writer has queued since fails with it, and no other writer notices.
+- The fence refuses, because another server has taken over. Everything queued fails, and `run`
+  raises.
 
-Bounds: rows and bytes queued shut the gate when reached. Changes that nobody waits for (presence)
-wait apart, one a row, ride along in small numbers once nothing else is left, and are forgotten
-beyond their bound.
+Bounds: at a number of rows or bytes in the queue, the gate shuts. Changes that nobody waits for
+(presence) wait separately, one for each row. A few of them are written whenever nothing else is
+left. Beyond their bound they are dropped.
 """
 
 from __future__ import annotations
@@ -48,13 +50,13 @@ _BACKOFF_SECONDS_MIN, _BACKOFF_SECONDS_MAX = 0.05, 1.0
 
 
 class CommitterStatistics(msgspec.Struct, frozen=True):
-    """How the committer fares; counts since it was made."""
+    """Counts of the committer since it was made."""
 
     queued_rows: int
     """Events that wait to become durable."""
     queued_bytes: int
     background_rows: int
-    """Events nobody waits for that have not been written yet."""
+    """Events that nobody waits for and that have not been written yet."""
     committed: int
     """Events made durable."""
     refused: int
@@ -67,7 +69,7 @@ class CommitterStatistics(msgspec.Struct, frozen=True):
 
 
 class QueuedTurn(NamedTuple):
-    """What one turn of one actor has changed: all of it becomes durable, or none."""
+    """The changes of one turn of one actor. All of them become durable, or none."""
 
     writer: Writer
     generation: int
@@ -75,7 +77,7 @@ class QueuedTurn(NamedTuple):
 
 
 class QueuedBatch(Batch):
-    """A batch with what is to be written in it."""
+    """A batch with its entries."""
 
     __slots__ = ("bytes", "entries", "rows")
 
@@ -88,11 +90,11 @@ class QueuedBatch(Batch):
 
 
 class _RowRefusedError(Exception):
-    """The transaction holds a row that the database will never take."""
+    """The transaction has a row that the database will never accept."""
 
 
 Observer = Callable[[Iterable[Event]], None]
-"""Is told of events that have become durable. Synchronous; may not fail."""
+"""A function that is told of events once they are durable. It is synchronous and may not fail."""
 
 _DURABLE_ALREADY = Batch()
 _DURABLE_ALREADY.settle()
@@ -102,7 +104,7 @@ class Committer:
     """Implements the kernel's `Durability` on a lease."""
 
     def __init__(self, settings: StorageSettings) -> None:
-        """Make a committer whose gate is shut until it runs."""
+        """Make a committer. Its gate is shut until it runs."""
         self._settings = settings
         self._observers: list[Observer] = []
         self._queue: deque[QueuedBatch] = deque()
@@ -125,7 +127,7 @@ class Committer:
 
     @property
     def is_open(self) -> bool:
-        """Return whether changes are taken now: running, not overfull, the database answering."""
+        """Return whether changes are accepted: it runs, is not full, and the database answers."""
         if not self._running or self._rows >= self._settings.queue_rows_max:
             return False
         if self._bytes >= self._settings.queue_bytes_max:
@@ -141,8 +143,8 @@ class Committer:
     def submit(self, writer: Writer, events: Sequence[Event]) -> Batch:
         """Queue one turn's events behind everything submitted before; never blocks.
 
-        Events that are all not `durable` are put aside for the background; the batch returned for
-        them is settled already.
+        If no event is `durable`, they are set aside to be written in the background. The batch
+        returned for them is settled already.
         """
         if not self._running:
             batch = Batch()
@@ -165,7 +167,7 @@ class Committer:
         return self._taken_bytes, self._bytes
 
     def statistics(self) -> CommitterStatistics:
-        """Return how the committer fares."""
+        """Return the counts of the committer."""
         return CommitterStatistics(
             queued_rows=self._rows,
             queued_bytes=self._bytes,
@@ -179,10 +181,10 @@ class Committer:
         )
 
     def observe(self, observer: Observer) -> None:
-        """Have an observer told of every transaction's events, in order.
+        """Call an observer with every transaction's events, in order.
 
-        Once they are durable, and before any answer leaves that waits for them. What the database
-        refuses is never told.
+        It is called once they are durable, and before any answer leaves that waits for them. It is
+        never called with what the database refuses.
         """
         self._observers.append(observer)
 
@@ -220,13 +222,13 @@ class Committer:
         return batch
 
     def _overtake(self, table: int, key: Any) -> None:
-        """Queue what was put aside for a row now: something newer of that row is about to be."""
+        """Queue a row's background event now, because a newer event of that row is about to be."""
         entry = self._background.pop((table, key), None)
         if entry is not None:
             self._enqueue(entry)
 
     def _put_aside(self, entry: QueuedTurn, event: Event) -> None:
-        """Keep the latest background event of a row."""
+        """Store the latest background event of a row."""
         target = TARGETS[type(event)]
         key = target.key_of(event)
         aside = self._background.get((target.table, key))
@@ -237,7 +239,7 @@ class Committer:
         self._background[target.table, key] = entry
 
     def _take(self) -> QueuedBatch | None:
-        """Take the next batch off the queue. Background rides along when nothing else is left."""
+        """Take the next batch off the queue, or background events if nothing else is left."""
         batch = self._queue.popleft() if self._queue else None
         if self._background and not self._queue:
             batch = batch or QueuedBatch()
@@ -250,11 +252,11 @@ class Committer:
     async def run(
         self, lease: Lease, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Commit what is submitted until cancelled; then what is queued, within a bounded time.
+        """Commit what is submitted until cancelled; then commit the queue, within a bounded time.
 
         Args:
             lease: an open lease; reopened here whenever its connection is lost.
-            task_status: told once changes are taken.
+            task_status: is called once changes are accepted.
 
         Raises:
             StorageFenced: another server has taken over; nothing more was written.
@@ -268,7 +270,7 @@ class Committer:
                 async def work() -> None:
                     try:
                         await self._work(lease, scope)
-                    except StorageFenced as error:  # by itself, not in a group
+                    except StorageFenced as error:  # alone, not in a group
                         fenced.append(error)
                         nursery.cancel_scope.cancel()
 
@@ -283,14 +285,14 @@ class Committer:
         raise fenced[0]
 
     def _stop(self, scope: trio.CancelScope) -> None:
-        """Let the worker finish what is queued, until the time for that is up."""
+        """Let the worker commit the queue until the time for that is up."""
         self._stopping = True
         scope.deadline = trio.current_time() + self._settings.drain_seconds_max
         if self._idle is not None:
             self._idle.cancel()
 
     async def _work(self, lease: Lease, scope: trio.CancelScope) -> None:
-        """Commit batch after batch; ends when told to stop and nothing is left."""
+        """Commit batch after batch; return when told to stop and nothing is left."""
         with scope:
             while True:
                 batch = self._take()
@@ -300,7 +302,7 @@ class Committer:
                     finally:
                         if not batch.settled:
                             self._queue.appendleft(batch)  # for `_give_up`
-                    # those who have just been answered may have more for the next batch
+                    # callers that have just been answered may have more for the next batch
                     await trio.lowlevel.cancel_shielded_checkpoint()
                 elif self._stopping:
                     return
@@ -308,7 +310,7 @@ class Committer:
                     await self._rest(lease)
 
     async def _rest(self, lease: Lease) -> None:
-        """Wait for something to do, watching over the connection meanwhile."""
+        """Wait for something to do, and check the connection meanwhile."""
         connection = lease.connection
         if connection is None:
             await self._reopen(lease)
@@ -324,7 +326,7 @@ class Committer:
         self._idle = None
 
     async def _settle(self, lease: Lease, batch: QueuedBatch) -> None:
-        """Make a batch durable, but for the entries that the database refuses."""
+        """Make a batch durable, without the entries that the database refuses."""
         started = trio.current_time()
         parts = [batch.entries]
         while parts:
@@ -347,7 +349,7 @@ class Committer:
         batch.settle()
 
     def _of_this_life(self, entries: list[QueuedTurn], batch: QueuedBatch) -> list[QueuedTurn]:
-        """Return the entries whose writers have not been thrown back since they were queued."""
+        """Return the entries whose writers have not been thrown back since."""
         living = [entry for entry in entries if entry.generation == entry.writer.generation]
         if len(living) < len(entries):
             for writer, generation, _ in entries:
@@ -356,7 +358,7 @@ class Committer:
         return living
 
     def _refuse(self, entry: QueuedTurn, batch: QueuedBatch, refusal: _RowRefusedError) -> None:
-        """Tell a writer that one of his changes can never be stored."""
+        """Tell a writer that one of its changes can never be stored."""
         writer = entry.writer
         self._refused += 1
         logger.error("the database refused a change of %s: %s", writer.label, refusal)
@@ -364,7 +366,7 @@ class Committer:
         _throw_back(writer, refusal)
 
     def _release(self, batch: QueuedBatch) -> None:
-        """Take a settled batch off the books."""
+        """Subtract a settled batch from the counts."""
         self._rows -= batch.rows
         self._bytes -= batch.bytes
         batch.entries = []
@@ -375,8 +377,8 @@ class Committer:
         """Write entries in one transaction, however long that takes.
 
         Raises:
-            _RowRefusedError: nothing was written, because of one row at least.
-            StorageFenced: nothing was written, because we are no longer the writer.
+            _RowRefusedError: nothing was written, because of at least one row.
+            StorageFenced: nothing was written, because another server is the writer now.
         """
         if self._busy_since is None:
             self._busy_since = trio.current_time()
@@ -411,7 +413,7 @@ class Committer:
         return True
 
     async def _reopen(self, lease: Lease) -> bool:
-        """Try to get the connection back; return whether the unanswered commit had happened."""
+        """Try to connect again; return whether the unanswered commit had happened."""
         try:
             happened = await lease.reopen()
         except StorageFenced:
@@ -423,7 +425,7 @@ class Committer:
         return happened
 
     async def _pause(self, error: DatabaseError) -> None:
-        """Wait before the next try, longer each time."""
+        """Wait before the next try; the pauses grow."""
         self._trouble(error)
         self._backoff_seconds = min(
             max(self._backoff_seconds * 2, _BACKOFF_SECONDS_MIN), _BACKOFF_SECONDS_MAX
@@ -431,7 +433,7 @@ class Committer:
         await trio.sleep(self._backoff_seconds)
 
     def _trouble(self, error: DatabaseError) -> None:
-        """Note that the database is away; said once, not at every try."""
+        """Note that the database is away. This is logged once, not at every try."""
         if self._busy_since is None:
             self._busy_since = trio.current_time()
         if not self._backoff_seconds:
@@ -446,7 +448,7 @@ class Committer:
             logger.info("the database answers again")
 
     def _give_up(self, error: CommitUnsettled) -> None:
-        """Fail everything queued; writers are thrown back, for their changes will never be."""
+        """Fail everything queued, and throw the writers back."""
         self._running = False
         self._background.clear()
         while self._queue:
@@ -472,7 +474,7 @@ def _queries(entries: list[QueuedTurn]) -> list[Query]:
 
 
 def _throw_back(writer: Writer, error: Exception) -> None:
-    """Tell a writer that what he changed is void; his own faults are not the committer's end."""
+    """Tell a writer that its changes are void; an error of the writer is only logged."""
     try:
         writer.reject(error)
     except Exception:

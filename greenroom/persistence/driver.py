@@ -1,11 +1,11 @@
 """A Postgres connection on trio: psycopg's libpq wrapper, waited on by trio itself.
 
-psycopg 3 writes its protocol as generators that yield "wait until readable / writable"; here trio
-does the waiting. There is no cursor, no adaptation and no pool: parameters and results are binary,
-every call is one pipeline and so one round trip, and statements are prepared when first used.
+psycopg 3 writes its protocol as generators that yield "wait until readable / writable". Here trio
+does the waiting. There is no cursor, no adaptation and no pool. Parameters and results are binary.
+Every call is one pipeline and so one round trip, and statements are prepared when first used.
 
 A connection belongs to one task at a time. A call that is cut off, by its time limit, by
-cancellation or by anything else, closes the connection: what the server did is then unknown, and a
+cancellation or otherwise, closes the connection. What the server did is then unknown, and a
 connection with half an answer in it is never used again.
 """
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 
 BOOL, BYTEA, INT8, INT2, INT4, TEXT, JSON, FLOAT8 = 16, 17, 20, 21, 23, 25, 114, 701
-"""Type oids that parameters and results may have; `void` results are dropped."""
+"""Type oids of parameters and results. Results of type `void` are dropped."""
 VOID = 2278
 
 _DEFAULTS = {
@@ -74,7 +74,7 @@ class Statement:
     __slots__ = ("formats", "oids", "sql")
 
     def __init__(self, sql: str, *oids: int) -> None:
-        """Take the SQL and the parameters' types; no statement is built from data, ever."""
+        """Take the SQL and the parameters' types. A statement is never built from data."""
         self.sql = sql.encode()
         self.oids = oids
         self.formats = (pq.Format.BINARY,) * len(oids)
@@ -88,7 +88,7 @@ class Query(NamedTuple):
 
 
 class DatabaseConnection:
-    """One connection to Postgres. See the module for what a cut-off call does to it."""
+    """One connection to Postgres. A call that is cut off closes it; see the module."""
 
     def __init__(self, pgconn: PGconn) -> None:
         """Take over a connected, non-blocking libpq connection; use `connect` instead."""
@@ -108,8 +108,8 @@ class DatabaseConnection:
 
         Raises:
             DatabaseConnectionRefused: an address gave an answer that will not change.
-            DatabaseConnectionLost: nobody answered, or not yet; the text is libpq's own.
-            StorageError: `conninfo` cannot be understood.
+            DatabaseConnectionLost: no address answered, or not yet; the text is libpq's.
+            StorageError: `conninfo` is malformed.
         """
         failures: list[str] = []
         with trio.move_on_after(seconds_max):
@@ -140,11 +140,11 @@ class DatabaseConnection:
         return self._pgconn.server_version
 
     def parameter(self, name: str) -> str:
-        """Return a parameter that the server reported, `server_encoding` for one."""
+        """Return a parameter that the server has reported, such as `server_encoding`."""
         return (self._pgconn.parameter_status(name.encode()) or b"").decode()
 
     def close(self) -> None:
-        """Close at once; Postgres rolls back whatever was open. Harmless when closed already."""
+        """Close at once. Postgres rolls back an open transaction. Closing twice is harmless."""
         if not self._closed:
             self._closed = True
             self._pgconn.finish()
@@ -152,13 +152,13 @@ class DatabaseConnection:
     async def run(self, *queries: Query, seconds_max: float) -> list[list[Row]]:
         """Send all queries in one pipeline; return the rows of each.
 
-        Without a `BEGIN` among them the queries are one transaction of their own. After a failure
-        the rest is skipped and everything is rolled back, explicit transactions included.
+        Without a `BEGIN` among them, the queries are one transaction. After a failure the rest is
+        skipped and everything is rolled back, explicit transactions included.
 
         Args:
             queries: what to run, in order.
-            seconds_max: the limit for all of it. Reaching it closes the connection, and so does
-                being cancelled: callers that need the outcome shield this call.
+            seconds_max: the limit for all queries together. Reaching it closes the connection, and
+                so does a cancellation. Callers that need the outcome shield this call.
 
         Raises:
             QueryFailed: Postgres refused one of them; none of them has happened.
@@ -167,21 +167,21 @@ class DatabaseConnection:
         return await self._guarded(self._pipeline(queries), seconds_max)
 
     async def script(self, sql: str, *, seconds_max: float) -> None:
-        """Run SQL without parameters, many statements at will; one transaction if it has no own.
+        """Run SQL without parameters, any number of statements.
 
-        Raises and limits are those of `run`.
+        It is one transaction unless it has its own. Errors and limits are those of `run`.
         """
         await self._guarded(self._simple(sql), seconds_max)
 
     async def wait_readable(self) -> None:
-        """Wait until the idle server says something unasked: as a rule, that it is gone."""
+        """Wait until the idle server sends something. Usually that means that it has gone."""
         await trio.lowlevel.wait_readable(self._pgconn.socket)
 
     def check(self) -> None:
-        """Take in what an idle server has said.
+        """Read what an idle server has sent.
 
         Raises:
-            DatabaseConnectionLost: the server has closed the connection; it is closed here too.
+            DatabaseConnectionLost: the server has closed the connection; it is closed here, too.
         """
         try:
             self._pgconn.consume_input()
@@ -254,7 +254,7 @@ class DatabaseConnection:
         return rows
 
     def _simple(self, sql: str) -> PQGen[None]:
-        """Run SQL by the simple protocol."""
+        """Run SQL with the simple query protocol."""
         self._pgconn.send_query(sql.encode())
         results = yield from generators.execute(self._pgconn)
         for result in results:
@@ -319,7 +319,7 @@ async def _connect(conninfo: str) -> PGconn:
 
 
 async def _attempts(conninfo: str) -> list[str]:
-    """Return one conninfo an address to try, host names looked up: libpq would block for it."""
+    """Return a conninfo for each address; host names are looked up here, for libpq blocks."""
     try:
         given = {name: str(value) for name, value in conninfo_to_dict(conninfo).items()}
     except psycopg.Error:  # its text may quote the password
@@ -394,12 +394,12 @@ def _decode(result: PGresult) -> list[Row]:
 
 
 def _failure(result: PGresult) -> QueryFailed:
-    """Return the error of a failed result: code and primary message, nothing of the data."""
+    """Return the error of a failed result: code and primary message, without data."""
     sqlstate = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
     message = (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"").decode()
     return QueryFailed(sqlstate, message or _first_line(result.get_error_message()))
 
 
 def _first_line(text: str) -> str:
-    """Return a message without the lines that libpq adds for people at a terminal."""
+    """Return a message without the lines that libpq adds for people."""
     return " ".join(text.split("\n", 1)[0].split())

@@ -1,4 +1,4 @@
-"""What can go wrong between Greenroom and its database.
+"""Errors between Greenroom and its database.
 
     DatabaseError
     ├── QueryFailed                   Postgres answered with an error; the connection lives on
@@ -9,8 +9,8 @@
         ├── StorageFenced             a newer server has taken over; this one must stop
         └── MigrationError            the schema and the code do not fit together
 
-No text holds a password, a token or a row's content: of Postgres's errors only the primary message
-is kept, never the detail.
+No text has a password, a token or a row's content. Of Postgres's errors only the primary message is
+kept, never the detail.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from greenroom.supervisors.spec import Hopeless
 
 
 class DatabaseError(Exception):
-    """Everything that the database can do to us."""
+    """The base class of all errors of the database."""
 
 
 class QueryFailed(DatabaseError):
     """Postgres refused a statement; the transaction that it was in is rolled back."""
 
     def __init__(self, sqlstate: str, message: str) -> None:
-        """Keep Postgres's five-character code beside its primary message."""
+        """Store Postgres's five-character code beside its primary message."""
         super().__init__(f"{message} (SQLSTATE {sqlstate})")
         self.sqlstate = sqlstate
 
@@ -48,7 +48,7 @@ class StorageHeld(StorageError, Hopeless):
 
 
 class StorageFenced(StorageError, Hopeless):
-    """A newer server has raised the epoch: nothing of ours may be written any more."""
+    """A newer server has raised the epoch, so this one may not write any more."""
 
 
 class MigrationError(StorageError):

@@ -1,4 +1,4 @@
-"""Friendships as they stand in the database: what flows and the actors of pairs read."""
+"""Friendships as they are in the database, for flows and the actors of pairs."""
 
 # ruff: noqa: S608 (SQL is put together from constants of this package only)
 
@@ -14,7 +14,7 @@ from greenroom.persistence.loaders import Loaders
 
 
 def _sides(condition: str) -> str:
-    """Return SQL for friendships as players whose ids meet a condition see them."""
+    """Return SQL for friendships as seen by players whose ids meet a condition."""
     return f"""(
         SELECT low_id AS own_id, high_id AS other_id, status, requested_by, updated_at
         FROM friendships WHERE low_id {condition}
@@ -48,19 +48,19 @@ _TALLIES = Statement(
 
 
 class DatabaseFriendships:
-    """Implements the flows' `FriendshipRows`; see there for what each method promises."""
+    """Implements the flows' `FriendshipRows`, whose docstrings tell what each method promises."""
 
     def __init__(self, loaders: Loaders) -> None:
         """Read over `loaders`."""
         self._loaders = loaders
 
     async def friendship(self, pair: Pair) -> Friendship | None:
-        """Return what is between two players."""
+        """Return the friendship of two players."""
         rows = await self._rows(_FRIENDSHIP, int8(pair.low_id), int8(pair.high_id))
         return Friendship(status=rows[0][0], requested_by=rows[0][1]) if rows else None
 
     async def friends_of(self, player_id: int) -> list[Friend]:
-        """Return everybody who is friend, incoming or outgoing to a player, longest so first."""
+        """Return a player's friends and open requests both ways, the oldest first."""
         return [
             Friend(
                 player_id=row[0],
@@ -75,7 +75,7 @@ class DatabaseFriendships:
         ]
 
     async def tallies(self, player_ids: Sequence[int]) -> dict[int, Tally]:
-        """Return how much each player has; who has nothing is left out."""
+        """Return the counts of each player; players without any are left out."""
         rows = await self._rows(_TALLIES, INT8_COLUMN.encode(player_ids))
         return {row[0]: Tally(*row[1:]) for row in rows}
 

@@ -1,4 +1,4 @@
-"""Ids drawn from a sequence by the block, so that a new account needs no round trip of its own."""
+"""Ids drawn from a sequence in blocks, so that a new account needs no round trip of its own."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from greenroom.actors.kernel.errors import StorageUnavailable
 
 
 class IdBlocks:
-    """Hands out ids; draws the next block while some of the last are left."""
+    """Gives out ids. The next block is drawn while some of the last are left."""
 
     def __init__(self, draw: Callable[[], Awaitable[int]], block_size: int) -> None:
-        """Take what draws the first id of a fresh block of `block_size`."""
+        """Take the function that draws the first id of a new block of `block_size`."""
         self._draw = draw
         self._block_size = block_size
         self._left_min = block_size // 4
@@ -23,10 +23,12 @@ class IdBlocks:
         self._failures = 0
 
     async def take(self) -> int:
-        """Return an id that was never handed out before. Cancellation loses an id at most.
+        """Return an id that was never given out before.
 
         Raises:
             StorageUnavailable: none are left and the database is away.
+
+        Cancellation loses at most one id.
         """
         if len(self._ids) <= self._left_min and not self._lock.locked():
             try:
@@ -39,9 +41,9 @@ class IdBlocks:
         return self._ids.popleft()
 
     async def _refill(self, left_max: int) -> None:
-        """Draw a block, unless somebody else has meanwhile; where they failed, fail with them.
+        """Draw a block, unless another task has meanwhile; if that task failed, fail with it.
 
-        So nobody waits for the attempts of many others, one after the other.
+        So no task waits for the attempts of many others, one after the other.
         """
         failures = self._failures
         async with self._lock:

@@ -1,14 +1,13 @@
-"""The store that event-sourced actors come back from: the last snapshot, and the entries since.
+"""The store of event-sourced actors: the last snapshot of each, and the entries since.
 
-Entries are written by the committer (`JournalEntry`); snapshots here, in the background, by
-whoever keeps dirty actors. A snapshot replaces an older one only: of a lower epoch, or of the same
-epoch and a lower version; what was refused is said. Recovery reads after the epoch was raised, so
-that nobody can write behind its back.
+The committer writes entries (`JournalEntry`). The snapshot service writes snapshots here, in the
+background. A snapshot only replaces one of a lower epoch, or of the same epoch and a lower version;
+a refusal is reported. Recovery reads after the epoch was raised, so nobody can write meanwhile.
 
-The journal of an actor that lives long is cut. So that what is left of it can still be replayed,
-a copy of his snapshot is kept now and then, a *base*: the journal is cut behind the newest base
-that is older than the retention, and older bases go with it. So an actor has five bases at most,
-and his history reaches back for the retention and up to a quarter more.
+The journal of a long-lived actor is cut. So that the rest can still be replayed, a copy of the
+snapshot is kept now and then, a *base*. The journal is cut behind the newest base that is older
+than the retention, and older bases are deleted with it. So an actor has five bases at most. Its
+history reaches back for the retention and up to a quarter more.
 """
 
 # ruff: noqa: S608 (SQL is put together from constants of this package only)
@@ -169,8 +168,8 @@ class JournalStore:
     async def save(self, snapshots: Sequence[Snapshot]) -> set[tuple[str, str]]:
         """Write snapshots, at most one of each actor; return (kind, key) of those refused as old.
 
-        One of the same version as what is stored replaces it: what a behaviour's ticks change is
-        in no entry, and so in no version.
+        A snapshot of the same version as the stored one replaces it, because what a behaviour's
+        ticks change is in no entry, and so in no version.
 
         Raises:
             StorageUnavailable: the database is away; some may have been written.
@@ -187,7 +186,7 @@ class JournalStore:
         return refused
 
     async def load(self, kind: str, *, page: int = 1_000) -> dict[str, Recovered]:
-        """Return what every actor of a kind comes back from, by key.
+        """Return the stored state of every actor of a kind, by key.
 
         Args:
             kind: `room`, `lobby`, ….
@@ -223,7 +222,7 @@ class JournalStore:
                 return dict(found)
 
     async def recover(self, kind: str, key: str, *, page: int = 1_000) -> Recovered | None:
-        """Return what one actor comes back from, None for one that nothing is stored of.
+        """Return the stored state of one actor, or None if nothing is stored.
 
         Raises:
             StorageUnavailable: the database is away.
@@ -246,7 +245,7 @@ class JournalStore:
         return found if found.snapshot is not None or found.entries else None
 
     async def history(self, kind: str, key: str, after: int, limit: int) -> list[JournalEntry]:
-        """Return entries of one actor that are still kept, from the first after `after`.
+        """Return the kept entries of one actor, from the first after `after`.
 
         Raises:
             StorageUnavailable: the database is away.
@@ -256,7 +255,7 @@ class JournalStore:
         return [JournalEntry(kind, *row) for row in rows]
 
     async def base(self, kind: str, key: str, version_max: int) -> Snapshot | None:
-        """Return the newest base of an actor that is of `version_max` at most, if there is one.
+        """Return the newest base of an actor with at most `version_max`, if there is one.
 
         Raises:
             StorageUnavailable: the database is away.
@@ -281,20 +280,20 @@ class JournalStore:
     async def cut(
         self, kind: str, keys: Sequence[str], now: int, retention_seconds: int, rows_max: int
     ) -> set[str]:
-        """Take bases of some actors where it is time, and cut their journals behind older ones.
+        """Make bases of some actors where it is time, and cut their journals behind older ones.
 
-        An entry stays while it is younger than the retention, until a snapshot holds it, and while
-        a snapshot says that the actor keeps it.
+        An entry stays while it is younger than the retention, until a snapshot has it, and while a
+        snapshot says that the actor keeps it.
 
         Args:
             kind: `room`, `lobby`, ….
             keys: which actors.
             now: Unix seconds.
-            retention_seconds: how far history reaches back at least.
+            retention_seconds: seconds that history reaches back at least.
             rows_max: entries deleted at once, of all these actors.
 
         Returns:
-            The actors of whom there may be more to delete.
+            The actors of which there may be more to delete.
 
         Raises:
             StorageUnavailable: the database is away.
@@ -323,9 +322,9 @@ class JournalStore:
         await self._write(*(Query(statement, which) for statement in forget))
 
     async def _write(self, *queries: Query) -> list[list[tuple[object, ...]]]:
-        """Write in one transaction that holds the shard under our epoch.
+        """Write in one transaction that locks the shard under our epoch.
 
-        It is held last: the committer waits for whoever holds it, however much they write.
+        It is locked last, because the committer waits for the lock, however much is written.
         """
         hold = Query(_HOLD, (int8(self._lease.epoch),))
         *answers, _ = await self._loaders.write(*queries, hold)

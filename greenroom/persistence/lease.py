@@ -2,10 +2,10 @@
 
 The lock keeps two servers from starting on one database. The epoch catches what a lock cannot: a
 server that was cut off, lost its session and so its lock, and comes back after another has begun.
-Since the lock lives on the very connection that commits, having it again proves that the old
-session is over: whatever it had under way has either committed or never will, and the shard's
-sequence says which. (So the lock needs a session of its own: connect to Postgres itself, or through
-a pooler in session mode.)
+The lock belongs to the connection that commits, so having it again proves that the old session is
+over. Its last transaction has either committed or never will, and the shard's sequence says which.
+(So the lock needs a session of its own: connect to Postgres itself, or through a pooler in session
+mode.)
 """
 
 # ruff: noqa: S608 (SQL is put together from constants of this package only)
@@ -34,9 +34,9 @@ from greenroom.persistence.settings import StorageSettings
 logger = logging.getLogger(__name__)
 
 SHARD = 0
-"""There is one shard today, and one owner of it."""
+"""There is one shard now, with one owner."""
 LOCK_CLASS = 0x47524E52
-"""Says `GRNR`; the first half of the advisory lock's key, the shard is the second."""
+"""The first half of the advisory lock's key, `GRNR` in ASCII. The second half is the shard."""
 
 _RETRY_SECONDS = 0.1
 
@@ -68,8 +68,8 @@ SET enable_bitmapscan = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 """
-"""Every statement is to walk along an index. Plans are made when the tables are still empty, and
-are kept: what is then the cheapest way, to read it all, would be ruin a minute later."""
+"""Settings that make every statement use an index. Plans are made when the tables are still empty,
+and are kept. The cheapest plan then, a scan of everything, would be far too slow a minute later."""
 
 WRITER_SESSION = f"""{PLAN_SESSION}
 SET synchronous_commit = on;
@@ -81,29 +81,29 @@ SET tcp_keepalives_idle = 10;
 SET tcp_keepalives_interval = 5;
 SET tcp_keepalives_count = 3;
 """
-"""Durable commits, and no time limits but ours, whatever the server's defaults; a server that soon
-notices when our machine has died."""
+"""Settings of the session: durable commits, no time limits but ours, whatever the server's defaults
+are, and a server that soon notices if our machine has died."""
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Who holds the lock, as written down for others to read."""
+    """The holder of the lock, as written for others to read."""
 
     host: str
     pid: int
 
     @classmethod
     def this_process(cls) -> Holder:
-        """Return the holder that we are."""
+        """Return this process as a holder."""
         return cls(socket.gethostname(), os.getpid())
 
 
 class Lease:
-    """The writer's connection with the lock on it, and the epoch that it writes under."""
+    """The writer's connection with the lock on it, and the epoch under which it writes."""
 
     def __init__(
         self, conninfo: str, settings: StorageSettings, holder: Holder | None = None
     ) -> None:
-        """Prepare; nothing is opened yet. Others are told `holder`, or this process."""
+        """Prepare; nothing is opened yet. Others are told of `holder`, or of this process."""
         self._conninfo = conninfo
         self._settings = settings
         self._holder = holder or Holder.this_process()
@@ -123,9 +123,9 @@ class Lease:
         """Take the lock, bring the schema up to date, raise the epoch.
 
         Raises:
-            StorageHeld: somebody else has the lock.
+            StorageHeld: another process has the lock.
             MigrationError: code and schema do not fit together.
-            ConnectionLost, QueryFailed: it could not be done; nothing is held.
+            ConnectionLost, QueryFailed: it could not be done; the lock is not held.
         """
         connection = await self._connect()
         try:
@@ -140,9 +140,9 @@ class Lease:
         self._adopt(connection)
 
     async def migrate(self) -> list[str]:
-        """Only bring the schema up to date, under the lock; return what was applied.
+        """Bring the schema up to date under the lock, and return the names of what was applied.
 
-        Raises as `open`; nothing is held afterwards.
+        Raises the errors of `open`. The lock is not held afterwards.
         """
         connection = await self._connect()
         try:
@@ -151,14 +151,14 @@ class Lease:
             connection.close()
 
     async def reopen(self) -> bool:
-        """Connect anew after the connection was lost, and settle what it left unanswered.
+        """Connect again after the connection was lost, and settle its unanswered commit.
 
         Returns:
-            Whether the transaction after `sequence` did commit.
+            True if the transaction after `sequence` did commit.
 
         Raises:
             StorageFenced: another server has taken over, or the database has gone back in time.
-            ConnectionLost, QueryFailed: not yet; try again.
+            ConnectionLost, QueryFailed: not possible yet; try again.
         """
         self.close()
         connection = await self._connect()
@@ -179,7 +179,7 @@ class Lease:
         return bool(sequence == self.sequence + 1)
 
     def close(self) -> None:
-        """Give the lock back by closing the connection. The lease can be opened again."""
+        """Release the lock by closing the connection. The lease can be opened again."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -214,7 +214,7 @@ class Lease:
         return rows
 
     async def _lock_at_start(self, connection: DatabaseConnection) -> None:
-        """Take the lock; a server that was killed just now may need a moment to lose it."""
+        """Take the lock. Wait a moment for the lock of a server that was killed just now."""
         deadline = trio.current_time() + self._settings.lease_seconds_max
         while True:
             ((locked,),) = await self._run(connection, _TRY_LOCK)
@@ -238,7 +238,7 @@ class Lease:
         )
 
     async def _lock_again(self, connection: DatabaseConnection) -> None:
-        """Take the lock back from our own lost session, which is ended if it lingers."""
+        """Take the lock from our own lost session, which is ended if it still exists."""
         deadline = trio.current_time() + self._settings.lease_seconds_max
         while True:
             ((locked,),) = await self._run(connection, _TRY_LOCK)
@@ -268,20 +268,20 @@ class Lease:
 
 
 CLASSES_THAT_PASS = frozenset({"08", "25", "28", "3D", "40", "42", "53", "55", "57", "58", "F0"})
-"""SQLSTATE classes that say nothing against a row: repeated until they pass. Everything else is
-held against a row, which is isolated."""
+"""SQLSTATE classes that do not concern a row; the transaction is repeated until they pass. With any
+other class a row is at fault, and is isolated."""
 
 
 def is_passing(error: QueryFailed) -> bool:
-    """Return whether the same transaction may well succeed later."""
+    """Return whether the same transaction may succeed later."""
     return error.sqlstate[:2] in CLASSES_THAT_PASS or not error.sqlstate
 
 
 def is_elsewhere(error: QueryFailed) -> bool:
-    """Return whether this server cannot be written to (a standby): another may be found."""
+    """Return whether this server is read-only (a standby), so that another one may be found."""
     return error.sqlstate[:2] == "25"
 
 
 def is_fence(error: QueryFailed) -> bool:
-    """Return whether the fence refused us."""
+    """Return whether the fence has refused us."""
     return error.sqlstate == "GR001"

@@ -1,7 +1,7 @@
 """A few connections that read: bounded in number, in waiting, and in time.
 
-Whoever is cancelled while he waits for a connection just leaves. Once a query runs it is shielded,
-under its own limit, so that a hasty caller does not cost the connection.
+A caller that is cancelled while waiting for a connection just leaves. A running query is shielded,
+with a limit of its own, so that a cancelled caller does not cost the connection.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SET statement_timeout = '{milliseconds}ms';
 SET idle_in_transaction_session_timeout = '10s';
 """
 )
-"""The server gives up on a query when we do."""
+"""Lets the server give up a query when we do."""
 
 
 class Loaders:
-    """The pool. Connections are opened when needed and kept."""
+    """The pool of reading connections, which are opened when needed and kept."""
 
     def __init__(self, conninfo: str, settings: StorageSettings) -> None:
         """Prepare; nothing is opened yet."""
@@ -46,8 +46,8 @@ class Loaders:
         A connection that turns out to be dead is replaced, and the queries are sent again.
 
         Raises:
-            StorageUnavailable: the database is away or overrun; within twice `load_seconds_max`
-                and `connect_seconds_max`.
+            StorageUnavailable: the database is away or overloaded, after at most twice
+                `load_seconds_max` and `connect_seconds_max`.
         """
         try:
             return await self._with_connection(queries, tries=2)
@@ -60,9 +60,9 @@ class Loaders:
         """Run queries that write, as one transaction, once.
 
         Raises:
-            StorageUnavailable: the database is away. If it went away in mid-commit, the change
+            StorageUnavailable: the database is away. If it went away during the commit, the change
                 may have been made.
-            QueryFailed: Postgres refused, and will again; nothing was changed.
+            QueryFailed: Postgres refused, and would again; nothing was changed.
         """
         try:
             return await self._with_connection(queries, tries=1)
@@ -74,12 +74,12 @@ class Loaders:
             raise StorageUnavailable("the database is away") from error
 
     def close(self) -> None:
-        """Close the connections that lie idle."""
+        """Close the idle connections."""
         while self._idle:
             self._idle.pop().close()
 
     async def _with_connection(self, queries: tuple[Query, ...], tries: int) -> list[list[Row]]:
-        """Wait for a connection's being free, then run, shielded."""
+        """Wait for a free connection, then run, shielded."""
         if self._free.statistics().tasks_waiting >= self._settings.loader_waiters_max:
             raise StorageUnavailable("too many reads wait for the database")
         with trio.move_on_after(self._settings.load_seconds_max) as scope:
@@ -94,7 +94,7 @@ class Loaders:
         raise AssertionError("nothing cancels a shielded scope")
 
     async def _run(self, queries: tuple[Query, ...], tries: int) -> list[list[Row]]:
-        """Run on an idle connection or a new one; a lost one costs a try."""
+        """Run on an idle connection or a new one. A lost connection uses up one of the tries."""
         while True:
             tries -= 1
             connection = await self._connection()
@@ -109,7 +109,7 @@ class Loaders:
                     self._idle.append(connection)
 
     async def _connection(self) -> DatabaseConnection:
-        """Return a connection that has not been closed, as far as one can see."""
+        """Return a connection that does not look closed."""
         while self._idle:
             connection = self._idle.pop()
             try:

@@ -1,9 +1,9 @@
-"""In which order the events of one transaction are written. Pure: no database, no trio.
+"""Order the events of one transaction for writing. Pure: no database, no trio.
 
-Events are grouped by type, because a group is one statement. Grouping must not turn round two
-events of one row, so a transaction is a list of stages, written one after the other: an event goes
-to the first stage after the last that holds another event of its row. Of two events of one row and
-type that overwrite each other, with nothing of that row in between, only the later is written.
+Events are grouped by type, because a group is one statement. Grouping must not swap two events of
+one row. So a transaction is a list of stages, written one after the other. An event goes to the
+first stage after the last one that has another event of its row. If two events of one row and type
+overwrite each other, with nothing of that row in between, only the later is written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Group = tuple[type[Event], list[Event]]
 def plan(events: Iterable[Event]) -> list[Group]:
     """Return groups of events, in the order in which they are to be written.
 
-    In one group every event is of one type, and of another row. Within a stage parents come before
+    All events of a group are of one type and of different rows. Within a stage parents come before
     children, as `Table` orders them.
     """
     stages: list[dict[type[Event], dict[Any, Event]]] = []
@@ -49,5 +49,5 @@ def plan(events: Iterable[Event]) -> list[Group]:
 
 
 def _rank(item: tuple[type[Event], dict[Any, Event]]) -> int:
-    """Return where a group stands in its stage; equals keep the order of their first events."""
+    """Return a group's position in its stage; equal ones keep the order of their first events."""
     return TARGETS[item[0]].table

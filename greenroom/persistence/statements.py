@@ -1,7 +1,7 @@
-"""Which rows an event writes: one entry an event type, one statement for a whole batch of them.
+"""The rows that each type of event writes, with one statement for a whole batch of them.
 
-Each mirrors `apply` of the owning actor: a column that `apply` changes is written here, and no
-other. Values travel as arrays, one a column, and are joined to the table by `unnest`.
+Each entry mirrors `apply` of the owning actor: it writes the columns that `apply` changes, and no
+others. Values are sent as arrays, one for each column, and are joined to the table by `unnest`.
 """
 
 # ruff: noqa: S608 (SQL is put together from constants of this package only)
@@ -51,7 +51,7 @@ from greenroom.persistence.arrays import (
 from greenroom.persistence.driver import Query, Statement
 
 ROW_BYTES = 200
-"""What a queued event is taken to weigh besides its document."""
+"""Bytes that a queued event counts besides its document."""
 
 
 class Table(enum.IntEnum):
@@ -63,11 +63,11 @@ class Table(enum.IntEnum):
     FRIENDSHIPS = 4
     JOURNAL = 5
     DELETIONS = 100
-    """Behind everything."""
+    """Sort after every other statement of a batch."""
 
 
 class Target:
-    """How events of one type become rows."""
+    """Tells how events of one type become rows."""
 
     __slots__ = ("_columns", "_statements", "document", "key_of", "overwrites", "table")
 
@@ -83,13 +83,13 @@ class Target:
         """Describe a type of event.
 
         Args:
-            table: what it writes.
+            table: the table that it writes.
             key: the field, or fields, that identify the row; events of one row keep their order.
-            columns: the event's fields that travel, in order, `$1`….
-            statements: run one after another with the same parameters; `{rows}` in them stands
-                for the batch, as a table `e` with the columns named as above.
-            overwrites: whether only the last of several such events of one row matters.
-            document: the field that makes the event heavy.
+            columns: the event's fields that are sent, in order, `$1`….
+            statements: the statements, run in order with the same parameters. `{rows}` in them is
+                replaced by the batch, as a table `e` with the columns named above.
+            overwrites: True if only the last of several such events of one row matters.
+            document: the field with most of the event's bytes.
         """
         self.table = table
         self.key_of: Callable[[Any], Any] = attrgetter(*([key] if isinstance(key, str) else key))
@@ -102,14 +102,13 @@ class Target:
         self._statements = [Statement(sql.format(rows=rows), *oids) for sql in statements]
 
     def bytes_of(self, event: Event) -> int:
-        """Return roughly what an event weighs in the queue."""
+        """Return roughly how many bytes an event has in the queue."""
         return ROW_BYTES if self.document is None else ROW_BYTES + len(self.document(event))
 
     def queries(self, events: Sequence[Event]) -> list[Query]:
         """Return the queries that write events of this type, each of another row.
 
-        Raises:
-            One of `arrays.ENCODING_ERRORS` for a value that its column cannot hold.
+        Raises one of `arrays.ENCODING_ERRORS` for a value that its column cannot hold.
         """
         parameters = [
             encode([value_of(event) for event in events]) for value_of, encode in self._columns
@@ -289,7 +288,7 @@ TARGETS: dict[type[Event], Target] = {
         _PAIR_COLUMNS,
         f"DELETE FROM friendships AS f USING {{rows}} WHERE {_OF_PAIR}",
     ),
-    PlayerDeleted: Target(  # friendships go with him, by their foreign keys
+    PlayerDeleted: Target(  # friendships are deleted with the player, by their foreign keys
         Table.DELETIONS,
         "player_id",
         {"player_id": INT8_COLUMN},

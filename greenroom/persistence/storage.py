@@ -1,11 +1,13 @@
 """Storage as one service: connect, migrate, take the lease, then commit until told to stop.
 
-Storage
-├── lease       the right to write, and the connection that has it
-├── committer   the kernel's `Durability`
-├── accounts    the flows' `Accounts`      ┐
-├── journal     snapshots and entries      │ over a few connections
-└── usage       what games use of plans    ┘ that read
+    Storage
+    ├── lease       the right to write, and the connection that has it
+    ├── committer   the kernel's `Durability`
+    ├── accounts    the flows' `Accounts`      ┐
+    ├── journal     snapshots and entries      │ over a few connections
+    └── usage       what games use of plans    ┘ that read
+
+Another server may take over the lease; then this one stops.
 """
 
 from __future__ import annotations
@@ -41,19 +43,19 @@ T = TypeVar("T")
 
 _RETRY_SECONDS = 0.25
 _CLASSES_AT_START = frozenset({"08", "25", "40", "53", "55", "57"})
-"""SQLSTATE classes that a start waits out; a lacking permission, for one, it does not."""
+"""SQLSTATE classes for which a start waits. For a missing permission, say, it does not."""
 _INSUFFICIENT_PRIVILEGE = "42501"
 
 
 class Storage:
-    """The database as the rest of the server sees it. One per server; may be run again."""
+    """The database as the rest of the server sees it; it may be run again."""
 
     def __init__(self, conninfo: str, settings: StorageSettings | None = None) -> None:
         """Prepare; nothing is opened before `run`.
 
         Args:
             conninfo: a URL or `key=value` string, as libpq takes them.
-            settings: how patient to be; the defaults if not given.
+            settings: bounds and time limits; the defaults if not given.
         """
         self._settings = settings or StorageSettings()
         self._lease = Lease(conninfo, self._settings)
@@ -66,18 +68,18 @@ class Storage:
 
     @property
     def epoch(self) -> int:
-        """Return the epoch that this server writes under, 0 before it has one."""
+        """Return the epoch under which this server writes, or 0 before it has one."""
         return self._lease.epoch
 
     def statistics(self) -> CommitterStatistics:
-        """Return how the committer fares; `is_open` says whether changes are taken."""
+        """Return the committer's counts; `is_open` says whether changes are accepted."""
         return self.committer.statistics()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Start, report started once changes are taken, and serve until cancelled.
+        """Start, report started once changes are accepted, and serve until cancelled.
 
-        On cancellation what is queued is committed, for `drain_seconds_max` at most. A database
-        that goes away meanwhile is waited for; nobody else need do anything about it.
+        On cancellation the queue is committed, for `drain_seconds_max` at most. If the database
+        goes away while it serves, it waits for it and reconnects by itself.
 
         Raises:
             StorageHeld: another process holds the database.
@@ -97,7 +99,7 @@ class Storage:
 async def migrate_database(conninfo: str, settings: StorageSettings | None = None) -> list[str]:
     """Bring a database's schema up to date, under the lock that a server would hold.
 
-    Returns the names of the migrations applied. Raises as `Storage.run`.
+    Returns the names of the applied migrations. Raises the errors of `Storage.run`.
     """
     settings = settings or StorageSettings()
     lease = Lease(conninfo, settings)
@@ -107,7 +109,7 @@ async def migrate_database(conninfo: str, settings: StorageSettings | None = Non
 async def database_status(
     conninfo: str, settings: StorageSettings | None = None
 ) -> list[MigrationState]:
-    """Return every migration and whether it is applied; needs no lock. Raises as `Storage.run`."""
+    """Return every migration and whether it is applied; takes no lock. Errors as `Storage.run`."""
     settings = settings or StorageSettings()
 
     async def look() -> list[MigrationState]:
@@ -124,10 +126,10 @@ async def database_status(
 
 
 async def _patiently(attempt: Callable[[], Awaitable[T]], seconds_max: float) -> T:
-    """Try until it works or cannot; a database that starts beside us may need a moment.
+    """Try until it works or cannot work. A database that starts beside us may need a moment.
 
     Raises:
-        StorageError: it cannot, or the time is up.
+        StorageError: it cannot work, or the time is up.
     """
     deadline = trio.current_time() + seconds_max
     is_told = False

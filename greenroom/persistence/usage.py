@@ -1,4 +1,4 @@
-"""What games use of their owners' plans, as it stands in the database."""
+"""The use that games make of their owners' plans, as it is in the database."""
 
 # ruff: noqa: S608 (SQL is put together from constants of this package only)
 
@@ -53,7 +53,7 @@ _PLAYERS_BYTES = Statement(
 
 
 class UsageStore:
-    """Implements the flows' `UsageRecords`; see there for what each method promises."""
+    """Implements the flows' `UsageRecords`, whose docstrings tell what each method promises."""
 
     def __init__(self, loaders: Loaders, lease: Lease) -> None:
         """Read over `loaders`; write under the epoch of `lease`."""
@@ -61,16 +61,16 @@ class UsageStore:
         self._lease = lease
 
     async def load(self) -> list[StoredUsage]:
-        """Return all games with what they used, as last written."""
+        """Return all games with their usage, as last written."""
         (rows,) = await self._loaders.fetch(Query(_LOAD))
         return [StoredUsage(*row) for row in rows]
 
     async def save(self, rows: Sequence[StoredUsage]) -> None:
-        """Write what games use; those that are no more (or not yet) are passed over.
+        """Write the usage of games; games that do not exist are skipped.
 
         Raises:
-            StorageUnavailable: nothing was written, or maybe all: the database is away, or another
-                server has taken over.
+            StorageUnavailable: the database is away, or another server has taken over; nothing was
+                written, or maybe all.
         """
         columns = [
             [row.game_id for row in rows],
@@ -87,7 +87,7 @@ class UsageStore:
             raise StorageUnavailable(f"usage could not be written: {error}") from error
 
     async def game_bytes(self, game_id: int) -> int | None:
-        """Return the bytes of a game's document; None when there is no such game."""
+        """Return the bytes of a game's document, or None if there is no such game."""
         (rows,) = await self._loaders.fetch(Query(_GAME_BYTES, (int8(game_id),)))
         return rows[0][0] if rows else None
 

@@ -1,4 +1,4 @@
-"""The user that the embedded Postgres runs as: ourselves, or, as Postgres refuses root, another."""
+"""The user that runs the embedded Postgres: our own, or another one if that is root."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from greenroom.persistence.embedded.errors import EmbeddedPostgresError
 
 ROOT = 0
 STAND_INS = ("postgres", "nobody")
-"""Who runs Postgres when root starts Greenroom: the first of these that exists."""
+"""Users that may run Postgres if root starts Greenroom; the first that exists is used."""
 
 PROGRAM_SECONDS_MAX = 120.0
-"""How long initdb and its like may take, slow disks included."""
+"""Seconds that initdb and similar programs may take, on slow disks, too."""
 
 
 class Account(msgspec.Struct, frozen=True):
-    """A user to run programs as; `is_other` when it is not the user that we are."""
+    """A user to run programs as; `is_other` if it is not our own."""
 
     uid: int
     gid: int
@@ -30,9 +30,9 @@ class Account(msgspec.Struct, frozen=True):
     is_other: bool
 
     def popen_options(self) -> dict[str, Any]:
-        """Return what makes `subprocess.Popen` run a program as this user, apart from us.
+        """Return options for `subprocess.Popen` to run a program as this user, in its own session.
 
-        The environment is bare: no locale, no PG* or LD_* variable of ours changes what runs.
+        The environment is empty, so no locale, PG* or LD_* variable of ours has an effect.
         """
         options: dict[str, Any] = {
             "cwd": "/",
@@ -45,7 +45,7 @@ class Account(msgspec.Struct, frozen=True):
         return options
 
     def run(self, *command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Run a program to its end and capture what it says.
+        """Run a program to its end and capture its output.
 
         Raises:
             EmbeddedPostgresError: we may not run programs as this user, or it took too long.
@@ -86,10 +86,10 @@ class Account(msgspec.Struct, frozen=True):
         )
 
     def make_directory(self, path: Path) -> None:
-        """Make a directory that is this user's alone.
+        """Make a directory that only this user may enter.
 
         Raises:
-            FileExistsError: there is something there already.
+            FileExistsError: something exists there already.
             OSError: it cannot be made.
         """
         path.mkdir(mode=0o700)
@@ -101,7 +101,7 @@ def choose_account(cluster: Path | None) -> Account:
     """Return the user to run Postgres as.
 
     Args:
-        cluster: the database's directory when there is one already; its owner is the choice then.
+        cluster: the database's directory, if it exists; then its owner is chosen.
 
     Raises:
         EmbeddedPostgresError: the directory is another user's, or no stand-in for root exists.

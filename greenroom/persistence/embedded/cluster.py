@@ -1,9 +1,9 @@
-"""The embedded database on disk: where it lies, how it is made, who may use it, how it is started.
+"""The embedded database on disk: its place, how it is made, who may use it, how it is started.
 
-Normally the database is the directory `postgres` in the data directory. When root starts Greenroom
-Postgres runs as another user; where that user cannot enter the data directory the database lies in
-`/var/lib/greenroom/clusters/<id>`, and `postgres` is a link to it. Nobody's directories get other
-modes for that, Greenroom's own `/var/lib/greenroom` apart.
+Normally the database is the directory `postgres` in the data directory. If root starts Greenroom,
+Postgres runs as another user. If that user cannot enter the data directory, the database is in
+`/var/lib/greenroom/clusters/<id>`, and `postgres` is a link to it. No directory's mode is changed
+for that, except that of Greenroom's own `/var/lib/greenroom`.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ logger = logging.getLogger(__name__)
 
 BUILTIN_LOCALE = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8")
 BUILTIN_LOCALE_SINCE = 17
-"""The major version since which Postgres has locales that no system's update can change."""
+"""The first major version with locales that no update of the system can change."""
 
 NAME = "postgres"
-"""The database's directory in the data directory; beside it lie `postgres-…` and `postgres.log`."""
+"""The database's directory in the data directory. Beside it are `postgres-…` and `postgres.log`."""
 
 LOG_BYTES_MAX = 8 * 1024 * 1024
-"""When Postgres's log is longer it becomes `postgres.log.1`; so it takes twice this at most."""
+"""A longer log of Postgres becomes `postgres.log.1`, so logs take twice this at most."""
 
 SETTINGS = """\
 # Greenroom's embedded Postgres. Written once, when the database was made: yours to change.
@@ -91,7 +91,7 @@ timezone = 'UTC'
 """
 
 SETTINGS_SINCE = {18: "io_method = sync\n"}
-"""Settings that older Postgres does not know, by the first major version that does."""
+"""Settings that older Postgres does not know, by the first major version that has them."""
 
 ACCESS = """\
 # The socket's directory is the owner's alone, mode 0700: who gets in there may connect.
@@ -103,16 +103,16 @@ class Cluster(msgspec.Struct, frozen=True):
     """A database on disk, ready to be started."""
 
     directory: Path
-    """Resolved: no link in it."""
+    """The directory, with links resolved."""
     socket_directory: Path
     log: Path
     account: Account
     binaries: Binaries
 
     def spawn(self, socket_directory: Path) -> Postmaster:
-        """Start Postgres on it, in a session of its own: a ^C is for Greenroom, which stops it.
+        """Start Postgres in a session of its own, so that ^C reaches only Greenroom.
 
-        Only for a database on which no Postgres runs: what a dead one left is cleared away.
+        No Postgres may run on this database. Remains of a dead one are cleared away.
         """
         disown_pid_file(self.directory)
         socket = socket_path(socket_directory)
@@ -147,14 +147,14 @@ class Cluster(msgspec.Struct, frozen=True):
         return Postmaster(child.pid, child)
 
     def log_size(self) -> int:
-        """Return how long the log is, in bytes."""
+        """Return the log's length in bytes."""
         try:
             return self.log.stat().st_size
         except FileNotFoundError:
             return 0
 
     def trim_log(self) -> None:
-        """Move the log aside when it is too long. Postgres appends to the same, emptied file."""
+        """Move the log aside if it is too long. Postgres appends to the same, emptied file."""
         if self.log_size() <= LOG_BYTES_MAX:
             return
         try:
@@ -164,9 +164,9 @@ class Cluster(msgspec.Struct, frozen=True):
             logger.warning("cannot move %s aside: %s", self.log, error.strerror)
 
     def last_complaint(self, start: int) -> str:
-        """Return the last fatal message in the log behind a position, else an empty text.
+        """Return the last fatal message in the log behind a position, or an empty text.
 
-        What is said to clients that come too early is left out.
+        Messages to clients that connected too early are left out.
         """
         try:
             with self.log.open("rb") as file:
@@ -179,15 +179,15 @@ class Cluster(msgspec.Struct, frozen=True):
 
 
 def conninfo(socket_directory: Path) -> str:
-    """Return how to connect, as a libpq connection string."""
+    """Return the libpq connection string for a socket directory."""
     return make_conninfo(host=str(socket_directory), port=PORT, user=USER, dbname=DATABASE)
 
 
 def existing_cluster(data_dir: Path) -> Path | None:
-    """Return where the data directory's database lies, resolved; `None` when there is none yet.
+    """Return the resolved path of the data directory's database, or `None` if there is none yet.
 
     Raises:
-        EmbeddedPostgresError: the data directory links to a database that is not there.
+        EmbeddedPostgresError: the data directory links to a database that does not exist.
     """
     place = data_dir / NAME
     if place.is_symlink() and not place.exists():
@@ -200,13 +200,13 @@ def existing_cluster(data_dir: Path) -> Path | None:
 
 @contextlib.contextmanager
 def hold_cluster(data_dir: Path, bin_dir: Path | None = None) -> Generator[Cluster]:
-    """Take the database of a data directory for ourselves; make it when there is none.
+    """Lock the database of a data directory; make it if there is none.
 
-    The lock is the kernel's: it goes with this process, however that ends.
+    The lock is the kernel's. It ends with this process, however that ends.
 
     Args:
         data_dir: any directory that we may write to.
-        bin_dir: where Postgres's programs are, if not where they are looked for.
+        bin_dir: the directory of Postgres's programs, if they are not to be searched for.
 
     Yields:
         The database, on which Postgres may or may not be running.
@@ -256,16 +256,16 @@ def explained(data_dir: Path) -> Generator[None]:
 def make_cluster(
     directory: Path, account: Account, binaries: Binaries, *, settings: str = SETTINGS
 ) -> None:
-    """Make an empty database. It is there whole or not at all, whatever happens meanwhile.
+    """Make an empty database. It exists whole or not at all, whatever happens meanwhile.
 
     Args:
-        directory: where; must not exist, its parent must.
-        account: whose it will be.
+        directory: its directory, which must not exist; the parent must.
+        account: the user that will own it.
         binaries: the programs to make it with.
         settings: the text of its postgresql.conf.
 
     Raises:
-        EmbeddedPostgresError: initdb fails; the text tells what it said.
+        EmbeddedPostgresError: initdb fails; the text has its output.
         OSError: files cannot be made there.
     """
     fresh = directory.with_name(f"{directory.name}.new")
@@ -309,14 +309,14 @@ def _lock(locks: contextlib.ExitStack, path: Path) -> None:
 
 
 def _place_for_new(data_dir: Path, account: Account) -> Path:
-    """Return where a new database goes: into the data directory, if its user can go there."""
+    """Return the directory for a new database: the data directory, if its user can enter it."""
     if account.may("x", data_dir):
         return data_dir / NAME
     return system_subdirectory("clusters", account) / _identity(data_dir)
 
 
 def _identity(data_dir: Path) -> str:
-    """Return the data directory's random word, made when it has none."""
+    """Return the data directory's random word; make it if there is none."""
     path = data_dir / f"{NAME}-id"
     try:
         word = path.read_text(encoding="ascii", errors="replace").strip()
@@ -334,7 +334,7 @@ def _identity(data_dir: Path) -> str:
 
 
 def _link(place: Path, directory: Path) -> None:
-    """Make the data directory's `postgres` lead to a database that lies elsewhere."""
+    """Let the data directory's `postgres` link to a database elsewhere."""
     if place.exists():
         return
     place.symlink_to(directory)
@@ -342,10 +342,10 @@ def _link(place: Path, directory: Path) -> None:
 
 
 def major_of(directory: Path) -> str:
-    """Return the version of Postgres that a database is of, as `18`.
+    """Return the major version of a database, such as `18`.
 
     Raises:
-        EmbeddedPostgresError: it is no database.
+        EmbeddedPostgresError: the directory is not a database.
     """
     try:
         return (directory / "PG_VERSION").read_text(encoding="ascii").strip()
@@ -360,7 +360,7 @@ def check_cluster(directory: Path, account: Account, binaries: Binaries) -> None
     """Refuse a database that this user or these programs cannot use.
 
     Raises:
-        EmbeddedPostgresError: so it is; the text says what to do.
+        EmbeddedPostgresError: the database cannot be used; the text says what to do.
     """
     major = major_of(directory)
     if major != binaries.major:

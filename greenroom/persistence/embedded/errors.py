@@ -1,4 +1,4 @@
-"""What goes wrong with the embedded Postgres, as one sentence that says what to do."""
+"""Errors of the embedded Postgres, each as one sentence that says what to do."""
 
 from __future__ import annotations
 

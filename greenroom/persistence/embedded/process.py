@@ -1,8 +1,8 @@
 """The postmaster, Postgres's first process: started, found again, watched, signalled.
 
-A process number alone says little: the process may have died and the number be another's. On Linux
-a pidfd is opened first, and the command line is read after that, so that what was checked is what
-is signalled and waited for.
+A process id alone says little, because the process may have died and another one may have its id.
+On Linux a pidfd is opened first and the command line read after that. So the process that is
+signalled and waited for is the one that was checked.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ import trio
 USER = "greenroom"
 DATABASE = "greenroom"
 PORT = 5432
-"""Only part of the socket's name: nothing listens on TCP."""
+"""Part of the socket's name. Nothing listens on TCP."""
 
 POLL_SECONDS = 0.02
-"""How often a postmaster that starts is asked whether it takes connections."""
+"""Seconds between two questions to a starting postmaster if it accepts connections."""
 
 PROBE_SECONDS_MAX = 2.0
 CANNOT_CONNECT_NOW = b"C57P03\0"
-"""In the refusal of a Postgres that is starting or stopping."""
+"""Part of the refusal of a Postgres that is starting or stopping."""
 
 PID_FILE = "postmaster.pid"
 
 
 class PidFile(msgspec.Struct, frozen=True):
-    """What a postmaster says of itself in its data directory."""
+    """The content of a postmaster's pid file in its data directory."""
 
     pid: int
     socket_directory: Path | None
     status: str
-    """`starting`, `ready`, `stopping`, `standby`; empty before it says anything."""
+    """`starting`, `ready`, `stopping` or `standby`; empty before the postmaster has written it."""
 
 
 class Postmaster:
-    """A running postmaster: our child, or one that outlived the server that had started it."""
+    """A running postmaster: our child, or one that outlived the server that started it."""
 
     def __init__(self, pid: int, child: subprocess.Popen[bytes] | None = None) -> None:
-        """Get hold of a process.
+        """Open a process.
 
         Raises:
             ProcessLookupError: there is no such process.
@@ -56,13 +56,13 @@ class Postmaster:
         self._pidfd = _open_pidfd(pid)
 
     def close(self) -> None:
-        """Let go of it; it runs on if it runs."""
+        """Close the handle; the process goes on."""
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
 
     def is_alive(self) -> bool:
-        """Return whether it still runs; an exited child is reaped."""
+        """Return whether the process still runs; an exited child is reaped."""
         if self._child is not None:
             return self._child.poll() is None
         if self._pidfd is not None:
@@ -72,11 +72,11 @@ class Postmaster:
         return _exists(self.pid)
 
     def was_killed(self) -> bool:
-        """Return whether a signal ended it, as far as that can be known: of a child."""
+        """Return whether a signal ended the process, which is known only of a child."""
         return not self.is_alive() and self._child is not None and self._child.returncode < 0
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal; nothing happens when it is gone already."""
+        """Send a signal; do nothing if the process has ended."""
         if not self.is_alive():
             return
         try:
@@ -88,7 +88,10 @@ class Postmaster:
             pass
 
     async def wait_dead(self) -> None:
-        """Wait until it has exited. Cancellation leaves it running."""
+        """Wait until the process has exited.
+
+        Cancellation leaves it running.
+        """
         while self.is_alive():
             if self._pidfd is not None:
                 await trio.lowlevel.wait_readable(self._pidfd)
@@ -98,9 +101,9 @@ class Postmaster:
 
 
 def find_postmaster(cluster: Path) -> Postmaster | None:
-    """Return the postmaster that runs on this data directory, `None` when there is none.
+    """Return the postmaster that runs on this data directory, or `None`.
 
-    A stale pid file, its number in use by another program or not, is none.
+    A stale pid file does not count, even if its process id is in use by another program.
     """
     file = read_pid_file(cluster)
     if file is None:
@@ -116,7 +119,7 @@ def find_postmaster(cluster: Path) -> Postmaster | None:
 
 
 def read_pid_file(cluster: Path) -> PidFile | None:
-    """Return what the postmaster's pid file says; `None` where there is none or it is damaged."""
+    """Return the content of the postmaster's pid file, or `None` if it is missing or damaged."""
     try:
         lines = (cluster / PID_FILE).read_text(encoding="utf-8", errors="surrogateescape")
         fields = [line.strip() for line in lines.splitlines()]
@@ -131,11 +134,11 @@ def read_pid_file(cluster: Path) -> PidFile | None:
 
 
 def disown_pid_file(cluster: Path) -> None:
-    """Put our own number into a stale pid file, whose number may be another program's by now.
+    """Write our own process id into a stale pid file, whose id may be another program's by now.
 
-    Postgres refuses to start while that number is alive, except when it is its parent's: ours. The
-    file is not removed, because Postgres reads in it which shared memory to look at for processes
-    of the dead server that may still write.
+    Postgres refuses to start while a process with that id is alive, unless it is its parent. That
+    is us. The file is not removed, because Postgres reads in it which shared memory to check for
+    processes of the dead server that may still write.
     """
     try:
         descriptor = os.open(cluster / PID_FILE, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -149,12 +152,12 @@ def disown_pid_file(cluster: Path) -> None:
 
 
 def socket_path(directory: Path) -> Path:
-    """Return the socket that Postgres makes in a directory."""
+    """Return the path of the socket that Postgres makes in a directory."""
     return directory / f".s.PGSQL.{PORT}"
 
 
 async def takes_connections(directory: Path) -> bool:
-    """Return whether Postgres takes connections at the socket in this directory."""
+    """Return whether Postgres accepts connections at the socket in this directory."""
     fields = f"user\0{USER}\0database\0{DATABASE}\0\0".encode()
     hello = struct.pack("!ii", len(fields) + 8, 196608) + fields
     try:
@@ -171,16 +174,16 @@ async def takes_connections(directory: Path) -> bool:
 
 
 async def wait_ready(postmaster: Postmaster, cluster: Path, directory: Path) -> bool:
-    """Wait until Postgres takes connections; False as soon as it has exited instead.
+    """Wait until Postgres accepts connections; return False if it exits instead.
 
     Args:
-        postmaster: who should.
-        cluster: his data directory.
-        directory: where his socket is.
+        postmaster: the process to wait for.
+        cluster: its data directory.
+        directory: the directory of its socket.
     """
     while postmaster.is_alive():
         file = read_pid_file(cluster)
-        # asked only when it calls itself ready: its log would fill with refusals
+        # ask only once it calls itself ready; else its log would fill with refusals
         if file is not None and file.status == "ready" and await takes_connections(directory):
             return True
         await trio.sleep(POLL_SECONDS)
@@ -188,7 +191,7 @@ async def wait_ready(postmaster: Postmaster, cluster: Path, directory: Path) -> 
 
 
 def _open_pidfd(pid: int) -> int | None:
-    """Return a descriptor of a process, `None` where the system has no such thing."""
+    """Return a descriptor of a process, or `None` if the system has no such thing."""
     if sys.platform == "linux":
         try:
             return os.pidfd_open(pid)
@@ -217,7 +220,7 @@ def _is_postmaster_of(pid: int, cluster: Path) -> bool:
 
 
 def _command_line(pid: int) -> str:
-    """Return a process's command line, words parted by blanks; empty when there is none."""
+    """Return a process's command line, joined by blanks; empty if there is none."""
     if sys.platform == "linux":
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes()

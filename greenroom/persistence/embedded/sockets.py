@@ -1,4 +1,4 @@
-"""Where Postgres's unix socket lies: a directory of its owner's alone, with a short path."""
+"""The directory of Postgres's unix socket: private to its owner, with a short path."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from greenroom.persistence.embedded.errors import EmbeddedPostgresError
 from greenroom.persistence.embedded.process import socket_path
 
 SOCKET_PATH_BYTES_MAX = 103
-"""The shortest limit of the systems we run on: macOS 103, Linux 107."""
+"""The shortest limit of the supported systems: macOS 103, Linux 107."""
 
 
 def is_usable(directory: Path) -> bool:
-    """Return whether the system takes the path of a socket in a directory, and libpq, too.
+    """Return whether the system and libpq accept the path of a socket in a directory.
 
     libpq reads a comma as the end of one host and the beginning of another.
     """
@@ -25,19 +25,19 @@ def is_usable(directory: Path) -> bool:
 
 
 def make_socket_directory(cluster: Path, secret: str, account: Account) -> Path:
-    """Return a directory for the socket of a database, made when missing, mode 0700.
+    """Return a directory for the socket of a database; create it if missing, with mode 0700.
 
-    It lies beside the database. Where that path cannot be used it lies in /run for root, in /tmp
-    for others, under a name that nobody can guess beforehand. (/run/user/<uid> goes when its user
-    logs out, which a server should survive.)
+    It is beside the database. If that path cannot be used, it is in /run for root and in /tmp for
+    others, under a name that nobody can guess. (/run/user/<uid> is removed when its user logs out,
+    which a server should survive.)
 
     Args:
         cluster: the database's directory, resolved.
         secret: a random word kept with the database.
-        account: who runs Postgres.
+        account: the user that runs Postgres.
 
     Raises:
-        EmbeddedPostgresError: somebody else made a directory of this name.
+        EmbeddedPostgresError: another user made a directory of this name.
         OSError: it cannot be made.
     """
     directory = cluster.with_name(f"{cluster.name}-socket")
@@ -52,7 +52,7 @@ def make_socket_directory(cluster: Path, secret: str, account: Account) -> Path:
 
 
 def _short_parent(account: Account) -> Path:
-    """Return a directory with a short name where private directories may be made."""
+    """Return a directory with a short name in which private directories may be made."""
     run = Path("/run")
     if os.geteuid() == ROOT and os.access(run, os.W_OK) and account.may("x", run):
         return run

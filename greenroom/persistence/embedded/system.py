@@ -1,4 +1,4 @@
-"""Greenroom's own directory in the system: for what Postgres's user can reach in no other place."""
+"""Greenroom's own directory in the system, which every user of Postgres can reach."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from greenroom.persistence.embedded.account import Account
 
 SYSTEM_DIRECTORY = Path("/var/lib/greenroom")
-"""Also root's default data directory. Only root ever puts something here."""
+"""The directory, which is also root's default data directory. Only root writes here."""
 
 
 def open_system_directory(account: Account) -> None:
-    """Make sure that Greenroom's system directory is there and that the account can pass through.
+    """Create Greenroom's system directory if missing, and let the account pass through.
 
-    It is the only directory that others may not enter and whose mode is changed all the same: the
-    account's group may pass (not list) it.
+    It is the only directory whose mode is changed for others: the account's group may pass it, but
+    not list it.
 
     Raises:
         OSError: it cannot be made.

@@ -1,7 +1,7 @@
 """The schema: numbered SQL files, applied in order, each recorded with its checksum.
 
-Only the holder of the lease migrates; besides, all of it is one transaction under a lock of its
-own. A released file is never edited: what it should have been is a new file.
+Only the holder of the lease migrates, in one transaction under a lock of its own. A released file
+is never edited; a correction is a new file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from greenroom.persistence.errors import MigrationError
 
 SERVER_VERSION_MIN = 140000
 LOCK_KEY = 0x47524D49
-"""Says `GRMI`; one migration at a time, whoever runs it."""
+"""The lock's key, `GRMI` in ASCII, so that only one process migrates at a time."""
 
 _NAME = re.compile(r"^(\d{4})_[a-z0-9_]+\.sql$")
 
@@ -50,7 +50,7 @@ class Migration(msgspec.Struct, frozen=True):
 
     @property
     def checksum(self) -> bytes:
-        """Return the SHA-256 of the SQL, whatever the line ends of the checkout."""
+        """Return the SHA-256 of the SQL, independent of the checkout's line ends."""
         return hashlib.sha256(self.sql.replace("\r\n", "\n").encode()).digest()
 
 
@@ -118,12 +118,12 @@ async def migrate(
 ) -> list[str]:
     """Bring the schema up to date; return the names of what was applied, in order.
 
-    All or nothing: a failure leaves the schema as it was.
+    If it fails, the schema stays as it was.
 
     Args:
         connection: an idle connection with the right to create tables.
         migrations: other files than those of the package, for tests.
-        seconds_max: the limit of each statement; a large table may take its time.
+        seconds_max: seconds that each statement may take; a large table takes long.
 
     Raises:
         MigrationError: code and schema do not fit together, or a file failed.
