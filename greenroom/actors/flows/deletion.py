@@ -1,7 +1,7 @@
-"""Deleting a player: out of his seat, then out of the database, in an order that bears a crash.
+"""Deletes a player: frees the seat, then removes the rows, in an order that bears a crash.
 
-Whatever happens half-way, he is there as a whole, though without a seat, or he is gone as a whole;
-to go on, delete him again. Ids come from a sequence: nobody gets his again.
+A crash half-way leaves the whole player, though without a seat, or nothing of them. To go on,
+delete the player again. Ids come from a sequence, so no id is used twice.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from greenroom.actors.world.world import World
 
 
 async def delete_player(world: World, player_id: int) -> None:
-    """Delete a player with his document, bans and friendships. His token is dead at once.
+    """Delete a player with document, bans and friendships. Their token is no longer good at once.
 
-    His actor stays in memory for a while and refuses everything: a record that somebody read just
-    before cannot bring him back.
+    The actor stays in memory for a while and refuses everything. So a record that was read just
+    before cannot bring the player back.
 
     Raises:
-        PlayerNotFound: there is nobody of this id (any more).
-        ActorUnavailable: he may be there still; delete him again.
+        PlayerNotFound: there is no player of this id, or no longer.
+        ActorUnavailable: the player may still be there; delete them again.
 
-    Cancellation: he may be there still, without a seat.
+    Cancellation: the player may still be there, without a seat.
     """
     player = world.players.ref(player_id)
     try:
@@ -36,7 +36,7 @@ async def delete_player(world: World, player_id: int) -> None:
         await player.ask(DeletePlayer())
         world.friendships.forget(player_id)
     except BaseException as error:
-        # He may be on his way out: then let him stay closed. Else the next call finds him open.
+        # The player may be on the way out, and stays closed. Else the next call finds them open.
         if not (may_be_gone and isinstance(error, CommitUnsettled)):
             world.players.discard(player_id)
         raise

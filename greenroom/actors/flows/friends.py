@@ -34,11 +34,11 @@ from greenroom.actors.social.messages import (
 from greenroom.actors.world.world import ID_MAX, World
 
 SLICE: Final = 200
-"""So many pairs are looked at before other tasks get their turn."""
+"""Pairs that are looked at before other tasks get their turn."""
 
 
 class Friends(msgspec.Struct, frozen=True):
-    """Everybody who is something to a player, by what he is, longest so first."""
+    """Everybody who is related to a player, by kind of relationship, longest first."""
 
     friends: list[Friend]
     incoming: list[Friend]
@@ -46,7 +46,7 @@ class Friends(msgspec.Struct, frozen=True):
 
 
 class Addressee(msgspec.Struct, frozen=True):
-    """Another player, by what the caller knows of him; his tag counts if both are given."""
+    """Another player, by id or tag. The tag counts if both are given."""
 
     player_tag: str | None
     player_id: int | None
@@ -74,10 +74,10 @@ async def list_friends(world: World, player_id: int) -> Friends:
 async def look_up(
     world: World, game: Ref[GameRole], player_id: int, addressee: Addressee
 ) -> Friend:
-    """Return another player of the game (or oneself), and what he is to the one who looks.
+    """Return another player of the game (or oneself), and their relationship to the caller.
 
     Raises:
-        NoSuchPlayer: nobody of this game is it.
+        NoSuchPlayer: there is no such player in this game.
         ActorUnavailable: it could not be found out.
 
     Cancellation: nothing has changed.
@@ -90,12 +90,12 @@ async def look_up(
 async def find_platform_friends(
     world: World, game_id: int, player_id: int, platform_ids: Sequence[str]
 ) -> list[Friend]:
-    """Return the players of a game who are these users of a platform, and what they are to him.
+    """Return the players of a game who are these users of a platform, with their relationship.
 
     Args:
         world: where.
         game_id: which game's players.
-        player_id: who looks; he himself is left out.
+        player_id: the player who asks; they are left out of the result.
         platform_ids: a hundred at most; their order is that of the result.
 
     Raises:
@@ -133,7 +133,7 @@ async def relationship_of(
 async def request_friendship(
     world: World, game: Ref[GameRole], player_id: int, addressee: Addressee
 ) -> tuple[int, RequestStatus]:
-    """Ask another player of the game to be friends, or accept what he has asked, durably.
+    """Ask another player of the game to be friends, or accept their request, durably.
 
     Returns:
         The other's id, and whether they are friends now.
@@ -157,10 +157,10 @@ async def request_friendship(
 
 
 async def accept_friendship(world: World, game_id: int, player_id: int, other_id: int) -> None:
-    """Become friends with whoever has asked, durably.
+    """Accept another player's friend request, durably.
 
     Raises:
-        FriendRequestNotFound: he has not asked.
+        FriendRequestNotFound: the other player has not asked.
         FriendsFull, OtherFriendsFull: one of the two has too many friends.
         ActorUnavailable: nothing has changed, or (CommitUnsettled) maybe has.
 
@@ -177,10 +177,10 @@ async def accept_friendship(world: World, game_id: int, player_id: int, other_id
 
 
 async def decline_friendship(world: World, game_id: int, player_id: int, other_id: int) -> None:
-    """Say no to whoever has asked, durably.
+    """Decline another player's friend request, durably.
 
     Raises:
-        FriendRequestNotFound: he has not asked.
+        FriendRequestNotFound: the other player has not asked.
         ActorUnavailable: nothing has changed, or (CommitUnsettled) maybe has.
 
     Cancellation: nothing has changed; once it has, this returns.
@@ -259,6 +259,6 @@ def _shown(world: World, player: PlayerView | Player, relationship: Relationship
 
 
 def _with_presence(world: World, friend: Friend) -> Friend:
-    """Return a friend with his presence: whoever is online is in memory."""
+    """Return a friend with their presence. Players who are online are in memory."""
     is_online = world.player_index.is_online(friend.player_id)
     return msgspec.structs.replace(friend, is_online=is_online)

@@ -1,4 +1,4 @@
-"""What operators do to games: create, rotate keys, change the owner's plan, delete."""
+"""Operators' flows about games: create, rotate keys, change the owner's plan, delete."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def rotate_game_keys(world: World, game_id: int, keys: GameKeys) -> None:
 
 
 async def set_plan(world: World, owner_id: int, plan: Plan) -> None:
-    """Give an owner another plan; his active games hear of it.
+    """Give an owner another plan, and tell the owner's active games.
 
     Raises:
         StorageUnavailable: the plan may not have changed.

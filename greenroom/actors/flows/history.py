@@ -1,4 +1,4 @@
-"""What a room was: its journal, as far as it is kept, and its state after any entry of it."""
+"""A room's history: its journal, as far as it is kept, and its state after any entry of it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Who is calling: from tokens to actors.
+"""Identifies callers: from tokens to actors.
 
-The indexes of active players and games make this quick, the database finds the passive ones, and
-the actor himself has the last word: a token that was rotated away a moment ago may still be in the
-database, and a record that was read while its player came to memory by another way is dropped
-(`Directory.adopt` keeps the one who is present). So none of the races between looking up, loading
-and rotating can let an old token in or bring an old record back.
+The indexes of active players and games make this quick, and the database finds the passive ones.
+The actor itself has the last word: a token that was rotated away a moment ago may still be in the
+database. A record that was read while its player came to memory by another way is dropped
+(`Directory.adopt` keeps the actor that is present). So none of the races between looking up,
+loading and rotating can let an old token in or bring an old record back.
 """
 
 from __future__ import annotations
@@ -95,19 +95,19 @@ async def identify_admin(game: GameIdentity, private_token: str) -> bool:
 async def identify_player(
     world: World, game: GameIdentity, player_token: str, address: str = ""
 ) -> PlayerIdentity:
-    """Return the player whose token this is, and take the call as his sign of life.
+    """Return the player whose token this is; the call is a sign of life.
 
     Args:
         world: where.
-        game: whose key came with it.
+        game: the game whose key came with the token.
         player_token: as the client gave it.
-        address: where the call comes from; empty if that is not known.
+        address: the client's address; empty if unknown.
 
     Raises:
-        InvalidPlayerToken: nobody's token, or not any more.
+        InvalidPlayerToken: the token is nobody's, or no longer.
         PlayerOfAnotherGame: a good token (and so an InvalidPlayerToken too), of another game.
         PlayerIsBanned: a good token, of a banned player.
-        PlayersRefused: they were offline, and there is no space for them, or not from there.
+        PlayersRefused: the player was offline, and there is no space, or not for this address.
         ActorUnavailable: it could not be found out.
 
     Cancellation: nothing has changed.
@@ -143,7 +143,7 @@ def bring_in(world: World, player: Player, address: str) -> Ref[PlayerRole]:
 async def _wake_player(
     world: World, game: GameIdentity, player_token: str, token_hash: bytes, address: str
 ) -> int:
-    """Bring the passive player with this token to memory; return his id."""
+    """Load the passive player with this token; return the id."""
     if not checksum_ok(player_token):
         raise InvalidPlayerToken
     found = await world.accounts.player_by_token(token_hash)

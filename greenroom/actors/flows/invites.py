@@ -36,9 +36,9 @@ async def invite_friend(world: World, game_id: int, player: Ref[PlayerRole], fri
     Raises:
         NotFriends, NotInRoomOrLobby, PlayerIsSeated, InviteAlreadySent, TooManyInvites: in this
             order.
-        ActorUnavailable: he was not invited, or (CommitUnsettled) maybe was.
+        ActorUnavailable: the friend was not invited, or (CommitUnsettled) maybe was.
 
-    Cancellation: he was not invited; once he has been, the result is returned.
+    Cancellation: the friend was not invited; once invited, the result is returned.
     """
     if await relationship_of(world, game_id, player.key, friend_id) != "friend":
         raise NotFriends
@@ -87,7 +87,7 @@ async def answer_invite(
     """Accept or decline an invite, durably; return it. To join is another call.
 
     Raises:
-        InviteNotFound: it is not his, has been answered, or what it opens has ended.
+        InviteNotFound: it is another player's, has been answered, or its place has ended.
         ActorUnavailable: nothing has changed, or (CommitUnsettled) maybe has.
 
     Cancellation: nothing has changed; once it has, the result is returned.

@@ -42,8 +42,8 @@ async def list_players(
 def _with_presence(index: PlayerIndex, player: Player) -> PlayerView:
     """Return a row with the presence of an active player, which is written only now and then.
 
-    Everything else that was ever acknowledged is in the row; who is going offline just now is shown
-    as he was, for `is_online` and `last_logout` change together.
+    Everything else that was ever acknowledged is in the row. A player who is going offline right
+    now is shown as before, for `is_online` and `last_logout` change together.
     """
     last_heartbeat = index.last_heartbeat(player.player_id)
     if last_heartbeat is not None:

@@ -187,12 +187,12 @@ async def join_lobby(
     """Take a seat in a lobby, durably.
 
     Raises:
-        SeatDataTooLarge, AlreadyInLobby or JoiningInRoom, LobbyNotFound, NeedsApproval,
+            SeatDataTooLarge, AlreadyInLobby or JoiningInRoom, LobbyNotFound, NeedsApproval,
             LobbyFull, IncorrectPassword: in this order.
         TooManyGuesses: before the last three of these.
-        ActorUnavailable: he has no seat, or (CommitUnsettled) maybe has.
+        ActorUnavailable: no seat was taken, or (CommitUnsettled) maybe was.
 
-    Cancellation: he has no seat; once he has, that is the result.
+    Cancellation: no seat was taken; once one was, this returns.
     """
     check_documents(world, player_data=entrance.player_data)
     with world.seats.claim(player.key, "lobby", JoiningInRoom, AlreadyInLobby):
@@ -259,18 +259,18 @@ def _find(world: World, game_id: int, lobby_id: str) -> Ref[LobbyRole]:
 async def answer_request(
     world: World, player_id: int, request_id: str, *, is_approved: bool
 ) -> None:
-    """Let a requester in, or turn him down, durably.
+    """Accept or reject a join request, durably.
 
     Args:
         world: where.
-        player_id: who answers.
-        request_id: what.
-        is_approved: whether he is let in.
+        player_id: the member who answers.
+        request_id: the request.
+        is_approved: whether to let the requester in.
 
     Raises:
         RequestNotFound, OnlyHostAnswers: in this order.
-        PlayerIsSeated: he has a seat meanwhile, or is banned, or his account is gone; his request
-            has been rejected. (Or he is taking a seat at this moment; it stays then.)
+        PlayerIsSeated: the requester has a seat meanwhile, is banned, or the account is gone; the
+            request has been rejected. If they are only taking a seat right now, it stays.
         LobbyFull: the request stays.
         ActorUnavailable: nothing has changed, or (CommitUnsettled) maybe has.
 
@@ -308,7 +308,7 @@ async def _approve(world: World, lobby: Ref[LobbyRole], player_id: int, request_
 
 
 async def _name_unless_banned(world: World, player_id: int) -> str | None:
-    """Return what a player is called now, None if he is banned or gone."""
+    """Return a player's present name, None if they are banned or deleted."""
     now = world.clock.now()
     try:
         if await ask_or_read(world, player_id, ReadBan(), lambda one: ban_in_force(one.ban, now)):
@@ -363,7 +363,7 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
 
 
 def _behaviour_of(world: World, player_id: int) -> str | None:
-    """Return the name of what a studio has written for the room that his lobby becomes."""
+    """Return the behaviour of the room that a player's lobby becomes."""
     index = world.lobbies.index
     lobby_id = index.seat_of(player_id)
     game_id = None if lobby_id is None else index.game_of(lobby_id)
@@ -387,11 +387,12 @@ async def end_lobbies_of(world: World, game_id: int) -> None:
 
 
 async def leave_lobby(world: World, player_id: int) -> None:
-    """Give up one's seat.
+    """Free one's own seat.
 
     Raises:
-        NotInAnyLobby: he has none in a lobby.
-        MayNotLeaveLobby: it has started, its room keeps its members, and he is not the host.
+        NotInAnyLobby: the player is in no lobby.
+        MayNotLeaveLobby: the lobby has started, its room keeps its members, and the player is not
+            the host.
     """
     try:
         await _ask_here(
@@ -414,10 +415,10 @@ async def remove_lobby(world: World, player_id: int) -> None:
 
 
 async def keep_lobby_seat(world: World, player_id: int) -> None:
-    """Give a sign of life.
+    """Take a sign of life of a lobby's member.
 
     Raises:
-        NotInAnyLobby: he has no seat in a lobby.
+        NotInAnyLobby: the player is in no lobby.
     """
     await _ask_here(world, player_id, KeepLobbySeat(player_id), KeepSeat(player_id), NotInAnyLobby)
 
@@ -428,7 +429,7 @@ async def read_lobby_roster(
     """Return who is in the lobby, or in its room: the host, then in the order of joining.
 
     Raises:
-        NotInAnyLobby: he has no seat in a lobby.
+        NotInAnyLobby: the player is in no lobby.
     """
     return await _ask_here(
         world, player_id, ReadLobbyRoster(player_id), ReadRoster(player_id), NotInAnyLobby
@@ -436,9 +437,9 @@ async def read_lobby_roster(
 
 
 async def read_lobby(world: World, player_id: int) -> tuple[LobbyStatus, SeatView | None] | None:
-    """Return the lobby that a player is in, and of a started one his seat in its room.
+    """Return the lobby that a player is in; of a started one also the player's seat in its room.
 
-    None if he is in no lobby.
+    None if the player is in no lobby.
     """
     lobby_id = world.seats.lobby_of(player_id)
     if lobby_id is None:
@@ -532,7 +533,7 @@ async def _ask_here(
     """Ask the open lobby that a player is in, or the room that it has become.
 
     Raises:
-        Refused: he is in none (`none`), or the lobby or the room refused.
+        Refused: the player is in none (`none`), or the lobby or the room refused.
     """
     try:
         return await _ask_open(world, player_id, in_lobby, none)
@@ -550,8 +551,8 @@ async def _ask_open(
     """Ask the open lobby that a player is in.
 
     Raises:
-        LobbyHasStarted: he is in one that has become a room.
-        Refused: he is in none (`none`), or the lobby refused.
+        LobbyHasStarted: the player is in one that has become a room.
+        Refused: the player is in none (`none`), or the lobby refused.
     """
     lobby_id = world.lobbies.index.seat_of(player_id)
     if lobby_id is None:

@@ -23,11 +23,11 @@ from greenroom.actors.world.world import ID_MAX, World
 async def find_by_tag(world: World, game: Ref[GameRole], player_tag: str) -> PlayerView:
     """Return the player of this game who has this tag, active or not.
 
-    A tag is his id in disguise, so that no table is searched.
+    A tag is an id in disguise, so no table is searched.
 
     Args:
         world: where.
-        game: the game he plays; the tags of one game say nothing in another.
+        game: the game; a tag of one game means nothing in another.
         player_tag: with or without `#`, in any case.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What befalls a player wherever he sits: bans, new names, silence and signs of life."""
+"""Bans, new names, silence and signs of life of a player, wherever they sit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from greenroom.actors.world.world import World
 Role = TypeVar("Role")
 
 SLICE: Final = 1_000
-"""So many players are looked at before other tasks get their turn."""
+"""Players that are looked at before other tasks get their turn."""
 
 
 async def log_out(world: World, player: Ref[PlayerRole]) -> int:
@@ -41,12 +41,12 @@ async def log_out(world: World, player: Ref[PlayerRole]) -> int:
 
 
 async def put_out(world: World, player_id: int) -> None:
-    """Take a banned player's seat from him, if he has one or is just being given one.
+    """Free the seat of a banned player, if they have one or are just being given one.
 
     Raises:
-        ActorUnavailable: he may still have it.
+        ActorUnavailable: the player may still have it.
 
-    Cancellation: he may still have it.
+    Cancellation: the player may still have it.
     """
     await world.seats.wait_unclaimed(player_id)
     room_id, lobby_id = (
@@ -63,7 +63,7 @@ async def put_out(world: World, player_id: int) -> None:
 
 
 def note_rename(world: World, player_id: int, player_name: str) -> None:
-    """Tell the room or lobby that a player sits in his new name."""
+    """Tell the room or lobby that a player sits in about the new name."""
     tell_seat(world.rooms, player_id, RenameMember(player_id, player_name))
     tell_seat(world.lobbies, player_id, RenameLobbyMember(player_id, player_name))
 
@@ -75,7 +75,7 @@ def note_member_is_alive(world: World, player_id: int) -> None:
 
 
 def tell_seat(place: Journalled[Role, Any], player_id: int, command: Command[Role, Any]) -> None:
-    """Tell the room, or lobby, that a player sits in, if he does and it can be told now."""
+    """Tell the room or lobby that a player sits in, if there is one and it can be told now."""
     key = place.seats.seat_of(player_id)
     if key is not None:
         place.directory.ref(key).notify(command)
@@ -91,10 +91,10 @@ async def watch_silent_members(world: World) -> None:
 
 
 async def note_silent_members(world: World) -> None:
-    """Tell rooms and lobbies of members who are not online any more, until they know.
+    """Tell rooms and lobbies of members who are no longer online, until they know.
 
-    A room keeps such a member offline for a while. A lobby lets him go once he has not been heard
-    of for as long as makes a player stale: one who logged out has as much time to come back.
+    A room keeps such a member offline for a while. A lobby frees the seat after as long a silence
+    as makes a player stale. A player who logged out has as much time to come back.
     """
     now = world.clock.monotonic()
     for count, (player_id, heard_at) in enumerate(world.player_index.watched_departures(), 1):

@@ -19,13 +19,13 @@ from greenroom.actors.world.world import World
 async def ban_player(
     world: World, game_id: int, player_id: int, duration: BanDuration, reason: str | None
 ) -> Ban:
-    """Ban a player of this game from now on; an older ban of his ends, and so does his seat.
+    """Ban a player of this game from now on; an older ban ends, and the seat is freed.
 
     Raises:
         PlayerNotFound: there is no such player in this game.
-        ActorUnavailable: he may not have been banned.
+        ActorUnavailable: the player may not have been banned.
 
-    Cancellation: he has not been banned; once he has, the ban is returned.
+    Cancellation: the player is not banned; once they are, the ban is returned.
     """
     command = BanPlayer(game_id, os.urandom(16).hex(), duration, reason)
     try:
@@ -41,7 +41,7 @@ async def unban_player(world: World, game_id: int, player_id: int) -> int:
 
     Raises:
         PlayerNotFound: there is no such player in this game.
-        ActorUnavailable: his ban may not have ended.
+        ActorUnavailable: the ban may not have ended.
 
     Cancellation: nothing has changed; once it has, the result is returned.
     """

@@ -1,4 +1,4 @@
-"""Who is best: the first lines of a leaderboard, with names and documents."""
+"""Leaderboards as calls see them: the first lines, with names and documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from greenroom.actors.player.messages import ReadPlayerDocument
 from greenroom.actors.world.world import World
 
 SLICE: Final = 10
-"""So many documents are gathered before it is seen how much they are."""
+"""Documents that are gathered before their size is looked at."""
 
 
 class Standings(msgspec.Struct, frozen=True):
@@ -33,20 +33,21 @@ async def rank_players(
 ) -> Standings:
     """Return the first `limit` players of a game, online or not, and how many there are.
 
-    Ranked by the first of the fields, highest number first, ties by the next and at last by id;
-    whoever lacks a field, or has no number there, comes after those who have one. The order is that
-    of the moment; documents may be later by as much as it takes to gather them. Of large documents
-    there are fewer: what is returned holds at most `DOCUMENTS_BYTES_MAX`, but for a single one.
+    They are ranked by the first of the fields, highest number first, ties by the next and at last
+    by id. A player who lacks a field, or has no number there, comes after those who have one. The
+    order is that of the moment. Documents may be later by as much as it takes to gather them. If
+    documents are large there are fewer players: the result holds at most `DOCUMENTS_BYTES_MAX`, or
+    a single one.
 
     Args:
         world: where.
         game_id: whose players.
         fields: what they are ranked by, the most important first.
         limit: how many are wanted.
-        address: where they are asked for, to be charged for an index; empty if not known.
+        address: the client's address, to be charged for an index; empty if unknown.
 
     Raises:
-        LeaderboardNotDeclared: the game has other leaderboards, and no more.
+        LeaderboardNotDeclared: the game has declared its leaderboards, and this is none of them.
         TooManyBuilds: there is no such index, and none is built now.
         StorageUnavailable: the index is being built, or the database is away.
         ActorUnavailable: it cannot be had.
@@ -117,7 +118,7 @@ async def _read(world: World, player_ids: Sequence[int]) -> dict[int, Profile]:
             try:
                 document = await player.ask(ReadPlayerDocument())
             except (ActorCrashed, ActorStopped, MailboxFull, Refused):
-                continue  # his record is in the database
+                continue  # the record is in the database
             found[player_id] = Profile(player_id, document.player_name, document.player_data)
         rest = [player_id for player_id in player_ids if player_id not in found]
         if rest:

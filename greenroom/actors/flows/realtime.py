@@ -1,8 +1,8 @@
-"""Realtime tokens: minted for members, and whom they let in.
+"""Realtime tokens: mints them for members, and admits their bearers.
 
 A token is the room's id and 128 random bits, all in hex, so that it names the room that knows it.
-It is bound to the player token that it was asked for with: the player himself says whether that
-one is still good, so that a rotation, and a ban, end it in the same moment.
+It is bound to the player token that it was asked for with. The player's actor says whether that one
+is still good, so a rotation or a ban ends both in the same moment.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MintedToken(msgspec.Struct, frozen=True):
 
 
 class Admission(msgspec.Struct, frozen=True):
-    """Whom a token has let in, and the room to speak to."""
+    """The player that a token has let in, and the room to speak to."""
 
     room: Ref[RoomRole]
     room_id: str
@@ -68,11 +68,11 @@ async def mint_token(world: World, player_id: int, player_token_hash: bytes) -> 
 
     Args:
         world: where they play.
-        player_id: who he is.
-        player_token_hash: of the player token that he called with.
+        player_id: the member.
+        player_token_hash: the hash of the player token of this call.
 
     Raises:
-        NotRealtime: he is in no room, or in one without realtime.
+        NotRealtime: the player is in no room, or in one without realtime.
         ActorUnavailable: there is no token.
 
     Cancellation: there is no token; once there is one, it is returned.
@@ -85,16 +85,16 @@ async def mint_token(world: World, player_id: int, player_token_hash: bytes) -> 
 
 
 async def admit(world: World, token: str, address: str = "") -> Admission:
-    """Return whom a token lets in, and take it as his sign of life.
+    """Return the player that a token lets in; this is a sign of life.
 
     Args:
         world: where they play.
         token: as the client gave it.
-        address: where they connect from; empty if that is not known.
+        address: the client's address; empty if unknown.
 
     Raises:
-        TokenUnknown: nobody's token, or expired.
-        TokenInvalidated: his who has left, or has another player token, or is banned; or the room
+        TokenUnknown: the token is nobody's, or expired.
+        TokenInvalidated: the player has left, has another player token, or is banned; or the room
             has ended.
         ActorUnavailable: it could not be found out.
 
@@ -122,16 +122,16 @@ async def admit(world: World, token: str, address: str = "") -> Admission:
 
 
 def is_seated(world: World, room_id: str, player_id: int) -> bool:
-    """Return whether a player has his seat in this room, as of now."""
+    """Return whether a player has a seat in this room, as of now."""
     return world.rooms.index.seat_of(player_id) == room_id
 
 
 def note_sign_of_life(world: World, player_id: int, *, is_kept: bool = True) -> None:
-    """Take note that a connected player was heard of; cheap, but not meant for every frame.
+    """Note that a connected player was heard of. Cheap, but not meant for every frame.
 
     Args:
         world: where they play.
-        player_id: who he is.
+        player_id: the player.
         is_kept: whether the database is to know, too.
     """
     player = world.players.active(player_id)

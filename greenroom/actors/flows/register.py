@@ -57,11 +57,11 @@ async def register_player(
 
     Args:
         world: where.
-        game: the game he is to play.
-        player_name: as he typed it; it is trimmed and held against the game's rules.
-        player_data: his document, a JSON object's bytes.
-        user: who he is on a platform; None for a guest. He must have no account yet.
-        address: where the call comes from; empty if that is not known.
+        game: the game to play.
+        player_name: as typed; it is trimmed and held against the game's rules.
+        player_data: the document, a JSON object's bytes.
+        user: the user of a platform, who must have no account yet; None for a guest.
+        address: the client's address; empty if unknown.
 
     Raises:
         NameRefused: the name is against a rule.
@@ -107,7 +107,7 @@ def _take_back(player: Ref[PlayerRole]) -> None:
 async def rename_player(
     world: World, game: Ref[GameRole], player: Ref[PlayerRole], new_name: str
 ) -> str:
-    """Give a player another name, in his room or lobby too; return it trimmed.
+    """Give a player another name, in their room or lobby too; return it trimmed.
 
     Raises:
         NameRefused: the name is against one of the game's rules.

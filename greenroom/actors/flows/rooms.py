@@ -46,13 +46,13 @@ class NewRoom(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entrance(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody brings who wants to join."""
+    """The credentials and data of a player who wants to join."""
 
     password: str | None
     join_token: str | None
     player_data: bytes
     address: str = ""
-    """Where they come from, as `address_key` has it: wrong guesses count against it."""
+    """The client's address, as `address_key` has it: wrong guesses count against it."""
 
 
 def password_hash(password: str) -> bytes | None:
@@ -167,15 +167,14 @@ async def create_room(
 async def join_room(
     world: World, game_id: int, player: Ref[PlayerRole], room_id: str, entrance: Entrance
 ) -> bool:
-    """Take a seat in a room, durably; return whether it made him host.
+    """Take a seat in a room, durably; return whether it made them host.
 
-    Raises:
-        SeatDataTooLarge, AlreadyInRoom or JoiningInLobby, RoomNotFound, RoomInactive, RoomFull,
-            IncorrectPassword: in this order.
+            Raises: SeatDataTooLarge, AlreadyInRoom or JoiningInLobby, RoomNotFound, RoomInactive,
+            RoomFull, IncorrectPassword: in this order.
         TooManyGuesses: before the last three of these.
-        ActorUnavailable: he has no seat, or (CommitUnsettled) maybe has.
+        ActorUnavailable: no seat was taken, or (CommitUnsettled) maybe was.
 
-    Cancellation: he has no seat; once he has, the result is returned.
+    Cancellation: no seat was taken; once one was, the result is returned.
     """
     check_documents(world, player_data=entrance.player_data)
     rooms = world.rooms

@@ -38,7 +38,7 @@ FALLBACK_NAME: Final = "Player"
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """What somebody signs in with."""
+    """A platform's ticket, with what a new account gets."""
 
     ticket: str
     """In hexadecimal digits."""
@@ -52,7 +52,7 @@ class Ticket(msgspec.Struct, frozen=True):
 
 
 class SignedIn(msgspec.Struct, frozen=True):
-    """Who has signed in, with a token that is nowhere else."""
+    """The player who has signed in, with a token that nobody else knows."""
 
     player: NewPlayer
     platform_id: str
@@ -62,24 +62,23 @@ class SignedIn(msgspec.Struct, frozen=True):
 async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket, address: str) -> SignedIn:
     """Sign in with a platform's ticket, which is good for one time only.
 
-    The old token of an account that was there is good for nothing from now on. Name and document
-    are for a new account alone; without a name it gets the user's there, if the game's rules let
-    it pass.
+    The old token of an existing account is no longer good from now on. Name and document are for a
+    new account alone; without a name it gets the user's there, if the game's rules let it pass.
 
     Args:
-        world: what it happens in.
+        world: where.
         game: whose player it will be.
         wanted: the ticket, and what a new account gets.
-        address: where it comes from; one address has not all places of those who wait.
+        address: the client's address; one address cannot take all places of those who wait.
 
     Raises:
         PlatformDisabled: the game uses no platform.
         InvalidPlatformTicket: not the platform's, of another game or identity, or used before.
         PlatformUnavailable: the platform gave no clear answer, or too many are signing in.
-        BannedByPublisher, PlayerIsBanned: he may not play.
+        BannedByPublisher, PlayerIsBanned: the player may not play.
         NameRefused, NameMissing: a new account cannot have this name, or needs one to be given.
-        ActorUnavailable: he is not signed in, or (CommitUnsettled) maybe is, with a token that
-            nobody knows.
+        ActorUnavailable: nobody is signed in, or (CommitUnsettled) maybe, with a token that nobody
+            knows.
 
     Cancellation: the ticket may have been used up; besides, nothing has happened.
     """
@@ -139,7 +138,7 @@ async def _log_in(world: World, player_id: int, address: str) -> NewPlayer:
 
 
 async def _name(game: Ref[GameRole], platform: Platform, user: PlatformUser) -> str:
-    """Return a name for whoever gave none: his on the platform, or one that anybody may have."""
+    """Return a name for a new account without one: the platform's, or one that anybody may have."""
     for name in (await platform.persona_name(user), FALLBACK_NAME):
         if name is not None:
             try:

@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 class GameActor(Actor[GameRole]):
-    """One game, from the first call with its key."""
+    """One game. It comes to memory with the first call that has its key."""
 
     kind = "game"
 
@@ -82,7 +82,7 @@ class GameActor(Actor[GameRole]):
         return self._record
 
     def on_start(self) -> None:
-        """Enter the index, read the rules for texts."""
+        """Enter the index, and read the rules for texts."""
         if self._record is not None:
             self._enter(self._record)
 
@@ -116,7 +116,7 @@ class GameActor(Actor[GameRole]):
         self._read_rules(game)
 
     def _read_rules(self, game: Game) -> None:
-        """Cache the document's rules; what is malformed is ignored, and its owner can read why."""
+        """Cache the document's rules. Malformed ones are ignored, and the owner can read why."""
         own, too_large = rules.own_rules(game.data)
         self._name_rules, problems = read_name_rules(own, "name_rules")
         self._title_rules, title_problems = read_name_rules(own, "room_title_rules")
@@ -127,7 +127,7 @@ class GameActor(Actor[GameRole]):
 
     @handles(CreateGame)
     def create(self, command: CreateGame) -> Changed[None]:
-        """Come into being."""
+        """Create the game."""
         if self._record is not None:
             raise RuntimeError(f"game {command.game_id} exists already")
         event = rules.decide_create(command, self._clock.now())
@@ -146,7 +146,7 @@ class GameActor(Actor[GameRole]):
 
     @handles(ReadGameDocument)
     def read_document(self, command: ReadGameDocument) -> GameDocument:
-        """Show the document."""
+        """Return the document."""
         game = self._game
         return GameDocument(game.game_id, game.data)
 
@@ -161,7 +161,7 @@ class GameActor(Actor[GameRole]):
 
     @handles(ReadGameSettings)
     def read_settings(self, command: ReadGameSettings) -> GameSettings:
-        """Show the private settings."""
+        """Return the private settings."""
         return self._game.settings
 
     @handles(ChangeGameSettings)
@@ -173,30 +173,30 @@ class GameActor(Actor[GameRole]):
 
     @handles(CheckPlayerName)
     def check_player_name(self, command: CheckPlayerName) -> str:
-        """Hold a name against the rules."""
+        """Check a player's name against the rules."""
         _ = self._game  # refuses when there is none
         return check_player_name(command.player_name, self._name_rules, self._moderator)
 
     @handles(CensorText)
     def censor_text(self, command: CensorText) -> Censored:
-        """Check a text."""
+        """Check a text for offensive words."""
         _ = self._game  # refuses when there is none
         return self._moderator.censor(command.text)
 
     @handles(CheckTitle)
     def check_title(self, command: CheckTitle) -> str:
-        """Hold a title against the rules."""
+        """Check a title against the rules."""
         _ = self._game  # refuses when there is none
         return check_title(command.field, command.title, self._title_rules, self._moderator)
 
     @handles(MakePlayerTag)
     def make_player_tag(self, command: MakePlayerTag) -> str:
-        """Spell a player's public tag."""
+        """Return a player's public tag."""
         return tags.make_tag(self._game.tag_key, command.player_id)
 
     @handles(ReadPlayerTag)
     def read_player_tag(self, command: ReadPlayerTag) -> int | None:
-        """Find the id behind a player's public tag."""
+        """Return the id behind a player's public tag."""
         return tags.read_tag(self._game.tag_key, command.player_tag)
 
     @handles(RotateGameKeys)
@@ -212,7 +212,7 @@ class GameActor(Actor[GameRole]):
 
     @handles(SetPlan)
     def set_plan(self, command: SetPlan) -> None:
-        """Note the owner's plan (it is the owner's row that holds it)."""
+        """Take over the owner's plan, which the owner's row holds."""
         if self._game.owner_id == command.owner_id:
             self._game.plan = command.plan
 
@@ -224,5 +224,5 @@ class GameActor(Actor[GameRole]):
 
     @handles(DescribeGame)
     def describe(self, command: DescribeGame) -> GameView:
-        """Show the record."""
+        """Return what the record shows."""
         return rules.view_game(self._game)

@@ -6,7 +6,7 @@ from greenroom.actors.plans.ledger import Ledger
 
 
 class GameIndex:
-    """Which active game a project key opens."""
+    """Active games by the hash of their project key."""
 
     __slots__ = ("_by_key", "ledger")
 

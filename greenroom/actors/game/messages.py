@@ -1,4 +1,4 @@
-"""What games are asked, what they answer, what happens to them, and how they refuse."""
+"""Commands, replies, events and refusals of games."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class GameRole:
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
-    """Who pays for games; `created_at` in Unix seconds."""
+    """An owner of games; `created_at` in Unix seconds."""
 
     owner_id: int
     name: str
@@ -37,12 +37,12 @@ class Game(msgspec.Struct, kw_only=True):
     api_key_hash: bytes
     private_key_hash: bytes
     tag_key: bytes
-    """Secret of 16 bytes that turns player ids into player tags."""
+    """A secret of 16 bytes that turns player ids into player tags."""
     data: bytes
     created_at: int
     updated_at: int
     settings: GameSettings = GameSettings()
-    """Its operator's alone: they hold a secret."""
+    """Private settings, for the operator alone: they hold a secret."""
 
 
 # Events. Fields are the new values of the columns they change.
@@ -78,7 +78,7 @@ class GameKeysRotated(Event, frozen=True):
 
 
 class GameSettingsReplaced(Event, frozen=True):
-    """Its private settings are these now."""
+    """The private settings are these now."""
 
     game_id: int
     settings: GameSettings
@@ -96,7 +96,7 @@ class GameDocument(msgspec.Struct, frozen=True):
 
 
 class GameView(msgspec.Struct, frozen=True, kw_only=True):
-    """What operators see of a game: no key, not even hashed. Times in Unix seconds."""
+    """A game as operators see it: no key, not even hashed. Times in Unix seconds."""
 
     game_id: int
     owner_id: int
@@ -112,7 +112,7 @@ class GameView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreateGame(Command[GameRole, None], frozen=True):
-    """Come into being. Only ever the first command to an actor without a record."""
+    """Create the game. Only ever the first command to an actor without a record."""
 
     game_id: int
     owner: Owner
@@ -152,7 +152,7 @@ class ReadGameSettings(Command[GameRole, GameSettings], frozen=True):
 
 
 class ChangeGameSettings(Command[GameRole, GameSettings], frozen=True):
-    """Assign some settings, give others their defaults back; answers all as they are then.
+    """Assign some settings, and reset others to their defaults; the reply has all of them.
 
     Refused: GameSettingRefused.
     """
@@ -161,26 +161,29 @@ class ChangeGameSettings(Command[GameRole, GameSettings], frozen=True):
     removed: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """Show no values, for one may be a secret, and a repr ends up in logs."""
+        """Show no values: one may be a secret, and a repr ends up in logs."""
         return f"ChangeGameSettings({[*self.assigned, *self.removed]})"
 
 
 class CheckPlayerName(Command[GameRole, str], frozen=True):
-    """Hold a name against the game's rules; answers it trimmed. Refused: NameRefused."""
+    """Check a name against the game's rules; the reply is the name, trimmed.
+
+    Refused: NameRefused.
+    """
 
     player_name: str
 
 
 class CensorText(Command[GameRole, Censored], frozen=True):
-    """Check a text in the game's languages; answers its filtered form."""
+    """Check a text in the game's languages; the reply is its filtered form."""
 
     text: str
 
 
 class CheckTitle(Command[GameRole, str], frozen=True):
-    """Hold a room's or lobby's title against the game's rules; answers it trimmed.
+    """Check a room's or lobby's title against the game's rules; the reply is the title, trimmed.
 
-    `field` is the name that a refusal calls it by. Refused: NameRefused.
+    `field` is the field's name in refusals. Refused: NameRefused.
     """
 
     field: str
@@ -188,15 +191,15 @@ class CheckTitle(Command[GameRole, str], frozen=True):
 
 
 class MakePlayerTag(Command[GameRole, str], frozen=True):
-    """Answer the public tag of a player of this game, without its `#`."""
+    """Return the public tag of a player of this game, without its `#`."""
 
     player_id: int
 
 
 class ReadPlayerTag(Command[GameRole, int | None], frozen=True):
-    """Answer the id behind a tag of this game, given with or without `#`; None for junk.
+    """Return the id behind a tag of this game, given with or without `#`; None for junk.
 
-    Every well-formed tag stands for some id: whether there is such a player is another question.
+    Every well-formed tag stands for some id; whether there is such a player is another question.
     """
 
     player_tag: str
@@ -210,14 +213,14 @@ class RotateGameKeys(Command[GameRole, None], frozen=True):
 
 
 class SetPlan(Command[GameRole, None], frozen=True):
-    """Take note of the plan that the owner has now; games of other owners do nothing."""
+    """Take over the plan that the owner has now. Nothing is done for another owner's plan."""
 
     owner_id: int
     plan: Plan
 
 
 class CloseGame(Command[GameRole, None], frozen=True):
-    """Refuse every further command, for the game is being deleted (which is the caller's part)."""
+    """Refuse every further command, because the game is being deleted. The caller deletes it."""
 
 
 class DescribeGame(Command[GameRole, GameView], frozen=True):
@@ -234,11 +237,11 @@ class GameNotFound(NotFound):
 
 
 class InvalidProjectKey(Refused):
-    """Nobody's project key, or one that was rotated away; the text is the edge's."""
+    """The project key is nobody's, or was rotated away; HTTP has the text for it."""
 
 
 class InvalidAdminKey(Refused):
-    """Not this game's admin key; the text is each endpoint's own."""
+    """The key is not this game's admin key; each endpoint has its own text for it."""
 
 
 class GameNameRefused(Refused):

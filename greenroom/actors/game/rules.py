@@ -1,10 +1,12 @@
-"""What a game decides, and how its record changes. Pure: no clock, no randomness, no database.
+"""Rules of games: commands to events. Pure: no clock, no randomness, no database.
 
-state          command               events                  refused
-(no record)    CreateGame            GameCreated             name
-any            ReplaceGameDocument   GameDocumentReplaced    storage of the plan
-any            RotateGameKeys        GameKeysRotated
-any            ChangeGameSettings    GameSettingsReplaced    unknown setting, bad value
+    state          command               events                  refused
+    (no record)    CreateGame            GameCreated             name
+    any            ReplaceGameDocument   GameDocumentReplaced    storage of the plan
+    any            RotateGameKeys        GameKeysRotated
+    any            ChangeGameSettings    GameSettingsReplaced    unknown setting, bad value
+
+Every `decide_*` function refuses or returns the events of the command. It changes nothing.
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ from greenroom.actors.plans.plan import Plan
 
 GAME_NAME_CHARACTERS_MAX = 100
 OWN_RULES_BYTES_MAX = 16 << 10
-"""Of each part of the game document that the server itself reads."""
+"""Bytes of each part of the game document that the server itself reads."""
 
 
 class _OwnRules(msgspec.Struct, omit_defaults=True):
-    """The parts of a game document that the server reads; all else is the game's own."""
+    """The parts of a game document that the server reads. The rest is the game's own."""
 
     name_rules: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     room_title_rules: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -44,12 +46,12 @@ class _OwnRules(msgspec.Struct, omit_defaults=True):
 
 
 _TRACES = (b"_rules", b"moderation", b"\\u")
-"""Without any of these a document has no such part, however its names are spelled."""
+"""Bytes that every document with such a part has in it, however its names are spelled."""
 _decode_own_rules = msgspec.json.Decoder(_OwnRules).decode
 
 
 def own_rules(document: bytes) -> tuple[bytes, list[str]]:
-    """Cut a game document down to what the server reads of it: the rest may be large.
+    """Return the part of a game document that the server reads: the rest may be large.
 
     Args:
         document: a JSON object's bytes.
@@ -73,30 +75,30 @@ def own_rules(document: bytes) -> tuple[bytes, list[str]]:
 
 
 def check_project_key(game: Game, api_key_hash: bytes) -> None:
-    """Let the bearer of the project key pass.
+    """Check the project key.
 
     Raises:
-        InvalidProjectKey: it is not the game's key (any more).
+        InvalidProjectKey: it is not the game's key, or no longer.
     """
     if not hmac.compare_digest(game.api_key_hash, api_key_hash):
         raise InvalidProjectKey
 
 
 def check_admin_key(game: Game, private_key_hash: bytes) -> None:
-    """Let the bearer of the admin key pass.
+    """Check the admin key.
 
     Raises:
-        InvalidAdminKey: it is not the game's admin key (any more).
+        InvalidAdminKey: it is not the game's admin key, or no longer.
     """
     if not hmac.compare_digest(game.private_key_hash, private_key_hash):
         raise InvalidAdminKey
 
 
 def decide_create(command: CreateGame, now: int) -> GameCreated:
-    """Open a game.
+    """Create a game.
 
     Raises:
-        GameNameRefused: nothing, too long, or with characters that cannot be seen.
+        GameNameRefused: it is empty, too long, or has characters that cannot be seen.
     """
     name = command.name
     if not name.strip() or len(name) > GAME_NAME_CHARACTERS_MAX or not name.isprintable():
@@ -115,7 +117,7 @@ def decide_create(command: CreateGame, now: int) -> GameCreated:
 def decide_change_settings(
     game: Game, command: ChangeGameSettings, now: int
 ) -> tuple[GameSettingsReplaced, ...]:
-    """Change settings; what is so already needs no event.
+    """Change settings; there is no event for a setting that has the value already.
 
     Raises:
         GameSettingRefused: a setting is unknown, or its value of the wrong kind.

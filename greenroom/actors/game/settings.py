@@ -1,8 +1,8 @@
-"""A game's private settings: its operator's alone. Pure: no clock, no database.
+"""A game's private settings, for the operator alone. Pure: no clock, no database.
 
 Clients neither see nor change them, and the game document knows nothing of them. On the command
-line they are texts (`greenroom game settings`); whatever is wrong with one is refused whole, and
-the text of the refusal never quotes a secret.
+line they are texts (`greenroom game settings`). If one setting of a command is wrong, nothing is
+changed. The text of a refusal never quotes a secret.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ APP_ID_MAX: Final = 2**32 - 1
 KEY_DIGITS: Final = 32
 SHOWN_CHARACTERS_MAX: Final = 40
 LEADERBOARDS_MAX: Final = 8
-"""As many indexes as a game may have."""
+"""Most indexes that a game may have."""
 _FieldName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_]{1,100}$")]
 _Board = Annotated[list[_FieldName], msgspec.Meta(min_length=1, max_length=16)]
 PlayerIdForm = Literal["string", "integer"]
@@ -27,21 +27,22 @@ _BOARDS: Final = msgspec.json.Decoder(list[_Board])
 
 
 class GameSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The settings of one game. Platform sign-in takes both of Steam's."""
+    """The settings of one game. Platform sign-in needs both of Steam's."""
 
     steam_app_id: int | None = None
     """The game's number on Steam."""
     steam_publisher_key: str | None = None
-    """A secret: what Steam's partner interface knows the publisher by."""
+    """A secret: the publisher's key for Steam's partner interface."""
     clients_write_player_data: bool = True
-    """Whether players' own tokens may write their documents."""
+    """True if players' own tokens may write their documents."""
     leaderboards: tuple[tuple[str, ...], ...] = ()
-    """What players are ranked by, and nothing else; without any, clients choose."""
+    """The fields that players are ranked by; empty: clients choose."""
     register_player_id: PlayerIdForm = "string"
-    """How register tells `player_id`. Released clients in C++ and .NET read a number."""
+    """The type of `player_id` in register's answer. Released clients in C++ and .NET read a number.
+    """
 
     def __repr__(self) -> str:
-        """Show no secret, for a repr ends up in logs."""
+        """Show no secret: a repr ends up in logs."""
         return f"GameSettings({settings_as_json(self)})"
 
 

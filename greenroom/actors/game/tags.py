@@ -1,9 +1,9 @@
 """Player tags: eight characters that are the player's id, shuffled with a secret of the game.
 
-A tag is a bijection of the id, so two players never share one and no table is needed to keep them
-apart; without the game's key neither ids nor the number of players can be read off a tag.
-It is a Feistel network over pairs of four digits in base 29 (the alphabet has no vowels, so that
-tags spell no words, and no 0 and 1, which look like letters).
+A tag is a bijection of the id. So two players never share one, and no table is needed to keep them
+apart. Without the game's key, neither ids nor the number of players can be read off a tag. It is a
+Feistel network over pairs of four digits in base 29. The alphabet has no vowels, so that tags spell
+no words, and no 0 and 1, which look like letters.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def make_tag(tag_key: bytes, player_id: int) -> str:
 
 
 def read_tag(tag_key: bytes, tag: str) -> int | None:
-    """Return the player id behind a tag, given with or without `#` in any case; None for junk.
+    """Return the player id behind a tag, with or without `#` and in any case; None for junk.
 
-    Every well-formed tag stands for some id: whether there is such a player is another question.
+    Every well-formed tag stands for some id; whether there is such a player is another question.
     """
     digits = tag.removeprefix("#").upper()
     if len(digits) != TAG_LENGTH or any(digit not in TAG_ALPHABET for digit in digits):

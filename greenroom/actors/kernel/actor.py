@@ -1,4 +1,7 @@
-"""What an actor is: a state with synchronous handlers. It never sees its mailbox or its tasks."""
+"""The base class of actors: a state with synchronous handlers.
+
+An actor never sees its mailbox or its tasks.
+"""
 
 from __future__ import annotations
 
@@ -70,9 +73,9 @@ class Actor(Generic[Role]):
         """Run when the actor has come up (loaded, adopted or restarted), before any command."""
 
     def on_refused(self) -> None:
-        """Run when the events of a turn are not applied, because the database is away.
+        """Undo what the handler of this turn did besides its events, which are not applied.
 
-        What else its handler did is to be undone here.
+        Called when the database is away.
         """
 
     def on_stop(self) -> None:
@@ -82,7 +85,7 @@ class Actor(Generic[Role]):
 def _check_annotation(
     cls: type, name: str, method: Handler, command_type: type[Command[Any, Any]]
 ) -> None:
-    """Refuse a handler whose parameter says another command than its decorator."""
+    """Raise `TypeError` for a handler whose parameter has another type than its decorator."""
     annotations = [v for k, v in method.__annotations__.items() if k != "return"]
     said = annotations[0] if annotations else None
     said_name = said.rpartition(".")[2] if isinstance(said, str) else getattr(said, "__name__", "")

@@ -3,15 +3,15 @@
 What the kernel promises, and where it is kept:
 
 1. One command at a time, to completion, in order. Handlers are synchronous, and `turn` is only
-   called by whoever found the mailbox empty or has just taken the command out of it.
-2. A caller cancelled before its command ran: it never runs (`_abort` takes it back). Cancelled
-   afterwards: the wait for durability is shielded, and the reply stands.
+  called by the code that found the mailbox empty or has just taken the command out of it.
+2. A command whose caller is cancelled before it ran never runs (`_abort` takes it back). If the
+   caller is cancelled later, the wait for durability is shielded, and the reply stands.
 3. A refusal leaves the state as it was. Anything else that is raised throws the incarnation away;
-   `host.restart` brings up the next from the database. Commands behind the crash are served by it.
+  `host.restart` brings up the next from the database. Commands behind the crash are served by it.
 4. A reply leaves when the state that it saw is durable.
-5. A timer's command that the closed gate refused comes again, until it is taken, stopped or
-   replaced, or its actor crashes (`ActorTimers.try_again`): nobody else would repeat it. So does
-   what is told `again`.
+5. A timer's command that the closed gate refused is repeated until it is accepted, stopped or
+   replaced, or its actor crashes (`ActorTimers.try_again`). So is a command that is told with
+   `again`.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ Role = TypeVar("Role")
 
 
 class CellState(enum.Enum):
-    """Where a cell is in its life."""
+    """The stages of a cell's life."""
 
     LOADING = "loading"
-    """No incarnation: being read from the database, at first or after a crash."""
+    """There is no incarnation: it is being read from the database, at first or after a crash."""
     UP = "up"
     STOPPED = "stopped"
-    """Over: passivated, stopped, not found, or given up."""
+    """The cell has ended: passivated, stopped, not found, or given up."""
 
 
 class ActorStatistics(msgspec.Struct, frozen=True):
@@ -63,21 +63,21 @@ class ActorStatistics(msgspec.Struct, frozen=True):
 
 
 class CellHost(Protocol):
-    """What a cell needs of its supervisor."""
+    """The supervisor of a cell, as the cell uses it."""
 
     @property
     def durability(self) -> Durability:
-        """Return who makes events durable."""
+        """Return the service that makes events durable."""
         ...
 
     @property
     def mailbox_max(self) -> int:
-        """Return the bound of a cell's user lane."""
+        """Return the bound of the mailbox for commands that users send."""
         ...
 
     @property
     def ask_seconds_max(self) -> float:
-        """Return how long an ask may wait for its turn when the actor is not ready at once."""
+        """Return how many seconds an ask waits for its turn if the actor is not ready at once."""
         ...
 
     def schedule(self, cell: Cell[Any]) -> None:
@@ -85,7 +85,7 @@ class CellHost(Protocol):
         ...
 
     def restart(self, cell: Cell[Any]) -> None:
-        """Bring up the cell's next incarnation, or give it up."""
+        """Start the cell's next incarnation, or give the cell up."""
         ...
 
     def report(self, cell: Cell[Any], what: str, error: BaseException) -> None:
@@ -114,7 +114,14 @@ class Cell(Generic[Role]):
     )
 
     def __init__(self, host: CellHost, kind: str, key: Any, after: Batch | None = None) -> None:
-        """Make a cell that is loading; `after` holds a change of an earlier cell of the actor's."""
+        """Make a cell that is loading.
+
+        Args:
+            host: the supervisor.
+            kind: the kind of actor, as `player`.
+            key: which one of its kind.
+            after: the last change of an earlier cell of this actor, if it is not durable yet.
+        """
         self._host = host
         self._mailbox: Mailbox | None = None
         self._batch = after
@@ -146,7 +153,7 @@ class Cell(Generic[Role]):
 
     @property
     def queued(self) -> int:
-        """Return the length of the mailbox."""
+        """Return how many commands wait in the mailbox."""
         return 0 if self._mailbox is None else len(self._mailbox)
 
     @property
@@ -159,7 +166,7 @@ class Cell(Generic[Role]):
 
     @property
     def is_idle(self) -> bool:
-        """Return whether nothing waits, nothing is undurable, and no timer runs."""
+        """Return whether no command waits, every change is durable, and no timer runs."""
         return not self.queued and not self.timers and self.in_flight is None
 
     def statistics(self) -> ActorStatistics:
@@ -167,13 +174,13 @@ class Cell(Generic[Role]):
         return ActorStatistics(self.state, self.queued, self.handled, self.refused, self.crashed)
 
     def come_up(self, actor: Actor[Role]) -> None:
-        """Begin an incarnation; `on_start` has run. Serves what waited."""
+        """Begin an incarnation and serve the commands that waited; `on_start` has run."""
         self.actor = actor
         if self.queued:
             self._schedule()
 
     def give_up(self, error: ActorUnavailable) -> None:
-        """End the cell: answer everybody queued, and everybody who comes later, with `error`."""
+        """End the cell: answer every queued command, and every later one, with `error`."""
         self.given_up = error
         self.retire()
         mailbox, self._mailbox = self._mailbox, None
@@ -185,7 +192,7 @@ class Cell(Generic[Role]):
             self._stopped.set()
 
     def retire(self) -> None:
-        """End the incarnation, if there is one: timers off, `on_stop` called."""
+        """End the incarnation, if there is one: stop its timers and call `on_stop`."""
         actor, self.actor, self.timers = self.actor, None, None
         if actor is None:
             return
@@ -197,7 +204,7 @@ class Cell(Generic[Role]):
             self._host.report(self, "on_stop", error)
 
     async def wait_stopped(self) -> ActorUnavailable:
-        """Wait until the cell is over; return why. Cancellation just ends the wait."""
+        """Wait until the cell has ended; return why. Cancellation just ends the wait."""
         if self.given_up is None:
             if self._stopped is None:
                 self._stopped = trio.Event()
@@ -267,20 +274,20 @@ class Cell(Generic[Role]):
         return envelope.reply  # type: ignore[no-any-return]
 
     def _put(self, envelope: Envelope) -> None:
-        """Queue, or refuse when full or over."""
+        """Queue a command. It is refused if the mailbox is full or the cell has ended."""
         if self.given_up is not None:
             raise self.given_up.again()
         self._box().put(envelope)
         self._schedule()
 
     def _box(self) -> Mailbox:
-        """Return the mailbox, made when first needed: an idle actor has none."""
+        """Return the mailbox, which is made when first needed: an idle actor has none."""
         if self._mailbox is None:
             self._mailbox = Mailbox(self._host.mailbox_max)
         return self._mailbox
 
     def _schedule(self) -> None:
-        """Ask for a drain unless one is on its way or there is no incarnation to serve it."""
+        """Ask for a drain, unless one is scheduled or no incarnation could serve the mailbox."""
         if not self.draining and self.actor is not None:
             self.draining = True
             self._host.schedule(self)
@@ -315,7 +322,7 @@ class Cell(Generic[Role]):
             raise ActorCrashed(f"{self.label} crashed") from error
 
     def _carry_out(self, actor: Actor[Role], change: Changed[Any]) -> None:
-        """Apply the events, hand them to the committer, send what is to be told."""
+        """Apply the events, hand them to the committer, and send what is to be told."""
         events, follow = change.events, change.once_durable
         if events:
             durability = self._host.durability
@@ -338,7 +345,7 @@ class Cell(Generic[Role]):
                 self._host.report(self, f"telling {type(command).__name__}", error)
 
     def _follow(self, act: Callable[[], None]) -> None:
-        """Do what a durable change brings about; a bug in it harms nobody else."""
+        """Run the follow-up of a durable change. An exception is reported and goes no further."""
         try:
             act()
         except BaseException as error:  # the committer must go on, whatever it is
@@ -360,7 +367,7 @@ class Cell(Generic[Role]):
         self._schedule()
 
     def _serve(self, envelope: Envelope) -> None:
-        """Run one queued command and wake whoever asked."""
+        """Run one queued command and wake the caller that asked."""
         try:
             result = self.run_turn(envelope.command)
             envelope.changed = type(result) is Changed
@@ -377,8 +384,9 @@ class Cell(Generic[Role]):
     async def _settle(self, batch: Batch | None, *, changed: bool) -> None:
         """Wait until the state that a reply saw is durable.
 
-        A change that is not settled in time is `CommitUnsettled`: it may yet become durable. A
-        read is merely unavailable.
+        Raises:
+            CommitUnsettled: a change was not settled in time; it may yet become durable.
+            StorageUnavailable: the state that a read saw was not settled in time.
         """
         if batch is None:
             return
@@ -400,7 +408,7 @@ class Cell(Generic[Role]):
             self._host.restart(self)
 
     def reject(self, error: Exception) -> None:
-        """Be told that the database refused a row: everything since is void, back to the record."""
+        """Go back to the durable record: the database refused a row, so later changes are void."""
         self.generation += 1
         if self.given_up is None:
             self._crash("a change that could not be stored", error)

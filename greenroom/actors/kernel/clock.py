@@ -9,7 +9,7 @@ import trio
 
 
 class Clock(Protocol):
-    """Where an actor gets its time from; tests give their own."""
+    """Tells actors the time; tests give their own."""
 
     def now(self) -> int:
         """Return whole seconds since the Unix epoch, UTC."""
@@ -20,7 +20,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Return seconds that never jump, for measuring how long ago something was."""
+        """Return seconds that never jump, for measuring durations."""
         ...
 
 
@@ -43,8 +43,8 @@ class SystemClock:
 async def sleep_until_tick(seconds: float) -> None:
     """Sleep until trio's time is next a multiple of `seconds`.
 
-    So whatever ticks, and does next to nothing each time, ticks together: to wake a server that
-    is idle costs many times what is then done. Cancellation ends the sleep.
+    All loops with the same interval wake together: waking an idle server costs many times what each
+    of them then does. Cancellation ends the sleep.
     """
     now = trio.current_time()
     due = (now // seconds + 1) * seconds

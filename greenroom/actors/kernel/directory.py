@@ -1,7 +1,7 @@
-"""What actors and flows see of a directory: addresses of one kind of actor.
+"""The directory of one kind of actor, as actors and flows see it.
 
-`supervisors.dynamic` implements it in this process; another may place actors on other nodes
-without any change in callers.
+`supervisors.dynamic` implements it in this process. Another implementation could place actors on
+other nodes without a change in callers.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ Role = TypeVar("Role")
 
 
 class Cells(Protocol[Role]):
-    """Where a reference finds its actor."""
+    """Finds the cells that references point at."""
 
     @property
     def kind(self) -> str:
-        """Return what kind of actor lives here."""
+        """Return the kind of the actors in here."""
         ...
 
     def cell(self, key: Any) -> Cell[Role]:
-        """Return the actor's place, loading him when he is passive.
+        """Return the actor's cell; a passive actor is loaded.
 
         Raises:
             MailboxFull: `actors_max` actors are in memory already.
@@ -38,28 +38,32 @@ class Directory(Protocol[Role]):
     """All active actors of one kind, and the way to the passive ones."""
 
     def active(self, key: Any) -> Ref[Role] | None:
-        """Return the address of an actor who is in memory (up or loading), else None."""
+        """Return the reference of an actor that is in memory (ready or loading), else None."""
         ...
 
     def ref(self, key: Any) -> Ref[Role]:
-        """Return an address; asking it loads a passive actor first."""
+        """Return a reference; asking it loads a passive actor first."""
         ...
 
     def adopt(self, key: Any, actor: Actor[Role]) -> Ref[Role]:
-        """Put in an actor whose state the caller has at hand; if one is present, he stays."""
+        """Put in an actor whose state the caller has at hand; one that is already there stays."""
         ...
 
     def passivate(self, key: Any, *, early: bool = False) -> bool:
-        """Take an actor out of memory if he has long been idle.
+        """Take an actor out of memory if it has been idle for long.
 
-        Idle means: nothing queued, nothing undurable, no timer; and no turn since an earlier call
-        at least `passivate_seconds_min` before, or, where space is short (`early`),
-        `passivate_early_seconds_min`. Call it from time to time; True when he is gone.
+        Idle means that no command waits, every change is durable, and no timer runs. There must
+        also have been no turn since an earlier call that is at least `passivate_seconds_min` ago,
+        or with `early`, where space is short, `passivate_early_seconds_min`. Call this from time to
+        time.
+
+        Returns:
+            Whether the actor has left memory.
         """
         ...
 
     def discard(self, key: Any) -> None:
-        """Take an actor out of memory at once; whoever is queued gets `ActorStopped`."""
+        """Take an actor out of memory at once; callers that wait for it get `ActorStopped`."""
         ...
 
     def keys(self) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""What the kernel asks of whoever makes events durable; `persistence.committer` implements it."""
+"""The protocol of the service that makes events durable; `persistence.committer` implements it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from greenroom.actors.kernel.message import Event
 
 
 class Writer(Protocol):
-    """An actor's side of a commit: who wrote, and how he learns that his row was refused.
+    """An actor's side of a commit: its identity, and what is called when its row is refused.
 
-    `generation` counts how often he was thrown back to his record. A change is queued with the
-    generation it was made in; a committer fails, unwritten, every queued change of an older one.
+    `generation` counts how often the actor was thrown back to its record. A change is queued with
+    the generation it was made in. A committer fails every queued change of an older generation
+    without writing it.
     """
 
     @property
@@ -31,15 +32,16 @@ class Writer(Protocol):
         ...
 
     def reject(self, error: Exception) -> None:
-        """Be told that the database refused one of this writer's rows (SQLSTATE class 22, 23)."""
+        """Go back to the record: the database refused a row (SQLSTATE class 22 or 23)."""
         ...
 
 
 class Batch:
     """All changes that become durable in one transaction, and the callers that wait for it.
 
-    A cancel scope for each of hundreds of waiters would cost more than all else that they do. So
-    one of them keeps the time while the others are parked; should his run out, the next takes over.
+    One of the waiting callers keeps the time for all, and the others are parked. If its time runs
+    out, the next one takes over. A cancel scope for each of hundreds of waiters would cost more
+    than everything else that they do.
     """
 
     __slots__ = (
@@ -54,7 +56,7 @@ class Batch:
     )
 
     def __init__(self) -> None:
-        """Start open: unsettled, nobody waiting."""
+        """Begin a batch that is not settled and that nobody waits for."""
         self.settled = False
         self._error: ActorUnavailable | None = None
         self._rejected: set[int] | None = None
@@ -65,11 +67,11 @@ class Batch:
         self._followers: list[tuple[Writer, Callable[[], None]]] = []
 
     def follow(self, writer: Writer, act: Callable[[], None]) -> None:
-        """Have `act` called once this writer's changes are durable; never if they are lost.
+        """Call `act` once this writer's changes are durable; never if they are lost.
 
         Args:
             writer: who made the changes.
-            act: called in the order of the changes, before anybody who waits; may not raise.
+            act: called in the order of the changes, before the waiting callers run; may not raise.
         """
         if not self.settled:
             self._followers.append((writer, act))
@@ -81,13 +83,13 @@ class Batch:
         return self._error is None and (rejected is None or id(writer) not in rejected)
 
     def reject(self, writer: Writer) -> None:
-        """Mark one writer's changes as refused by the database; call before settle."""
+        """Mark one writer's changes as refused by the database. Call it before `settle`."""
         if self._rejected is None:
             self._rejected = set()
         self._rejected.add(id(writer))
 
     def settle(self, error: ActorUnavailable | None = None) -> None:
-        """Say that the batch is durable, or, with an error, that it never will be. Wakes all."""
+        """Wake all callers: the batch is durable or, with an error, never will be."""
         self.settled = True
         self._error = error
         for task in (*self._timed, *self._parked):
@@ -104,8 +106,8 @@ class Batch:
 
         Args:
             writer: whose changes the caller depends on.
-            seconds_max: how long to wait at most; the same for all who wait for a batch, or
-                those with less patience may find it stretched to that of others.
+            seconds_max: how long to wait at most. All callers that wait for a batch should pass the
+                same; a shorter one may be stretched to that of another caller.
 
         Raises:
             ActorCrashed: the database refused this writer's rows.
@@ -121,7 +123,7 @@ class Batch:
             raise ActorCrashed("the database refused the change")
 
     async def _wait(self, deadline: float) -> None:
-        """Return when settled, or when it is later than `deadline`."""
+        """Return when the batch is settled, or at `deadline` (trio's time, in seconds)."""
         task = trio.lowlevel.current_task()
         if self._keeper is not None and self._keeper_deadline <= deadline:
             self._parked.append(task)
@@ -145,7 +147,7 @@ class Batch:
 
 
 def _keep_waiting(_: Any) -> Abort:
-    """Leave a parked task parked: its wait is shielded, and somebody else keeps the time."""
+    """Leave a parked task parked: its wait is shielded, and another task keeps the time."""
     return Abort.FAILED
 
 
@@ -154,7 +156,7 @@ class Durability(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Return whether changes are taken now; closed while the database is away."""
+        """Return whether changes are accepted now; they are not while the database is away."""
         ...
 
     @property
@@ -163,5 +165,5 @@ class Durability(Protocol):
         ...
 
     def submit(self, writer: Writer, events: Sequence[Event]) -> Batch:
-        """Queue events behind everything submitted before; returns the batch they travel in."""
+        """Queue events behind all that were submitted before; return the batch that they are in."""
         ...

@@ -1,13 +1,15 @@
-"""What can go wrong between a caller and an actor.
+"""The errors that a caller of an actor can get.
 
-ActorError
-├── Refused               an answer: the actor says no, its state is unchanged
-└── ActorUnavailable      no answer could be given
-    ├── MailboxFull       overload: the command was not accepted
-    ├── StorageUnavailable  the database is away: the command was refused before it ran
-    ├── ActorStopped      nobody will answer: the actor is gone or does not exist
-    ├── CommitUnsettled   the command ran; whether it is durable is not known in time
-    └── ActorCrashed      the command hit a bug; the actor goes back to its last good state
+    ActorError
+    ├── Refused               an answer: the actor says no, its state is unchanged
+    └── ActorUnavailable      no answer could be given
+        ├── MailboxFull       overload: the command was not accepted
+        ├── StorageUnavailable  the database is away: the command was refused before it ran
+        ├── ActorStopped      nobody will answer: the actor is gone or does not exist
+        ├── CommitUnsettled   the command ran; whether it is durable is not known in time
+        └── ActorCrashed      the command hit a bug; the actor goes back to its last good state
+
+`Refused` is an answer of the application; the others are troubles of the server.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import ClassVar, Self
 
 
 class ActorError(Exception):
-    """Everything a caller of `ask` can meet besides the reply."""
+    """Base of all errors of `ask`."""
 
 
 class Refused(ActorError):
@@ -25,7 +27,7 @@ class Refused(ActorError):
     text: ClassVar[str] = ""
 
     def __init__(self, text: str | None = None) -> None:
-        """Refuse with the class's constant text, or with one made for the occasion."""
+        """Refuse with the class's constant text, or with the text given."""
         super().__init__(self.text if text is None else text)
 
 
@@ -37,7 +39,10 @@ class ActorUnavailable(ActorError):
     """No answer could be given; the subclass says whether the command ran."""
 
     def again(self) -> Self:
-        """Return a copy to raise: one raised to many callers would keep all their tracebacks."""
+        """Return a copy to raise.
+
+        One exception raised to many callers would keep all their tracebacks.
+        """
         return type(self)(*self.args)
 
 

@@ -1,4 +1,4 @@
-"""What actors restored from a journal leave and come back from: entries, snapshots, both."""
+"""The records that actors are restored from: journal entries and snapshots."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from greenroom.actors.kernel.message import Command, Event
 
 
 class JournalEntry(Event, frozen=True):
-    """One outcome of an event-sourced actor (a room, a lobby), encoded by its kind's own codec.
+    """One event of an event-sourced actor (a room, a lobby), encoded by its kind's own codec.
 
-    `kind` and `key` name the actor, `sequence` counts his entries from 1 without a gap, `format`
-    says how `payload` is encoded, `recorded_at` is in Unix seconds.
+    `kind` and `key` name the actor. `sequence` counts its entries from 1 without a gap. `format`
+    says how `payload` is encoded. `recorded_at` is in Unix seconds.
     """
 
     kind: str
@@ -27,8 +27,9 @@ class JournalEntry(Event, frozen=True):
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """An actor's whole state, encoded.
 
-    `version` is the sequence of the last journal entry in it; `kept_from` that of the oldest entry
-    that the actor still needs from the journal (a room's kept updates), `version + 1` for none.
+    `version` is the sequence of the last journal entry in it. `kept_from` is the sequence of the
+    oldest entry that the actor still needs from the journal (a room's kept updates), or `version +
+    1` if it needs none.
     """
 
     kind: str
@@ -40,10 +41,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recovered(msgspec.Struct):
-    """What one actor comes back from.
+    """The records that one actor is restored from.
 
-    `entries` are in order, from the oldest that the snapshot keeps, or from the first if there is
-    no snapshot.
+    `entries` are in order. They begin with the oldest that the snapshot keeps, or with the first
+    entry of all if there is no snapshot.
     """
 
     snapshot: Snapshot | None = None
@@ -51,4 +52,4 @@ class Recovered(msgspec.Struct):
 
 
 class TakeSnapshot(Command[Any, Snapshot], frozen=True):
-    """Answer the state, encoded, once it is durable. Every event-sourced actor takes it."""
+    """Reply with the state, encoded, once it is durable. Every event-sourced actor handles this."""

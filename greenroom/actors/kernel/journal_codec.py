@@ -1,7 +1,7 @@
-"""How event-sourced actors are written and come back: one codec for each kind of them.
+"""Encodes event-sourced actors and restores them: one codec for each kind.
 
-Entries and snapshots carry a format number; what was written in a later format is refused, never
-guessed at. A field that is added with a default needs no new format.
+Entries and snapshots carry a format number. A later format than the code knows is refused. A field
+that is added with a default needs no new format.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 
 
 class UnreadableJournal(Exception):
-    """What was stored of an actor is of a later format, or not whole."""
+    """The stored record of an actor has a later format, or is damaged."""
 
 
 class Dated(Protocol):
-    """What every journalled event has."""
+    """Every journalled event, by what they have in common."""
 
     @property
     def at(self) -> int:
-        """Return when it happened (Unix seconds)."""
+        """Return when it happened, in Unix seconds."""
         ...
 
 
 class Versioned(Protocol):
-    """What every event-sourced state has."""
+    """Every event-sourced state, by what they have in common."""
 
     @property
     def version(self) -> int:
-        """Return the sequence of the last entry in it."""
+        """Return the sequence of the last entry that is applied to it."""
         ...
 
 
@@ -48,7 +48,7 @@ class JournalCodec(Generic[EventT, StateT]):
     def __init__(
         self, kind: str, events: Any, state: type[StateT], *, event_format: int, state_format: int
     ) -> None:
-        """Plan a kind.
+        """Make the codec of a kind.
 
         Args:
             kind: `room`, `lobby`, ….
@@ -83,7 +83,7 @@ class JournalCodec(Generic[EventT, StateT]):
             raise UnreadableJournal(f"{_name(written)} cannot be read: {error}") from error
 
     def snapshot(self, key: str, state: StateT, kept_from: int) -> Snapshot:
-        """Return a state written down; `kept_from` is the oldest entry that it needs besides."""
+        """Return a snapshot of a state; `kept_from` is the oldest entry that it needs besides."""
         return Snapshot(
             kind=self.kind,
             key=key,
@@ -117,13 +117,14 @@ class JournalCodec(Generic[EventT, StateT]):
         """Return the state that a snapshot and the journal make, None where there is neither.
 
         Args:
-            recovered: both of them.
-            begin: makes the state of its first event; None if that is another's.
-            apply: changes the state by a later one.
-            keep_again: takes what the snapshot left to the journal, with its sequence.
+            recovered: the snapshot and the entries.
+            begin: makes the state from its first event; None if another event comes first.
+            apply: changes the state by a later event.
+            keep_again: puts back an entry that the snapshot leaves to the journal, with its
+                sequence.
 
         Raises:
-            UnreadableJournal: one of them cannot be read, or an entry is missing.
+            UnreadableJournal: a record cannot be read, or an entry is missing.
         """
         written = recovered.snapshot
         state = None if written is None else self.read_snapshot(written)

@@ -39,10 +39,10 @@ class Envelope:
         self.error: BaseException | None = None
         self.changed = False
         self.batch: Batch | None = None
-        """What must settle before the outcome may be told."""
+        """The batch that must settle before the outcome may be told."""
 
     def answer(self) -> None:
-        """Wake the asking task, if there is one; its outcome has been filled in."""
+        """Wake the asking task, if there is one. The outcome has been filled in."""
         task = self.task
         if task is not None:
             self.task = None
@@ -52,8 +52,7 @@ class Envelope:
 class Mailbox:
     """A system lane (timers) before a bounded user lane.
 
-    Full means refused: nothing waits for room in a mailbox, for whoever would is better off
-    knowing.
+    A full mailbox refuses: a caller should learn of overload at once rather than wait for room.
     """
 
     __slots__ = ("_system", "_user", "_user_max")
@@ -69,7 +68,7 @@ class Mailbox:
         return len(self._system) + len(self._user)
 
     def put(self, envelope: Envelope) -> None:
-        """Queue behind everything else.
+        """Queue a command behind everything else.
 
         Raises:
             MailboxFull: `user_max` commands wait already.
@@ -79,7 +78,10 @@ class Mailbox:
         self._user.append(envelope)
 
     def put_system(self, envelope: Envelope) -> None:
-        """Queue before everything that users sent. Its senders bound themselves (keyed timers)."""
+        """Queue a command before everything that users sent.
+
+        Timers have names, which bounds this lane.
+        """
         self._system.append(envelope)
 
     def take(self) -> Envelope:

@@ -1,4 +1,7 @@
-"""Some members of JSON objects, each verbatim; others are read over, and cost little. Pure."""
+"""Reads some members of JSON objects, each verbatim. The others are skipped, which costs little.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +13,27 @@ import msgspec
 from msgspec.structs import astuple
 
 READERS_MAX: Final = 1_024
-"""Sets of names whose readers are kept; beyond, the least recently used one is made anew."""
+"""How many sets of names have their reader kept. Beyond, the least recently used is made anew."""
 
 Members = dict[str, msgspec.Raw]
 
 
 def members_struct(names: Mapping[str, str]) -> type[msgspec.Struct]:
-    """Return a struct of the verbatim values of some members, None for what is not there.
+    """Return a struct that decodes some members as raw JSON; a member that is missing is None.
 
     Args:
-        names: of the members, by attribute of the struct; without quotes, backslashes and control
-            characters.
+        names: the names of the members, by attribute of the struct. They have no quotes,
+            backslashes or control characters.
     """
     fields = [(attribute, msgspec.Raw, None) for attribute in names]
     return msgspec.defstruct("Members", fields, rename=dict(names))
 
 
 def members_reader(names: Iterable[str]) -> Callable[[bytes], Members]:
-    """Return what reads these members of a document; of a name given twice the last one counts.
+    """Return a function that reads these members of a document.
 
-    A document that cannot be read, as an older version may have let in, has none.
+    If a name occurs twice in the document, the last one counts. A document that cannot be read, as
+    an older version may have let in, has no members.
 
     Args:
         names: as for `members_struct`.

@@ -1,4 +1,4 @@
-"""Commands, events, what a handler answers with: plain values, no trio, clock or database."""
+"""Commands, events and replies of handlers: plain values, without trio, clock or database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Reply_co = TypeVar("Reply_co", covariant=True)
 
 
 class Command(msgspec.Struct, Generic[Role_contra, Reply_co], frozen=True, tag=True):
-    """Something one actor is asked to do; the type names who may be asked and what he answers.
+    """Something that one actor is asked to do. The type says which actors, and what they reply.
 
     `class Rename(Command[PlayerRole, Renamed], frozen=True)` makes `await player.ask(Rename(...))`
     a `Renamed` for type checkers, and asking a room for it a type error. The role is an empty
@@ -32,10 +32,10 @@ class Event(msgspec.Struct, frozen=True, tag=True):
 
 
 class Changed(Generic[Reply]):
-    """What a handler returns when its command changes state: the reply and the events to apply.
+    """The return value of a handler that changes state: the reply and the events to apply.
 
-    `once_durable` is called with no argument when the events are durable (at once if there are
-    none), in the order of the changes, and never if they are lost. It may not wait.
+    `once_durable` is called without arguments when the events are durable (at once if there are
+    none), in the order of the changes. It is never called if they are lost. It may not wait.
     """
 
     __slots__ = ("events", "once_durable", "reply", "tells")
@@ -47,7 +47,14 @@ class Changed(Generic[Reply]):
         tells: tuple[tuple[Any, Command[Any, Any]], ...] = (),
         once_durable: Callable[[], None] | None = None,
     ) -> None:
-        """Hold the reply, the events in order, and what is to follow: `(ref, command)` to tell."""
+        """Take the reply, the events in order, and what follows them.
+
+        Args:
+            reply: the reply to the caller.
+            events: what has happened.
+            tells: `(ref, command)` pairs to tell once the events are applied.
+            once_durable: called once the events are durable.
+        """
         self.reply = reply
         self.events = events
         self.tells = tells

@@ -1,4 +1,4 @@
-"""How much one answer may hold: the first of what there is, as far as others can wait. Pure."""
+"""How much one answer may hold, so that its encoding does not delay other tasks. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Final, TypeVar
 Item = TypeVar("Item")
 
 DOCUMENTS_BYTES_MAX: Final = 1 << 20
-"""Documents of one answer, together: an answer is put together and encoded at once, while everybody
-else waits; a MiB takes some milliseconds."""
+"""Bytes of all documents of one answer together.
+
+An answer is encoded in one go while other tasks wait; a MiB takes some milliseconds.
+"""
 
 
 def portion(
@@ -22,7 +24,7 @@ def portion(
     """Yield the first items whose sizes come to at most `bytes_max`.
 
     Args:
-        items: in their order; what is not needed is not looked at.
+        items: in their order; read only as far as needed.
         size: returns the bytes of one.
         bytes_max: of all that are yielded, together.
         first_always: whether the very first is yielded however large it is.

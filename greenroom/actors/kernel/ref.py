@@ -1,4 +1,4 @@
-"""A reference is an actor's address: kind and key. Where he lives is the directory's business."""
+"""A reference is an actor's address: kind and key. The directory knows where the actor is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Role = TypeVar("Role")
 
 
 class Ref(Generic[Role]):
-    """The address of one actor. It stays valid while he crashes, restarts, sleeps and wakes."""
+    """The address of one actor, valid while the actor crashes, restarts, sleeps and wakes."""
 
     __slots__ = ("_cells", "key")
 
@@ -30,8 +30,8 @@ class Ref(Generic[Role]):
     ) -> Reply:
         """Have the actor run a command; return its reply once the state it saw is durable.
 
-        An actor that is up with an empty mailbox runs it at once, in the caller's task and
-        without a checkpoint; one that is passive is loaded first.
+        An actor that is up with an empty mailbox runs it at once, in the caller's task and without
+        a checkpoint; one that is passive is loaded first.
 
         Args:
             command: what to do; its type names the reply.
@@ -44,31 +44,31 @@ class Ref(Generic[Role]):
         Raises:
             Refused: the actor said no; its state is unchanged.
             MailboxFull, StorageUnavailable: the command did not run; try later.
-            ActorStopped: there is no such actor, or he is gone.
+            ActorStopped: there is no such actor, or it has ended.
             CommitUnsettled: it ran, and whether it will be durable is not known yet.
             ActorCrashed: the command met a bug; the actor is being restored.
 
-        Cancellation: a cancelled ask did not run. Once it has run, the wait until it is durable
-        is shielded, and the reply is returned.
+        Cancellation: a cancelled ask did not run. Once it has run, the wait until it is durable is
+        shielded, and the reply is returned.
         """
         return await self._cells.cell(self.key).ask(command, seconds_max)
 
     def tell(self, command: Command[Role, Any], *, again: str | None = None) -> None:
-        """Queue a command for the actor and go on; nobody hears what becomes of it.
+        """Queue a command for the actor and go on; there is no reply.
 
         Args:
             command: what to do.
-            again: the name of a timer with which it comes again while the database is away, until
-                it is taken or the actor crashes; None: then it is lost.
+            again: the name of a timer that repeats the command while the database is away, until it
+                is accepted or the actor crashes. With None the command is lost then.
 
         Raises:
-            MailboxFull: too many commands wait for him already.
-            ActorStopped: he is gone for good.
+            MailboxFull: too many commands wait for the actor already.
+            ActorStopped: the actor has ended.
         """
         self._cells.cell(self.key).tell(command, again)
 
     def notify(self, command: Command[Role, Any], *, again: str | None = None) -> None:
-        """Tell the actor something if he can be told, for whoever would do nothing else.
+        """Tell the actor something, and ignore it if that fails.
 
         `again` is as for `tell`.
         """
@@ -76,17 +76,17 @@ class Ref(Generic[Role]):
             self.tell(command, again=again)
 
     def post(self, command: Command[Role, Any]) -> None:
-        """Have the actor run a command at once if he is up and idle, else queue it; no reply.
+        """Run a command at once if the actor is ready and idle, else queue it; there is no reply.
 
-        For streams of commands whose effects leave through the actor's own ports: nothing is
-        waited for, durability least of all. What a queued one is refused with, nobody hears.
+        For streams of commands whose effects leave through the actor's own ports: nothing is waited
+        for, durability least of all. If a queued command is refused, nobody is told.
 
         Args:
             command: what to do.
 
         Raises:
-            Refused, StorageUnavailable, ActorCrashed: as `ask`, where it ran at once.
-            MailboxFull, ActorStopped: as `tell`, where it did not.
+            Refused, StorageUnavailable, ActorCrashed: as `ask`, if it ran at once.
+            MailboxFull, ActorStopped: as `tell`, if it was queued.
         """
         self._cells.cell(self.key).post(command)
 
@@ -98,7 +98,7 @@ class Ref(Generic[Role]):
         return await self._cells.cell(self.key).wait_stopped()
 
     def statistics(self) -> ActorStatistics:
-        """Return the actor's counts since he came to memory."""
+        """Return the actor's counts since it came to memory."""
         return self._cells.cell(self.key).statistics()
 
     def __repr__(self) -> str:

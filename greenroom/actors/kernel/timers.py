@@ -1,4 +1,7 @@
-"""Timers: commands to oneself, later, by name; turns like any other, before what users sent."""
+"""Timers: commands that an actor sends itself later, by name.
+
+Their turns come before users' commands.
+"""
 
 from __future__ import annotations
 
@@ -17,28 +20,33 @@ if TYPE_CHECKING:
 
 _Entry = tuple[float, int]
 First = Callable[[], None] | None
-"""What to do right before a timer's turn, outside of any. It must not raise."""
+"""A function to call right before a timer's turn, outside of any turn. It must not raise."""
 
 STEP_SECONDS = 0.002
-"""Timers come in steps: those of one step together, so that many rooms that tick wake the server
-500 times a second at most, and each is late by a step at most."""
+"""Timers are due in steps of this length.
+
+So many rooms that tick wake the server 500 times a second at most, and each timer is late by at
+most one step.
+"""
 RETRY_SECONDS = 5.0
-"""When a timer comes again whose command could not be carried out, the database being away."""
+"""Seconds until a timer's command is repeated that was refused because the database is away."""
 
 PASS_SECONDS = 0.001
-"""So long actors are given turns before everything else is: tasks, sockets. Going around for each
-actor would cost as much as his turn."""
+"""Seconds for which timers' turns run before other tasks and sockets are served.
+
+Switching after each turn would cost as much as the turn.
+"""
 
 _STALE_MIN = 64
-"""So few stale timers are not worth looking for."""
+"""Stale timers are not looked for while there are fewer than this."""
 
 
 class TimerQueue:
     """All timers of one supervisor in one heap, served by one task; an idle actor costs none.
 
-    A stopped or replaced timer stays in the heap until it is due, and is then found to be no longer
-    its cell's, or until the heap has doubled and all such are dropped: so it holds about twice as
-    many as are running, at most. An actor has one timer a name, and names are the actor's code's.
+    A stopped or replaced timer stays in the heap until it is due, or until the heap has doubled and
+    all stale entries are dropped. So the heap holds at most about twice as many entries as timers
+    run. An actor has one timer for each name, and the names are constants of the actor's code.
     """
 
     def __init__(self) -> None:
@@ -71,7 +79,7 @@ class TimerQueue:
         return len(self._heap)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Deliver what is due, until cancelled; what is left then is never delivered."""
+        """Deliver timers when they are due, until cancelled. The rest is never delivered."""
         task_status.started()
         while True:
             self._changed = trio.Event()
@@ -83,7 +91,7 @@ class TimerQueue:
             self._deliver(trio.current_time())
 
     def _deliver(self, now: float) -> None:
-        """Wake every actor with a timer that is due at `now`; at most for `PASS_SECONDS`."""
+        """Wake every actor that has a timer due at `now`, for at most `PASS_SECONDS`."""
         until = time.perf_counter() + PASS_SECONDS
         while self._heap and self._heap[0][0] <= now and time.perf_counter() < until:
             due, count, cell, name, command, first = heapq.heappop(self._heap)
@@ -98,7 +106,7 @@ class TimerQueue:
             cell.wake(command, name)
 
     def _tidy(self) -> None:
-        """Drop what is stale."""
+        """Drop the stale timers."""
         self._heap = [entry for entry in self._heap if _is_running(entry[2], entry[3], entry[:2])]
         heapq.heapify(self._heap)
         self._tidy_at = 2 * len(self._heap) + _STALE_MIN
@@ -125,10 +133,10 @@ class ActorTimers:
     def start(
         self, name: str, seconds: float, command: Command[Any, Any], first: First = None
     ) -> None:
-        """Have `command` delivered to oneself in `seconds`; replaces the timer of that name.
+        """Have `command` delivered to this actor in `seconds`; replaces the timer of that name.
 
-        `first` is called right before, so the turns that it brings about come first; where the
-        mailbox is not empty they are queued as any, and the timer overtakes them.
+        `first` is called right before, so the turns that it causes come first. If the mailbox is
+        not empty, those turns are queued as any others, and the timer's turn overtakes them.
         """
         if self._cell.timers is None:
             self._cell.timers = {}
@@ -136,7 +144,7 @@ class ActorTimers:
         self._cell.timers[name] = self._queue.add(self._cell, name, due, command, first)
 
     def try_again(self, name: str, command: Command[Any, Any]) -> None:
-        """Have a refused timer come again, unless one of its name has been started since."""
+        """Repeat a refused timer, unless another of its name has been started since."""
         if name not in (self._cell.timers or {}):
             self.start(name, RETRY_SECONDS, command)
 

@@ -20,7 +20,7 @@ from greenroom.actors.leaderboard.refusals import TooManyBuilds
 INDEXES_PER_GAME_MAX: Final = 8
 """Each makes every change of a document in the game dearer."""
 STEADY_MAX: Final = 6
-"""Of these; the other places are for newcomers."""
+"""Indexes that count as steady, of all; the other places are for newcomers."""
 IN_USE_SECONDS: Final = 600.0
 PLACES_MAX: Final = 20_000_000
 """Players in all indexes together, some 3 GB."""
@@ -31,7 +31,7 @@ FULL_RETRY_SECONDS: Final = 60
 
 
 class Boards:
-    """Which games have which indexes. Who fills a new one is the flow's concern."""
+    """The indexes of all games. Filling a new one is the service's concern."""
 
     __slots__ = ("_games", "_places", "_places_max", "_places_per_game_max", "_readers")
 
@@ -46,7 +46,7 @@ class Boards:
         """
         self._games: dict[int, dict[Fields, Index]] = {}
         self._readers: dict[int, Callable[[bytes], Members]] = {}
-        """Of all fields of a game's indexes, while these stay the same."""
+        """The readers of all fields of a game's indexes, while these stay the same."""
         self._places_max = places_max
         self._places_per_game_max = places_per_game_max
         self._places = 0

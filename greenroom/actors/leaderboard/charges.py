@@ -1,7 +1,7 @@
-"""Who pays for the building of indexes: the address that asked, and its game. Pure.
+"""Charges for building indexes: to the address that asked, and to its game. Pure.
 
-Overload: whoever owes gets no index built until the debt is paid off. What a build takes is known
-only as it goes on, so it is always finished, and charged page by page.
+Overload: an address or game in debt gets no index built until the debt is paid off. The cost of a
+build is known only as it goes on, so it is always finished, and charged page by page.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNIT_BYTES: Final = 1 << 10
 
 
 class Charges:
-    """What builds may read, for each address and for each game."""
+    """Allowances for builds, for each address and for each game."""
 
     __slots__ = ("_addresses", "_games")
 
@@ -45,7 +45,7 @@ class Charges:
             raise TooManyBuilds("leaderboard builds by game", math.ceil(wait))
 
     def pay(self, game_id: int, address: str, now: float, size_bytes: int) -> None:
-        """Charge what a build has read."""
+        """Charge bytes that a build has read."""
         units = math.ceil(size_bytes / UNIT_BYTES)
         _take(self._games, game_id, now, units)
         if address:

@@ -1,7 +1,7 @@
-"""One leaderboard: every player of a game in the order of some fields of his document. Pure.
+"""One leaderboard: every player of a game, ordered by some fields of their document. Pure.
 
-A player has one key of bytes: his number in each field (see `numbers`), then his id, so that equals
-stand in the order of their ids. Keys are kept sorted; changing one costs O(log n).
+A player has one key of bytes: their number in each field (see `numbers`), then their id, so that
+equals stand in the order of their ids. Keys are kept sorted; changing one costs O(log n).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Index:
         self.game_id = game_id
         self.fields = fields
         self.read = members_reader(fields)
-        """Reads what `fill` takes."""
+        """The reader of the fields, which `fill` needs."""
         self.is_complete = False
         self.is_dropped = False
         self.is_steady = False
@@ -105,7 +105,7 @@ class Index:
         return key is not None
 
     def complete(self) -> None:
-        """Say that everybody is in."""
+        """Mark the index as complete: every player is in."""
         self.is_complete = True
         self._gone.clear()
 

@@ -1,6 +1,6 @@
-"""What was used lately, as much of it as a number of bytes holds. Pure.
+"""A cache bounded by bytes. Pure.
 
-Overload: what would be too much puts out what was used least recently.
+Overload: the least recently used values are dropped.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """JSON numbers as bytes that sort as the numbers do, highest first. Pure.
 
-Numbers are compared by the decimal value that their digits say, whatever their spelling: `1`, `1.0`
-and `10e-1` are equal, 0.1 and 0.1000000000000000055511151231257827 are not, and 10**30 + 1 is above
-10**30. No number is a float on the way, so none is rounded, infinite or not a number. Two bounds,
-so that a key is small: digits behind the first `DIGITS_MAX` significant ones are not looked at, and
-a written exponent of more than `EXPONENT_DIGITS_MAX` digits counts as endless.
+Numbers are compared by the decimal value of their digits, however they are written. So `1`, `1.0`
+and `10e-1` are equal, `0.1` and `0.1000000000000000055511151231257827` are not, and `10**30 + 1` is
+above `10**30`. No number is a float on the way, so none is rounded, infinite or not a number. Two
+bounds keep a key small. Digits behind the first `DIGITS_MAX` significant ones are not looked at. A
+written exponent of more than `EXPONENT_DIGITS_MAX` digits counts as endless.
 
     above zero   01, complement of the magnitude
     zero         02

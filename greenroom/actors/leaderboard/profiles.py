@@ -1,8 +1,8 @@
-"""What leaderboards show of players: their names and documents, as they are durable. Pure.
+"""Names and documents that leaderboards show, as they are durable. Pure.
 
-They are told of what has been committed, as the indexes are: a player who has changed is forgotten,
-and what was being read of him then is not kept, so that what is found here is never older than what
-somebody was answered.
+They are told of every commit, as the indexes are. A player who has changed is forgotten, and a
+document that was being read then is not kept. So a profile in here is never older than what a
+caller was answered.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from greenroom.actors.leaderboard.latest import Latest
 PROFILES_BYTES_MAX: Final = 32 << 20
 """Three of the largest answers, or the best of some ten thousand games."""
 _PLACE_BYTES: Final = 400
-"""What a profile takes besides its document, a name of 50 characters included."""
+"""Bytes that a profile takes besides its document, a name of 50 characters included."""
 
 
 class Profile(msgspec.Struct, frozen=True, gc=False):
-    """A player as he is shown; `player_data` is a JSON object's bytes."""
+    """A player as leaderboards show them; `player_data` is a JSON object's bytes."""
 
     player_id: int
     player_name: str
@@ -70,7 +70,7 @@ class Profiles:
                         self._kept.keep(player_id, profile, size_bytes)
 
     def forget(self, player_id: int) -> None:
-        """Forget a player of whom a change has been told, and what is being read of him."""
+        """Forget a player of whom a change has been told, and what is being read of them."""
         self._reading.pop(player_id, None)
         self._kept.drop(player_id)
 

@@ -1,4 +1,4 @@
-"""How leaderboards refuse."""
+"""Refusals of leaderboards."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The first places of leaderboards as they are shown, kept until something in them changes. Pure.
 
-What is kept is never taken out because of a change: it has the index's edition in its key, which
-is another one from then on, so it is found no more, and goes as the least recently used.
+A change does not remove an entry: the index's edition is part of the key and changes with it. So
+the old entry is no longer found, and is dropped as the least recently used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from greenroom.actors.leaderboard.latest import Latest
 TOPS_BYTES_MAX: Final = 32 << 20
 """Some ten thousand tops of ten; the documents are counted, though most are those of `Profiles`."""
 _ENTRY_BYTES: Final = 300
-"""What an entry takes besides its document."""
+"""Bytes that an entry takes besides its document."""
 
 
 class LeaderboardEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -56,9 +56,9 @@ class Tops:
         self._kept.keep(key, entries, documents_bytes + _ENTRY_BYTES * (1 + len(entries)))
 
     def note_rename(self) -> None:
-        """Take note that somebody has another name: all tops are to be made anew, which is cheap.
+        """Drop all tops, because a player has another name. To make them anew is cheap.
 
-        Who he is, and so in which tops, cannot be told from a key.
+        A key does not tell which players are in a top.
         """
         self._renames += 1
 

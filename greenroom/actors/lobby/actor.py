@@ -1,8 +1,8 @@
 """A lobby as an actor: its state, changed by `rules`, journalled, and the index in step.
 
 When it starts, its turn makes two entries at once: its own, and the first of the room that it
-becomes. They are durable together or not at all, and in memory the members' seats pass from the
-one index to the other in between no two turns: nobody is ever seen without a seat, or with two.
+becomes. They are durable together or not at all. In memory the members' seats pass from one index
+to the other within one turn, so nobody is ever seen without a seat, or with two.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class LobbyActor(Actor[LobbyRole]):
             self._show(self._state)
 
     def on_stop(self) -> None:
-        """Hold nothing any more."""
+        """Leave the index, and stop counting what the lobby holds."""
         if self._holding is not None:
             self._holding.release()
 
@@ -177,7 +177,7 @@ class LobbyActor(Actor[LobbyRole]):
 
     @handles(CreateLobby)
     def create(self, command: CreateLobby) -> Changed[LobbyOpened]:
-        """Come into being."""
+        """Create the lobby."""
         if self._state is not None:
             raise RuntimeError(f"lobby {command.lobby_id} exists already")
         event = rules.decide_create(command, self._clock.now())
@@ -201,7 +201,7 @@ class LobbyActor(Actor[LobbyRole]):
 
     @handles(LeaveLobby)
     def leave(self, command: LeaveLobby) -> Changed[None]:
-        """Let a member go."""
+        """Free the member's seat."""
         lobby, now = self._lobby, self._clock.now()
         return self._changed(None, *rules.decide_leave(lobby, command.player_id, self._online, now))
 
@@ -215,12 +215,12 @@ class LobbyActor(Actor[LobbyRole]):
 
     @handles(KickFromLobby)
     def kick(self, command: KickFromLobby) -> Changed[None]:
-        """Put a member out for the host."""
+        """Free a member's seat on behalf of the host."""
         return self._changed(None, rules.decide_kick(self._lobby, command, self._clock.now()))
 
     @handles(StopLobby)
     def stop(self, command: StopLobby) -> Changed[None]:
-        """End."""
+        """End the lobby for its host."""
         now = self._clock.now()
         return self._changed(
             None,
@@ -229,7 +229,7 @@ class LobbyActor(Actor[LobbyRole]):
 
     @handles(RemoveLobby)
     def remove(self, command: RemoveLobby) -> Changed[None]:
-        """End, by the other name."""
+        """End the lobby for its host; the API has two names for this."""
         now = self._clock.now()
         return self._changed(
             None, rules.decide_end(self._lobby, command.player_id, OnlyHostRemoves, "removed", now)
@@ -237,14 +237,14 @@ class LobbyActor(Actor[LobbyRole]):
 
     @handles(StartLobby)
     def start(self, command: StartLobby) -> Changed[LobbyStart]:
-        """Become a room."""
+        """Start the game: the lobby becomes a room."""
         events, room = rules.decide_start(self._lobby, command, self._online, self._clock.now())
         entry = room_codec.entry(room.room_id, 1, room)
         return Changed(LobbyStart(room), *self._entries(events), entry)
 
     @handles(EndLobby)
     def end(self, command: EndLobby) -> Changed[None]:
-        """End, whoever is here."""
+        """End the lobby, whoever is in it."""
         events = rules.decide_end_for_all(self._lobby, command.reason, self._clock.now())
         return self._changed(None, *events)
 
@@ -252,14 +252,14 @@ class LobbyActor(Actor[LobbyRole]):
 
     @handles(RequestToJoin)
     def request(self, command: RequestToJoin) -> Changed[None]:
-        """Take a request."""
+        """Store a join request."""
         event = rules.decide_request(self._lobby, command, self._limits, self._clock.now())
         self._admit(SMALL_BYTES + len(command.player_data))
         return self._changed(None, event)
 
     @handles(ReadPendingRequest)
     def read_pending(self, command: ReadPendingRequest) -> JoinRequest:
-        """Show the host a request."""
+        """Return a join request to the host."""
         return rules.require_request(self._lobby, command.player_id, command.request_id)
 
     @handles(ApproveRequest)
@@ -269,7 +269,7 @@ class LobbyActor(Actor[LobbyRole]):
 
     @handles(RejectRequest)
     def reject(self, command: RejectRequest) -> Changed[None]:
-        """Turn a requester down."""
+        """Reject a join request."""
         now = self._clock.now()
         return self._changed(
             None, rules.decide_reject(self._lobby, command.player_id, command.request_id, now)
@@ -277,7 +277,7 @@ class LobbyActor(Actor[LobbyRole]):
 
     @handles(ReadRequest)
     def read_request(self, command: ReadRequest) -> tuple[JoinRequest, LobbyListing]:
-        """Show a requester what became of it."""
+        """Return the status of a request to the player who asked."""
         lobby = self._lobby
         request = lobby.pending.get(command.request_id) or lobby.answered.get(command.request_id)
         if request is None or request.player_id != command.player_id:
@@ -288,7 +288,7 @@ class LobbyActor(Actor[LobbyRole]):
 
     @handles(InvitePlayer)
     def invite(self, command: InvitePlayer) -> Changed[None]:
-        """Let a member's friend in, should he come."""
+        """Invite a member's friend."""
         lobby = self._lobby
         rules.require_member(lobby, command.inviter.player_id, NotInRoomOrLobby)
         self._admit(SMALL_BYTES)
@@ -297,7 +297,7 @@ class LobbyActor(Actor[LobbyRole]):
 
     @handles(AnswerInvite)
     def answer_invite(self, command: AnswerInvite) -> Changed[None]:
-        """Take an invited player's answer."""
+        """Store an invited player's answer."""
         event = invites.decide_answer(self._lobby.invites, command, self._clock.now())
         return self._changed(None, event)
 
@@ -305,18 +305,18 @@ class LobbyActor(Actor[LobbyRole]):
 
     @handles(ReadLobbyStatus)
     def read_status(self, command: ReadLobbyStatus) -> LobbyStatus:
-        """Show the lobby."""
+        """Return what a player sees of the lobby."""
         return views.view_status(self._lobby, command.player_id)
 
     @handles(ReadLobbyRoster)
     def read_roster(self, command: ReadLobbyRoster) -> tuple[LobbySeat, ...]:
-        """Show who is here."""
+        """Return the members."""
         rules.require_member(self._lobby, command.player_id, NotInAnyLobby)
         return views.view_roster(self._lobby)
 
     @handles(KeepLobbySeat)
     def keep_seat(self, command: KeepLobbySeat) -> None:
-        """Say that a member has his seat; his sign of life was taken before."""
+        """Check that a member has a seat; the call itself was the sign of life."""
         rules.require_member(self._lobby, command.player_id, NotInAnyLobby)
 
     @handles(RenewLobbyToken)
@@ -335,7 +335,7 @@ class LobbyActor(Actor[LobbyRole]):
 
     @handles(RenameLobbyMember)
     def rename(self, command: RenameLobbyMember) -> Changed[None]:
-        """Take note of a member's new name."""
+        """Store a member's new name."""
         events = rules.decide_rename(
             self._lobby, command.player_id, command.player_name, self._clock.now()
         )

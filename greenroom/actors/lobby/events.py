@@ -1,7 +1,7 @@
-"""What happens to lobbies. Each is one entry of the lobby's journal, and an outcome, not an input.
+"""Events of lobbies. Each is one entry of the lobby's journal, and an outcome, not an input.
 
 Times (`at`) are in Unix seconds, documents are the bytes of JSON objects, ids of lobbies, requests
-and rooms are 32 lower-case hex digits. What happens in rooms just so is the same event here.
+and rooms are 32 lower-case hex digits. Events that rooms have, too, are the same types here.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LobbyPasswordSet(Event, frozen=True):
 
 
 class JoinRequested(Event, frozen=True):
-    """Somebody asks the host to let him in."""
+    """A player asks the host to be let in."""
 
     request_id: str
     player_id: int

@@ -1,4 +1,4 @@
-"""What is known about all lobbies together: seats, which are open, who asks to be let in where."""
+"""An index of all lobbies: seats, which are open, and open join requests."""
 
 from __future__ import annotations
 

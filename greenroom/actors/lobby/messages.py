@@ -1,7 +1,7 @@
-"""What lobbies are asked and what they answer. Events and refusals stand in files of their own.
+"""Commands and replies of lobbies. Events and refusals stand in files of their own.
 
 `player_id` in a command is the member who acts. Times are in Unix seconds, documents the bytes of
-JSON objects. What a started lobby refuses with LobbyHasStarted is its room's to answer.
+JSON objects. If a started lobby refuses with LobbyHasStarted, its room is to be asked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LobbyRole(InvitingRole):
 
 
 class LobbyListing(msgspec.Struct, frozen=True, kw_only=True):
-    """What anybody may see of a lobby."""
+    """A lobby as anybody may see it."""
 
     lobby_id: str
     lobby_name: str
@@ -50,7 +50,7 @@ class LobbyOpened(msgspec.Struct, frozen=True):
 
 
 class LobbySeat(msgspec.Struct, frozen=True):
-    """A member, as every other sees him."""
+    """A member, as the others see them."""
 
     member: NewMember
     is_host: bool
@@ -63,13 +63,13 @@ class LobbyStatus(msgspec.Struct, frozen=True, kw_only=True):
     member: NewMember | None
     is_host: bool
     pending: tuple[JoinRequest, ...]
-    """For the host only."""
+    """Open join requests; for the host only."""
     room_id: str | None
     started_at: int | None
 
 
 class LobbyStart(msgspec.Struct, frozen=True):
-    """What a lobby has become: the room as it begins."""
+    """The room that a lobby has become, as it begins."""
 
     room: RoomCreated
 
@@ -110,7 +110,7 @@ class JoinLobby(Command[LobbyRole, None], frozen=True, kw_only=True):
     password: str | None = None
     join_token: str | None = None
     address: str = ""
-    """Where it comes from, for guesses."""
+    """The client's address, to count wrong guesses for."""
 
 
 class RequestToJoin(Command[LobbyRole, None], frozen=True, kw_only=True):
@@ -134,7 +134,7 @@ class ReadPendingRequest(Command[LobbyRole, JoinRequest], frozen=True):
 
 
 class ApproveRequest(Command[LobbyRole, None], frozen=True):
-    """Seat a requester, under his present name.
+    """Seat a requester, under their present name.
 
     Refused: RequestNotFound, OnlyHostAnswers, LobbyFull; the request stays as it is.
     """
@@ -183,7 +183,7 @@ class LeaveLobby(Command[LobbyRole, None], frozen=True):
 
 
 class PutOutOfLobby(Command[LobbyRole, bool], frozen=True):
-    """Free a member's seat; answers whether he had one, which in a started lobby nobody has."""
+    """Free a member's seat; the reply is whether they had one. In a started lobby nobody has."""
 
     player_id: int
     reason: LeaveReason

@@ -8,19 +8,19 @@ from greenroom.actors.kernel.errors import NotFound, Refused
 
 
 class AlreadyInLobby(Refused):
-    """He has a seat in a lobby, maybe this one."""
+    """The player has a seat in a lobby, maybe this one."""
 
     text = "You are already in a matchmaking lobby"
 
 
 class CreatingInRoom(Refused):
-    """He has a seat in a room, and wants to open a lobby."""
+    """The player has a seat in a room, and wants to open a lobby."""
 
     text = "You cannot create matchmaking while in a game room. Leave room first."
 
 
 class JoiningInRoom(Refused):
-    """He has a seat in a room, and wants to join a lobby."""
+    """The player has a seat in a room, and wants to join a lobby."""
 
     text = "You cannot join matchmaking while in a game room. Leave room first."
 
@@ -48,19 +48,19 @@ class LobbyFull(Refused):
 
 
 class NeedsApproval(Refused):
-    """Nobody comes in unasked."""
+    """The lobby can be joined by request only."""
 
     text = "This matchmaking lobby requires host approval. Use /request endpoint instead."
 
 
 class TakesNoRequests(Refused):
-    """Everybody comes in unasked."""
+    """The lobby can be joined without a request."""
 
     text = "This matchmaking lobby does not take join requests. Use /join endpoint instead."
 
 
 class AlreadyRequested(Refused):
-    """His request to this lobby waits for its answer."""
+    """The player's request to this lobby has not been answered yet."""
 
     text = "You already have a pending request to this matchmaking lobby"
 
@@ -75,13 +75,13 @@ class TooManyRequests(Refused):
 
 
 class NotInAnyLobby(Refused):
-    """Of leave, players and heartbeat."""
+    """The player is in no lobby: for the calls leave, players and heartbeat."""
 
     text = "You are not in any matchmaking lobby"
 
 
 class NotInLobby(Refused):
-    """Of remove, start, kick, stop and password."""
+    """The player is in no lobby: for the calls remove, start, kick, stop and password."""
 
     text = "You are not in a matchmaking lobby"
 
@@ -96,25 +96,25 @@ class MayNotLeaveLobby(Refused):
 
 
 class OnlyHostRemoves(Refused):
-    """A member would remove the lobby."""
+    """A member who is not host tried to remove the lobby."""
 
     text = "Only host can remove matchmaking lobby"
 
 
 class OnlyHostStarts(Refused):
-    """A member would start the game."""
+    """A member who is not host tried to start the game."""
 
     text = "Only host can start matchmaking"
 
 
 class OnlyHostStopsLobby(Refused):
-    """A member would stop the lobby."""
+    """A member who is not host tried to stop the lobby."""
 
     text = "Only host can stop matchmaking lobby"
 
 
 class OnlyHostSetsLobbyPassword(Refused):
-    """A member would change the password."""
+    """A member who is not host tried to change the password."""
 
     text = "Only host can update matchmaking password"
 

@@ -1,7 +1,7 @@
-"""What may be done in a lobby and what comes of it. Pure: no clock, randomness, ids, database.
+"""Rules of lobbies: commands to events. Pure: no clock, randomness, ids, database.
 
-Every `decide_*` function looks at the lobby and either refuses or returns the events that the
-command comes to; it changes nothing. `apply` changes the lobby by one event and cannot fail.
+Every `decide_*` function looks at the lobby, and refuses or returns the events of the command. It
+changes nothing. `apply` changes the lobby by one event and cannot fail.
 
     command            events                                    refused, in this order
     CreateLobby        LobbyCreated                              size
@@ -22,7 +22,7 @@ command comes to; it changes nothing. `apply` changes the lobby by one event and
                        and the room's RoomCreated                not full
     EndLobby           LobbyEnded, or none
 
-Who is online comes in as an argument, in joining order: it is no part of a lobby's state.
+The members online are an argument, in joining order: they are no part of a lobby's state.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def require_member(lobby: Lobby, player_id: int, refusal: type[Refused]) -> NewM
 
     Raises:
         LobbyHasStarted: it has.
-        Refused: he is none; the kind of refusal is each operation's own.
+        Refused: the player is no member; each operation has its own refusal.
     """
     if lobby.room_id is not None:
         raise LobbyHasStarted
@@ -116,8 +116,9 @@ def require_host(lobby: Lobby, player_id: int, refusal: type[Refused]) -> NewMem
     """Return the host of a lobby that has not started.
 
     Raises:
-        LobbyHasStarted, NotInLobby: it has; he is no member.
-        Refused: he is a member, but not the host; each operation has its own refusal.
+        LobbyHasStarted: the lobby has started.
+        NotInLobby: the player is no member.
+        Refused: the player is a member, but not the host; each operation has its own refusal.
     """
     member = require_member(lobby, player_id, NotInLobby)
     if player_id != lobby.host_id:
@@ -402,7 +403,7 @@ def decide_rename(
 
 
 def new_lobby(event: LobbyCreated) -> Lobby:
-    """Return the lobby as it begins."""
+    """Return the lobby that the event creates."""
     return Lobby(
         lobby_id=event.lobby_id,
         game_id=event.game_id,

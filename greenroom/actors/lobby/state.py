@@ -1,4 +1,4 @@
-"""What a lobby is, and weighs. `rules.apply` alone changes it."""
+"""The state of a lobby, and its size in memory. `rules.apply` alone changes it."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ class Lobby(msgspec.Struct, kw_only=True):
     pending: dict[str, JoinRequest] = {}
     """Requests that wait for an answer, oldest first."""
     answered: dict[str, JoinRequest] = {}
-    """The others, oldest answer first."""
+    """The answered requests, oldest answer first."""
     room_id: str | None = None
-    """The room that it has become."""
+    """The room that the lobby has become; None before it starts."""
     started_at: int | None = None
     ended_at: int | None = None
 

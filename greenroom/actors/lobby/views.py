@@ -1,4 +1,4 @@
-"""What is shown of a lobby. Pure."""
+"""Views of a lobby: as anybody, or a member, may see it. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def view_roster(lobby: Lobby) -> tuple[LobbySeat, ...]:
 
 
 def view_status(lobby: Lobby, player_id: int) -> LobbyStatus:
-    """Return what a player sees, as a member if he is one."""
+    """Return the lobby as this player sees it; members see more."""
     is_host = player_id == lobby.host_id
     return LobbyStatus(
         lobby=view_listing(lobby),

@@ -1,1 +1,1 @@
-"""Plans: what an owner of games may use, and what he uses."""
+"""Plans: what an owner of games may use, and what their games use."""

@@ -1,8 +1,8 @@
-"""What rooms and lobbies hold in memory: by owner, by the address they were made from, and in all.
+"""Memory that rooms and lobbies hold: by owner, by the address they were made from, and in all.
 
 Checked and counted in the actors' turns. A room counts for the address that made it, whoever lets
-it grow, and a room that was a lobby for the address that made the lobby; which address that was
-is not written down, so after a restart a room counts for its owner and the server alone.
+it grow. A room that was a lobby counts for the address that made the lobby. The address is not
+stored, so after a restart a room counts for its owner and the server alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Weigh = Callable[[], tuple[int, int]]
 
 
 class Holding(Piece):
-    """What one room or lobby counts for."""
+    """The memory that one room or lobby counts for."""
 
     __slots__ = ("_holdings", "_weigh", "count")
 
@@ -43,11 +43,11 @@ class Holding(Piece):
         self.resize(self.size + more_bytes)
 
     def weigh(self) -> None:
-        """Count what it holds, as it is now."""
+        """Measure what it holds now, and count that."""
         self._set(*self._weigh())
 
     def release(self) -> None:
-        """Count no more: it leaves memory."""
+        """Stop counting: it leaves memory."""
         self._set(0, 0)
 
     def _set(self, rooms: int, size: int) -> None:
@@ -60,11 +60,11 @@ class Holding(Piece):
 
 
 class Holdings:
-    """What all rooms and lobbies hold together.
+    """The memory that all rooms and lobbies hold together.
 
     Attributes:
         rooms: active rooms and open lobbies.
-        memory: what these hold, and those that are over and still in memory.
+        memory: what these hold, and those that have ended and are still in memory.
     """
 
     def __init__(self, ledger: Ledger | None = None) -> None:
@@ -76,7 +76,7 @@ class Holdings:
 
     @property
     def rooms_bytes(self) -> int:
-        """Return what they hold."""
+        """Return how many bytes they hold."""
         return self.memory.size
 
     def note_maker(self, key: str, address: str | None) -> None:

@@ -1,7 +1,7 @@
-"""What owners use of their plans: calls and bytes of the day, bytes stored, players online, games.
+"""The usage of owners: calls and bytes of the day, bytes stored, players online, games.
 
-Actors and flows write it in the turn in which they check it, so that of many who race for what is
-left only so many get it as there is. It is kept in memory and derived: `flows.usage` brings back
+Actors and flows write it in the turn in which they check it. So of many callers who race for what
+is left, no more get it than there is. It is kept in memory and derived. `services.usage` restores
 what must survive, and writes it every second.
 """
 
@@ -37,7 +37,10 @@ GAME_HELD_BYTES: Final = 4_096
 PLAYER_BYTES: Final = 256
 """Bytes that a player is taken to weigh besides name and document: the row, with its indexes."""
 SHARE_PER_ADDRESS: Final = 0.25
-"""Of a plan, for one address: enough for a class of pupils; four strangers can spend the plan."""
+"""The part of a plan that one address may use.
+
+It is enough for a class of pupils, and four strangers can spend the plan.
+"""
 
 
 class OwnerUsage:
@@ -57,7 +60,7 @@ class OwnerUsage:
         self.limits = limits
         self.share_per_address = share_per_address
         self.calls_from = AddressCounts()
-        """Of a plan without limits they are not counted."""
+        """Calls by address; not counted for a plan without limits."""
         self.online_from = AddressCounts()
         self.rooms_from = AddressCounts()
         self.bytes_from: dict[Held, AddressCounts] = {
@@ -71,10 +74,10 @@ class OwnerUsage:
         self.players_online = 0
         self.rooms = 0
         self.bytes_held: dict[Held, int] = {"rooms": 0, "players": 0, "games": 0}
-        """In memory."""
+        """Bytes in memory."""
         self.storage_bytes = 0
         self.written_bytes = 0
-        """Today."""
+        """Bytes written today."""
 
     def address_share(self, limit: float) -> float:
         """Return how much of what a plan allows one address may use; at least 1."""
@@ -101,7 +104,7 @@ class GameUsage:
         self.bytes_held: dict[Held, int] = {"rooms": 0, "players": 0, "games": 0}
         self.storage_bytes = 0
         self.written_bytes = 0
-        """Today."""
+        """Bytes written today."""
 
     def check_player(self, address: str = "") -> None:
         """Let one more player come online.
@@ -124,7 +127,7 @@ class GameUsage:
             raise TooManyPlayersFromAddress
 
     def count_online(self, address: str = "") -> None:
-        """Count a player who is online now."""
+        """Count one more player online."""
         self.players_online += 1
         self.owner.players_online += 1
         if key := share_key(address):
@@ -188,19 +191,19 @@ class Ledger:
         share_per_address: float = SHARE_PER_ADDRESS,
         server: ServerLimits | None = None,
     ) -> None:
-        """Start with nobody.
+        """Start without owners.
 
         Args:
             plans: what each plan allows.
-            share_per_address: how much one address may use of a plan, as a part of 1; of what it
-                writes and of what its rooms hold, also where the server alone bounds that.
+            share_per_address: the part of a plan, between 0 and 1, that one address may use. For
+                written bytes and for memory of rooms, also the part of the server's limit.
             server: what all may use together; the defaults if not given.
         """
         self._plans = plans
         self._share_per_address = share_per_address
         self.server = server or ServerLimits()
         self.written_bytes = 0
-        """By all, today."""
+        """Bytes written today, by all."""
         self.games_bytes = 0
         """Bytes that the documents of all games hold, or would if all were called."""
         self._owners: dict[int, OwnerUsage] = {}
@@ -231,7 +234,7 @@ class Ledger:
         return self._games.get(game_id) or self._stranger(game_id)
 
     def usage_of_owner(self, owner_id: int, plan: Plan) -> OwnerUsage:
-        """Return an owner's usage; `plan` counts only if nothing is known of him yet."""
+        """Return an owner's usage; `plan` counts only if the owner is not known yet."""
         owner = self._owners.get(owner_id)
         if owner is None:
             owner = OwnerUsage(owner_id, self._plans[plan], self._share_per_address)
@@ -247,10 +250,10 @@ class Ledger:
         return list(self._games.values())
 
     def check_game(self, owner_id: int, plan: Plan) -> None:
-        """Let an owner have one more game.
+        """Check that an owner may have one more game.
 
         Raises:
-            TooManyGames: his plan allows no more.
+            TooManyGames: the owner's plan allows no more.
         """
         owner = self.usage_of_owner(owner_id, plan)
         if owner.games >= owner.limits.games_max:

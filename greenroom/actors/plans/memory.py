@@ -1,7 +1,7 @@
-"""What things of one kind hold in memory: by owner, by the address they came from, and in all.
+"""Memory that things of one kind hold: by owner, by the address they came from, and in all.
 
-Checked and counted in the actors' turns, in bytes. Overload: what can be let go without loss is let
-go (`LetGo`), and what would still be too much is refused before anything has changed. Pure.
+Checked and counted in the actors' turns, in bytes. Overload: things that can leave memory without
+loss do (`LetGo`). If that is not enough, the request is refused before anything has changed. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from greenroom.actors.plans.shares import AddressCounts
 
 
 class Objection(msgspec.Struct, frozen=True):
-    """Which limit would be exceeded, and by how much."""
+    """The limit that would be exceeded, and by how much."""
 
     limit: str
     """`plan`, `address` or `server`."""
@@ -37,11 +37,11 @@ LetGo = Callable[[Objection], bool]
 
 
 class Memory:
-    """What all things of one kind hold together.
+    """The memory that all things of one kind hold together.
 
     Attributes:
         size: in bytes.
-        let_go: makes space, None where nothing can.
+        let_go: makes space; None where nothing can.
     """
 
     def __init__(self, kind: Held, ledger: Ledger, refusal: type[Refused]) -> None:
@@ -102,11 +102,11 @@ class Memory:
 
 
 class Piece:
-    """What one thing holds.
+    """The memory that one thing holds.
 
     Attributes:
-        owner: for whom it counts.
-        share: of which address; empty for none.
+        owner: the owner it counts for.
+        share: the address it counts for; empty for none.
         size: in bytes.
     """
 
@@ -163,7 +163,7 @@ class Piece:
 
 
 def add_count(counts: AddressCounts, key: str, more: int) -> None:
-    """Count so much more, or less."""
+    """Count so much more; less is negative."""
     if more > 0:
         counts.add(key, more)
     elif more < 0:

@@ -1,4 +1,4 @@
-"""What each plan allows. Pure."""
+"""Plans and their limits. Pure."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ Plan = Literal["unlimited", "free", "standard", "pro"]
 
 
 class PlanLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one owner may use, all his games together; `math.inf` is no limit."""
+    """The limits of one owner, all their games together; `math.inf` is no limit."""
 
     storage_bytes_max: float = math.inf
     games_max: float = math.inf
     players_online_max: float = math.inf
     calls_per_day_max: float = math.inf
-    """Of a UTC day."""
+    """Calls in a UTC day."""
     rooms_max: float = math.inf
     """Active rooms and open lobbies."""
     rooms_bytes_max: float = math.inf
-    """What rooms and lobbies hold in memory; see `holdings.py`."""
+    """Bytes that rooms and lobbies hold in memory; see `holdings.py`."""
     players_bytes_max: float = math.inf
-    """What the players in memory hold, their documents above all."""
+    """Bytes that the players in memory hold, their documents above all."""
     written_bytes_per_day_max: float = math.inf
-    """What calls and messages that change something bring, of a UTC day."""
+    """Bytes that calls and messages write in a UTC day."""
 
 
 UNLIMITED: Final = PlanLimits()
@@ -68,16 +68,16 @@ PLANS: Final[Mapping[Plan, PlanLimits]] = {
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What all games of a server may use together, whatever their plans."""
+    """The limits of all games of a server together, whatever their plans."""
 
     rooms_bytes_max: float = 512 << 20
-    """What rooms and lobbies hold in memory."""
+    """Bytes that rooms and lobbies hold in memory."""
     players_bytes_max: float = 512 << 20
-    """What the players in memory hold, their documents above all."""
+    """Bytes that the players in memory hold, their documents above all."""
     games_bytes_max: float = 256 << 20
     """Bytes that the documents of all games hold."""
     written_bytes_per_day_max: float = 200 * 10**9
-    """What calls and messages that change something bring, of a UTC day."""
+    """Bytes that calls and messages write in a UTC day."""
 
 
 def plans_of(values: Mapping[str, float]) -> dict[Plan, PlanLimits]:

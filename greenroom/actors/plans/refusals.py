@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from greenroom.actors.kernel.errors import Refused
 
 WRITTEN_TOO_MUCH: Final = "Too much has been written today"
-"""Of a call, or a message that is stored, beyond the bytes that may be written in a day (429)."""
+"""The text for a call, or a message that is stored, beyond the bytes of a day (429)."""
 
 
 class StorageLimitReached(Refused):
@@ -81,7 +81,7 @@ class RoomsRefused(Refused):
 
     text = "Rooms and lobbies hold too much; try again later"
     retry_seconds: ClassVar[int] = 60
-    """Some will have ended by then."""
+    """Seconds after which to try again: some rooms will have ended by then."""
 
 
 class TooManyRooms(RoomsRefused):

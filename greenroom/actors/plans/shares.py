@@ -1,7 +1,7 @@
-"""What each address uses of a plan, so that no stranger spends it for everybody. Pure.
+"""The usage of a plan by each address, so that no stranger spends it for everybody. Pure.
 
 Overload: beyond `ADDRESSES_MAX` addresses, further ones share a fixed number of counts, each
-address always the same one. Memory stays as it is, and nobody gets off by coming from many.
+address always the same one. So memory is bounded, and coming from many addresses does not help.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _OWN_MACHINE: Final = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
 
 
 def share_key(address: str) -> str:
-    """Return under what an address's share is counted; empty for whoever has no share.
+    """Return the key that an address is counted under; empty for an address without a share.
 
-    That is whoever has no address, and this machine as it usually calls itself (127.0.0.1 and
-    ::1): a developer may use a plan alone, and behind a proxy here that is not in
-    `trusted_proxies` all players have that address.
+    No address has no share, nor has this machine as it usually calls itself (127.0.0.1 and ::1). A
+    developer may use a plan alone. And behind a proxy here that is not in `trusted_proxies`, all
+    players have that address.
     """
     return "" if not address or address in _OWN_MACHINE else address_key(address)
 
@@ -72,7 +72,7 @@ class AddressCounts:
             self._shared[_place(key)] = max(0, self._shared_count(key) - (count - own))
 
     def clear(self) -> None:
-        """Forget all that was counted."""
+        """Forget all counts."""
         self._counts.clear()
         self._shared = None
 

@@ -1,4 +1,4 @@
-"""A player as an actor: his record, changed by `rules`, and the index of all players in step."""
+"""A player as an actor: the record, changed by `rules`, and the player's place in the index."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PlayerActor(Actor[PlayerRole]):
     """One player.
 
     Presence (online, last heartbeat) is soft: it changes without events, and is written in the
-    background. All else changes by events alone. What he uses of his game's plan is checked and
+    background. Everything else changes by events alone. The use of the game's plan is checked and
     counted in the same turn.
     """
 
@@ -69,15 +69,15 @@ class PlayerActor(Actor[PlayerRole]):
             player: the record.
             index: of all players.
             clock: what times are read from.
-            address: where the call comes from that they are brought to memory for; empty if that
-                is not known.
+            address: the address of the client whose call brought the player to memory; empty if
+                unknown.
         """
         self._record = player
         self._index = index
         self._clock = clock
         self._online_in: GameUsage | None = None
         self._address = address
-        """Where they came online from, the last time that this was told."""
+        """The address that the player came online from, as far as a call has told it."""
         self._piece: Piece | None = None
         self._closed = False
 
@@ -98,7 +98,7 @@ class PlayerActor(Actor[PlayerRole]):
         return self._record
 
     def on_start(self) -> None:
-        """Enter the index; if online, the time until he is stale begins anew."""
+        """Enter the index. For an online player, the time until they are stale begins anew."""
         if self._record is not None:
             self._enter(self._record)
 
@@ -148,7 +148,7 @@ class PlayerActor(Actor[PlayerRole]):
             self._index.mark_offline(player.player_id)
 
     def _close(self) -> None:
-        """Be found by nobody any more; the index keeps him as offline, so that he is passivated."""
+        """Remove the tokens from the index, and keep the player as offline, to be passivated."""
         if self._record is not None:
             self._index.remove_token(self._record.token_hash)
             self._index.mark_offline(self._record.player_id)
@@ -173,10 +173,10 @@ class PlayerActor(Actor[PlayerRole]):
         )
 
     def _come_online(self, player: Player, address: str) -> None:
-        """Be counted among the players online, for the address that they come from now.
+        """Count the player among those online, for the address that the call comes from.
 
         Raises:
-            PlayersRefused: there is no space for them, or not from there.
+            PlayersRefused: there is no space, or not for this address.
         """
         self._usage(player.game_id).check_player(address)
         assert self._piece is not None
@@ -187,7 +187,7 @@ class PlayerActor(Actor[PlayerRole]):
         self._count(player.game_id)
 
     def _learn(self, address: str) -> None:
-        """Count, being online, for the address that a call comes from: a restart forgot it."""
+        """Count an online player for the address of this call: a restart forgets addresses."""
         if self._online_in is not None and self._piece is not None:
             self._online_in.uncount_online()
             self._online_in.count_online(address)
@@ -195,14 +195,18 @@ class PlayerActor(Actor[PlayerRole]):
             self._address = address
 
     def _grew(self, player: Player, more_bytes: int) -> None:
-        """Count so much more that is stored, and held in memory."""
+        """Count so many more bytes as stored and as held in memory; fewer is negative."""
         if more_bytes:
             self._usage(player.game_id).count_stored(more_bytes)
             assert self._piece is not None
             self._piece.resize(self._piece.size + more_bytes)
 
     def _check_space(self, more_bytes: int, document_bytes: int) -> None:
-        """Let them hold so much more, which leaves them with a document so large.
+        """Check that there is space for more bytes.
+
+        Args:
+            more_bytes: how many more the player is to hold.
+            document_bytes: the size of the document afterwards.
 
         Raises:
             PlayersHoldTooMuch: there is no space.
@@ -211,23 +215,23 @@ class PlayerActor(Actor[PlayerRole]):
             self._piece.admit(more_bytes, part_for(document_bytes))
 
     def _usage(self, game_id: int) -> GameUsage:
-        """Return what his game uses of its owner's plan."""
+        """Return what the player's game uses of its owner's plan."""
         return self._index.ledger.usage_of_game(game_id)
 
     def _count(self, game_id: int) -> None:
-        """Count him among the players online."""
+        """Count the player among those online."""
         self._online_in = self._usage(game_id)
         self._online_in.count_online(self._address)
 
     def _uncount(self) -> None:
-        """Count him no more, if he was."""
+        """Count the player no longer, if they were counted."""
         if self._online_in is not None:
             self._online_in.uncount_online(self._address)
             self._online_in = None
 
     @handles(RegisterPlayer)
     def register(self, command: RegisterPlayer) -> Changed[None]:
-        """Come into being."""
+        """Register the account."""
         if self._record is not None:
             raise RuntimeError(f"player {command.player_id} exists already")
         self._address = command.address
@@ -240,7 +244,7 @@ class PlayerActor(Actor[PlayerRole]):
 
     @handles(Authenticate)
     def authenticate(self, command: Authenticate) -> None:
-        """Check a token, and take a good one as a sign of life."""
+        """Check a token. A good one is a sign of life."""
         player, now = self._player, self._clock.now()
         rules.check_token(player, command.game_id, command.token_hash, now)
         if command.address and not self._address and self._online_in is not None:
@@ -249,7 +253,7 @@ class PlayerActor(Actor[PlayerRole]):
 
     @handles(LogIn)
     def log_in(self, command: LogIn) -> Changed[PlayerView]:
-        """Log in; the reply shows the login before."""
+        """Log in; the reply shows the login before this one."""
         player, now = self._player, self._clock.now()
         self._seen(player, now)
         return Changed(rules.view_player(player), PlayerLoggedIn(player.player_id, now))
@@ -271,13 +275,13 @@ class PlayerActor(Actor[PlayerRole]):
 
     @handles(LogOut)
     def log_out(self, command: LogOut) -> Changed[int]:
-        """Go offline."""
+        """Mark the player offline."""
         now = self._clock.now()
         return Changed(now, *rules.decide_log_out(self._player, now))
 
     @handles(LeaveIfStale)
     def leave_if_stale(self, command: LeaveIfStale) -> Changed[bool]:
-        """Go offline if not heard of for too long."""
+        """Mark the player offline if nothing was heard of them for too long."""
         player = self._player
         silent_seconds = self._index.silent_seconds(player.player_id, self._clock.monotonic())
         now = self._clock.now()
@@ -286,14 +290,14 @@ class PlayerActor(Actor[PlayerRole]):
 
     @handles(SavePresence)
     def save_presence(self, command: SavePresence) -> Changed[None]:
-        """Have the last sign of life written."""
+        """Have the last sign of life written to the database."""
         player = self._player
         saved = PlayerPresenceSaved(player.player_id, player.is_online, player.last_heartbeat)
         return Changed(None, saved)
 
     @handles(Rename)
     def rename(self, command: Rename) -> Changed[None]:
-        """Go by another name."""
+        """Change the name."""
         player = self._player
         more_bytes = player_bytes(command.player_name, player.player_data) - _bytes(player)
         self._usage(player.game_id).check_storage(more_bytes)
@@ -310,7 +314,7 @@ class PlayerActor(Actor[PlayerRole]):
 
     @handles(ReadPlayerDocument)
     def read_document(self, command: ReadPlayerDocument) -> PlayerDocument:
-        """Show the document."""
+        """Return the document."""
         player = self._player
         return PlayerDocument(player.player_name, player.player_data)
 
@@ -340,41 +344,41 @@ class PlayerActor(Actor[PlayerRole]):
 
     @handles(DescribePlayer)
     def describe(self, command: DescribePlayer) -> PlayerView:
-        """Show the record."""
+        """Return what the record shows."""
         return rules.view_player(self._player)
 
     @handles(ReadBan)
     def read_ban(self, command: ReadBan) -> Ban | None:
-        """Show the ban."""
+        """Return the ban that is in force, or None."""
         ban = self._player.ban
         return None if ban is None else ban_in_force(ban, self._clock.now())
 
     @handles(ClosePlayer)
     def close(self, command: ClosePlayer) -> None:
-        """Refuse everything from now on."""
+        """Refuse every later command but `DeletePlayer`."""
         _ = self._player  # refuses when there is none
         self._close()
 
     @handles(DeletePlayer)
     def delete(self, command: DeletePlayer) -> Changed[None]:
-        """Be no more."""
+        """Mark the account deleted; all earlier changes must be durable (see `ClosePlayer`)."""
         if self._record is None:
             raise PlayerNotFound
         return Changed(None, PlayerDeleted(self._record.player_id, self._record.game_id))
 
     @handles(BanPlayer)
     def ban(self, command: BanPlayer) -> Changed[Ban]:
-        """Ban the player, who is offline from now on."""
+        """Ban the player, and mark them offline."""
         events = rules.decide_ban(self._player, command, self._clock.now())
         return Changed(rules.ban_of(events[0]), *events)
 
     @handles(UnbanPlayer)
     def unban(self, command: UnbanPlayer) -> Changed[int]:
-        """Be pardoned."""
+        """End the player's ban."""
         events = rules.decide_unban(self._player, command.game_id, self._clock.now())
         return Changed(len(events), *events)
 
 
 def _bytes(player: Player) -> int:
-    """Return what a record weighs in storage."""
+    """Return how many bytes a record takes in storage."""
     return player_bytes(player.player_name, player.player_data)

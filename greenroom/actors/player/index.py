@@ -1,8 +1,8 @@
-"""What is known about all active players together: by token, and who was heard of how long ago.
+"""An index of all active players: by token, and by the time of their last sign of life.
 
-Player actors keep it as they start, stop and change; it is derived, never the truth: a token found
-here is still put to its player (`Authenticate`), and a token not found here may still be
-in the database.
+Player actors keep it up to date as they start, stop and change. It is derived, never the truth. A
+token found here is still checked by its player (`Authenticate`), and a token that is not found here
+may be in the database.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class PlayerIndex:
         self._by_token: dict[bytes, int] = {}
         self._online: OrderedDict[int, tuple[float, int]] = OrderedDict()
         self.departures = 0
-        """How often somebody has gone offline: as long as it stays, whoever was online is."""
+        """How often a player has gone offline. While it is unchanged, whoever was online still is.
+        """
         self._offline: dict[int, None] = {}
         self._unsaved: dict[int, None] = {}
         self._gone: dict[int, tuple[float, int]] = {}
@@ -58,10 +59,10 @@ class PlayerIndex:
         """Note a sign of life of an online player.
 
         Args:
-            player_id: whose.
-            monotonic: when, by the clock that staleness is measured with.
-            now: when, in Unix seconds, as it is shown.
-            is_kept: whether it is to be saved; that somebody has come online is.
+            player_id: the player.
+            monotonic: when, by the clock that staleness is measured with, in seconds.
+            now: when, in Unix seconds, for showing.
+            is_kept: whether to save it. The first sign of life of a player is always saved.
         """
         if player_id in self._online:  # with every call, so it takes no steps for nothing
             self._online[player_id] = (monotonic, now)
@@ -73,7 +74,10 @@ class PlayerIndex:
             self._unsaved[player_id] = None
 
     def mark_online(self, player_id: int, monotonic: float, now: int) -> None:
-        """Note a player who comes to memory online, just as the database has him: see `seen`."""
+        """Note a player who is loaded into memory as online, just as the database has them.
+
+        Args as for `note_sign_of_life`.
+        """
         self._online.pop(player_id, None)
         self._online[player_id] = (monotonic, now)
         self._gone.pop(player_id, None)
@@ -93,11 +97,11 @@ class PlayerIndex:
         self._closed.discard(player_id)
 
     def admit(self, player: Player, address: str = "") -> None:
-        """Let a player come to memory.
+        """Check that there is space for a player in memory.
 
         Args:
-            player: who.
-            address: where the call comes from that they are wanted for; empty for none.
+            player: the record.
+            address: where the call comes from that needs the player; empty for none.
 
         Raises:
             PlayersHoldTooMuch: there is no space.
@@ -107,28 +111,28 @@ class PlayerIndex:
         self.memory.check(owner, share, held_bytes(player), part)
 
     def begin_counting(self, player_id: int, game_id: int, address: str) -> Piece:
-        """Begin to count what an active player holds, for the address that they came from."""
+        """Begin to count what an active player holds, for the address of the client."""
         self.stop_counting(player_id)
         piece = Piece(self.memory, self.ledger.usage_of_game(game_id), share_key(address))
         self._pieces[player_id] = piece
         return piece
 
     def stop_counting(self, player_id: int) -> None:
-        """Count no more what a player holds: they leave memory."""
+        """Stop counting what a player holds: they leave memory."""
         piece = self._pieces.pop(player_id, None)
         if piece is not None:
             piece.resize(0)
 
     def offline_pieces(self) -> Iterator[tuple[int, Piece]]:
-        """Return the active players who are offline, and what they hold; who went first is first.
+        """Iterate over active players who are offline and what they hold, longest offline first.
 
-        It is to be used up before anybody comes or goes.
+        Use the iterator up before a player comes or goes.
         """
         pieces = self._pieces
         return ((i, pieces[i]) for i in self._offline if i in pieces)
 
     def mark_closed(self, player_id: int) -> None:
-        """Note that an active player is being deleted, or has been; until he is forgotten."""
+        """Note that an active player is being deleted, or has been; `forget` ends it."""
         self._closed.add(player_id)
 
     def is_closed(self, player_id: int) -> bool:
@@ -142,22 +146,22 @@ class PlayerIndex:
             self.departures += 1
 
     def watch_departure(self, player_id: int, monotonic: float, now: int) -> None:
-        """Have somebody who is not online looked after as if last heard of just now.
+        """Watch a player who is not online as if last heard of just now; see `watched_departures`.
 
         Args:
-            player_id: who; nothing is done if he is online.
-            monotonic: now, by the clock that staleness is measured with.
+            player_id: the player; nothing is done if they are online.
+            monotonic: now, by the clock that staleness is measured with, in seconds.
             now: now, in Unix seconds.
         """
         if player_id not in self._online:
             self._gone.setdefault(player_id, (monotonic, now))
 
     def unwatch_departure(self, player_id: int) -> None:
-        """Note that nobody need be told of a player's silence any more."""
+        """Watch a player's departure no longer: everybody who must know has been told."""
         self._gone.pop(player_id, None)
 
     def watched_departures(self) -> list[tuple[int, float]]:
-        """Return who went offline and is not unwatched yet, and when he was heard (monotonic)."""
+        """Return the watched players who went offline, and when each was last heard (monotonic)."""
         return [(player_id, heard[0]) for player_id, heard in self._gone.items()]
 
     def last_heard(self, player_id: int) -> int | None:
@@ -193,6 +197,6 @@ class PlayerIndex:
         return list(self._offline)
 
     def take_unsaved(self) -> list[int]:
-        """Return the players seen since this was last called and online still."""
+        """Return the players heard of since the last call of this who are still online."""
         unsaved, self._unsaved = self._unsaved, {}
         return list(unsaved)

@@ -1,4 +1,4 @@
-"""What a player in memory holds, and how much of the space small documents are sure of. Pure."""
+"""Memory that a player holds, and the share of it that is reserved for small documents. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Final
 from greenroom.actors.player.messages import Player
 
 PLAYER_HELD_BYTES: Final = 2_048
-"""What an actor, its record and its places in the indexes take besides name and document."""
+"""Bytes for an actor, its record and its places in the indexes, without name and document."""
 SMALL_BYTES: Final = 4_096
-"""A document up to this is small."""
+"""Bytes up to which a document is small."""
 LARGE_PART: Final = 0.75
-"""Of every limit. The rest is for those whose documents are small, so that others' large ones
-hardly ever keep them out."""
+"""The part of every limit that large documents may fill.
+
+The rest is for players with small documents, so that large ones hardly ever keep them out.
+"""
 
 
 def held_bytes(player: Player) -> int:
@@ -21,5 +23,5 @@ def held_bytes(player: Player) -> int:
 
 
 def part_for(document_bytes: int) -> float:
-    """Return which part of a limit a player with so large a document may help to fill."""
+    """Return the part of a limit that players with a document of this size may fill."""
     return 1.0 if document_bytes <= SMALL_BYTES else LARGE_PART

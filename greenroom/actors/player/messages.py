@@ -1,4 +1,4 @@
-"""What players are asked, what they answer, what happens to them, and how they refuse."""
+"""Commands, replies, events and refusals of players."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ class Player(msgspec.Struct, kw_only=True):
     updated_at: int
     ban: Ban | None = None
     platform: str | None = None
-    """Where he signs in, `steam`; None for a guest."""
+    """The platform that the player signs in with: `steam`, or None for a guest."""
     platform_id: str | None = None
-    """Who he is there; None for a guest."""
+    """The player's id on that platform; None for a guest."""
     results: str = ""
-    """Which results of rooms are in `player_data`: see `results.py`."""
+    """The results of rooms that are in `player_data`; see `results.py`."""
 
 
 # Events. Fields are the new values of the columns they change.
 
 
 class PlayerRegistered(Event, frozen=True):
-    """A new account. He is online from the start; his last heartbeat is `created_at`."""
+    """A new account. The player is online from the start; the last heartbeat is `created_at`."""
 
     player_id: int
     game_id: int
@@ -69,7 +69,7 @@ class PlayerRegistered(Event, frozen=True):
 
 
 class PlayerRenamed(Event, frozen=True):
-    """He goes by another name."""
+    """The player has another name."""
 
     player_id: int
     player_name: str
@@ -77,7 +77,7 @@ class PlayerRenamed(Event, frozen=True):
 
 
 class PlayerTokenRotated(Event, frozen=True):
-    """Only the new token opens his account."""
+    """Only the new token opens the account."""
 
     player_id: int
     token_hash: bytes
@@ -85,21 +85,21 @@ class PlayerTokenRotated(Event, frozen=True):
 
 
 class PlayerLoggedIn(Event, frozen=True):
-    """He logged in (and so is online)."""
+    """The player logged in, and so is online."""
 
     player_id: int
     last_login: int
 
 
 class PlayerLoggedOut(Event, frozen=True):
-    """He logged out or went stale (and so is offline)."""
+    """The player logged out or went stale, and so is offline."""
 
     player_id: int
     last_logout: int
 
 
 class PlayerDocumentReplaced(Event, frozen=True):
-    """His document is now this JSON object, verbatim."""
+    """The document is now this JSON object, verbatim."""
 
     player_id: int
     game_id: int
@@ -108,14 +108,14 @@ class PlayerDocumentReplaced(Event, frozen=True):
 
 
 class ResultsMarked(Event, frozen=True):
-    """His document has a room's result, too: see `results.py`."""
+    """The document has a room's result, too; see `results.py`."""
 
     player_id: int
     results: str
 
 
 class PlayerBanned(Event, frozen=True):
-    """He is banned; older bans of his end at `banned_at`."""
+    """The player is banned; their older bans end at `banned_at`."""
 
     player_id: int
     game_id: int
@@ -127,14 +127,14 @@ class PlayerBanned(Event, frozen=True):
 
 
 class PlayerUnbanned(Event, frozen=True):
-    """Every ban of his ended."""
+    """Every ban of the player has ended."""
 
     player_id: int
     ended_at: int
 
 
 class PlayerDeleted(Event, frozen=True):
-    """He is no more, and neither is anything of his."""
+    """The account is deleted, with everything that belongs to it."""
 
     player_id: int
     game_id: int
@@ -153,7 +153,10 @@ class PlayerPresenceSaved(Event, frozen=True):
 
 
 class PlayerView(msgspec.Struct, frozen=True, kw_only=True):
-    """What a player's record shows; times in Unix seconds, `player_tag` without its `#`."""
+    """A player's record as operators and the API see it.
+
+    Times are in Unix seconds, `player_tag` is without its `#`.
+    """
 
     player_id: int
     game_id: int
@@ -180,7 +183,7 @@ class PlayerDocument(msgspec.Struct, frozen=True):
 
 
 class RegisterPlayer(Command[PlayerRole, None], frozen=True):
-    """Come into being. Only ever the first command to an actor without a record.
+    """Register an account. Only ever the first command to an actor without a record.
 
     Refused: PlayersRefused, StorageLimitReached.
     """
@@ -194,7 +197,7 @@ class RegisterPlayer(Command[PlayerRole, None], frozen=True):
     platform: str | None = None
     platform_id: str | None = None
     address: str = ""
-    """Where the call comes from, for the shares of the plan; empty if that is not known."""
+    """The address of the client, for the shares of the plan; empty if unknown."""
 
 
 class Authenticate(Command[PlayerRole, None], frozen=True):
@@ -206,7 +209,7 @@ class Authenticate(Command[PlayerRole, None], frozen=True):
     game_id: int
     token_hash: bytes
     address: str = ""
-    """Where the call comes from, as in `RegisterPlayer`."""
+    """The address of the client, as in `RegisterPlayer`."""
 
 
 class LogIn(Command[PlayerRole, PlayerView], frozen=True):
@@ -217,32 +220,32 @@ class LogIn(Command[PlayerRole, PlayerView], frozen=True):
 
 
 class SignIn(Command[PlayerRole, PlayerView], frozen=True):
-    """Log in with a platform's ticket: only the token that hashes to `new_hash` is good then.
+    """Log in with a platform's ticket; then only the token that hashes to `new_hash` is good.
 
     Refused: PlayerIsBanned, PlayersRefused.
     """
 
     new_hash: bytes
     address: str = ""
-    """Where the call comes from, as in `RegisterPlayer`."""
+    """The address of the client, as in `RegisterPlayer`."""
 
 
 class Heartbeat(Command[PlayerRole, int], frozen=True):
-    """Say that he is there; answers when he was last heard of (Unix seconds): now.
+    """Take a sign of life; the reply is its time in Unix seconds: now.
 
     Refused: PlayerIsBanned, PlayersRefused.
     """
 
     is_kept: bool = True
-    """Whether the database is to know soon; of one who comes online it always is."""
+    """False if the database need not know soon. That a player has come online is always saved."""
 
 
 class LogOut(Command[PlayerRole, int], frozen=True):
-    """Go offline; answers `last_logout` (Unix seconds)."""
+    """Log out; the reply is `last_logout` in Unix seconds."""
 
 
 class Rename(Command[PlayerRole, None], frozen=True):
-    """Go by another name, which the game has checked.
+    """Change the name to one that the game has checked.
 
     Refused: StorageLimitReached, PlayersHoldTooMuch.
     """
@@ -253,7 +256,7 @@ class Rename(Command[PlayerRole, None], frozen=True):
 class RotateToken(Command[PlayerRole, None], frozen=True):
     """Replace the token that hashes to `old_hash`.
 
-    Refused: InvalidPlayerToken if it is not his token any more, so that of two rotations with one
+    Refused: InvalidPlayerToken if it is no longer the player's token. So of two rotations with one
     token only the first succeeds.
     """
 
@@ -282,7 +285,7 @@ class WriteResult(Command[PlayerRole, None], frozen=True):
 
     room_id: str
     number: int
-    """Of the room's orders; a later one has a higher number."""
+    """The number of the room's order; a later order has a higher number."""
     fields: dict[str, bytes]
 
 
@@ -295,7 +298,10 @@ class ReadBan(Command[PlayerRole, Ban | None], frozen=True):
 
 
 class BanPlayer(Command[PlayerRole, Ban], frozen=True):
-    """Ban him; an older ban ends. Refused: PlayerNotFound if he is not of this game."""
+    """Ban the player; an older ban ends.
+
+    Refused: PlayerNotFound if the player is not of this game.
+    """
 
     game_id: int
     ban_id: str
@@ -304,27 +310,33 @@ class BanPlayer(Command[PlayerRole, Ban], frozen=True):
 
 
 class UnbanPlayer(Command[PlayerRole, int], frozen=True):
-    """End his ban; answers how many ended. Refused: PlayerNotFound if he is not of this game."""
+    """End the player's ban; the reply is how many bans ended.
+
+    Refused: PlayerNotFound if the player is not of this game.
+    """
 
     game_id: int
 
 
 class ClosePlayer(Command[PlayerRole, None], frozen=True):
-    """Refuse every further command but `DeletePlayer`; whoever has his token has nobody's."""
+    """Refuse every further command but `DeletePlayer`; the player's token opens nothing."""
 
 
 class DeletePlayer(Command[PlayerRole, None], frozen=True):
-    """Be no more. Everything that befell him before must be durable: `ClosePlayer` sees to it."""
+    """Delete the account.
+
+    Everything that happened to it before must be durable; `ClosePlayer` sees to that.
+    """
 
 
 class LeaveIfStale(Command[PlayerRole, bool], frozen=True):
-    """Go offline unless heard of within `stale_seconds`; answers whether he went."""
+    """Mark the player offline unless heard of within `stale_seconds`; reply whether it did."""
 
     stale_seconds: float
 
 
 class SavePresence(Command[PlayerRole, None], frozen=True):
-    """Have the times of the last signs of life written some time soon."""
+    """Have the times of the last signs of life written soon."""
 
 
 # Refusals. The texts are matched whole by clients.
@@ -343,17 +355,17 @@ class PlayerNotFound(NotFound):
 
 
 class InvalidPlayerToken(Refused):
-    """Nobody's token, or one that was rotated away; the text is each endpoint's own."""
+    """The token is nobody's, or was rotated away; each endpoint has its own text for it."""
 
 
 class PlayerOfAnotherGame(InvalidPlayerToken):
-    """A good token, of a player of another game."""
+    """The token is good, but of a player of another game."""
 
 
 class PlayerIsBanned(Refused):
-    """The token is good, and its player is banned (403)."""
+    """The token is good, but its player is banned (403)."""
 
     def __init__(self, ban: Ban, text: str) -> None:
-        """Carry the ban, and the sentence about it as of now."""
+        """Take the ban, and the sentence about it as of now."""
         super().__init__(text)
         self.ban = ban

@@ -1,7 +1,8 @@
-"""Which results of rooms a player's document has: each room's last, so that none counts twice.
+"""Marks of the results that rooms have written into a player's document: the last of each room.
 
 A room hands its results over one by one, by number, and after a crash of the server some of them
-again. The marks stand in the player's row, and are written with the document. Pure.
+again. The marks see to it that none counts twice. They stand in the player's row, and are written
+with the document. Pure.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 ROOMS_MAX: Final = 4
-"""Rooms that are remembered: a player sits in one, and what the last one ordered is at hand."""
+"""Rooms that are remembered. A player sits in one room at a time, and repeats come soon."""
 
 
 def is_written(marks: str, room_id: str, number: int) -> bool:
@@ -17,8 +18,8 @@ def is_written(marks: str, room_id: str, number: int) -> bool:
 
     Args:
         marks: as `mark` returned them; empty for none.
-        room_id: whose result.
-        number: which of its orders.
+        room_id: the room.
+        number: the number of the room's order.
     """
     return number <= _read(marks).get(room_id, 0)
 

@@ -1,7 +1,7 @@
-"""What a player may do and what comes of it. Pure: no clock, no randomness, no ids, no database.
+"""Rules of players: commands to events. Pure: no clock, no randomness, no ids, no database.
 
-Every `decide_*` function looks at the record and either refuses or returns the events that the
-command comes to; it changes nothing. `apply` changes the record by one event and cannot fail.
+Every `decide_*` function looks at the record, and refuses or returns the events of the command. It
+changes nothing. `apply` changes the record by one event and cannot fail.
 
     state            command               events                    refused
     (no record)      RegisterPlayer        PlayerRegistered
@@ -9,7 +9,7 @@ command comes to; it changes nothing. `apply` changes the record by one event an
     any              LogOut                PlayerPresenceSaved, PlayerLoggedOut
     online, stale    LeaveIfStale          the same
     any              Rename                PlayerRenamed
-    any              RotateToken           PlayerTokenRotated        token no longer his
+    any              RotateToken           PlayerTokenRotated        token replaced
     any              SignIn                PlayerTokenRotated, PlayerLoggedIn    banned
     any              ReplacePlayerDocument PlayerDocumentReplaced
     any              WriteResult           PlayerDocumentReplaced, ResultsMarked; or none
@@ -17,8 +17,8 @@ command comes to; it changes nothing. `apply` changes the record by one event an
     online           BanPlayer             PlayerBanned, PlayerPresenceSaved, PlayerLoggedOut
     banned           UnbanPlayer           PlayerUnbanned            of another game
 
-Whoever is banned gets no further than `check_token`. Presence (online, last heartbeat) also
-follows the signs of life that `check_token` lets pass; those are no events (`seen`).
+A banned player gets no further than `check_token`. Presence (online, last heartbeat) also follows
+from the signs of life that `check_token` lets pass. Those are no events (`apply_sign_of_life`).
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ from greenroom.actors.player.messages import (
 )
 
 MERGED_BYTES_MAX: Final = 1 << 20
-"""A document that grows beyond it by results of rooms keeps what it had."""
+"""Bytes that results of rooms may let a document grow to. Beyond, it keeps what it had."""
 
 _parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def check_token(player: Player, game_id: int, token_hash: bytes, now: int) -> None:
-    """Let the bearer of the player's token pass, unless the player is banned.
+    """Check that a token is the player's, and that the player is not banned.
 
     Raises:
-        InvalidPlayerToken: it is not the player's token (any more).
-        PlayerOfAnotherGame: it is, but he plays another game.
-        PlayerIsBanned: he is banned at `now`.
+        InvalidPlayerToken: it is not the player's token, or no longer.
+        PlayerOfAnotherGame: it is, but the player plays another game.
+        PlayerIsBanned: the player is banned at `now`.
     """
     if not hmac.compare_digest(player.token_hash, token_hash):
         raise InvalidPlayerToken
@@ -75,10 +75,10 @@ def check_token(player: Player, game_id: int, token_hash: bytes, now: int) -> No
 
 
 def check_not_banned(player: Player, now: int) -> None:
-    """Let the player pass who may play.
+    """Check that the player is not banned.
 
     Raises:
-        PlayerIsBanned: he is banned at `now`.
+        PlayerIsBanned: the player is banned at `now`.
     """
     if player.ban is not None:
         ban = ban_in_force(player.ban, now)
@@ -87,7 +87,7 @@ def check_not_banned(player: Player, now: int) -> None:
 
 
 def apply_sign_of_life(player: Player, now: int) -> None:
-    """Take a sign of life: he is online, and was heard of `now`."""
+    """Mark the player online, and last heard of at `now`. No event says so."""
     player.is_online = True
     player.last_heartbeat = now
 
@@ -140,7 +140,7 @@ def decide_sign_in(player: Player, new_hash: bytes, now: int) -> tuple[Event, ..
     """Replace the token, whatever it was, and log in.
 
     Raises:
-        PlayerIsBanned: he is banned at `now`.
+        PlayerIsBanned: the player is banned at `now`.
     """
     check_not_banned(player, now)
     return (
@@ -150,7 +150,7 @@ def decide_sign_in(player: Player, new_hash: bytes, now: int) -> tuple[Event, ..
 
 
 def decide_log_out(player: Player, now: int) -> tuple[Event, ...]:
-    """Put the player offline; when he was last heard of is written with it."""
+    """Mark the player offline; the time of the last sign of life is written with it."""
     return (
         PlayerPresenceSaved(
             player.player_id, is_online=False, last_heartbeat=player.last_heartbeat
@@ -162,7 +162,7 @@ def decide_log_out(player: Player, now: int) -> tuple[Event, ...]:
 def decide_leave_if_stale(
     player: Player, silent_seconds: float, stale_seconds: float, now: int
 ) -> tuple[Event, ...]:
-    """Put a player offline who was silent for `stale_seconds` or longer; else do nothing."""
+    """Mark a player offline who was silent for `stale_seconds` or longer; else return no events."""
     if not player.is_online or silent_seconds < stale_seconds:
         return ()
     return decide_log_out(player, now)
@@ -194,7 +194,7 @@ def decide_unban(player: Player, game_id: int, now: int) -> tuple[Event, ...]:
     """End the ban that holds at `now`, if there is one.
 
     Raises:
-        PlayerNotFound: he plays another game than the one that pardons.
+        PlayerNotFound: the player plays another game than the one that pardons.
     """
     if player.game_id != game_id:
         raise PlayerNotFound
@@ -218,7 +218,7 @@ def merge_documents(document: bytes, fields: dict[str, bytes]) -> bytes:
     """Return a document with some top-level fields set, the others as they were sent.
 
     Raises:
-        DocumentTooLarge: it would be.
+        DocumentTooLarge: it would exceed `MERGED_BYTES_MAX`.
     """
     parts = _parts(document)
     parts.update((name, msgspec.Raw(value)) for name, value in fields.items())

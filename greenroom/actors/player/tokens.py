@@ -1,4 +1,4 @@
-"""Tokens and keys: how they are made, told from junk, and kept (as a hash).
+"""Tokens and keys: makes them, tells them from junk, and hashes them for storage.
 
     gr_plr_ + 33 base62 digits of 192 random bits + 6 base62 digits of a CRC32 of all before
 
@@ -50,7 +50,7 @@ def checksum_ok(token: str) -> bool:
 
 
 def hash_token(token: str) -> bytes:
-    """Return what is stored of a token; any text has a hash."""
+    """Return the SHA-256 hash that is stored in place of a token; any text has one."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 

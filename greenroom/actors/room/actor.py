@@ -118,7 +118,7 @@ class RoomActor(Actor[RoomRole]):
         limits: RoomLimits,
         connections: Connections,
     ) -> None:
-        """Hold a state, or none yet: then the first command must be `CreateRoom`."""
+        """Take a state, or none yet: then the first command must be `CreateRoom`."""
         self._state = room
         self._index = index
         self._connections = connections
@@ -129,7 +129,7 @@ class RoomActor(Actor[RoomRole]):
 
     @property
     def state(self) -> Room | None:
-        """Return the state, to look at; None before the room was created."""
+        """Return the state, for reading; None before the room was created."""
         return self._state
 
     @property
@@ -149,14 +149,14 @@ class RoomActor(Actor[RoomRole]):
         return self._state
 
     def on_start(self) -> None:
-        """Enter the index; every grace begins anew."""
+        """Enter the index; every grace period begins anew."""
         if self._state is not None:
             presence.restart_clocks(self._state, self._clock.now())
             self._hold(self._state)
             self._show(self._state)
 
     def on_stop(self) -> None:
-        """Hold nothing any more."""
+        """Leave the index, and stop counting what the room holds."""
         if self._holding is not None:
             self._holding.release()
 
@@ -184,14 +184,14 @@ class RoomActor(Actor[RoomRole]):
         self._holding = holdings.begin_counting(room.room_id, room.game_id, weighed, room.lobby_id)
 
     def _keep(self, room: Room, event: UpdatesSent) -> None:
-        """Keep updates, which come often: only they are weighed."""
+        """Store updates. They come often, so only they are weighed, not the whole room."""
         before = updates_bytes(room)
         rules.apply(room, event)
         if self._holding is not None:
             self._holding.grow(updates_bytes(room) - before)
 
     def _admit(self, more_bytes: int) -> None:
-        """Let a member bring so much, if there is space for it.
+        """Check that there is space for more bytes of a member.
 
         Raises:
             RoomsRefused: there is none.
@@ -227,14 +227,14 @@ class RoomActor(Actor[RoomRole]):
         return Changed(reply, *entries, once_durable=follow)
 
     def _following(self, room: Room, events: tuple[RoomEvent, ...]) -> Callable[[], None] | None:
-        """Return what connected members are to be told of events, and who is parted from them."""
+        """Return what connected members are told of events, and whose connections are closed."""
         steps = [(event, _told(room, event)) for event in events]
         if all(message is None for _, message in steps):
             return None
         return partial(_follow, self._connections, room.room_id, steps)
 
     def _member(self, player_id: int, refusal: type[Refused]) -> Room:
-        """Return the room for one of its members, and take the call as his sign of life."""
+        """Return the room for one of its members; the call is a sign of life."""
         room = self._room
         rules.require_member(room, player_id, refusal)
         rules.apply_sign_of_life(room, player_id, self._clock.now())
@@ -244,16 +244,16 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(CreateRoom)
     def create(self, command: CreateRoom) -> Changed[RoomOpened]:
-        """Come into being."""
+        """Create the room."""
         event = self._decide_create(command)
         reply = RoomOpened(event.room_id, event.room_name, event.join_token)
         return self._changed(reply, (event,))
 
     def _decide_create(self, command: CreateRoom) -> RoomCreated:
-        """Decide to come into being, if there is space for it.
+        """Return the events that create the room, if there is space for it.
 
         Raises:
-            MaxPlayersOutOfRange, TooManyRooms, RoomsRefused: it may not be.
+            MaxPlayersOutOfRange, TooManyRooms, RoomsRefused: it may not be created.
         """
         if self._state is not None:
             raise RuntimeError(f"room {command.room_id} exists already")
@@ -277,7 +277,7 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(LeaveRoom)
     def leave(self, command: LeaveRoom) -> Changed[None]:
-        """Let a member go."""
+        """Free the member's seat, if they may leave."""
         room = self._room
         return self._changed(None, rules.decide_leave(room, command.player_id, self._clock.now()))
 
@@ -289,18 +289,18 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(KickMember)
     def kick(self, command: KickMember) -> Changed[None]:
-        """Put a member out for the host."""
+        """Free a member's seat on behalf of the host."""
         return self._changed(None, (rules.decide_kick(self._room, command, self._clock.now()),))
 
     @handles(StopRoom)
     def stop(self, command: StopRoom) -> Changed[None]:
-        """End."""
+        """End the room for its host."""
         event = rules.decide_stop(self._room, command.player_id, self._clock.now())
         return self._changed(None, (event,))
 
     @handles(EndRoom)
     def end(self, command: EndRoom) -> Changed[bool]:
-        """End, whoever is here."""
+        """End the room, whoever is in it."""
         events = rules.decide_end(self._room, command.reason, self._clock.now())
         return self._changed(bool(events), events)
 
@@ -308,7 +308,7 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(ReadRoster)
     def read_roster(self, command: ReadRoster) -> tuple[RosterEntry, ...]:
-        """Show who is here."""
+        """Return the members."""
         return views.view_roster(self._member(command.player_id, NotInAnyRoom), command.player_id)
 
     @handles(KeepSeat)
@@ -318,21 +318,21 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(ReadCurrent)
     def read_current(self, command: ReadCurrent) -> RoomStatus | None:
-        """Show a member what he needs to know."""
+        """Return what a member sees of the room, and what waits for them."""
         if command.player_id in self._room.members:
             rules.apply_sign_of_life(self._room, command.player_id, self._clock.now())
         return views.view_status(self._room, command.player_id)
 
     @handles(ReadSeat)
     def read_seat(self, command: ReadSeat) -> SeatView | None:
-        """Show a member his seat."""
+        """Return a member's seat."""
         if command.player_id in self._room.members:
             rules.apply_sign_of_life(self._room, command.player_id, self._clock.now())
         return views.view_seat(self._room, command.player_id)
 
     @handles(DescribeRoom)
     def describe(self, command: DescribeRoom) -> RoomListing:
-        """Show what anybody may see."""
+        """Return what anybody may see."""
         return views.view_listing(self._room)
 
     @handles(SetRoomPassword)
@@ -351,7 +351,7 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(RenameMember)
     def rename(self, command: RenameMember) -> Changed[None]:
-        """Take note of a member's new name."""
+        """Store a member's new name."""
         events = rules.decide_rename(
             self._room, command.player_id, command.player_name, self._clock.now()
         )
@@ -369,20 +369,20 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(ReadResults)
     def read_results(self, command: ReadResults) -> tuple[ActionResult, ...]:
-        """Show a sender what came of it."""
+        """Return the results of a sender's actions."""
         room = self._member(command.player_id, PlayerNotInAnyRoom)
         return actions.list_results(room, command.player_id, self._clock.now())
 
     @handles(ReadPending)
     def read_pending(self, command: ReadPending) -> tuple[PendingAction, ...]:
-        """Show a target what he is asked."""
+        """Return the actions that wait for a target."""
         return actions.list_pending(
             self._member(command.player_id, NotInAnyRoom), command.player_id
         )
 
     @handles(CompleteAction)
     def complete(self, command: CompleteAction) -> Changed[None]:
-        """Take a target's answer."""
+        """Store a target's answer."""
         room = self._member(command.player_id, PlayerNotInAnyRoom)
         event = actions.decide_complete(room, command, self._clock.now())
         self._admit(len(command.response_data or b""))
@@ -390,7 +390,7 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(SendUpdates)
     def send_updates(self, command: SendUpdates) -> Changed[Sent]:
-        """Tell members something."""
+        """Send updates to members."""
         room = self._member(command.player_id, PlayerNotInAnyRoom)
         self._admit(len(command.data))
         events, sent = updates.decide_send(room, command, self._limits, self._clock.now())
@@ -398,7 +398,7 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(PollUpdates)
     def poll_updates(self, command: PollUpdates) -> UpdatesPage:
-        """Give a member what comes after their cursor; it is in the next snapshot."""
+        """Return the updates after a member's cursor; the cursor is in the next snapshot."""
         room = self._member(command.player_id, PlayerNotInAnyRoom)
         page = updates.poll(room, command)
         if page.updates and updates.mark_read(room, command.player_id, page):
@@ -409,7 +409,7 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(IssueToken)
     def issue_token(self, command: IssueToken) -> Changed[TokenHolder]:
-        """Let a member connect."""
+        """Store a realtime token for a member."""
         event = tokens.decide_issue(self._room, command, self._clock.now())
         room = self._member(command.player_id, NotRealtime)
         member = room.members[command.player_id]
@@ -418,12 +418,12 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(AdmitToken)
     def admit_token(self, command: AdmitToken) -> Admitted:
-        """Find out whose token this is."""
+        """Return whose realtime token this is."""
         return tokens.admit(self._room, command.token_hash, self._clock.now())
 
     @handles(SendMessage)
     def send_message(self, command: SendMessage) -> Changed[None] | None:
-        """Pass a message on at once; keep it for those who read later, and then say so."""
+        """Send a message to connected members, and store it for those who read later."""
         room, connections, sender_id = self._room, self._connections, command.player_id
         sender = rules.require_member(room, sender_id, PlayerNotInAnyRoom)
         sender.last_heartbeat = self._clock.now()
@@ -453,10 +453,10 @@ class RoomActor(Actor[RoomRole]):
         return Changed(None, entry, once_durable=follow)
 
     def _stored(self, command: SendMessage, readers: tuple[int, ...]) -> JournalEntry | None:
-        """Return the entry that keeps a message for those who read later.
+        """Return the entry that stores a message for those who read later.
 
-        None where it may not be kept; its sender has been told why. Who is connected hears it all
-        the same, or one member without a connection could silence a room for all.
+        None if it may not be stored; its sender has been told why. Connected members get the
+        message all the same, or one member without a connection could silence a room for all.
         """
         room, sender_id, connections = self._room, command.player_id, self._connections
         limits, now = self._limits, self._clock.now()
@@ -476,7 +476,7 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(InvitePlayer)
     def invite(self, command: InvitePlayer) -> Changed[None]:
-        """Let a member's friend in, should he come."""
+        """Invite a member's friend."""
         room = self._member(command.inviter.player_id, NotInRoomOrLobby)
         self._admit(SMALL_BYTES)
         events = invites.decide_invite(room.invites, command, self._clock.now())
@@ -484,41 +484,41 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(AnswerInvite)
     def answer_invite(self, command: AnswerInvite) -> Changed[None]:
-        """Take an invited player's answer."""
+        """Store an invited player's answer."""
         event = invites.decide_answer(self._room.invites, command, self._clock.now())
         return self._changed(None, (event,))
 
     @handles(NoteConnection)
     def note_connection(self, command: NoteConnection) -> Changed[None]:
-        """Make nothing of it: who is connected is the connections' business here."""
+        """Do nothing: only rooms with a behaviour take note of connections."""
         return Changed(None)
 
     @handles(ReloadBehaviour)
     def reload_behaviour(self, command: ReloadBehaviour) -> Changed[Reloaded]:
-        """Have none."""
+        """Answer that this room has no behaviour to reload."""
         return Changed("no behaviour")
 
     @handles(ShowState)
     def show_state(self, command: ShowState) -> None:
-        """Show nothing: a room without a behaviour has nothing to show."""
+        """Do nothing: a room without a behaviour has no state to show."""
 
     # Presence.
 
     @handles(NoteSilence)
     def note_silence(self, command: NoteSilence) -> Changed[None]:
-        """Put a stale member offline."""
+        """Mark a stale member offline."""
         now = self._clock.now()
         return self._changed(None, presence.decide_silence(self._room, command.player_id, now))
 
     @handles(NoteSignOfLife)
     def note_sign_of_life(self, command: NoteSignOfLife) -> Changed[None]:
-        """Bring a member back online."""
+        """Mark a member online again."""
         room, now = self._room, self._clock.now()
         return self._changed(None, presence.decide_sign_of_life(room, command.player_id, now))
 
     @handles(LookAtClock)
     def look_at_clock(self, command: LookAtClock) -> Changed[None]:
-        """Do what time brings."""
+        """Free the seats and end the room whose time has run out."""
         events = presence.decide_time(self._room, self._limits, self._clock.now())
         if not events:
             self._set_clock(self._room)
@@ -526,12 +526,12 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(TakeSnapshot)
     def take_snapshot(self, command: TakeSnapshot) -> Snapshot:
-        """Write the state down; the reply leaves when all of it is durable."""
+        """Return the state as a snapshot; the reply leaves when all of it is durable."""
         return codec.snapshot(self._room)
 
 
 def _told(room: Room, event: RoomEvent) -> Happened | Receive | None:
-    """Return what connected members are told of an event; an update its targets alone."""
+    """Return what connected members are told of an event; an update is for its targets alone."""
     if isinstance(event, UpdatesSent):
         return relay.receive(room, event.player_id, event.update_type, event.data)
     return relay.message_about(room, event)

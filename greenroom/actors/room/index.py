@@ -1,4 +1,4 @@
-"""What is known about all rooms together: who sits where, which are open, which were lobbies."""
+"""An index of all rooms: who sits where, which are open, which were lobbies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RoomIndex(SeatIndex[RoomListing]):
         self._expected: dict[str, None] = {}
 
     def is_offline(self, player_id: int) -> bool:
-        """Return whether a player has a seat whose room takes him for offline."""
+        """Return whether a player has a seat in a room that takes them for offline."""
         return player_id in self._offline
 
     def lobby_of(self, room_id: str) -> str | None:
@@ -36,10 +36,10 @@ class RoomIndex(SeatIndex[RoomListing]):
         return self._rooms.get(lobby_id)
 
     def expect(self, room: Room) -> None:
-        """Take note of a room that a lobby has become, before its actor is there.
+        """Enter a room that a lobby has become, before its actor is there.
 
-        Its entry is on its way to the journal, where the actor will be loaded from; its members
-        sit in it from now on.
+        Its entry is on its way to the journal, from which the actor will be loaded. Its members sit
+        in it from now on.
         """
         self._expected[room.room_id] = None
         self._note(room)
@@ -53,7 +53,7 @@ class RoomIndex(SeatIndex[RoomListing]):
         return list(self._expected)
 
     def show(self, room: Room) -> list[int]:
-        """Take note of a room as it is now; called by its actor.
+        """Enter a room as it is now; called by its actor.
 
         Returns:
             The members who must be put out: see `SeatIndex.note`.
@@ -70,7 +70,7 @@ class RoomIndex(SeatIndex[RoomListing]):
             del self._rooms[lobby_id]
 
     def note_left_seat(self, player_id: int) -> None:
-        """Drop his presence."""
+        """Forget whether the room takes the player for offline."""
         self._offline.discard(player_id)
 
     def _note(self, room: Room) -> list[int]:
@@ -97,7 +97,7 @@ class RoomIndex(SeatIndex[RoomListing]):
 
 
 def _place(listing: RoomListing) -> Place | None:
-    """Return where a room is listed: most players first, then by name."""
+    """Return the room's place in the list: most players first, then by name."""
     if listing.current_players >= listing.max_players:
         return None
     name = listing.room_name

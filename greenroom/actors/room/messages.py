@@ -1,4 +1,4 @@
-"""What rooms are asked and what they answer. Events and refusals stand in files of their own.
+"""Commands and replies of rooms. Events and refusals stand in files of their own.
 
 `player_id` in a command is the member who acts. Times are in Unix seconds, documents the bytes of
 JSON objects.
@@ -23,11 +23,11 @@ class RoomRole(InvitingRole):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Some of a room's members, as one of them sees it: `others` is everybody but himself."""
+    """Some of a room's members, as one of them sees it; `others` is everybody but that member."""
 
     word: GroupWord
     player_ids: frozenset[int] = frozenset()
-    """Of `specific`."""
+    """The members of a group that is `specific`."""
 
 
 # Replies.
@@ -42,7 +42,7 @@ class RoomOpened(msgspec.Struct, frozen=True):
 
 
 class RosterEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A member, as another (or he himself: `is_local`) sees him."""
+    """A member, as another member sees them, or as they see themselves (`is_local`)."""
 
     player_id: int
     player_name: str
@@ -55,7 +55,7 @@ class RosterEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoomListing(msgspec.Struct, frozen=True, kw_only=True):
-    """What anybody may see of a room."""
+    """A room as anybody may see it."""
 
     room_id: str
     room_name: str
@@ -82,7 +82,7 @@ class PendingAction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ActionResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of something that a member asked for; `is_host` is about the target."""
+    """The result of an action, for the member who asked; `is_host` is about the target."""
 
     action_id: str
     action_type: str
@@ -112,7 +112,7 @@ class UpdatesPage(msgspec.Struct, frozen=True):
 
 
 class RoomStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A room as one of its members sees it, and what waits for him there."""
+    """A room as one of its members sees it, and what waits for that member."""
 
     room: RoomListing
     join_token: str
@@ -149,9 +149,10 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class CreateRoom(Command[RoomRole, RoomOpened], frozen=True, kw_only=True):
-    """Come into being. Only ever the first command to a room without a state.
+    """Create the room. Only ever the first command to a room without a state.
 
-    `room_name` None: named after its id. `members` holds the host, and is in joining order.
+    With `room_name` None the room is named after its id. `members` holds the host, and is in
+    joining order.
     """
 
     room_id: str
@@ -169,11 +170,11 @@ class CreateRoom(Command[RoomRole, RoomOpened], frozen=True, kw_only=True):
     lobby_id: str | None = None
     invites: tuple[Invite, ...] = ()
     behaviour: str | None = None
-    """The name of what a studio has written for it."""
+    """The name of the studio's behaviour that runs the room."""
 
 
 class JoinRoom(Command[RoomRole, bool], frozen=True, kw_only=True):
-    """Take a seat; answers whether it made him the host (nobody was online to be it).
+    """Take a seat; the reply is whether it made the player host (nobody online was host).
 
     Refused: AlreadyInRoom, RoomInactive, RoomFull, IncorrectPassword.
     """
@@ -184,11 +185,11 @@ class JoinRoom(Command[RoomRole, bool], frozen=True, kw_only=True):
     password: str | None = None
     join_token: str | None = None
     address: str = ""
-    """Where it comes from, for guesses."""
+    """The address of the client, to count wrong guesses for."""
 
 
 class ReadRoster(Command[RoomRole, tuple[RosterEntry, ...]], frozen=True):
-    """See who is in the room, the host first. Refused: NotInAnyRoom."""
+    """Read the members, the host first. Refused: NotInAnyRoom."""
 
     player_id: int
 
@@ -200,7 +201,7 @@ class LeaveRoom(Command[RoomRole, None], frozen=True):
 
 
 class PutOut(Command[RoomRole, bool], frozen=True):
-    """Free a member's seat, whether he may leave or not; answers whether he had one."""
+    """Free a member's seat, even if they may not leave; the reply is whether they had one."""
 
     player_id: int
     reason: LeaveReason
@@ -213,13 +214,13 @@ class KeepSeat(Command[RoomRole, None], frozen=True):
 
 
 class ReadCurrent(Command[RoomRole, RoomStatus | None], frozen=True):
-    """See the room and what waits in it; None for somebody who is not in it."""
+    """Read the room and what waits for the member; None for a player who is not in it."""
 
     player_id: int
 
 
 class ReadSeat(Command[RoomRole, SeatView | None], frozen=True):
-    """See no more than one's seat; None for somebody who has none here."""
+    """Read the member's seat alone; None for a player who has none here."""
 
     player_id: int
 
@@ -231,13 +232,13 @@ class StopRoom(Command[RoomRole, None], frozen=True):
 
 
 class EndRoom(Command[RoomRole, bool], frozen=True):
-    """End the room, whoever is in it; answers whether it had not ended yet."""
+    """End the room, whoever is in it; the reply is whether it had not ended yet."""
 
     reason: EndReason
 
 
 class KickMember(Command[RoomRole, None], frozen=True):
-    """Put a member out.
+    """Free another member's seat.
 
     Refused: NotInAnyGameRoom, OnlyHostKicks, KickingOneself, MemberNotFound.
     """
@@ -247,7 +248,7 @@ class KickMember(Command[RoomRole, None], frozen=True):
 
 
 class RenewJoinToken(Command[RoomRole, None], frozen=True):
-    """Replace the join token: the old one opens nothing any more.
+    """Replace the join token: the old one is no longer good.
 
     Refused: NotInAnyRoom, OnlyHostRenewsToken.
     """
@@ -277,19 +278,19 @@ class SendActions(Command[RoomRole, Sent], frozen=True, kw_only=True):
 
 
 class ReadResults(Command[RoomRole, tuple[ActionResult, ...]], frozen=True):
-    """See what came of one's actions, newest first. Refused: PlayerNotInAnyRoom."""
+    """Read the results of one's actions, newest first. Refused: PlayerNotInAnyRoom."""
 
     player_id: int
 
 
 class ReadPending(Command[RoomRole, tuple[PendingAction, ...]], frozen=True):
-    """See what one is asked to do, oldest first. Refused: NotInAnyRoom."""
+    """Read the actions that wait for the member, oldest first. Refused: NotInAnyRoom."""
 
     player_id: int
 
 
 class CompleteAction(Command[RoomRole, None], frozen=True):
-    """Say what came of an action. Refused: PlayerNotInAnyRoom, ActionNotFound."""
+    """Answer an action. Refused: PlayerNotInAnyRoom, ActionNotFound."""
 
     player_id: int
     action_id: str
@@ -298,7 +299,7 @@ class CompleteAction(Command[RoomRole, None], frozen=True):
 
 
 class SendUpdates(Command[RoomRole, Sent], frozen=True):
-    """Tell members something.
+    """Send an update to members.
 
     Refused: PlayerNotInAnyRoom, OnlyHostTargetsOthers, NoValidTargets.
     """
@@ -318,11 +319,11 @@ class PollUpdates(Command[RoomRole, UpdatesPage], frozen=True):
 
 
 class DescribeRoom(Command[RoomRole, RoomListing], frozen=True):
-    """See what anybody may see."""
+    """Read what anybody may see."""
 
 
 class RenameMember(Command[RoomRole, None], frozen=True):
-    """Take note of a member's new name; somebody else's changes nothing."""
+    """Store a member's new name. Nothing is done for a player who is no member."""
 
     player_id: int
     player_name: str
@@ -341,4 +342,4 @@ class NoteSignOfLife(Command[RoomRole, None], frozen=True):
 
 
 class LookAtClock(Command[RoomRole, None], frozen=True):
-    """Free the seats whose grace is over, and end the room if it is idle (a timer of its own)."""
+    """Free the seats whose grace is over, and end the room if it is idle. A timer sends it."""

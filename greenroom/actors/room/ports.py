@@ -1,6 +1,6 @@
-"""What a room needs of its members' open connections; the transport implements it.
+"""The connections of a room's members, as the room uses them; the transport implements this.
 
-Nothing here waits or fails. Who has no connection simply hears nothing.
+Nothing here waits or fails. A member without a connection gets nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Receive(msgspec.Struct, frozen=True, gc=False):
-    """Something that a member said; `data` is JSON."""
+    """A member's message; `data` is JSON."""
 
     command: str
     data: bytes
@@ -22,44 +22,44 @@ class Receive(msgspec.Struct, frozen=True, gc=False):
 
 
 class Happened(msgspec.Struct, frozen=True):
-    """Something that happened in the room: an event's name, and what there is to know."""
+    """Something that happened in the room: an event's name and its fields."""
 
     event: str
     data: Mapping[str, Any]
 
 
 class Accepted(msgspec.Struct, frozen=True, gc=False):
-    """A member's own message has reached so many, himself not counted."""
+    """The acknowledgement of a member's message: how many others it has reached."""
 
     command: str
     target_count: int
 
 
 Message = Receive | Happened
-"""What members are told, and told again when they come back and ask for what they missed."""
+"""The messages that are sent again to a member who comes back and asks for what they missed."""
 
 
 class Connections(Protocol):
     """The open connections of all rooms' members."""
 
     def connected(self, room_id: str) -> Container[int]:
-        """Return the members who have an open connection, as it is kept up to date."""
+        """Return the members who have an open connection; the container is live."""
         ...
 
     def listen(self, room_id: str) -> None:
-        """Take what members have sent by now: the room is about to tick.
+        """Take in what members have sent by now: the room is about to tick.
 
-        While there is much to do it is taken then alone. It comes as turns of the room, so this
-        must not be called within one.
+        Under load their messages are only taken in then. They come as turns of the room, so this
+        must not be called within a turn.
         """
         ...
 
     def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
-        """Tell some members something."""
+        """Send a message to some members."""
         ...
 
     def push_others(self, room_id: str, message: Receive, members: Mapping[int, Any]) -> bool:
-        """Tell all members but the sender something, and him how many he has reached.
+        """Send a message to all members but the sender, and acknowledge it to the sender.
 
         Args:
             room_id: the room.
@@ -67,12 +67,12 @@ class Connections(Protocol):
             members: of the room, the sender among them.
 
         Returns:
-            False where others are connected than these: then nobody was told anything.
+            False if others are connected than these. Then nobody was told anything.
         """
         ...
 
     def push_all(self, room_id: str, message: Message) -> None:
-        """Tell everybody something."""
+        """Send a message to every member."""
         ...
 
     def push_unreliable(
@@ -82,37 +82,39 @@ class Connections(Protocol):
         message: Receive,
         stream: int | str | None,
     ) -> None:
-        """Tell some members, None for all, what may be lost because newer comes soon.
+        """Send a message that may be lost, because newer ones come soon.
 
-        It goes over the fast lane to who has one, else over the control channel, and is not kept.
+        It goes over the fast lane where there is one, else over the control channel, and is not
+        kept.
 
         Args:
             room_id: the room.
-            player_ids: who gets it.
+            player_ids: who gets it; None for all.
             message: what they get.
-            stream: of one stream, only the latest matters. A number: the sender's own, 0 for
-                none. A name, or None for none: it is the room itself that speaks, whoever
-                `message` names on the control channel as its sender.
+            stream: of one stream, only the latest message matters. A number is a stream of the
+                sender, 0 for none. A name is a stream of the room itself, None for none; `message`
+                may still name a player as sender on the control channel.
         """
         ...
 
     def push_state(self, room_id: str, player_ids: Iterable[int], message: Happened) -> None:
-        """Tell some members of the room's state: it is not kept for those who come back."""
+        """Send the room's state to some members. It is not kept for members who come back."""
         ...
 
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
-        """Tell a sender what became of his message."""
+        """Acknowledge a message to its sender."""
         ...
 
     def may_store(self, room_id: str, player_id: int, size: int) -> bool:
-        """Charge a message that is to be stored to its sender, and to the address it came from.
+        """Charge a message that is to be stored to its sender and to the sender's address.
 
-        As a call over HTTP that brings as much; who may not is told when to try again.
+        It costs as much as a call over HTTP of that size. A sender who may not is told when to try
+        again.
 
         Args:
             room_id: the room.
-            player_id: who sent it.
-            size: in bytes, of all that the sender chose.
+            player_id: the sender.
+            size: bytes of everything that the sender chose.
         """
         ...
 
@@ -123,16 +125,16 @@ class Connections(Protocol):
 
         Args:
             room_id: the room.
-            player_id: who sent it.
+            player_id: the sender.
             reason: the text.
-            retry_seconds: when to try again; None where that would change nothing.
+            retry_seconds: seconds after which to try again; None where that would change nothing.
         """
         ...
 
     def part(self, room_id: str, player_id: int) -> None:
-        """Close the connection of somebody who is no member any more."""
+        """Close the connection of a player who is no longer a member."""
         ...
 
     def end(self, room_id: str) -> None:
-        """Close all connections of a room that is over."""
+        """Close all connections of a room that has ended."""
         ...

@@ -1,4 +1,4 @@
-"""What a room with a behaviour is asked besides; nearly all of it by itself, in time."""
+"""Commands of rooms with a behaviour. Nearly all of them come from the room's own timers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from greenroom.actors.kernel.message import Command
 from greenroom.actors.room.messages import RoomRole
 
 Reloaded = Literal["new code", "old code", "no behaviour"]
-"""What a room goes on with; a plain one, or one that has ended, with no behaviour."""
+"""The behaviour that a room goes on with; None for a room without one, or one that has ended."""
 
 
 class Tick(Command[RoomRole, None], frozen=True):
@@ -21,52 +21,52 @@ class FireTimers(Command[RoomRole, None], frozen=True):
 
 
 class KeepStudio(Command[RoomRole, None], frozen=True):
-    """Write down what ticks and messages have ordered; open the behaviour if it is not yet."""
+    """Write down the effects ordered by ticks and messages; load the behaviour if need be."""
 
 
 class WakeBehaviour(Command[RoomRole, None], frozen=True):
-    """Let the behaviour go on after a rest."""
+    """Call the behaviour again after its circuit breaker was open."""
 
 
 class CarryOut(Command[RoomRole, None], frozen=True):
-    """Do what is ordered next."""
+    """Carry out the next durable effect."""
 
 
 class NoteDelivered(Command[RoomRole, None], frozen=True):
-    """Take note that an order which others carry out is done."""
+    """Mark an effect as done that was carried out elsewhere."""
 
     number: int
 
 
 class ReloadBehaviour(Command[RoomRole, Reloaded], frozen=True):
-    """Go on with the behaviour's code as it is now; the reply says what the room goes on with."""
+    """Go on with the present code of the behaviour; the reply says what the room goes on with."""
 
 
 def connection_timer(player_id: int) -> str:
-    """Return the name of the timer with which a `NoteConnection` comes again."""
+    """Return the name of the timer that repeats a `NoteConnection`."""
     return f"connection {player_id}"
 
 
 class NoteConnection(Command[RoomRole, None], frozen=True):
-    """Take note that a member is connected, or is not any more."""
+    """Note that a member is connected, or is no longer."""
 
     player_id: int
     is_connected: bool
 
     @property
     def name(self) -> str:
-        """Return the name of the timer with which it comes again."""
+        """Return the name of the timer that repeats it."""
         return connection_timer(self.player_id)
 
 
 class ShowState(Command[RoomRole, None], frozen=True):
-    """Tell a connected member everything that he may see of the state; None: everybody."""
+    """Send a connected member everything that they may see of the state; None: every member."""
 
     player_id: int | None
 
 
 class TakeResult(Command[RoomRole, None], frozen=True):
-    """Call `on_done` with what came of a job."""
+    """Call `on_done` with the result of a job."""
 
     on_done: Callable[[Any, Any], None]
     result: object

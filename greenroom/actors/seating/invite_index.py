@@ -22,7 +22,7 @@ class InviteIndex:
         return list(self._by_player.get(player_id, {}).values())
 
     def find(self, player_id: int, invite_id: str) -> InviteView | None:
-        """Return one of a player's open invites, None if he has none of this id."""
+        """Return one of a player's open invites, None if there is none of this id."""
         return self._by_player.get(player_id, {}).get(invite_id)
 
     def show(self, key: str, invites: Mapping[int, InviteView]) -> None:

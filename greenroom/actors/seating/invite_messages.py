@@ -21,7 +21,7 @@ class InvitingRole:
 
 
 class Inviter(msgspec.Struct, frozen=True):
-    """Who invites, as he was called when he did; `player_tag` without its `#`."""
+    """The player who invites, by their name at that time; `player_tag` without its `#`."""
 
     player_id: int
     player_name: str
@@ -39,7 +39,7 @@ class InviteView(msgspec.Struct, frozen=True):
 
 
 class InvitePlayer(Command[InvitingRole, None], frozen=True):
-    """Let a player in without password or approval, unless he declines.
+    """Let a player in without password or approval, unless they decline.
 
     Refused: NotInRoomOrLobby, InviteAlreadySent, TooManyInvites.
     """
@@ -61,7 +61,7 @@ class AnswerInvite(Command[InvitingRole, None], frozen=True):
 
 
 class NotInRoomOrLobby(Refused):
-    """Whoever invites must be where he invites to."""
+    """The player who invites is not in the room or lobby."""
 
     text = "You are not in a room or lobby"
 

@@ -1,12 +1,12 @@
 """Invites as rooms and lobbies hold them, one for each invited player. Pure.
 
-    pending ── accepts, or joins ──► accepted: opens the place as before, but is not shown any more
+    pending ── accepts, or joins ──► accepted: opens the place as before, but is no longer shown
     pending ── declines ───────────► gone
-    either ── kicked or banned ────► gone: he has come, and is not to come again
+    either ── kicked or banned ────► gone: the player is not to come again
     either ── the place ends ──────► gone
 
-An invite is the place's, not the inviter's: that he leaves, or is no friend any more, changes
-nothing. Whoever may put the invited player out puts his invite out with him.
+An invite belongs to the place. It stands even if the inviter leaves or is no longer a friend. A
+kick or ban of the invited player ends it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Invites = dict[int, Invite]
 
 
 class Invited(Event, frozen=True):
-    """A member has invited a player; an older invite of his is void."""
+    """A member has invited a player; an older invite of that player is void."""
 
     invite_id: str
     player_id: int
@@ -94,7 +94,7 @@ def decide_answer(invites: Invites, command: AnswerInvite, now: int) -> InviteAn
     """Accept or decline.
 
     Raises:
-        InviteNotFound: it is not his, or not open any more.
+        InviteNotFound: it is another player's, or no longer open.
     """
     invite = invites.get(command.player_id)
     if invite is None or invite.invite_id != command.invite_id or invite.is_accepted:
@@ -113,7 +113,7 @@ def apply(invites: Invites, event: InviteEvent) -> None:
 
 
 def leave(invites: Invites, player_id: int, reason: str) -> None:
-    """End the invite of a member who was put out on purpose, so that it does not let him in."""
+    """End the invite of a member who was put out on purpose, so that it does not let them in."""
     if reason in {"kicked", "banned"}:
         invites.pop(player_id, None)
 
@@ -130,7 +130,7 @@ def view_invites(
 
 
 def accept(invites: Invites, player_id: int) -> None:
-    """Take a player's invite for accepted, if he has one: he joined, or said so."""
+    """Mark a player's invite as accepted, if there is one: the player joined, or said so."""
     invite = invites.get(player_id)
     if invite is not None:
         invites[player_id] = msgspec.structs.replace(invite, is_accepted=True)

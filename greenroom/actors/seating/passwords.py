@@ -1,7 +1,7 @@
-"""Passwords and join tokens: how they are kept, what opens a room or lobby, how often to guess.
+"""Passwords and join tokens: hashing, checking, and limits on guesses.
 
-A salted, quick hash: a slow one would let anybody who joins stall everybody else, and what it would
-guard is a word that its host tells a few friends for an evening. Hash, compare, no more.
+The hash is salted and quick. A slow one would let anybody who joins stall everybody else, and the
+secret is only a word that a host tells a few friends for an evening.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class GuessLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     address: Rate = rate_of(0.25, burst_seconds=20.0)
     place: Rate = rate_of(1.0, burst_seconds=20.0)
-    """From all addresses together."""
+    """The wrong guesses at this place from all addresses together."""
 
 
 class Guesses:

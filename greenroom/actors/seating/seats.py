@@ -1,8 +1,8 @@
-"""Who sits where, and what is open to join: what the indexes of rooms and lobbies share.
+"""Seats, and places that are open to join: what the indexes of rooms and lobbies share.
 
-Room and lobby actors keep it as they start and change. It is derived, never the truth (rosters
-are); but one that crashes leaves its entries until it is back, so that nobody takes a second seat
-meanwhile.
+Room and lobby actors keep it up to date as they start and change. It is derived, never the truth
+(rosters are). An actor that crashes leaves its entries until it is back, so that nobody takes a
+second seat meanwhile.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Listing = TypeVar("Listing")
 
 
 class SeatTable:
-    """One seat a player: the room or the lobby whose roster he is in."""
+    """The one seat of each player: the room or the lobby whose roster they are in."""
 
     __slots__ = ("_seats",)
 
@@ -30,15 +30,15 @@ class SeatTable:
         self._seats: dict[int, tuple[SeatKind, str]] = {}
 
     def find(self, player_id: int) -> tuple[SeatKind, str] | None:
-        """Return the kind and key of a player's seat, None if he has none."""
+        """Return the kind and key of a player's seat, None if there is none."""
         return self._seats.get(player_id)
 
     def take(self, player_id: int, seat: tuple[SeatKind, str]) -> bool:
-        """Note a seat; False if its owner has another, which he keeps."""
+        """Enter a seat; return False if the player has another, which stays."""
         return self._seats.setdefault(player_id, seat) == seat
 
     def free(self, player_id: int, seat: tuple[SeatKind, str]) -> None:
-        """Forget a seat, if it is his."""
+        """Forget a seat, if it is still the player's."""
         if self._seats.get(player_id) == seat:
             del self._seats[player_id]
 
@@ -48,10 +48,10 @@ class SeatTable:
 
 
 class Place(NamedTuple):
-    """Where one that can be joined stands in the list of its game's."""
+    """The place of a room or lobby in the list of its game."""
 
     rank: Any
-    """What decides first; of one type in each index."""
+    """The first criterion of the order; of one type in each index."""
     name: str
     key: str
     folded_name: str
@@ -190,7 +190,7 @@ class SeatIndex(Generic[Listing]):
             self._leave(key, known.player_ids)
 
     def note_left_seat(self, player_id: int) -> None:
-        """Be told that a member has left his seat; what more is known of him may be dropped."""
+        """Called when a member has left the seat; subclasses forget more about the member here."""
 
     def _leave(self, key: str, player_ids: Iterable[int]) -> None:
         for player_id in player_ids:

@@ -1,7 +1,7 @@
-"""What has ended and is still kept in the database, oldest first: some bytes for each.
+"""Rooms and lobbies that have ended and are still in the database, oldest first.
 
-Whatever ends stays here for as long as its history is kept, a day and more: it is the one thing
-that grows with all that ever was, so keys are packed.
+They stay for as long as their history is kept, a day and more. This is the one thing in memory that
+grows with all that ever was, so keys are packed into a few bytes each.
 """
 
 from __future__ import annotations

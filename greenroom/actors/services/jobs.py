@@ -1,8 +1,8 @@
-"""What behaviours do outside their rooms' turns: each job is bounded, and its room always hears.
+"""Jobs of behaviours, outside of their rooms' turns: bounded, and their rooms always hear.
 
-Jobs are the studio's code, on the server's own loop. So each step of theirs, and of the tasks that
-they start, is watched over as a hook is: one that computes for long is interrupted. One that cannot
-be stopped, for it shields itself or waits for a thread, keeps its place; its room is told in time
+Jobs are the studio's code, on the server's own loop. So each step of a job, and of the tasks that
+it starts, is watched as a hook is: one that computes for long is interrupted. A job that cannot be
+stopped, because it shields itself or waits for a thread, keeps its place. Its room is told in time
 all the same.
 """
 
@@ -26,15 +26,15 @@ from greenroom.behaviour.runner import Watch
 from greenroom.interrupts import is_real_interrupt
 
 JOBS_MAX = 1_000
-"""So many jobs of all rooms may run or wait; a further one fails at once."""
+"""Jobs of all rooms that may run or wait; a further one fails at once."""
 ROOM_JOBS_MAX = 32
-"""So many of one room."""
+"""Jobs of one room that may run or wait."""
 JOBS_AT_ONCE = 100
 STOP_SECONDS = 1.0
 """How long a job that is too late may take to clean up before its room hears without it."""
 
 Tell = Callable[[str, Run, object], None]
-"""Tells a room what came of a job."""
+"""Tells a room the result of a job."""
 
 _logger = logging.getLogger(__name__)
 

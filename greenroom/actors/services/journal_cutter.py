@@ -1,6 +1,6 @@
-"""The cutter of journals: what rooms and lobbies in memory no longer need leaves the database.
+"""Cuts journals: deletes what rooms and lobbies in memory no longer need.
 
-Those that have ended are not his: their keeper forgets them whole.
+Those that have ended are not its business: the snapshot service deletes them whole.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from greenroom.actors.world.world import World
 _logger = logging.getLogger(__name__)
 
 CUT_SECONDS: Final = 600.0
-"""How often all are looked at."""
+"""Seconds between two looks at all journals."""
 PAUSE_SECONDS: Final = 0.1
 """Between two transactions, so that the committer is never held up for long."""
 KEYS_MAX: Final = 50

@@ -1,9 +1,9 @@
-"""The keeper of rooms and lobbies: brings them back, writes snapshots, lets go of what has ended.
+"""Restores rooms and lobbies, writes snapshots, and deletes what ended long ago.
 
-What is acknowledged is durable without him, in the journal; snapshots only make restarts quick.
-A room that has ended stays in memory as long as its realtime tokens would have been good (whoever
-brings one, or wants to join, is told so); in the database all that has ended stays until its
-history is no longer kept.
+What is acknowledged is durable in the journal without this service; snapshots only make restarts
+quick. A room that has ended stays in memory as long as its realtime tokens would have been good. So
+clients that use one, or want to join, are told that it has ended. In the database it stays until
+its history is no longer kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _logger = logging.getLogger(__name__)
 STOP_SECONDS_MAX: Final = 10.0
 """How long the last snapshots may take when the server stops."""
 SLICE: Final = 50
-"""So many are dealt with before other tasks get their turn."""
+"""Rooms and lobbies that are dealt with before other tasks get their turn."""
 SLICE_BYTES: Final = 512 << 10
 """Snapshots of so many bytes likewise."""
 

@@ -25,9 +25,10 @@ from greenroom.behaviour.sources import Sources
 RETRY_SECONDS = 2.0
 """When a result is tried again that could not be written."""
 PAYLOAD_CHARACTERS_MAX = 500
-"""So much of what a hook was called with goes into the log."""
+"""Characters of a hook's arguments that go into the log."""
 REPORT_SECONDS = 1.0
-"""What fails in a room within so long after a report is counted, and told with the next."""
+"""Seconds after a report in which failures of the same room are only counted, for the next report.
+"""
 REPORTED_ROOMS_MAX = 10_000
 
 _logger = logging.getLogger(__name__)

@@ -19,10 +19,10 @@ from greenroom.actors.player.messages import LeaveIfStale, PlayerRole, SavePrese
 from greenroom.actors.world.world import World
 
 SLICE = 200
-"""So many players are dealt with before other tasks get their turn."""
+"""Players that are dealt with before other tasks get their turn."""
 
 RESTORE_PAGE = 200
-"""So many players are read at once when the server starts."""
+"""Players that are read at once when the server starts."""
 
 
 async def restore_online(world: World) -> int:

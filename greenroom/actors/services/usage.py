@@ -33,7 +33,7 @@ PAUSE_SECONDS: Final = 0.02
 
 
 class UsageRecords(Protocol):
-    """What is needed of a database; `persistence.usage` implements it.
+    """The records of usage in the database; `persistence.usage` implements it.
 
     Every method raises `StorageUnavailable` when the database does not answer in bounded time.
     """

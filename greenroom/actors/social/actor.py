@@ -26,7 +26,7 @@ from greenroom.actors.social.messages import (
 
 
 class FriendshipActor(Actor[FriendshipRole]):
-    """One pair. He is in memory only while something is asked of him, and a little longer."""
+    """One pair of players. It is in memory only while it is used, and a little longer."""
 
     kind = "friendship"
 
@@ -39,14 +39,14 @@ class FriendshipActor(Actor[FriendshipRole]):
         limits: FriendLimits,
         is_gone: Callable[[int], bool],
     ) -> None:
-        """Hold what is between two players; None for nothing.
+        """Take the friendship of two players; None for nothing.
 
         Args:
-            pair: who they are.
-            friendship: what the database has.
-            clock: what time it is.
-            limits: how much either may have.
-            is_gone: whether a player is being deleted, or has just been: nobody can ask him.
+            pair: the two.
+            friendship: as the database has it.
+            clock: what times are read from.
+            limits: how many friends and requests either may have.
+            is_gone: whether a player is being deleted, or has just been: nobody can ask them.
         """
         self._pair = pair
         self._friendship = friendship
@@ -75,7 +75,7 @@ class FriendshipActor(Actor[FriendshipRole]):
 
     @handles(AcceptFriendship)
     def accept(self, command: AcceptFriendship) -> Changed[None]:
-        """Make them friends."""
+        """Accept a request."""
         event = rules.decide_accept(
             self._pair, self._friendship, command, self._limits, self._clock.now()
         )
@@ -83,7 +83,7 @@ class FriendshipActor(Actor[FriendshipRole]):
 
     @handles(DeclineFriendship)
     def decline(self, command: DeclineFriendship) -> Changed[None]:
-        """Forget a request."""
+        """Decline a request."""
         event = rules.decide_decline(self._pair, self._friendship, command.player_id)
         return Changed(None, event)
 

@@ -1,7 +1,7 @@
-"""What a pair of players is asked, what it answers, what happens to it, and how it refuses.
+"""Commands, replies, events and refusals of a pair of players.
 
-A pair is one actor, so the two never see different things. `player_id` in a command is the one of
-them who acts; "own" is what is his, "other" what is the other's. Times are in Unix seconds.
+A pair is one actor, so the two never see different things. `player_id` in a command is the player
+who acts; "own" means theirs, "other" the other's. Times are in Unix seconds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from greenroom.actors.kernel.errors import NotFound, Refused
 from greenroom.actors.kernel.message import Command, Event
 
 Relationship = Literal["friend", "incoming", "outgoing"]
-"""What another is to a player: `incoming` has asked him, `outgoing` was asked by him."""
+"""A player's relationship to another: `incoming` was asked by them, `outgoing` has asked them."""
 RequestStatus = Literal["pending", "accepted"]
 
 
@@ -36,19 +36,19 @@ class Pair(NamedTuple):
 
 
 class Friendship(msgspec.Struct, kw_only=True):
-    """What is between the two of a pair; a pair with nothing between them has none."""
+    """A friendship or a request; a pair without either has none."""
 
     status: RequestStatus
     requested_by: int
 
 
 class FriendLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server's settings say about friends."""
+    """The server's settings about friends."""
 
     friends_max: int = 500
     """Friends of a player."""
     friend_requests_max: int = 500
-    """Unanswered requests from a player, and as many to him."""
+    """Unanswered requests from a player, and as many to them."""
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 class FriendshipRequested(Event, frozen=True):
-    """One of them asks the other."""
+    """One of the two asks the other."""
 
     game_id: int
     low_id: int
@@ -73,7 +73,7 @@ class FriendshipRequested(Event, frozen=True):
 
 
 class FriendshipAccepted(Event, frozen=True):
-    """They are friends."""
+    """The two are friends."""
 
     game_id: int
     low_id: int
@@ -93,7 +93,7 @@ class FriendshipEnded(Event, frozen=True):
 
 
 class Friend(msgspec.Struct, frozen=True, kw_only=True):
-    """Another player as one player sees him; `player_tag` without its `#`."""
+    """A player as another player sees them; `player_tag` without its `#`."""
 
     player_id: int
     player_name: str
@@ -107,13 +107,13 @@ class Friend(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadRelationship(Command[FriendshipRole, Relationship | None], frozen=True):
-    """See what the other is to a player."""
+    """Read what the other is to a player."""
 
     player_id: int
 
 
 class RequestFriendship(Command[FriendshipRole, RequestStatus], frozen=True):
-    """Ask the other; if he has asked before, accept.
+    """Ask the other to be friends; if they have asked before, accept.
 
     Refused: NoSuchPlayer, AlreadyFriends, FriendRequestAlreadySent, FriendsFull, OtherFriendsFull,
     FriendRequestsFull, OtherFriendRequestsFull.
@@ -154,19 +154,19 @@ class NoSuchPlayer(NotFound):
 
 
 class BefriendingOneself(Refused):
-    """One is one's own friend already."""
+    """The player asked themselves."""
 
     text = "You cannot add yourself"
 
 
 class AlreadyFriends(Refused):
-    """There is nothing left to ask."""
+    """The two are friends already."""
 
     text = "You are already friends"
 
 
 class FriendRequestAlreadySent(Refused):
-    """The other has still to answer."""
+    """The player has asked already, and the other has not answered."""
 
     text = "Friend request already sent"
 
@@ -178,7 +178,7 @@ class FriendRequestNotFound(NotFound):
 
 
 class NotFriends(Refused):
-    """The other is no friend (yet)."""
+    """The other is not a friend, or not yet."""
 
     text = "You are not friends with this player"
 

@@ -1,4 +1,4 @@
-"""What two players may become to each other. Pure: no clock, no randomness, no ids, no database.
+"""Rules of friendships: commands to events. Pure: no clock, no randomness, no ids, no database.
 
     between them, as the caller sees it   command             comes to                  refused
     nothing                               RequestFriendship   FriendshipRequested       limits
@@ -11,7 +11,7 @@
     friend                                EndFriendship       FriendshipEnded
     anything else                         EndFriendship                                 no friends
 
-Each `decide_*` refuses or returns the event, and changes nothing; `applied` cannot fail.
+Each `decide_*` refuses or returns the event, and changes nothing; `apply_event` cannot fail.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ def decide_request(
     limits: FriendLimits,
     now: int,
 ) -> FriendshipRequested | FriendshipAccepted:
-    """Ask the other, or accept what he has asked.
+    """Ask the other, or accept their request.
 
     Raises:
         AlreadyFriends, FriendRequestAlreadySent: there is nothing to ask.
-        FriendsFull, OtherFriendsFull: he has asked, and one of the two has too many friends.
+        FriendsFull, OtherFriendsFull: the other has asked, and one of the two has too many friends.
         FriendRequestsFull, OtherFriendRequestsFull: one of the two has too many open requests.
     """
     match relationship_to(friendship, command.player_id):

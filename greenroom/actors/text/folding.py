@@ -1,9 +1,9 @@
-"""What a text comes down to: one spelling for all the letters that people read as the same.
+"""Folds texts: one spelling for all the letters that people read as the same.
 
-Full-width and mathematical letters, accents, capitals, look-alikes from other scripts, characters
-that take no room, digits and signs for letters, letters set apart by dots or blanks: each is
-another spelling of one word. A view is a text in one such reading; every character of it knows
-where in the source it came from, so that a finding can be shown in the text as it was written.
+A word has many spellings: full-width and mathematical letters, accents, capitals, and look-alikes
+from other scripts. There are also characters that take no room, digits and signs for letters, and
+letters set apart by dots or blanks. A `Reading` is a text in one such spelling. Every character of
+it knows its place in the source, so that a finding can be shown in the text as it was written.
 """
 
 # ruff: noqa: RUF001 (look-alikes are what this is about)
@@ -20,8 +20,11 @@ from typing import Final
 import regex
 
 FOLDED_CHARACTERS_MAX: Final = 4
-"""Of one character. Some have eighteen (U+FDFA): those stand for themselves, so that a folded text
-is never much longer than its source."""
+"""Characters that one character may fold to.
+
+Some have eighteen (U+FDFA): those stand for themselves, so that a folded text is never much longer
+than its source.
+"""
 SPELLED_PIECE_MAX: Final = 2
 """Letters in a piece of a word that is spelled out: `f u ck`."""
 SPELLED_PIECES_MIN: Final = 3
@@ -127,9 +130,9 @@ class Reading:
         pieces.append(text[done:])
         starts.extend(range(done, len(text) + 1))
         self.drawn = "".join(pieces)
-        """The text, each run one character."""
+        """The text, each run as one character."""
         self.starts = starts
-        """Where in `text` each character of `drawn` begins, and the end of all."""
+        """The place in `text` where each character of `drawn` begins, and the end of all."""
 
     @cached_property
     def _words(self) -> list[tuple[int, int]]:

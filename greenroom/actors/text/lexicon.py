@@ -19,12 +19,12 @@ from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 from greenroom.actors.text.folding import fold_character
 
 SEVERITY_MIN: Final = 2
-"""Of the four degrees in the English list; the first is mild (`bloody`, `hell`)."""
+"""The least of four degrees in the English list; the first is mild (`bloody`, `hell`)."""
 LOOSE_CHARACTERS_MIN: Final = 4
 """In shorter words a vowel written twice makes another word: `cok`, `cook`."""
 MASKED_CHARACTERS_MIN: Final = 4
 MASKED_CHARACTERS_MAX: Final = 8
-"""Of these words a spelling with a star for a vowel is one too: `f*ck`."""
+"""Characters up to which a word is also found with a star for a vowel: `f*ck`."""
 
 LANGUAGES: Final = (
     "ar", "cs", "da", "de", "en", "es", "fa", "fi", "fil", "fr", "hi", "hu", "it", "ja", "ko",
@@ -55,7 +55,7 @@ class LexiconEntry(msgspec.Struct, frozen=True):
     runs: tuple[int, ...]
     """How often each character of the drawn spelling is written."""
     begins: bool
-    """Whether a word must begin where it does."""
+    """True if a word must begin where the match does."""
     ends: bool
 
 
@@ -91,11 +91,11 @@ class Lexicon:
             tuple(LexiconEntry(languages, *spelling) for spelling, languages in found.items())
             for found in self._entries.values()
         )
-        """Of each pattern of the automaton."""
+        """The entries of each pattern of the automaton."""
         self.languages = tuple(
             _union(entry.languages for entry in entries) for entries in self.entries
         )
-        """Of each pattern, of all its entries together."""
+        """The languages of each pattern, of all its entries together."""
         self.automaton = AhoCorasick(
             list(self._entries),
             matchkind=MatchKind.Standard,

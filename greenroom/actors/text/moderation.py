@@ -1,4 +1,4 @@
-"""Whether a text offends, in the languages of a game, and the text without what does.
+"""Finds what offends in a text, in the languages of a game, and masks it.
 
 Pure and bounded: a few passes over at most `CHARACTERS_MAX` characters, whatever they are.
 """
@@ -22,7 +22,7 @@ from greenroom.actors.text.lexicon import (
 )
 
 CHARACTERS_MAX: Final = 1_000
-"""What is longer is not looked at beyond: callers refuse it before."""
+"""Characters that are looked at. Callers refuse longer texts before."""
 PASSES_MAX: Final = 3
 """Taking words away may leave others that were a part of them; then nothing readable is left."""
 MASK: Final = "*"
@@ -30,7 +30,7 @@ DEFAULT_LANGUAGES: Final = ("en",)
 
 
 class Censored(msgspec.Struct, frozen=True):
-    """What the check of a text came to."""
+    """The result of checking a text."""
 
     clean: bool
     filtered: str

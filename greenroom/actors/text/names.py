@@ -5,13 +5,17 @@
 The case is any, lower or upper. Each of the four may be left out and then allows everything. One
 that is malformed is ignored and reported, so that a typing error of the owner's locks nobody out.
 
-Always refused: offensive words (`moderation.py` finds them), and control and bidirectional
-characters and those that take no room (zero-width spaces and joiners, fillers, tags), because two
-names could then look alike, or rewrite the line that they stand in; those that nothing stands for
-(private use, noncharacters, what Unicode has not assigned); and what is combining marks alone.
-Where scripts are restricted,
-characters that NFKC replaces by others (full-width letters, mathematical alphabets, ligatures) are
-refused too: they are look-alikes that belong to every script.
+Always refused are:
+
+- offensive words (`moderation.py` finds them);
+- control and bidirectional characters, and those that take no room (zero-width spaces and joiners,
+  fillers, tags): two names could look alike, or rewrite the line that they stand in;
+- characters without a meaning (private use, noncharacters, unassigned ones);
+- names of combining marks alone.
+
+Where scripts are restricted, characters that NFKC replaces by others (full-width letters,
+mathematical alphabets, ligatures) are refused too: they are look-alikes that belong to every
+script.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ Case = Literal["any", "lower", "upper"]
 
 
 class NameRules(msgspec.Struct, frozen=True):
-    """What a game allows in names; the defaults allow everything."""
+    """The rules of a game for names; the defaults allow everything."""
 
     scripts: tuple[str, ...] = ()
     """Unicode names of scripts; empty allows all."""

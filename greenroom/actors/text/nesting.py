@@ -11,8 +11,10 @@ DEPTH_MAX: Final = 500
 (Python 3.11 near 1,000 calls; Postgres some thousand)."""
 
 CONTAINERS_MAX: Final = 200_000
-"""Arrays and objects in one body, brackets in its strings among them: a MiB of `[1,2],` has fewer,
-and one of brackets alone takes twice as long to read as anything else."""
+"""Arrays and objects in one body, brackets in its strings among them.
+
+A MiB of `[1,2],` has fewer, and one of brackets alone takes twice as long to read as anything else.
+"""
 
 _SLICE_BYTES: Final = 16 << 10
 _LEVELS_GUESSED: Final = 950
@@ -71,7 +73,7 @@ def _is_borne(data: bytes) -> bool:
 
 
 class _Parser:
-    """What the parser bears, which depends on how deep in calls whoever calls it is."""
+    """Finds how deep the JSON parser can nest, which depends on the depth of the caller's stack."""
 
     def __init__(self) -> None:
         self._levels = _LEVELS_GUESSED

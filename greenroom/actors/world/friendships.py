@@ -19,7 +19,7 @@ whoever asks for another is told to come back (429)."""
 
 
 class Friendships:
-    """What is between the players of a world."""
+    """The friendships of a world: their actors, and their rows."""
 
     def __init__(
         self,
@@ -53,7 +53,10 @@ class Friendships:
         )
 
     def forget(self, player_id: int) -> None:
-        """Take all pairs of a deleted player out of memory: their rows went with his."""
+        """Take all pairs of a deleted player out of memory.
+
+        Their rows are deleted with the player's.
+        """
         for pair in list(self.directory.keys()):
             if player_id in (pair.low_id, pair.high_id):
                 self.directory.discard(pair)

@@ -1,4 +1,4 @@
-"""What rooms and lobbies are to flows: actors of one kind that come back from a journal."""
+"""Rooms and lobbies as flows see them: actors of one kind that are restored from a journal."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from greenroom.actors.world.journals import Journals
 Role = TypeVar("Role")
 
 SLICE: Final = 1_000
-"""So many names are looked at before other tasks get their turn."""
+"""Names that are looked at before other tasks get their turn."""
 
 
 class Ruled(Protocol):
-    """What the listings of both have."""
+    """A listing of a room or lobby."""
 
     @property
     def rules(self) -> bytes:
-        """Return a JSON object."""
+        """Return the rules, a JSON object."""
         ...
 
 
@@ -35,7 +35,7 @@ Listing = TypeVar("Listing", bound=Ruled)
 
 
 class Ending(Protocol):
-    """What the states of both have."""
+    """The state of a room or lobby."""
 
     @property
     def is_active(self) -> bool:

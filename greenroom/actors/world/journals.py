@@ -1,4 +1,4 @@
-"""What flows need of a store of journals and snapshots; `persistence.journal` implements it."""
+"""The store of journals and snapshots that flows use; `persistence.journal` implements it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 
 
 class Journals(Protocol):
-    """Where event-sourced actors come back from.
+    """Stores and restores event-sourced actors.
 
-    Every method raises `StorageUnavailable` when the database does not answer in bounded time, and
-    may be cancelled: nothing has been done then, or all of it.
+    Every method raises `StorageUnavailable` when the database does not answer in bounded time. A
+    method may be cancelled: then nothing has been done, or all of it.
     """
 
     async def load(self, kind: str) -> dict[str, Recovered]:

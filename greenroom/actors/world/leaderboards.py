@@ -1,13 +1,13 @@
 """Leaderboards: indexes built from the database when first asked for, kept in step by commits.
 
-An index only ever holds what is durable: `Leaderboards.durable` is told of every transaction that
-has been committed, in order, before the answers to its changes leave. What the database refuses
-never gets here, and what becomes of an actor, a crash included, does not matter. While an index is
-built, the pages read and the changes told overlap: a change always wins over a page, for a page
-read later has the change, too.
+An index only ever holds what is durable. `Leaderboards.note_durable` is told of every committed
+transaction, in order, before the answers to its changes leave. What the database refuses never gets
+here, and what becomes of an actor, a crash included, does not matter. While an index is built, the
+pages read and the changes told overlap: a change always wins over a page, for a page read later has
+the change, too.
 
-A game's indexes are built one at a time, in the order in which they were asked for; what is read
-for them is charged to the address that asked and to the game (`charges.py`).
+A game's indexes are built one at a time, in the order in which they were asked for. Reading for
+them is charged to the address that asked and to the game (`charges.py`).
 """
 
 from __future__ import annotations
@@ -36,11 +36,14 @@ from greenroom.actors.player.messages import (
 from greenroom.actors.world.ports import Accounts
 
 BUILD_WAIT_SECONDS_MAX = 8.0
-"""How long a caller waits for an index; it is built on, and is there when he asks again."""
+"""How many seconds a caller waits for an index.
+
+Building goes on, and it is there for the next call.
+"""
 BUILDS_PER_GAME_MAX = 8
 """Under way, of which one is being built and the others wait; more are refused."""
 BUILDS_PER_GAME_ADDRESS_MAX = 4
-"""Of these, asked for from one address."""
+"""Builds of one game that one address may have asked for."""
 BUILDS_RETRY_SECONDS = 1
 PAGES_AT_ONCE = 2
 """Pages being read or worked through, of all builds together, which so take turns: half of the

@@ -1,11 +1,10 @@
-"""Lets go of players who went offline, sooner than usual, when there is no space for others.
+"""Takes offline players out of memory early, when there is no space for others.
 
 Nothing is lost: nothing of theirs waits or is not durable yet, and they are read again when they
-come.
-Those with large documents go first, and of these those who went first.
+come back. Players with large documents go first, and of these those who have been offline longest.
 
-Overload: a call looks at `LOOKED_AT_MAX` players, those who went first; and where there was not
-enough to let go of, nobody looks again for `PAUSE_SECONDS` who has met the same limit.
+Overload: a call looks at `LOOKED_AT_MAX` players, those longest offline. If that was not enough,
+nobody looks again for `PAUSE_SECONDS` on behalf of the same limit.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from greenroom.actors.player.memory import PLAYER_HELD_BYTES, SMALL_BYTES
 from greenroom.actors.player.messages import PlayerRole
 
 LOOKED_AT_MAX: Final = 1_000
-"""About a millisecond's worth."""
+"""Players that a call looks at: about a millisecond's worth."""
 PAUSE_SECONDS: Final = 1.0
 
 

@@ -22,7 +22,7 @@ SIGN_INS_MAX: Final = 32
 
 
 class PlatformUser(msgspec.Struct, frozen=True):
-    """Somebody whom a platform knows."""
+    """A user of a platform."""
 
     platform: str
     platform_id: str
@@ -48,12 +48,12 @@ class Platform(Protocol):
         ...
 
     async def persona_name(self, user: PlatformUser) -> str | None:
-        """Return what the user calls himself there, None if that cannot be found out now."""
+        """Return the user's name on the platform, None if it cannot be found out now."""
         ...
 
 
 class Provider(Protocol):
-    """Knows which games use a platform."""
+    """Tells which games use a platform."""
 
     def platform(self, settings: GameSettings) -> Platform | None:
         """Return the platform as a game with these settings asks it, None if it does not."""
@@ -99,9 +99,9 @@ class Platforms:
 
     @asynccontextmanager
     async def turn(self, game_id: int, user: PlatformUser) -> AsyncGenerator[None]:
-        """Let nobody else sign in as this user of this game meanwhile, so that he has one account.
+        """Keep other sign-ins as this user of this game waiting, so that the user gets one account.
 
-        Whoever waits is a request in flight, whose number is bounded.
+        Each that waits is a request in flight, whose number is bounded.
         """
         key = (game_id, user)
         lock = self._turns.setdefault(key, trio.Lock())

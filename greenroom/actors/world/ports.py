@@ -1,4 +1,4 @@
-"""What flows need of a database: `persistence` implements it; tests may give their own."""
+"""The database as flows see it: `persistence` implements it; tests may give their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Accounts(Protocol):
     """Owners, games and players as they stand in the database.
 
     Every method raises `StorageUnavailable` when the database does not answer in bounded time, and
-    may be cancelled: reads then did nothing, and a write is either done whole or not at all.
+    may be cancelled. A write is then either done whole or not at all.
     """
 
     async def load_player(self, player_id: int) -> Player | None:
@@ -125,10 +125,10 @@ class Accounts(Protocol):
 
 
 class FriendshipRows(Protocol):
-    """What is between players, as it stands in the database. Methods raise as `Accounts` does."""
+    """Friendships as they stand in the database. Methods raise as those of `Accounts` do."""
 
     async def friendship(self, pair: Pair) -> Friendship | None:
-        """Return what is between two players."""
+        """Return the friendship of two players."""
         ...
 
     async def friends_of(self, player_id: int) -> list[Friend]:

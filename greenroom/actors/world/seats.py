@@ -1,9 +1,9 @@
-"""One seat a player, ever: the rooms and lobbies in memory, and claims to a seat in one.
+"""One seat for each player: the rooms and lobbies in memory, and claims to a seat in one.
 
-Whoever is about to take a seat claims it first; the claim stands until the room or lobby has
-answered, and meanwhile refuses every other. Claims never time out: they end with the flow that
-made them. The seats themselves are the rosters', which the indexes reflect: a seat is a room, an
-open lobby, or a started lobby together with its room, where the room alone is asked who is in it.
+A flow that is about to give a seat claims it first. The claim stands until the room or lobby has
+answered, and meanwhile refuses every other. Claims never time out: they end with the flow that made
+them. The seats themselves are the rosters', which the indexes reflect. A seat is in a room, in an
+open lobby, or in a started lobby together with its room, where the room alone knows who is in it.
 """
 
 from __future__ import annotations
@@ -161,14 +161,14 @@ class Seats:
         return self._rooms.seat_of(player_id)
 
     def lobby_of(self, player_id: int) -> str | None:
-        """Return the lobby that a player is in: an open one, or the one that became his room."""
+        """Return the lobby that a player is in: an open one, or the one that became their room."""
         room_id = self.room_of(player_id)
         if room_id is None:
             return self._lobbies.seat_of(player_id)
         return self._rooms.lobby_of(room_id)
 
     def is_seated(self, player_id: int) -> bool:
-        """Return whether a player has a seat; one he has only claimed does not count."""
+        """Return whether a player has a seat; one that is only claimed does not count."""
         return self.room_of(player_id) is not None or self.lobby_of(player_id) is not None
 
     def require_none(
@@ -177,13 +177,14 @@ class Seats:
         """Check that a player has no seat and takes none.
 
         Args:
-            player_id: whose.
-            kind: what he wants a seat in; in a started lobby he is in both, and is told this.
-            in_room: the refusal of one who has, or is taking, a seat in a room.
-            in_lobby: likewise in a lobby.
+            player_id: the player.
+            kind: the kind of seat that is wanted. A player in a started lobby is in both a lobby
+                and a room, and gets the refusal for this kind.
+            in_room: the refusal if the player has, or is taking, a seat in a room.
+            in_lobby: the refusal if it is in a lobby.
 
         Raises:
-            Refused: he has, or is taking, one.
+            Refused: the player has, or is taking, a seat.
         """
         kinds: set[SeatKind] = set()
         if self.room_of(player_id) is not None:
@@ -200,10 +201,10 @@ class Seats:
     def claim(
         self, player_id: int, kind: SeatKind, in_room: type[Refused], in_lobby: type[Refused]
     ) -> Generator[None]:
-        """Hold a player's one seat while he takes it; arguments as of `require_none`.
+        """Claim a player's one seat while it is being taken; arguments as for `require_none`.
 
         Raises:
-            Refused: he has one, or is about to take another.
+            Refused: the player has a seat, or is taking another.
         """
         self.require_none(player_id, kind, in_room, in_lobby)
         settled = trio.Event()

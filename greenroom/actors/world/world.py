@@ -30,7 +30,7 @@ ID_MAX = 2**63 - 1
 
 
 class WorldSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The few settings that flows go by."""
+    """The settings that flows use."""
 
     stale_seconds: float = 120.0
     """A player not heard of for so long goes offline."""
@@ -43,11 +43,11 @@ class WorldSettings(msgspec.Struct, frozen=True, kw_only=True):
     journal_retention_seconds: int = 24 * 3_600
     """How far the history of rooms reaches back, of those that have ended too."""
     room_document_bytes_max: int = 64 << 10
-    """Of the `rules` of a room or lobby, and of the `player_data` of each seat in one."""
+    """Bytes of the `rules` of a room or lobby, and of the `player_data` of each seat in one."""
 
 
 class RealtimeAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where clients reach the realtime ports; `host` None: by the name they already know."""
+    """The address of the realtime ports; with `host` None, clients use the name they know."""
 
     host: str | None
     port: int
@@ -71,7 +71,7 @@ class World(msgspec.Struct, kw_only=True):
     platforms: Platforms
     friendships: Friendships
     realtime_address: Callable[[], RealtimeAddress] | None = None
-    """None where there are no such ports."""
+    """None if there are no such ports."""
     settings: WorldSettings
 
     def __post_init__(self) -> None:

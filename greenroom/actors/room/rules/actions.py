@@ -67,10 +67,10 @@ def decide_send(room: Room, command: SendActions, now: int) -> tuple[tuple[Actio
 
 
 def decide_complete(room: Room, command: CompleteAction, now: int) -> ActionProcessed:
-    """Take the target's answer.
+    """Store the target's answer.
 
     Raises:
-        ActionNotFound: no such action waits for him.
+        ActionNotFound: no such action waits for this member.
     """
     action = room.actions.get(command.action_id)
     if action is None or action.target_id != command.player_id:

@@ -1,4 +1,4 @@
-"""What the realtime port asks of rooms: tokens to connect with, and messages to pass on."""
+"""Commands of the realtime port to rooms: tokens to connect with, and messages to pass on."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from greenroom.actors.room.messages import Group, RoomRole
 
 
 class TokenHolder(msgspec.Struct, frozen=True):
-    """Who a new token is for."""
+    """The member that a new token is for."""
 
     player_name: str
     is_host: bool
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """Whom a good token lets in.
+    """The member that a good token lets in.
 
-    `player_token_hash` is of the player token that it was asked for with: while that one is good,
-    so is this.
+    `player_token_hash` is the hash of the player token that the realtime token was asked for with.
+    The realtime token is good as long as that one is.
     """
 
     player_id: int
@@ -44,8 +44,8 @@ class AdmitToken(Command[RoomRole, Admitted], frozen=True):
 class SendMessage(Command[RoomRole, None], frozen=True, gc=False):
     """Pass a member's message on; `data` is JSON. Refused: PlayerNotInAnyRoom.
 
-    `stream` is of a message that came over the fast lane (0: of none): it may be lost, is kept for
-    nobody, and its sender is not told whom it has reached.
+    `stream` belongs to a message that came over the fast lane (0: no stream). Such a message may be
+    lost, is stored for nobody, and its sender is not told how many it has reached.
     """
 
     player_id: int

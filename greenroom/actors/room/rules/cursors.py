@@ -1,4 +1,4 @@
-"""Update ids, which are cursors: what an id says, so that no table of ids need be kept.
+"""Update ids, which are cursors: an id holds all that is to be known, so no table of ids is kept.
 
     8 digits  number of the update in the room
     7 digits  its ordinal among the updates to its target
@@ -6,9 +6,9 @@
     4 digits  the low bits of its sender's id
     6 digits  check: a hash of all before, the room and the target
 
-The number says where to go on, whatever has fallen off meanwhile; the ordinals say how much that
-was. The check tells ids of other rooms and other members from the caller's own; it guards nothing
-(whoever forges a cursor reads his own updates from another place).
+The number says where to go on, whatever was dropped meanwhile. The ordinals say how many that were.
+The check tells ids of other rooms and other members from the caller's own. It is no protection: a
+player who forges a cursor reads their own updates from another place.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
 class Cursor(msgspec.Struct, frozen=True):
-    """What an update id says. Ordinals and sender are cut to their lowest bits."""
+    """The parts of an update id. Ordinals and sender are cut to their lowest bits."""
 
     number: int
     ordinal: int

@@ -1,4 +1,4 @@
-"""What happens to rooms. Each is one entry of the room's journal, and an outcome, not an input.
+"""Events of rooms. Each is one entry of the room's journal, and an outcome, not an input.
 
 Times (`at`) are in Unix seconds, documents are the bytes of JSON objects, ids of rooms and actions
 are 32 lower-case hex digits. `codec.py` says how they are written.
@@ -56,7 +56,7 @@ class RoomCreated(Event, frozen=True, kw_only=True):
 
 
 class MemberJoined(Event, frozen=True):
-    """He took a free seat; he is online."""
+    """The member took a free seat, and is online."""
 
     player_id: int
     player_name: str
@@ -65,7 +65,10 @@ class MemberJoined(Event, frozen=True):
 
 
 class MemberLeft(Event, frozen=True):
-    """His seat is free; what he was asked to do has failed, what he asked for is void."""
+    """The member's seat is free.
+
+    Actions that waited for them have failed, and their own are void.
+    """
 
     player_id: int
     reason: LeaveReason
@@ -80,7 +83,7 @@ class HostChanged(Event, frozen=True):
 
 
 class MemberRenamed(Event, frozen=True):
-    """He goes by another name."""
+    """The member has another name."""
 
     player_id: int
     player_name: str
@@ -88,14 +91,14 @@ class MemberRenamed(Event, frozen=True):
 
 
 class MemberWentOffline(Event, frozen=True):
-    """He was not heard of for too long; he keeps his seat."""
+    """The member was not heard of for too long; they keep the seat."""
 
     player_id: int
     at: int
 
 
 class MemberCameBack(Event, frozen=True):
-    """He was heard of again."""
+    """The member was heard of again."""
 
     player_id: int
     at: int
@@ -137,8 +140,8 @@ class ActionProcessed(Event, frozen=True):
 class Delivery(msgspec.Struct, frozen=True, array_like=True):
     """One update for one member.
 
-    `number` counts all updates of the room, `ordinal` those to this target since he joined,
-    `pair_ordinal` those from this sender to this target; all from 1 and without a gap.
+    `number` counts all updates of the room, `ordinal` those to this target since they joined,
+    `pair_ordinal` those from this sender to this target. All count from 1 and without a gap.
     """
 
     target_id: int
@@ -194,7 +197,7 @@ class OrderDone(Event, frozen=True):
 
 
 class RoomEnded(Event, frozen=True):
-    """The room is over for everybody."""
+    """The room has ended for everybody."""
 
     reason: EndReason
     at: int

@@ -1,4 +1,4 @@
-"""Who is meant: from the words and ids of a request to members of a room."""
+"""Resolves the words and ids of a request to members of a room."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _WORDS: Final[dict[str, GroupWord]] = {
 }
 
 GROUP_WORDS: Final = tuple(_WORDS)
-"""What `target_players` and `from_players` may say."""
+"""The words of `target_players` and `from_players`."""
 
 
 class Senders(msgspec.Struct, frozen=True):
-    """Whose updates are wanted: those of `player_ids`, or everybody's but theirs."""
+    """The senders whose updates are wanted: those in `player_ids`, or all but those."""
 
     player_ids: frozenset[int]
     is_everybody_else: bool = False

@@ -1,7 +1,7 @@
-"""What may be done in a room and what comes of it. Pure: no clock, randomness, ids, or database.
+"""Rules of rooms: commands to events. Pure: no clock, randomness, ids, or database.
 
-Every `decide_*` function looks at the room and either refuses or returns the events that the
-command comes to; it changes nothing. `apply` changes the room by one event and cannot fail.
+Every `decide_*` function looks at the room, and refuses or returns the events of the command. It
+changes nothing. `apply` changes the room by one event and cannot fail.
 
     command          events                                     refused, in this order
     CreateRoom       RoomCreated                                size
@@ -78,7 +78,7 @@ def require_member(room: Room, player_id: int, refusal: type[Refused]) -> Member
     """Return a member.
 
     Raises:
-        Refused: he is none; the kind of refusal is each operation's own.
+        Refused: the player is no member; each operation has its own refusal.
     """
     member = room.members.get(player_id)
     if member is None:
@@ -162,11 +162,11 @@ def _is_known(room: Room, command: JoinRoom) -> bool:
 
 
 def decide_leave(room: Room, player_id: int, now: int) -> tuple[RoomEvent, ...]:
-    """Give up one's seat.
+    """Free one's own seat.
 
     Raises:
-        NotInAnyRoom: he has none here.
-        MayNotLeave: the room keeps its members, and he is not the host.
+        NotInAnyRoom: the player has no seat here.
+        MayNotLeave: the room keeps its members, and the player is not the host.
     """
     require_member(room, player_id, NotInAnyRoom)
     if not room.can_leave and player_id != room.host_id:
@@ -175,7 +175,7 @@ def decide_leave(room: Room, player_id: int, now: int) -> tuple[RoomEvent, ...]:
 
 
 def decide_put_out(room: Room, command: PutOut, now: int) -> tuple[RoomEvent, ...]:
-    """Free a member's seat, whether he may leave or not."""
+    """Free a member's seat, even if they may not leave."""
     if command.player_id not in room.members:
         return ()
     return presence.decide_departure(room, command.player_id, command.reason, now)
@@ -242,7 +242,7 @@ def decide_join_token(room: Room, command: RenewJoinToken, now: int) -> JoinToke
 def decide_rename(
     room: Room, player_id: int, player_name: str, now: int
 ) -> tuple[MemberRenamed, ...]:
-    """Take note of a member's new name."""
+    """Return the event that stores a member's new name."""
     member = room.members.get(player_id)
     if member is None or member.player_name == player_name:
         return ()
@@ -255,7 +255,7 @@ def apply_sign_of_life(room: Room, player_id: int, now: int) -> None:
 
 
 def new_room(event: RoomCreated) -> Room:
-    """Return the room as it begins."""
+    """Return the room that the event creates."""
     return Room(
         room_id=event.room_id,
         game_id=event.game_id,

@@ -1,9 +1,9 @@
-"""Who is there: members who fall silent and come back, seats that run out, rooms left idle. Pure.
+"""Presence: members who fall silent and come back, seats that run out, idle rooms. Pure.
 
-    online  ── not heard of (`NoteSilence`) ──► offline: keeps his seat, loses the host's role at
-                                                once where `host_switch` finds somebody online
-    offline ── heard of ──────────────────────► online; the host's role goes to him if it could
-                                                find nobody before
+    online  ── not heard of (`NoteSilence`) ──► offline: keeps the seat, loses the host's role
+                                                at once if `host_switch` finds somebody online
+    offline ── heard of ──────────────────────► online; gets the host's role if nobody could have it
+                                                before
     offline ── `seat_grace_seconds` ──────────► left (never where members may not leave)
     room with nobody online ── `idle_seconds_max` ──► ended
 
@@ -41,7 +41,7 @@ def decide_silence(room: Room, player_id: int, now: int) -> tuple[RoomEvent, ...
 
 
 def decide_sign_of_life(room: Room, player_id: int, now: int) -> tuple[RoomEvent, ...]:
-    """Bring a member back online."""
+    """Mark a member online again."""
     member = room.members.get(player_id)
     if member is None or member.is_online:
         return ()
@@ -59,10 +59,10 @@ def seeks_host(room: Room) -> bool:
 def decide_departure(
     room: Room, player_id: int, reason: LeaveReason, now: int
 ) -> tuple[RoomEvent, ...]:
-    """Free a member's seat. The host's role goes on to the member online who joined first.
+    """Free a member's seat. The host's role goes to the member online who joined first.
 
-    Where it cannot (no `host_switch`, or nobody else online) the room ends for everybody; the
-    journal says of the host, too, why he left.
+    If it cannot (no `host_switch`, or nobody else online), the room ends for everybody. The journal
+    says of the host, too, why they left.
     """
     left = MemberLeft(player_id, reason, now)
     if player_id != room.host_id:
@@ -125,7 +125,7 @@ def note_silence(room: Room, now: int) -> None:
 
 
 def heir_of(online: Iterable[int], leaver_id: int) -> int | None:
-    """Return who is host next: of the members online, in joining order, the first but for him."""
+    """Return the next host: the member online who joined first, other than the one who leaves."""
     return next((player_id for player_id in online if player_id != leaver_id), None)
 
 

@@ -12,19 +12,19 @@ MAX_PLAYERS_MAX = 16
 
 
 class AlreadyInRoom(Refused):
-    """He has a seat in a room, maybe this one."""
+    """The player has a seat in a room, maybe this one."""
 
     text = "You are already in a game room. Leave current room first."
 
 
 class CreatingInLobby(Refused):
-    """He has a seat in a lobby, and wants to open a room."""
+    """The player has a seat in a lobby, and wants to open a room."""
 
     text = "You cannot create a game room while in a matchmaking lobby."
 
 
 class JoiningInLobby(Refused):
-    """He has a seat in a lobby, and wants to join a room."""
+    """The player has a seat in a lobby, and wants to join a room."""
 
     text = "You cannot join a game room while in a matchmaking lobby."
 
@@ -81,19 +81,19 @@ class SeatDataTooLarge(Refused):
 
 
 class NotInAnyRoom(Refused):
-    """Of players, leave, password and pending."""
+    """The player is in no room: for the calls players, leave, password and pending."""
 
     text = "You are not in any room"
 
 
 class PlayerNotInAnyRoom(Refused):
-    """Of heartbeat, actions and updates."""
+    """The player is in no room: for the calls heartbeat, actions and updates."""
 
     text = "Player is not in any room"
 
 
 class NotInAnyGameRoom(Refused):
-    """Of stop and kick."""
+    """The player is in no room: for the calls stop and kick."""
 
     text = "You are not in any game room"
 
@@ -108,25 +108,25 @@ class MayNotLeave(Refused):
 
 
 class OnlyHostSetsPassword(Refused):
-    """A member would change the password."""
+    """A member who is not host tried to change the password."""
 
     text = "Only host can update room password"
 
 
 class OnlyHostKicks(Refused):
-    """A member would put another out."""
+    """A member who is not host tried to kick."""
 
     text = "Only host can kick players"
 
 
 class OnlyHostStops(Refused):
-    """A member would end the room."""
+    """A member who is not host tried to end the room."""
 
     text = "Only host can stop game room"
 
 
 class KickingOneself(Refused):
-    """The host would put himself out; he can leave."""
+    """The host tried to kick themselves; hosts can leave."""
 
     text = "You cannot kick yourself"
 
@@ -141,7 +141,7 @@ class MemberNotFound(NotFound):
 
 
 class NotRealtime(Refused):
-    """He is in no room, or in one without realtime."""
+    """The player is in no room, or in one without realtime."""
 
     text = "Player is not in a realtime-enabled room"
 
@@ -153,7 +153,7 @@ class TokenUnknown(Refused):
 
 
 class TokenInvalidated(Refused):
-    """Its holder left or was put out, his account has another token, or the room has ended."""
+    """The holder left or was put out, has another player token, or the room has ended."""
 
     text = "Token invalidated"
 
@@ -162,7 +162,7 @@ class TokenInvalidated(Refused):
 
 
 class InvalidTargets(Refused):
-    """None of the four words for targets."""
+    """The word for targets is none of the four."""
 
     text = "Invalid target players"
 
@@ -192,7 +192,7 @@ class OnlyHostTargetsOthers(Refused):
 
 
 class InvalidSources(Refused):
-    """None of the four words for senders."""
+    """The word for senders is none of the four."""
 
     text = "Invalid from players"
 
@@ -210,7 +210,7 @@ class TooManyActions(Refused):
 
 
 class InvalidStatus(Refused):
-    """An action ends in one of two ways."""
+    """The status of an answer is none of the two."""
 
     text = "Status must be completed or failed"
 

@@ -1,7 +1,7 @@
-"""Messages between members who are connected, and what the room tells them of itself. Pure.
+"""Messages between connected members, and those of the room about itself. Pure.
 
-Every member may reach every other here; nobody receives his own message. To whom has a connection
-it goes at once; for whom has none, and is online, it is stored as an update.
+Every member may reach every other here; nobody receives their own message. Connected members get it
+at once. For members who are online without a connection it is stored as an update.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from greenroom.actors.room.rules.events import (
 from greenroom.actors.room.rules.state import Room
 
 EVERYBODY: Final = frozenset({"all", "others"})
-"""Words for all members; nobody receives his own message."""
+"""Words for all members. Nobody receives their own message."""
 
 
 def find_receivers(room: Room, command: SendMessage) -> list[int]:

@@ -1,4 +1,7 @@
-"""What a room is, and weighs. `rules.apply` alone changes it, but what is soft: see `Member`."""
+"""The state of a room, and its size in memory.
+
+`rules.apply` alone changes it, except for what is soft: see `Member`.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,10 @@ STUDIO_FACTOR: Final = 4
 
 
 class RoomLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server's settings say about rooms."""
+    """The server's settings about rooms."""
 
     seat_grace_seconds: int = 300
-    """How long a member who went offline keeps his seat where members may leave."""
+    """Seconds for which an offline member keeps the seat, where members may leave."""
     idle_seconds_max: int = 300
     """How long a room lasts that nobody is online in."""
     updates_max: int = 2_000
@@ -58,7 +61,7 @@ class Update(msgspec.Struct, frozen=True):
 
     @property
     def sender_id(self) -> int:
-        """Return who sent it."""
+        """Return the sender's id."""
         return self.sending.event.player_id
 
 
@@ -84,24 +87,24 @@ class Member(msgspec.Struct, kw_only=True):
     player_data: bytes
     joined_at: int
     joined_number: int
-    """The room's last update before he joined."""
+    """The number of the room's last update before this member joined."""
     last_heartbeat: int
     offline_since: int | None = None
-    """When he went offline; None while he is online."""
+    """Unix seconds at which the member went offline; None while online."""
     received: int = 0
-    """How many updates were sent to him, fallen ones included."""
+    """Count of all updates to this member, dropped ones included."""
     received_from: dict[int, int] = {}
     """The same by sender, present members only, since the sender joined."""
     fallen: dict[int, Fallen] = {}
-    """What fell off unkept, by sender; `GONE` for those who left."""
+    """Updates to this member that were dropped, by sender; `GONE` for senders who left."""
     read: dict[int, int] = {}
-    """The highest number that he polled, by sender."""
+    """The highest number that the member has polled, by sender."""
     inbox: list[Update] = []
-    """The kept updates to him, oldest first."""
+    """The kept updates to this member, oldest first."""
 
     @property
     def is_online(self) -> bool:
-        """Return whether he was heard of lately."""
+        """Return whether the member was heard of lately."""
         return self.offline_since is None
 
 
@@ -129,14 +132,14 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class RealtimeToken(msgspec.Struct, kw_only=True):
-    """What a member may connect with, hashed, and the hash of the player token that it needs."""
+    """A token to connect with, hashed, and the hash of the player token that it is bound to."""
 
     token_hash: bytes
     player_token_hash: bytes
     player_id: int
     expires_at: int
     is_revoked: bool = False
-    """He has left since."""
+    """True once its holder has left."""
 
 
 class Room(msgspec.Struct, kw_only=True):
@@ -156,20 +159,20 @@ class Room(msgspec.Struct, kw_only=True):
     created_at: int
     last_activity: int
     lobby_id: str | None = None
-    """The lobby that became this room."""
+    """The id of the lobby that became this room, if one did."""
     version: int = 0
     """How many events made this state: the sequence of the last in the journal."""
     members: dict[int, Member] = {}
     """By id, in the order of their joining."""
     invites: Invites = {}
-    """By invited player, oldest first."""
+    """The invites by invited player, oldest first."""
     silent_since: int | None = None
     """Since when nobody is online; None while somebody is."""
     ended_at: int | None = None
     actions: dict[str, Action] = {}
-    """What waits for its target, oldest first."""
+    """Actions that wait for their targets, oldest first."""
     results: list[Result] = []
-    """What was processed, oldest first."""
+    """Processed actions, oldest first."""
     last_number: int = 0
     """The number of the last update."""
     kept_from: int = 1
@@ -186,12 +189,12 @@ class Room(msgspec.Struct, kw_only=True):
     kept: bytes | None = None
     """The studio's part; between ticks it may be behind what hooks see."""
     orders: dict[int, RoomOrder] = {}
-    """What hooks have ordered and is not done yet, by number, oldest first."""
+    """Durable effects that are not carried out yet, by number, oldest first."""
     last_order: int = 0
 
     @property
     def is_active(self) -> bool:
-        """Return whether it has not ended."""
+        """Return whether the room has not ended."""
         return self.ended_at is None
 
     @property

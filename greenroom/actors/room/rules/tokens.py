@@ -1,9 +1,11 @@
-"""Realtime tokens: what a member connects with, for five minutes. Pure.
+"""Realtime tokens: members connect with them, for five minutes. Pure.
 
-MemberLeft, RoomEnded   invalidate them; they are remembered, so that whoever brings one
-                        hears why, until they expire
-a newer player token    invalidates them too: each is bound to the one it was asked for with
-                        (whoever admits asks the player whether that is still good)
+    MemberLeft, RoomEnded   invalidate them; they are remembered until they expire, so that a
+                            client that still uses one is told why
+    a newer player token    invalidates them, too: each is bound to the one it was asked for
+                            with, and the flow asks the player whether that is still good
+
+A member has at most `TOKENS_A_MEMBER_MAX`.
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ TOKEN_SECONDS: Final = 300
 TOKENS_A_MEMBER_MAX: Final = 8
 """Beyond it a member's oldest token is dropped."""
 REVOKED_MAX: Final = 64
-"""So many invalidated tokens are remembered; beyond it the oldest becomes unknown."""
+"""Invalidated tokens that are remembered; beyond, the oldest becomes unknown."""
 
 
 def decide_issue(room: Room, command: IssueToken, now: int) -> RealtimeTokenIssued:
     """Give a member a token.
 
     Raises:
-        NotRealtime: he is none, or the room is not for realtime.
+        NotRealtime: the player is no member, or the room is not for realtime.
     """
     if not room.realtime or command.player_id not in room.members:
         raise NotRealtime
@@ -37,11 +39,11 @@ def decide_issue(room: Room, command: IssueToken, now: int) -> RealtimeTokenIssu
 
 
 def admit(room: Room, token_hash: bytes, now: int) -> Admitted:
-    """Return whose token this is.
+    """Return the member whose token this is.
 
     Raises:
-        TokenUnknown: nobody's, or expired.
-        TokenInvalidated: he is no member any more, or the room is over.
+        TokenUnknown: it is nobody's, or expired.
+        TokenInvalidated: its holder is no longer a member, or the room has ended.
     """
     tokens = (token for token in room.tokens if compare_digest(token.token_hash, token_hash))
     token = next(tokens, None)

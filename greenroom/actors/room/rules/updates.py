@@ -1,9 +1,9 @@
-"""Updates: a member tells others something; each reads on from his cursor. Pure.
+"""Updates: a member tells others something; each reads on from a cursor. Pure.
 
-A room keeps its latest updates, in the order sent and across all members; what they fall off is
-counted for each target by sender, so that a cursor older than the oldest kept update can be told
-how many it missed. The count is exact where one sender is read from, or everybody; where some of
-several senders are, and the cursor itself has fallen off, it is the most that it can be.
+A room keeps its latest updates, in the order sent and across all members. Those that are dropped
+are counted for each target by sender. So a cursor older than the oldest kept update can be told how
+many it missed. The count is exact where one sender is read from, or everybody. Where some of
+several senders are, and the cursor itself was dropped, it is an upper bound.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def store(room: Room, event: UpdatesSent, sequence: int) -> None:
 
 
 def forget_all(room: Room) -> None:
-    """Keep nothing any more."""
+    """Drop all updates."""
     room.sendings = []
     room.kept_bytes = 0
     room.kept_from = room.last_number + 1
@@ -165,7 +165,7 @@ def forget_sender(room: Room, player_id: int) -> None:
 
 
 def _delivery(room: Room, sender_id: int, target_id: int, number: int) -> Delivery:
-    """Number an update to a member."""
+    """Return a delivery with the update's numbers for one target."""
     target = room.members[target_id]
     pair_ordinal = target.received_from.get(sender_id, 0) + 1
     return Delivery(target_id, number, target.received + 1, pair_ordinal)
@@ -208,13 +208,13 @@ def _last_number(sending: Sending) -> int:
 
 
 def _recipient(room: Room, delivery: Delivery) -> Member | None:
-    """Return the target of an update, if he has not left since (and maybe come again)."""
+    """Return the target of an update, unless they left since (and maybe came again)."""
     member = room.members.get(delivery.target_id)
     return member if member is not None and delivery.number > member.joined_number else None
 
 
 def _cursor(room: Room, member: Member, text: str | None) -> Cursor | None:
-    """Return a cursor if it is of an update to this member since he joined."""
+    """Return a cursor if it is of an update to this member since they joined."""
     cursor = None if text is None else read_cursor(room.room_id, member.player_id, text)
     if cursor is None or not member.joined_number < cursor.number <= room.last_number:
         return None

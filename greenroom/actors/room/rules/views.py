@@ -1,4 +1,4 @@
-"""What is shown of a room. Pure."""
+"""Views of a room: as anybody, or a member, may see it. Pure."""
 
 from __future__ import annotations
 
