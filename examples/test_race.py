@@ -34,5 +34,6 @@ def test_the_documents_show_this_very_room() -> None:
     for page in ("README.md", "docs/reference/behaviours.md"):
         text = (ROOT / page).read_text()
         assert shown.partition("\n\n")[2].strip() in text, page
-    tests, page = Path(__file__).read_text(), (ROOT / "docs/reference/behaviours.md").read_text()
+    tests = Path(__file__).read_text()
+    page = (ROOT / "docs/how-to/test-a-behaviour.md").read_text()
     assert tests[tests.index("def lap") : tests.index("\n\n\ndef test_the_doc")] in page

@@ -1,4 +1,4 @@
-"""Tests of behaviours without a server: see docs/reference/behaviours.md.
+"""Tests of behaviours without a server: see docs/how-to/test-a-behaviour.md.
 
 from greenroom.testing import RoomHarness
 
