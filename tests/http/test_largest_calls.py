@@ -23,6 +23,7 @@ from largest_kit import (
     tool_call,
 )
 
+from greenroom.actors.player.merging import merge
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.request import Request
 
@@ -34,6 +35,9 @@ ATTEMPTS_MAX = 8
 """Calls of a kind are repeated before they count as slow: who else uses the machine is no fault."""
 ANSWER_BYTES_MAX = 2.5 * MEBIBYTE
 """Documents of a MiB, as text once more (updates in the engine's form, and tools)."""
+
+NO_DOCUMENTS = {"broken UTF-8 at its end", "what is never closed"}
+"""Crafted bodies that are refused, so no player has such a document."""
 
 _TABLE = {f"{row.method} {row.path}" for row in (*ENDPOINTS, *TOOLS)}
 
@@ -162,3 +166,16 @@ async def test_no_crafted_body_takes_long():
                         break
                 else:
                     pytest.fail(f"{name} takes too long")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", sorted(documents().keys() - NO_DOCUMENTS))
+def test_a_result_is_merged_quickly_into_any_document(name: str):
+    document, fields = documents()[name], {"a": b"1", "level": b"2", "won": b"true"}
+    for _ in range(ATTEMPTS_MAX):
+        with _undisturbed():
+            took = _cpu_seconds(lambda: merge(document, fields))
+        if took < max(LOOP_SECONDS_MAX, FLOORS_MAX * _floor_seconds()):
+            return
+    pytest.fail(f"{took * 1e3:.1f} ms")

@@ -26,10 +26,9 @@ from __future__ import annotations
 import hmac
 from typing import Final
 
-import msgspec
-
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.bans import ban_in_force, ban_text, banned_until
+from greenroom.actors.player.merging import merge
 from greenroom.actors.player.messages import (
     Ban,
     BanPlayer,
@@ -55,8 +54,6 @@ from greenroom.actors.player.messages import (
 
 MERGED_BYTES_MAX: Final = 1 << 20
 """Bytes that results of rooms may let a document grow to. Beyond, it keeps what it had."""
-
-_parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def check_token(player: Player, game_id: int, token_hash: bytes, now: int) -> None:
@@ -220,9 +217,7 @@ def merge_documents(document: bytes, fields: dict[str, bytes]) -> bytes:
     Raises:
         DocumentTooLarge: it would exceed `MERGED_BYTES_MAX`.
     """
-    parts = _parts(document)
-    parts.update((name, msgspec.Raw(value)) for name, value in fields.items())
-    whole = msgspec.json.encode(parts)
+    whole = merge(document, fields)
     if len(whole) > MERGED_BYTES_MAX:
         raise DocumentTooLarge
     return whole
