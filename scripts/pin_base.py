@@ -1,6 +1,7 @@
 """Pin the base image of deploy/Dockerfile: ask its registry what the tag is now, and write that.
 
-`scripts/lock --docker` runs it. It needs a network that reaches Docker's registry.
+`scripts/lock --docker` runs it. It needs a network that reaches Docker's registry. With `--check`
+(`scripts/lock --check`) it asks nobody, and says whether the base is pinned: that of a release is.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import re
 import sys
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 DOCKERFILE = Path(__file__).resolve().parent.parent / "deploy" / "Dockerfile"
@@ -23,9 +25,11 @@ SECONDS_MAX = 30
 FROM = re.compile(r"^FROM ([a-z0-9/]+):([\w.-]+)(?:@sha256:[0-9a-f]{64})?$", re.MULTILINE)
 
 
-def main() -> int:
-    """Write the digest into the Dockerfile; return the exit status."""
+def main(arguments: Sequence[str] = ()) -> int:
+    """Write the digest into the Dockerfile, or check that it is there; return the exit status."""
     text = DOCKERFILE.read_text()
+    if "--check" in arguments:
+        return check(text)
     try:
         pinned = pin(text)
     except OSError as error:
@@ -34,6 +38,21 @@ def main() -> int:
     DOCKERFILE.write_text(pinned)
     print(f"The base of {DOCKERFILE.name} is pinned.")
     return 0
+
+
+def is_pinned(dockerfile: str) -> bool:
+    """Return whether a Dockerfile's base is named by a digest."""
+    found = FROM.search(dockerfile)
+    return found is not None and "@" in found[0]
+
+
+def check(dockerfile: str) -> int:
+    """Say whether a Dockerfile's base is pinned; return the exit status."""
+    if is_pinned(dockerfile):
+        print(f"The base of {DOCKERFILE.name} is pinned.")
+        return 0
+    print(f"The base of {DOCKERFILE.name} is a tag: run scripts/lock --docker before a release.")
+    return 1
 
 
 def pin(dockerfile: str, registry: str = REGISTRY, tokens: str = TOKENS) -> str:
@@ -66,4 +85,4 @@ def ask(token_url: str, registry: str, repository: str, tag: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

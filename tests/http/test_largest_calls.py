@@ -172,10 +172,12 @@ async def test_no_crafted_body_takes_long():
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", sorted(documents().keys() - NO_DOCUMENTS))
 def test_a_result_is_merged_quickly_into_any_document(name: str):
-    document, fields = documents()[name], {"a": b"1", "level": b"2", "won": b"true"}
-    for _ in range(ATTEMPTS_MAX):
-        with _undisturbed():
-            took = _cpu_seconds(lambda: merge(document, fields))
-        if took < max(LOOP_SECONDS_MAX, FLOORS_MAX * _floor_seconds()):
-            return
-    pytest.fail(f"{took * 1e3:.1f} ms")
+    document = documents()[name]
+    assert any(_is_merged_quickly(document) for _ in range(ATTEMPTS_MAX))
+
+
+def _is_merged_quickly(document: bytes) -> bool:
+    fields = {"a": b"1", "level": b"2", "won": b"true"}
+    with _undisturbed():
+        took = _cpu_seconds(lambda: merge(document, fields))
+    return took < max(LOOP_SECONDS_MAX, FLOORS_MAX * _floor_seconds())

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from pin_base import DOCKERFILE, FROM, pin
+from pin_base import DOCKERFILE, FROM, check, is_pinned, pin
+
+import greenroom
 
 DIGEST = "sha256:" + "ab" * 32
 
@@ -57,3 +59,17 @@ def test_without_an_answer_nothing_is_pinned(registry: str, monkeypatch: pytest.
     monkeypatch.setattr(Registry, "digest", "sha256:short")
     with pytest.raises(OSError, match="no digest"):
         pin(DOCKERFILE.read_text(), registry, f"{registry}/token?service=x")
+
+
+def test_whether_the_base_is_pinned_is_told(
+    registry: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tagged = FROM.sub("FROM python:3.11-slim-bookworm", DOCKERFILE.read_text())
+    assert check(tagged) == 1
+    assert "run scripts/lock --docker before a release" in capsys.readouterr().out
+    assert check(pin(tagged, registry, f"{registry}/token?service=x")) == 0
+
+
+def test_the_base_of_a_release_is_pinned() -> None:
+    if ".dev" not in greenroom.__version__:
+        assert is_pinned(DOCKERFILE.read_text()), "run scripts/lock --docker"
