@@ -1,4 +1,4 @@
-"""Frames: what is inside a packet. Integers are big-endian, texts UTF-8, `data` JSON.
+"""The frames inside a packet. Integers are big-endian, texts UTF-8, `data` JSON.
 
     type  frame      fields
     0     PADDING    the rest of the packet, ignored
@@ -11,10 +11,10 @@
                      from a server:  u8 flags,  u16 stream, u32 sequence, u64 sender id,
                                      u8 length, command, u16 length, data
 
-target: 0 all, 1 host, 2 others, 3 specific; player ids follow for `specific` alone (n is 0 else).
-flags: bit 0 set when the sender is host. A sender id of 0 is the room itself. Messages of stream 0
-stand for themselves; of another stream a receiver takes only what has a later sequence than the
-last that he took: up to 2³¹ - 1 above it, modulo 2³².
+target: 0 all, 1 host, 2 others, 3 specific. Player ids follow for `specific` alone (n is 0 else).
+flags: bit 0 is set when the sender is host. A sender id of 0 is the room itself. Messages of stream
+0 are independent. Of another stream, a receiver takes only messages with a later sequence than the
+last one taken: up to 2³¹ - 1 above it, modulo 2³².
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class MalformedFrame(Exception):
 
 
 class Ping(msgspec.Struct, frozen=True, gc=False):
-    """Are you there?"""
+    """A request for a `Pong`."""
 
     stamp: int
 
 
 class Pong(msgspec.Struct, frozen=True, gc=False):
-    """Yes."""
+    """The answer to a `Ping`, with its stamp."""
 
     stamp: int
 
@@ -64,7 +64,7 @@ class Challenge(msgspec.Struct, frozen=True, gc=False):
 
 
 class Response(msgspec.Struct, frozen=True, gc=False):
-    """This is what was sent there."""
+    """The answer to a `Challenge`, with its token."""
 
     token: bytes
 

@@ -1,18 +1,18 @@
-"""One session's two ends: what comes in is opened and sorted, what goes out is sealed.
+"""The two ends of one session: opens and checks incoming packets, seals outgoing ones.
 
     client                                server
     PING, padded             ──────►      from an address that it has not confirmed:
                              ◄──────      CHALLENGE, never more bytes than came from there
     RESPONSE                 ──────►      the address is confirmed; messages go there from now on
-    Sent …                   ──────►
-                             ◄──────      Received …
+    MESSAGE …                ──────►
+                             ◄──────      MESSAGE …
 
-A client whose address changes goes on sending; the server sees a newer genuine packet from another
-address and challenges that, and sends to the old one until the new one has answered. So neither
-somebody who forges a sender's address nor somebody who repeats packets turns anything to anybody.
+A client whose address changes goes on sending. The server sees a newer genuine packet from another
+address and challenges that. It sends to the old address until the new one has answered. So neither
+forging a sender's address nor repeating packets can direct traffic to anybody.
 
-Sans-I/O: what is not genuine, fresh and sensible changes nothing but a counter, and nobody
-is answered.
+Sans-I/O: a packet that is not genuine, fresh and sensible changes nothing but a counter, and is not
+answered.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ Address = TypeVar("Address", bound=Hashable)
 SILENT_SECONDS_MAX: Final = 30.0
 """A link that has heard nothing for so long is down: what it was to carry goes another way."""
 PING_SECONDS: Final = 10.0
-"""How often a client pings."""
+"""Seconds between two pings of a client."""
 STREAMS_MAX: Final = 256
 """Streams of all senders that one end tells apart; with a further one it forgets the first."""
 SEQUENCES: Final = 2**32
-"""Sequences go round."""
+"""Number of sequences; then they begin at 0 again."""
 RESPONSE_BYTES: Final = packets.HEADER_BYTES + 9 + TAG_BYTES
 """The size of a packet with a CHALLENGE or a RESPONSE alone."""
 
@@ -52,11 +52,11 @@ _STAMP_MASK: Final = 2**32 - 1
 
 
 class LinkStatistics(msgspec.Struct):
-    """What one end has seen."""
+    """Counts of one end."""
 
     packets_sent: int = 0
     packets_received: int = 0
-    """Genuine, and for the first time."""
+    """Genuine packets that came for the first time."""
     packets_forged: int = 0
     """Not genuine, or cut off on the way; dropped, as the next two are."""
     packets_repeated: int = 0
@@ -64,24 +64,24 @@ class LinkStatistics(msgspec.Struct):
     packets_malformed: int = 0
     """Genuine, and not sensible: the other end has a bug."""
     messages_outdated: int = 0
-    """Of a stream, with a newer one taken before."""
+    """Messages of a stream that came after a newer one."""
     packets_lost: int = 0
     """Sent by the other end, and not here: an estimate, late ones come off again."""
     round_trip_seconds: float | None = None
-    """The last PING's."""
+    """The round trip of the last PING, in seconds."""
 
     @property
     def packets_dropped(self) -> int:
-        """Return how many changed nothing."""
+        """Return how many packets changed nothing."""
         return self.packets_forged + self.packets_repeated + self.packets_malformed
 
 
 class _End:
-    """What both ends do alike.
+    """The base of both ends.
 
-    A server has thousands of them, and each send touches another: what lies together in memory is
-    worth more here than any instruction (measured: with 800 members, half of a send's time was
-    waiting for memory). So there are slots, and what can be told from the rest is not counted.
+    A server has thousands of these objects, and each send touches another one. So memory layout
+    matters more here than instructions (measured with 800 members: half of a send's time was
+    waiting for memory). So there are slots, and what can be computed from the rest is not counted.
     """
 
     __slots__ = (

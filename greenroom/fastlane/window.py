@@ -1,4 +1,4 @@
-"""Which packet numbers have come already: each is taken once, and very old ones not at all.
+"""Checks which packet numbers have come already: each is accepted once, very old ones never.
 
 The sliding window of RFC 4303, section 3.4.3, with the numbers as bits of one integer.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 WINDOW: Final = 1_024
-"""So far behind the highest may a packet come."""
+"""How far behind the highest number a packet may be."""
 
 _MASK: Final = (1 << WINDOW) - 1
 

@@ -60,7 +60,7 @@ class LargeMessages:
         return True
 
     def release(self, frames: bytes) -> None:
-        """Hold a message for one client less."""
+        """Count one client less that a message waits for."""
         count, size, payer = self._held.pop(id(frames))
         if count > 1:
             self._held[id(frames)] = count - 1, size, payer
@@ -117,7 +117,7 @@ class Backlog:
             self._messages.release(frames)
 
     def clear(self) -> None:
-        """Forget all: nothing waits any more."""
+        """Forget everything: nothing waits any more."""
         while self._waiting:
             self._messages.release(self._waiting.popleft()[1])
         self.size = 0

@@ -1,8 +1,8 @@
-"""One connection of the control channel, in one task: handshake, token, then messages to its end.
+"""One connection of the control channel, in one task: handshake, token, then messages.
 
-What ends it: the client's close; a broken protocol or too big a message; the room (see `hub.py`);
-silence, and a client that does not read (`look`, `put`); a stop of the server. After a close frame
-of ours the other side has `close_seconds_max` to see it.
+It ends by the client's close, a broken protocol or too big a message, the room (see `hub.py`), or a
+stop of the server. It also ends by silence, and by a client that does not read (`look`, `put`).
+After our close frame the other side has `close_seconds_max` to read it.
 """
 
 from __future__ import annotations
@@ -143,16 +143,16 @@ class RealtimeConnection(Outbox):
         self._member: Admission | None = None
         self._pace = MessageRate(options.messages_per_second, options.bytes_per_message)
         self._room = ""
-        """Whose turn it is read in."""
+        """The room in whose turn the connection is read."""
         self._heard_at = self._spoke_at = context.deadlines.now
         self._closed_at = 0.0
         self._frames = 0
-        """So many have been counted against the rates."""
+        """Frames that have been counted against the rates."""
         self._is_drained = True
-        """Whether the last read had all that there was."""
+        """True if the last read took everything that there was."""
         self._is_pinged = False
         self._liveness: Liveness | None = None
-        """Of the member; None before there is one."""
+        """The member's liveness; None before there is a member."""
         self._host = ""
         self._is_local = False
         self.kind = ClientKind.JSON
@@ -179,7 +179,7 @@ class RealtimeConnection(Outbox):
             return
 
     async def refuse(self, retry_seconds: int) -> None:
-        """Tell the client when to come back, in place of serving him; cancellation as in `run`."""
+        """Tell the client when to come back, and do not serve it; cancellation as in `run`."""
         self._put(overloaded(retry_seconds))
         with contextlib.suppress(_Lost):
             await self._linger()
@@ -199,7 +199,7 @@ class RealtimeConnection(Outbox):
         self._socket.close()
 
     def fail(self) -> None:
-        """Close it because of a bug of ours."""
+        """Close the connection because of a bug of ours."""
         self.close(SERVER_ERROR, "Internal server error")
 
     # What the hub and the deadlines ask.
@@ -424,7 +424,7 @@ class RealtimeConnection(Outbox):
         realtime.note_connection(member, is_connected=True)
 
     def _greet(self, member: Admission, replay: Replay | None) -> None:
-        """Say who is connected, then what he missed."""
+        """Tell the member who is connected, then what they missed."""
         client = "engine" if self.kind is ClientKind.ENGINE else "json"
         data = {
             "connection_id": self.connection_id,
@@ -492,7 +492,7 @@ class RealtimeConnection(Outbox):
         return self._pace.charge(frames, len(data), now)
 
     def _take(self, member: Admission, opcode: int, payload: bytes) -> None:
-        """Do what a message asks for."""
+        """Carry out a client's message."""
         try:
             if opcode != TEXT:
                 raise MalformedMessage

@@ -1,4 +1,4 @@
-"""What all connections of the realtime port share."""
+"""The objects that all connections of the realtime port share."""
 
 from __future__ import annotations
 

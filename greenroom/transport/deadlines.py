@@ -1,8 +1,8 @@
 """The one task that looks after connections, in place of a timer for each.
 
-Each is looked at when it says that it is due, to the second; so the looks are spread out as the
-connections' own doings are, and none is looked at meanwhile. It also keeps the time that
-connections read: a clock that stands still between two ticks costs nothing to look at.
+Each connection is looked at when it says that it is due, to the second, and not in between. So the
+looks are spread over time. The task also keeps the time that connections read: a clock that stands
+still between two ticks costs nothing to read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Deadlines:
         """
         self.tick_seconds = min(TICK_SECONDS, shortest_seconds / 4)
         self.now = 0.0
-        """Trio's time at the last tick."""
+        """trio's time at the last tick, in seconds."""
         self._due: dict[int, list[Timed]] = {}
         self._last_tick = 0
 

@@ -1,11 +1,11 @@
-"""What the connected members of one room tell each other in a turn of theirs, put together once.
+"""Collects the messages that connected members of one room send each other within a turn.
 
-Most of what is said in a room is for all but its speaker. To append each message to each member's
-outbox as it comes touches every member's memory for every message. So what comes within a turn is
-kept in one list, and each member is handed his share in one piece when the turn is over: those who
-said nothing get the same bytes, and a speaker has the answer to his message in its place.
+Most messages in a room are for everybody but the sender. To append each message to each member's
+outbox as it comes touches every member's memory for every message. So the messages of a turn are
+kept in one list, and each member gets their share in one piece when the turn is over. Members who
+sent nothing get the same bytes; a sender gets acknowledgements in the place of their own messages.
 
-Order is kept: whatever else goes to a member of the room is preceded by `settle`.
+Order is kept: `settle` is called before anything else is sent to a member of the room.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MESSAGES_MAX: Final = 256
 BYTES_MAX: Final = 64 << 10
 """Beyond either, members are handed their shares before the turn is over."""
 ENVELOPE_BYTES: Final = 256
-"""Of a frame besides its command and its data, which may be written at twice its length."""
+"""Bytes of a frame besides its command and its data, which may be written at twice its length."""
 
 
 class Listener(Protocol):
@@ -29,7 +29,7 @@ class Listener(Protocol):
 
     @property
     def kind(self) -> ClientKind:
-        """Return how the client wants data."""
+        """Return the form of data that the client wants."""
         ...
 
     def tell(self, frames: bytes, count: int) -> None:
@@ -42,7 +42,10 @@ class Listener(Protocol):
 
 
 class Fanout:
-    """Of one room. Bounded by `MESSAGES_MAX` and `BYTES_MAX`; `Flushable`."""
+    """The collected messages of one room.
+
+    Bounded by `MESSAGES_MAX` and `BYTES_MAX`; `Flushable`.
+    """
 
     __slots__ = ("_bytes", "_listeners", "_sender", "_speakers", "said")
 
@@ -58,11 +61,12 @@ class Fanout:
         self.said: list[Receive] = []
         """In this turn, and not handed out yet."""
         self._speakers: dict[int, list[tuple[int, bytes]]] = {}
-        """Which of it each has said himself, by player id, and what he is answered."""
+        """For each player id, the places of their own messages in the list, with the
+        acknowledgements."""
         self._bytes = 0
 
     def say(self, message: Receive, answer: bytes) -> None:
-        """Tell everybody but the speaker; him, the answer."""
+        """Send a message to everybody but its sender, and the acknowledgement to the sender."""
         said, speaker_id = self.said, message.sender_id
         if not said:
             self._sender.add(self)
@@ -77,10 +81,10 @@ class Fanout:
             self.settle()
 
     def settle(self, *, is_over: bool = False) -> None:
-        """Hand everybody his share of what there is.
+        """Hand every member their share of the collected messages.
 
         Args:
-            is_over: so is the turn: nothing will follow that could be sent along.
+            is_over: whether the turn is over too: nothing will follow that could be sent along.
         """
         said, self.said = self.said, []
         if not said:

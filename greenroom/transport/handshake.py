@@ -1,7 +1,7 @@
-"""The one HTTP request at the beginning of a connection: what it is, and what answers it.
+"""The one HTTP request at the beginning of a connection: parses and answers it.
 
 `GET /` without an upgrade is answered `OK`: clients ask that before they connect. No extension is
-agreed to, compression least of all: it costs every member his own copy of what is said to all.
+agreed to. Compression would cost every member their own copy of each message.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from greenroom.transport.messages import CLIENT_KINDS, ClientKind
 
 HEAD_BYTES_MAX: Final = 8 << 10
 QUERY_FIELDS_MAX: Final = 16
-"""Several times what there is."""
+"""Most fields of a query: several times what there is."""
 PROTOCOL: Final = "greenroom.v1"
 TOKEN_PREFIX: Final = "token."  # noqa: S105 - what a subprotocol begins with that holds a token
 
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _COUNT_DIGITS_MAX: Final = 20
-"""Of what a client says that it has received; int() would not bear any number of them."""
+"""Most digits of the number of messages that a client says it has; int() is slow for more."""
 _ANSWER: Final = (
     b"HTTP/1.1 %b\r\nContent-Type: %b; charset=utf-8\r\nContent-Length: %d\r\n"
     b"Access-Control-Allow-Origin: *\r\nConnection: close\r\n%b\r\n%b"
@@ -43,19 +43,19 @@ OVERLOADED: Final = "Too many requests"
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """A client wants a WebSocket, and this is what he brings."""
+    """A client's request for a WebSocket, and its fields."""
 
     answer: bytes
-    """Agrees to it."""
+    """The answer that agrees to the WebSocket."""
     token: str | None
     kind: ClientKind
     resume: tuple[str, int] | None
     host: str
-    """By what name he has reached us."""
+    """The host that the client has addressed."""
     forwarded_for: str | None
-    """Whom a proxy on the way says that it speaks for."""
+    """The addresses that proxies on the way say they speak for."""
     is_forwarded: bool
-    """Whether anything says that there is one."""
+    """Set if a header says that there is a proxy."""
 
 
 class NotAnOpening(Exception):
@@ -68,7 +68,7 @@ class NotAnOpening(Exception):
 
 
 class _Head:
-    """What httptools finds in a request's head."""
+    """Collects what httptools finds in a request's head."""
 
     __slots__ = ("headers", "is_whole", "target")
 
@@ -87,7 +87,7 @@ class _Head:
         self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
 
     def on_headers_complete(self) -> None:
-        """Note the end."""
+        """Note the end of the head."""
         self.is_whole = True
 
 

@@ -1,8 +1,8 @@
-"""Who is connected to which room, and the way from a room to its members' connections.
+"""The connections of each room's members, and the way from a room to them.
 
 A fan-out is encoded once for each kind of client, and the same bytes go to all. A member who was
-connected once has a place here until he leaves the room: what he misses while his connection is
-down is counted, and the room's last messages are kept, so that he can be given them afterwards.
+connected once has a place here until they leave the room. What they miss while their connection is
+down is counted, and the room's last messages are kept, so that they can be sent afterwards.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Link(Protocol):
 
     @property
     def lane(self) -> FastLane | None:
-        """Return his fast lane, if he has opened one."""
+        """Return the member's fast lane, if they have opened one."""
         ...
 
     def tell(self, frames: bytes, count: int) -> None:
@@ -80,7 +80,7 @@ class Link(Protocol):
         ...
 
     def put(self, frame: bytes) -> None:
-        """Send a frame behind all before."""
+        """Send a frame behind all earlier ones."""
         ...
 
     def offer(self, frame: bytes) -> None:
@@ -107,9 +107,9 @@ class _Place:
 
     def __init__(self) -> None:
         self.connection_id = ""
-        """Of his last connection."""
+        """The id of the member's last connection."""
         self.count = 0
-        """How many messages there were for him since that began, less what it has told him."""
+        """Messages for the member since that connection began, less those that it sent them."""
 
 
 class _Kept(msgspec.Struct, gc=False):
@@ -117,9 +117,9 @@ class _Kept(msgspec.Struct, gc=False):
 
     message: Message
     size: int
-    """Of its data, in bytes."""
+    """Bytes of the message's data."""
     player_ids: tuple[int, ...] | None
-    """None for all but its sender."""
+    """The members it was for; None for all but its sender."""
 
 
 class _Roster:
@@ -133,19 +133,22 @@ class _Roster:
     def __init__(self, sender: Sender) -> None:
         self.places: dict[int, _Place] = {}
         self.links: dict[int, Link] = {}
-        """Of those who are connected."""
+        """The links of connected members."""
         self.fanout = Fanout(self.links, sender)
         self.log: deque[_Kept] | None = None
         self.log_bytes = 0
         self.allowance: Allowance | None = None
         self.sequence = 0
-        """Of the last unreliable message, whoever it was from."""
+        """The sequence of the last unreliable message, whoever sent it."""
         self.streams: dict[str, int] = {}
         """Numbers of the room's own streams, by name."""
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """What a member missed; `missed` counts what is not kept any more, None if nobody knows."""
+    """The messages that a member missed.
+
+    `missed` counts those that are no longer kept, None if nobody knows.
+    """
 
     messages: tuple[Message, ...]
     missed: int | None
@@ -157,7 +160,7 @@ class HubStatistics(msgspec.Struct, frozen=True):
     rooms: int
     """With members who are connected, or were."""
     members: int
-    """Who are connected."""
+    """Connected members."""
     messages: int
     """Passed on, one for each receiver, since the start."""
 
@@ -169,7 +172,7 @@ class Hub:
         """Begin with nobody connected."""
         self._rosters: dict[str, _Roster] = {}
         self.sender = Sender()
-        """Of all connections."""
+        """The sender of all connections."""
         self._log_bytes_max = LOG_BYTES_MAX
         self.sent = 0
         """Messages that were passed on, one for each receiver."""
@@ -181,17 +184,17 @@ class Hub:
     def attach(
         self, room_id: str, player_id: int, link: Link, resume: tuple[str, int] | None
     ) -> Replay | None:
-        """Let a member's new connection take the place of any other of his.
+        """Let a member's new connection take the place of an older one.
 
         Args:
-            room_id: where he is a member.
-            player_id: who he is.
+            room_id: the room.
+            player_id: the member.
             link: the connection.
-            resume: his last connection's id and how many messages he had on it, if he asks for
-                what he missed.
+            resume: the id of the last connection and how many messages it got, if the client asks
+                for what it missed.
 
         Returns:
-            What he missed, None if he did not ask.
+            The messages that the member missed, None if the client did not ask.
         """
         roster = self._rosters.get(room_id)
         if roster is None:
@@ -212,10 +215,12 @@ class Hub:
         return replay
 
     def detach(self, room_id: str, player_id: int, link: Link) -> bool:
-        """Take note that a connection is gone; his place is kept. Of another's, nothing.
+        """Note that a connection is gone; the member's place is kept.
+
+        Older connections are ignored.
 
         Returns:
-            Whether it was his.
+            Whether it was the member's present connection.
         """
         roster = self._rosters.get(room_id)
         if roster is None or roster.links.get(player_id) is not link:
@@ -256,7 +261,7 @@ class Hub:
         self.listen_now(room_id)
 
     def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
-        """Tell some members something."""
+        """Send a message to some members."""
         roster = self._rosters.get(room_id)
         if roster is None:
             return
@@ -279,11 +284,11 @@ class Hub:
             self.sent += 1
 
     def push_others(self, room_id: str, message: Receive, members: Mapping[int, Any]) -> bool:
-        """Tell all members but the sender, and answer him, if they are all connected."""
+        """Send a message to all members but the sender, and acknowledge it."""
         roster = self._rosters.get(room_id)
         if roster is None:
             return False
-        if roster.links.keys() != members.keys():  # somebody is away, or on his way in or out
+        if roster.links.keys() != members.keys():  # somebody is away, or on the way in or out
             return False
         others = len(members) - 1
         _keep(roster, message, None, self._log_bytes_max)
@@ -292,7 +297,7 @@ class Hub:
         return True
 
     def push_all(self, room_id: str, message: Message) -> None:
-        """Tell everybody something."""
+        """Send a message to every member."""
         roster = self._rosters.get(room_id)
         if roster is not None:
             self.push(room_id, roster.places, message)
@@ -350,7 +355,7 @@ class Hub:
             link.put(frame)
 
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
-        """Tell a sender what became of his message."""
+        """Acknowledge a message to its sender."""
         roster = self._rosters.get(room_id)
         link = None if roster is None else roster.links.get(player_id)
         if link is not None:
@@ -372,7 +377,7 @@ class Hub:
             link.put(MALFORMED if reason is None else encode_error(reason, retry_seconds))
 
     def part(self, room_id: str, player_id: int) -> None:
-        """Close the connection of somebody who is no member any more, and forget him."""
+        """Close the connection of a player who is no longer a member, and forget their place."""
         roster = self._rosters.get(room_id)
         if roster is None:
             return
@@ -394,7 +399,7 @@ class Hub:
 
 
 def _hear_nobody(_room_id: str) -> None:
-    """Listen while there is no port."""
+    """Do nothing; in place of listening while there is no port."""
 
 
 def _pack(roster: _Roster, message: Receive, stream: int | str | None) -> bytes:
@@ -455,7 +460,7 @@ def _is_for(kept: _Kept, player_id: int) -> bool:
 def _replay(
     roster: _Roster, player_id: int, place: _Place, connection_id: str, received: int
 ) -> Replay:
-    """Return what a member has not had, of which `received` messages on his last connection."""
+    """Return what a member has not received; `received` counts messages on the last connection."""
     if not connection_id or connection_id != place.connection_id or received > place.count:
         return Replay((), None)
     wanted = place.count - received

@@ -24,7 +24,10 @@ RETRY_SECONDS: Final = 5
 REFUSALS_MAX: Final = 256
 """Refused connections that are answered at a time; beyond, they are closed without a word."""
 UNSENT_BYTES_MAX: Final = 64 << 10
-"""What the kernel keeps unsent for a client; without it, megabytes for each who does not read."""
+"""Bytes that the kernel keeps unsent for a client.
+
+By default it is megabytes for each slow reader.
+"""
 
 _logger = logging.getLogger(__name__)
 
@@ -33,7 +36,7 @@ class RealtimePort:
     """The TCP port of the control channel. A service for a supervisor; it can be run again."""
 
     connection_class: ClassVar[type[RealtimeConnection]] = RealtimeConnection
-    """What serves each connection."""
+    """The class that serves each connection."""
 
     def __init__(
         self,
@@ -127,7 +130,7 @@ class RealtimePort:
             self._occupancy.leave(peer)
 
     async def _refuse(self, connected: socket.socket, peer: str, retry_seconds: int) -> None:
-        """Tell a client when to come back, and close once he can have read it."""
+        """Tell a client when to come back, and close once it can have read that."""
         try:
             await self._run_fenced(connected, peer, retry_seconds)
         finally:

@@ -8,7 +8,7 @@ from typing import Final
 
 HIGH: Final = 0.6
 LOW: Final = 0.4
-"""Shares of the time."""
+"""Below this part of the time being busy, the load is low."""
 _SCHEDULED: Final = Path("/proc/thread-self/schedstat")
 
 

@@ -1,4 +1,4 @@
-"""The messages in the frames: JSON to what a client wants, and what he is told to frames.
+"""The messages in the frames: decodes those of clients, and encodes those of the server.
 
 A client of the kind `engine` (or `unity`) cannot read free JSON: `data` is a string, `data_json`.
 """
@@ -21,7 +21,7 @@ from greenroom.transport.websocket.frames import TEXT, encode_frame
 
 MALFORMED_TEXT: Final = "Failed to process message"
 TOO_MANY_TEXT: Final = "Too many requests"
-"""Of a message that was to be stored; as HTTP says it."""
+"""The text for a message that was to be stored, as HTTP has it."""
 SENT_FRAMES_MAX: Final = 1_024
 """Answers to senders that are kept, for games have few commands and rooms few members."""
 SENT_COMMAND_MAX: Final = 64
@@ -30,11 +30,11 @@ SENDERS_MAX: Final = 8_192
 """Those who spoke last, whose names are kept as they are encoded."""
 _NO_DATA: Final = b"{}"
 GROUPS: Final = {word: Group(word) for word in ("all", "host", "others")}
-"""Of the words that need no ids."""
+"""The groups whose words need no ids."""
 
 
 class ClientKind(enum.IntEnum):
-    """How a client wants data."""
+    """The form in which a client wants data."""
 
     JSON = 0
     ENGINE = 1
@@ -45,7 +45,7 @@ CLIENT_KINDS: Final = {"engine": ClientKind.ENGINE, "unity": ClientKind.ENGINE}
 
 
 class HeartbeatWanted:
-    """The client wants to be answered."""
+    """The client sent a heartbeat, and wants an answer."""
 
 
 HEARTBEAT: Final = HeartbeatWanted()
@@ -234,7 +234,7 @@ def encode_state(message: Happened, kind: ClientKind) -> bytes:
 
 
 def encode_sent(command: str, target_count: int) -> bytes:
-    """Return the frame that tells a sender how many he has reached."""
+    """Return the frame that tells a sender how many members a message has reached."""
     if len(command) > SENT_COMMAND_MAX:
         return _encode_sent(command, target_count)
     return _encode_sent_again(command, target_count)

@@ -8,19 +8,19 @@ import msgspec
 
 
 class RealtimeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to listen and what to bear. Sizes in bytes, times in seconds."""
+    """Options of the realtime port. Sizes are in bytes, times in seconds."""
 
     host: str
     port: int = 0
-    """0 takes a free one."""
+    """The TCP port; 0 takes a free one."""
     tls: ssl.SSLContext | None = None
     trusted_proxies: tuple[str, ...] = ()
     """Networks whose X-Forwarded-For is believed; their connections are not counted by address."""
     connections_max: int = 10_000
     connections_per_address_max: int | None = None
-    """By default half of all."""
+    """Connections from one address; by default half of all."""
     message_bytes_max: int = 64 << 10
-    """Of one message from a client; a larger one closes its connection (1009)."""
+    """Bytes of one message from a client; a larger one closes its connection (1009)."""
     messages_per_second: float = 200.0
     """From one connection; it is read more slowly beyond it, after a second's worth at once."""
     room_messages_per_second: float = 2_000.0
@@ -43,10 +43,11 @@ class RealtimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     pong_seconds_max: float = 15.0
     """One that stays silent for so long after it is dead."""
     handshake_seconds_max: float = 10.0
-    """For TLS, the request and the token."""
+    """Seconds for TLS, the request and the token together."""
     close_seconds_max: float = 5.0
     """How long a closed connection waits for the other side to see it."""
     udp_keys_over_plain_ws: bool = False
-    """Whether the fast lane's keys go over an unencrypted connection from another machine."""
+    """Permission to send the fast lane's keys over an unencrypted connection from another machine.
+    """
     alive_seconds: float = 5.0
     """A member who speaks is noted to be alive about as often, and no more seldom."""

@@ -1,4 +1,4 @@
-"""What waits to be sent over one socket, and leaves in as few writes as it can."""
+"""Bytes that wait to be sent over one socket; they leave in as few writes as possible."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Outbox:
         raise NotImplementedError
 
     def _drop(self) -> None:
-        """Throw away what waits."""
+        """Throw away everything that waits."""
         self._out.clear()
         if self._backlog is not None:
             self._backlog.clear()

@@ -1,4 +1,4 @@
-"""What the realtime port asks of others; `fronts.py` puts it together."""
+"""Protocols that the realtime port needs others to implement; `fronts.py` connects them."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class AddressLimits(Protocol):
         ...
 
     def note_failed_token(self, address: str, now: float) -> None:
-        """Charge a token that is nobody's."""
+        """Charge a token that was nobody's."""
         ...
 
 
 class NoLimits:
-    """Where everybody may: `AddressLimits` of a port that stands alone."""
+    """`AddressLimits` without limits, for a port that stands alone."""
 
     def admit_realtime(self, address: str, now: float) -> int:  # noqa: ARG002
-        """Admit them."""
+        """Admit every connection."""
         return 0
 
     def admit_stored(
@@ -50,8 +50,8 @@ class NoLimits:
         size: int,  # noqa: ARG002
         now: float,  # noqa: ARG002
     ) -> int:
-        """Admit it."""
+        """Admit every message."""
         return 0
 
     def note_failed_token(self, address: str, now: float) -> None:
-        """Forget it."""
+        """Do nothing."""

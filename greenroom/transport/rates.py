@@ -4,7 +4,10 @@ from __future__ import annotations
 
 
 class Allowance:
-    """So many a second, and a second's worth at once. Over it, one waits; nothing is lost."""
+    """A rate per second, with a burst of one second's worth.
+
+    A caller over it waits; nothing is lost.
+    """
 
     __slots__ = ("_full_at", "_interval")
 

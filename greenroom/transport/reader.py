@@ -1,21 +1,20 @@
 """Reads for all connections of a port: one task, in place of a waiting task each.
 
-To arm a socket, wait and be scheduled again costs a task as much as a short message itself. So a
-connection's own task sleeps while others read for it; it is woken to pause, to end, and to raise
-what reading has raised. Where there is no epoll, each task waits for its own socket.
+Arming a socket, waiting and being scheduled again costs a task as much as a short message itself.
+So a connection's own task sleeps while others read for it; it is woken to pause, to end, and to
+raise what reading has raised. Without epoll, each task waits for its own socket.
 
-Rooms take turns, first come, first served: all that a room's members have sent by then is read and
-what that brings about is sent, before the next. Under load a room waits longer for its turn, and
-more is read and sent in it: each member gets it in one write, and its objects are in the caches.
-No message waits longer than the queue is long.
+Rooms take turns, first come, first served. In a turn, everything that a room's members have sent is
+read, and what follows from it is sent. Under load a room waits longer for its turn, and more is
+read and sent in it. Each member then gets it in one write, and the room's objects are in the
+caches. No message waits longer than the queue is long.
 
 The kernel keeps that queue. Each room has an epoll of its own over its members' sockets, and one
-epoll over all rooms' tells which has had something for longest: what waits is not touched before
-its turn comes. Whoever is to have another turn is armed anew, and so stands last.
+epoll over all of those tells which room has waited longest. What waits is not touched before its
+turn comes. A room that is to have another turn is armed anew, and so stands last.
 
-A room that ticks often hears what steers it when it ticks, and not before. While the load is high
-its turn comes right before each tick, and it has no others: so it is touched once a tick, and not
-once a message.
+Under high load, a room that ticks has its turn right before each tick, and no other. So it is
+touched once a tick, and not once a message.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from greenroom.sender import Sender
 from greenroom.transport.load import Load, busy_seconds
 
 ROOMS_A_PASS_MAX: Final = 16
-"""Then other tasks have their turn."""
+"""Rooms that have a turn before other tasks run."""
 MEMBERS_A_TURN_MAX: Final = 64
 """More that have something have it in another turn of their room."""
 LOOK_SECONDS: Final = 1.0
@@ -56,7 +55,7 @@ class _Sleeper:
 
     def __init__(self, number: int, take: Take) -> None:
         self.number = number
-        """Of its socket."""
+        """The number of the connection's socket."""
         self.take = take
         self.task = trio.lowlevel.current_task()
         self.pause: float | None = 0.0
@@ -70,14 +69,14 @@ class _Room:
 
     def __init__(self, epoll: select.epoll) -> None:
         self.epoll = epoll
-        """Over the sockets of the sleepers."""
+        """The epoll over the sockets of the sleepers."""
         self.number = epoll.fileno()
         self.size = 0
-        """Connections, asleep or not."""
+        """Count of connections, asleep or not."""
         self.listened_at = 0.0
         """When it had its last turn with a tick."""
         self.sleepers: dict[int, _Sleeper] = {}
-        """By the numbers of their sockets."""
+        """Sleepers by the numbers of their sockets."""
 
     def arm(self, sleeper: _Sleeper) -> None:
         """Have the next turn look at a socket, whether or not it has been looked at already."""
@@ -90,7 +89,7 @@ class _Room:
             trio.lowlevel.reschedule(sleeper.task)
 
     def forget(self, sleeper: _Sleeper) -> None:
-        """Read no more for somebody."""
+        """Stop reading for a connection."""
         del self.sleepers[sleeper.number]
         self.epoll.unregister(sleeper.number)
 

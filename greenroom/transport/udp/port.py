@@ -31,7 +31,7 @@ from greenroom.transport.udp.turns import Address, Turns
 PACKETS_A_PASS_MAX: Final = 256
 """Packets read before other tasks get their turn; each takes some microseconds."""
 BUFFER_BYTES: Final = 4 << 20
-"""What the kernel is asked to keep for a socket in each direction; it may grant less."""
+"""Bytes that the kernel is asked to keep for a socket in each direction; it may grant less."""
 RETRY_SECONDS: Final = 0.1
 """Pause when the machine has no memory left for a packet."""
 
@@ -39,7 +39,7 @@ _logger = logging.getLogger(__name__)
 
 
 class UdpKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client needs to know of its session; docs/reference/realtime-protocol.md."""
+    """The keys and numbers of a client's session; see docs/reference/realtime-protocol.md."""
 
     host: str
     port: int
@@ -57,13 +57,13 @@ class UdpKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UdpStatistics(msgspec.Struct, frozen=True):
-    """How it stands with the UDP port."""
+    """Counts of the UDP port."""
 
     sessions: int
     sessions_up: int
-    """Whose client has shown an address, and was heard of lately."""
+    """Sessions whose client has shown an address, and was heard of lately."""
     rooms_waiting: int
-    """Whose turn is to come: they have sent something, or are to be sent something."""
+    """Rooms that wait for their turn: they have sent something, or are to be sent something."""
     packets_received: int
     bytes_received: int
     packets_sent: int
@@ -75,7 +75,7 @@ class UdpStatistics(msgspec.Struct, frozen=True):
     round_trip_seconds: float
     """The mean of the last round trips of all sessions that are up."""
     dropped: dict[str, int]
-    """By reason."""
+    """Packets dropped, by reason."""
 
 
 class UdpPort:
@@ -95,7 +95,7 @@ class UdpPort:
         self._turns = Turns(self._take, self._drop_late)
         self._counts = UdpCounts()
         self._closed = LinkStatistics()
-        """The sums of sessions that are over."""
+        """The sums of closed sessions."""
 
     async def run(self, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled; started with the bound port.
@@ -130,8 +130,8 @@ class UdpPort:
 
         Args:
             name: the suite of both directions.
-            owner: whose it is.
-            host: how he reaches this port.
+            owner: the member, and what the session shares with their control channel.
+            host: the host that the client reaches this port by.
             port: likewise; None as it is bound.
         """
         session = os.urandom(packets.SESSION_BYTES)
@@ -251,7 +251,7 @@ def _add(total: LinkStatistics, one: LinkStatistics) -> None:
 
 
 def _dropped(counts: UdpCounts, links: LinkStatistics) -> Iterator[tuple[str, int]]:
-    """Return what was dropped, by reason."""
+    """Return how many packets were dropped, by reason."""
     yield "noise", counts.noise
     yield "unknown_session", counts.unknown
     yield "late", counts.late

@@ -23,29 +23,29 @@ from greenroom.transport.rates import Allowance
 from greenroom.transport.udp.turns import Address, QueuedRoom, Turns
 
 FRAMES_A_TURN_MAX: Final = 64
-"""What a member is sent in one turn of his room; more is dropped."""
+"""Frames that a member is sent in one turn of the room; more are dropped."""
 
 
 class UdpCounts(msgspec.Struct):
-    """What the lanes of a port have done; packets that belong to none are counted, too."""
+    """Counts of the sessions of a port, and of packets that belong to none."""
 
     packets_sent: int = 0
     bytes_sent: int = 0
     packets_received: int = 0
-    """Whatever came, the dropped ones included."""
+    """All packets that came, the dropped ones included."""
     bytes_received: int = 0
     messages_sent: int = 0
     messages_received: int = 0
     noise: int = 0
     """Dropped: no packet of this protocol."""
     unknown: int = 0
-    """Dropped: of no session."""
+    """Packets dropped: of no session."""
     late: int = 0
     """Dropped unread: they have waited too long."""
     malformed: int = 0
     """Messages dropped: their data is not JSON."""
     limited: int = 0
-    """Packets dropped with what they said: their sender, or his room, sends too fast."""
+    """Packets dropped with their messages: their sender, or the sender's room, sends too fast."""
     refused: int = 0
     """Messages dropped: the room did not take them."""
     overflowed: int = 0
@@ -55,14 +55,14 @@ class UdpCounts(msgspec.Struct):
 
 
 class SessionOwner(msgspec.Struct, frozen=True):
-    """Whose lane it is, and what it shares with his control channel."""
+    """The member whose session it is, and what it shares with their control channel."""
 
     member: Admission
     allowances: tuple[Allowance, ...]
-    """His own, and his room's."""
+    """The member's own, and the room's."""
     deadlines: Deadlines
     note_life: Callable[[], None]
-    """Is told of each genuine packet."""
+    """Called for each genuine packet."""
 
 
 class UdpSession:
@@ -95,7 +95,7 @@ class UdpSession:
         self._out: list[bytes] = []
 
     def describe(self) -> dict[str, Any]:
-        """Return what a client may know of his lane, as the server sees it."""
+        """Return what a client may know of its session, as the server sees it."""
         found = self.end.statistics
         trip = found.round_trip_seconds
         return {
@@ -109,7 +109,7 @@ class UdpSession:
         }
 
     def close(self) -> None:
-        """Send and take in nothing any more."""
+        """Stop sending and receiving."""
         self.is_open = False
         self.end.forget_address()
         self._turns.leave(self._owner.member.room_id)
@@ -177,7 +177,7 @@ class UdpSession:
         return True
 
     def depart(self) -> None:
-        """Send what has been put, or lose it."""
+        """Send everything that has been put. What cannot be sent is lost."""
         out, address = self._out, self.end.address
         self._out = []
         if address is not None:
@@ -186,7 +186,7 @@ class UdpSession:
                 self._send(packet, address)
 
     def _send(self, packet: bytes, address: Address) -> None:
-        """Send a packet, or lose it."""
+        """Send a packet, or count it as unsent."""
         counts = self._counts
         try:
             address[0].sendto(packet, address[1])

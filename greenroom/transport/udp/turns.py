@@ -1,12 +1,12 @@
 """Rooms take turns on the fast lane, first come, first served, a few in each pass of the scheduler.
 
-All that a room's members have sent is taken in, and what is for them is sent, before the next
-room's turn; packets are read in between.
+In a room's turn, all that its members have sent is taken in, and what is for them is sent. Packets
+are read between turns.
 
-While there is time, a packet is served as soon as it has been read. While there is not, a room
-waits for as long as the queue is, and more is done in its turn: what it needs is in the caches, and
-messages for the same member share a packet, which is most of what they cost. So the more there is
-to do, the less each message takes. No timer, and no time to wait, has to be chosen.
+While the server is idle, a packet is served as soon as it has been read. Under load, a room waits
+as long as the queue is, and more is done in its turn. What it needs is in the caches then, and
+messages for the same member share a packet, which is most of what they cost. So the higher the
+load, the less each message costs. There is no timer and no delay to choose.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import trio
 ROOMS_A_PASS_MAX: Final = 16
 """Then other tasks have their turn, and what has come meanwhile is read."""
 PACKETS_A_TURN_MAX: Final = 64
-"""What the members of a room can send before its turn; of more, the oldest are dropped."""
+"""Packets that members of a room can send before its turn; of more, the oldest are dropped."""
 LATE_SECONDS: Final = 0.1
 """A packet that has waited so long for its room's turn is dropped: newer ones have come."""
 
@@ -50,7 +50,7 @@ class QueuedRoom(Generic[Session]):
         self.packets: list[tuple[Session, bytes, Address, float]] = []
         """That have come: whose, what, from where and when."""
         self.departing: list[Session] = []
-        """Those that have something to send."""
+        """Sessions that have something to send."""
         self.is_waiting = False
         self.size = 0
 
@@ -123,7 +123,7 @@ class Turns(Generic[Session]):
             self._enqueue(room)
 
     async def run(self) -> None:
-        """Give turns until cancelled; who has not had his then has it when this is run again."""
+        """Give turns until cancelled. A room that had none by then has it when this runs again."""
         queue = self._queue
         while True:
             now = trio.current_time()

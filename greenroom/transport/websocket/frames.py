@@ -136,17 +136,17 @@ class FrameReader:
         self._data = b""
         self._position = 0
         self._opcode = 0
-        """Of the message that has begun; 0 between messages."""
+        """The opcode of the message that has begun; 0 between messages."""
         self._size = 0
-        """What its frames have announced so far."""
+        """Bytes that the message's frames have announced so far."""
         self._message = bytearray()
         self._utf8: codecs.IncrementalDecoder | None = None
         self._left = -1
-        """What its present frame still lacks; -1 between frames."""
+        """Bytes that the present frame still lacks; -1 between frames."""
         self._mask = b""
         self._is_final = False
         self.frames = 0
-        """Of any kind that have begun so far."""
+        """Frames of any kind that have begun so far."""
 
     @property
     def lacking(self) -> int:
@@ -155,7 +155,7 @@ class FrameReader:
 
     @property
     def is_drained(self) -> bool:
-        """Whether `next` has nothing to look at until more bytes are received."""
+        """True if `next` has nothing to look at until more bytes are received."""
         return self._position >= len(self._data) and self._left != 0
 
     def take_alone(self, data: bytes) -> bytes | None:
@@ -273,7 +273,7 @@ class FrameReader:
         return message
 
     def _check_text(self, piece: bytes, *, is_end: bool) -> None:
-        """Check that a text goes on in UTF-8."""
+        """Check that a text is valid UTF-8 so far."""
         if self._utf8 is not None:
             try:
                 self._utf8.decode(piece, is_end)

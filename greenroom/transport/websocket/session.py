@@ -28,10 +28,10 @@ NORMAL = 1000
 
 
 class SessionPhase(Enum):
-    """Where a session is in its life."""
+    """The stages of a session's life."""
 
     NEW = 0
-    """The handshake is not over."""
+    """The handshake is not finished."""
     OPEN = 1
     CLOSING = 2
     """The close frame has been sent; the client's is awaited, everything else ignored."""
