@@ -200,6 +200,7 @@ class Committer:
                 self._overtake(target.table, target.key_of(event))
         rows = len(entry.events)
         batch = self._open_batch()
+        assert not batch.settled, "a change is queued before its batch settles"
         batch.entries.append(entry)
         batch.rows += rows
         batch.bytes += weight
@@ -245,6 +246,7 @@ class Committer:
             batch = batch or QueuedBatch()
             for row in list(self._background)[: self._settings.background_rows_per_transaction]:
                 batch.entries.append(self._background.pop(row))
+        assert batch is not None or self._rows == self._bytes == 0, "the books do not balance"
         return batch
 
     # Running.
@@ -369,6 +371,7 @@ class Committer:
         """Subtract a settled batch from the counts."""
         self._rows -= batch.rows
         self._bytes -= batch.bytes
+        assert self._rows >= 0 <= self._bytes, "more was released than queued"
         batch.entries = []
 
     # One transaction.
@@ -383,9 +386,11 @@ class Committer:
         if self._busy_since is None:
             self._busy_since = trio.current_time()
         queries = _queries(entries)
+        position = lease.epoch, lease.sequence
         ours = Query(_ADVANCE, (int8(lease.epoch), int8(lease.sequence + 1)))
         while not await self._try(lease, ours, queries):
             pass
+        assert position == (lease.epoch, lease.sequence), "somebody else advanced the sequence"
         lease.sequence += 1
         self._well()
         self._batches += 1

@@ -84,12 +84,14 @@ class Batch:
 
     def reject(self, writer: Writer) -> None:
         """Mark one writer's changes as refused by the database. Call it before `settle`."""
+        assert not self.settled, "a settled batch rejects nobody"
         if self._rejected is None:
             self._rejected = set()
         self._rejected.add(id(writer))
 
     def settle(self, error: ActorUnavailable | None = None) -> None:
         """Wake all callers: the batch is durable or, with an error, never will be."""
+        assert not self.settled, "a batch settles once"
         self.settled = True
         self._error = error
         for task in (*self._timed, *self._parked):

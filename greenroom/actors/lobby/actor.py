@@ -140,6 +140,8 @@ class LobbyActor(Actor[LobbyRole]):
             rules.apply(self._lobby, happened)
             if self._holding is not None:
                 self._holding.weigh()
+        assert event.sequence == self._lobby.version, "an entry is missing, or comes twice"
+        assert len(self._lobby.members) <= self._lobby.max_players, "a seat too many"
         self._index.note_changed((event.key,))
         self._show(self._lobby)
 

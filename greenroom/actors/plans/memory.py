@@ -134,6 +134,7 @@ class Piece:
         if more:
             self.size = size
             self._memory.size += more
+            assert size >= 0 <= self._memory.size, "more was given back than held"
             self._game.count_held(self._memory.kind, more)
             if self.share:
                 add_count(self.owner.bytes_from[self._memory.kind], self.share, more)

@@ -123,6 +123,7 @@ class PlayerActor(Actor[PlayerRole]):
                 self._usage(event.game_id).count_stored(-_bytes(self._record))
             return
         player = self._player
+        assert getattr(event, "player_id", None) == player.player_id, "an event of another player"
         if isinstance(event, PlayerDocumentReplaced | PlayerRenamed):
             bytes_before = _bytes(player)
             rules.apply(player, event)

@@ -173,6 +173,8 @@ class RoomActor(Actor[RoomRole]):
             rules.apply(self._room, happened)
             if self._holding is not None:
                 self._holding.weigh()
+        assert event.sequence == self._room.version, "an entry is missing, or comes twice"
+        assert len(self._room.members) <= self._room.max_players, "a seat too many"
         self._index.note_changed((event.key,))
         if not isinstance(happened, _QUIET):
             self._show(self._room)
@@ -186,7 +188,9 @@ class RoomActor(Actor[RoomRole]):
     def _keep(self, room: Room, event: UpdatesSent) -> None:
         """Store updates. They come often, so only they are weighed, not the whole room."""
         before = updates_bytes(room)
+        assert event.deliveries[0].number == room.last_number + 1, "updates are numbered in order"
         rules.apply(room, event)
+        assert room.kept_bytes >= 0, "more bytes of updates fell off than were kept"
         if self._holding is not None:
             self._holding.grow(updates_bytes(room) - before)
 

@@ -48,6 +48,7 @@ class FriendshipActor(Actor[FriendshipRole]):
             limits: how many friends and requests either may have.
             is_gone: whether a player is being deleted, or has just been: nobody can ask them.
         """
+        assert pair.low_id < pair.high_id, "a pair has its lower id first"
         self._pair = pair
         self._friendship = friendship
         self._clock = clock

@@ -1,0 +1,60 @@
+"""Asserts in the committer: a planted bug stops it before anybody is told that all is well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from postgres_kit import FakeWriter
+
+from greenroom.actors.kernel.errors import ActorUnavailable
+from greenroom.actors.kernel.journal import JournalEntry
+from greenroom.persistence.committer import Committer, QueuedBatch
+from greenroom.persistence.lease import Lease
+from greenroom.persistence.settings import StorageSettings
+
+
+def test_no_more_is_released_than_was_queued():
+    batch = QueuedBatch()
+    batch.rows = 1
+    with pytest.raises(AssertionError, match="more was released"):
+        Committer(StorageSettings())._release(batch)
+
+
+def test_the_books_of_an_empty_queue_balance():
+    committer = Committer(StorageSettings())
+    assert committer._take() is None
+    committer._bytes = 1
+    with pytest.raises(AssertionError, match="do not balance"):
+        committer._take()
+
+
+async def test_a_sequence_that_somebody_else_advanced_acknowledges_nothing(
+    empty_database: str, settings: StorageSettings, monkeypatch: pytest.MonkeyPatch
+):
+    lease = Lease(empty_database, settings)
+    await lease.open()
+    committer = Committer(settings)
+    connection = lease.connection
+    assert connection is not None
+    run = connection.run
+
+    async def meddle(*queries: Any, **limits: Any) -> Any:
+        lease.sequence += 1
+        return await run(*queries, **limits)
+
+    monkeypatch.setattr(connection, "run", meddle)
+    writer = FakeWriter("room/r")
+    with (
+        pytest.RaisesGroup(
+            pytest.RaisesExc(AssertionError, match="somebody else"), flatten_subgroups=True
+        ),
+        trio.fail_after(30),
+    ):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(committer.run, lease)
+            batch = committer.submit(writer, [JournalEntry("room", "r", 1, 1, b"{}", 1)])
+            with pytest.raises(ActorUnavailable):
+                await batch.wait(writer, 10)
+    lease.close()
