@@ -12,6 +12,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import astuple
+
+from greenroom.actors.kernel.members import members_struct
 
 NAMES_KEPT_MAX: Final = 128
 """Sets of names whose decoders are kept: behaviours write the same few fields again and again."""
@@ -59,9 +62,8 @@ def _find(document: bytes, names: tuple[str, ...]) -> dict[str, tuple[int, int]]
     Of a field that is there more than once it is the last, as parsers have it.
     """
     buffer = bytearray(document)
-    found = _decoder(names).decode(buffer)
-    values = {name: getattr(found, f"field{number}") for number, name in enumerate(names)}
-    views = {name: memoryview(raw) for name, raw in values.items() if raw is not msgspec.UNSET}
+    values = zip(names, astuple(_decoder(names).decode(buffer)), strict=True)
+    views = {name: memoryview(raw) for name, raw in values if raw is not None}
     buffer[:] = bytes(len(buffer))
     return {name: _place(buffer, view) for name, view in views.items()}
 
@@ -84,6 +86,6 @@ def _place(buffer: bytearray, view: memoryview) -> tuple[int, int]:
 @lru_cache(NAMES_KEPT_MAX)
 def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
     """Return what reads these fields and passes over all others."""
-    numbered = {f"field{number}": name for number, name in enumerate(names)}
-    fields = [(field, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for field in numbered]
-    return msgspec.json.Decoder(msgspec.defstruct("Fields", fields, rename=numbered))
+    return msgspec.json.Decoder(
+        members_struct({f"member{number}": name for number, name in enumerate(names)})
+    )
