@@ -52,3 +52,9 @@ def test_what_is_not_set_stays_as_it_was_written():
     document = b'{ "a" : 1.0e2 , ' + padding + b' , "b":\t0.10}'
     assert merge(document, {"b": b"2"}) == b'{ "a" : 1.0e2 , ' + padding + b' , "b":\t2}'
     assert msgspec.json.decode(merge(document, {"c": b"{}"}))["c"] == {}
+
+
+def test_an_empty_document_of_much_white_space_is_merged():
+    document = b" {" + b" " * merging.SMALL_BYTES + b"} "
+    assert json.loads(merge(document, {"a": b"1", "b": b"2"})) == {"a": 1, "b": 2}
+    assert json.loads(merge(document, {})) == {}

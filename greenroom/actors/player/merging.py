@@ -51,8 +51,9 @@ def merge(document: bytes, fields: Mapping[str, bytes]) -> bytes:
     ]
     rest = document[position:]
     if added:
-        inside = rest.rstrip()[:-1].rstrip()  # what is as large as this has some field already
-        rest = b",".join((inside, *added)) + b"}"
+        inside = rest.rstrip()[:-1].rstrip()
+        comma = b"" if inside.endswith(b"{") else b","  # it has no field, but much white space
+        rest = inside + comma + b",".join(added) + b"}"
     return b"".join((*pieces, rest))
 
 
