@@ -1,4 +1,4 @@
-"""What all tests share: directories for servers, and fresh migrated databases."""
+"""Fixtures of all tests: directories for servers, and fresh migrated databases."""
 
 from __future__ import annotations
 

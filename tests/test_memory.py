@@ -1,4 +1,4 @@
-"""What is free in the middle of the heap is given back."""
+"""Free memory in the middle of the heap is given back."""
 
 from __future__ import annotations
 

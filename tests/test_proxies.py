@@ -1,4 +1,4 @@
-"""Whose word about the client's address is believed."""
+"""Headers about the client's address, and when they are believed."""
 
 from __future__ import annotations
 

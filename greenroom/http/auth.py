@@ -112,7 +112,7 @@ AUTHENTICATE: dict[Auth, Authenticate] = {
     Auth.PLAYER_AND_ADMIN: _trusted_caller,
     Auth.ADMIN: _admin_caller,
 }
-"""What makes the caller of an endpoint from a request.
+"""Makes the caller of an endpoint from a request, by the kind of its tokens.
 
 Each raises Unauthorized (401), PlayerIsBanned (403) or an ActorUnavailable. Cancellation: the sign
 of life of a valid player token may have been noted.

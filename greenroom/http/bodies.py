@@ -1,9 +1,9 @@
-"""From the bytes of a request body, or a query string, to the struct its endpoint declares.
+"""Decodes a request body, or a query string, to the struct that its endpoint declares.
 
-The JSON object is split into its members by one decode, each left verbatim (`msgspec.Raw`); then
-every declared field takes its own, in the order of the struct, with the exact text when it does not
-fit. Unknown members are never looked into. What is lenient is the contract: null is absent, `""` is
-absent, a numeric string is an integer, `<name>_json` holds a document as a string.
+The JSON object is split into its members by one decode, each left verbatim (`msgspec.Raw`). Then
+every declared field takes its own, in the order of the struct. If one does not fit, the error has
+the exact text. Unknown members are never looked into. What is lenient is the contract: null is
+absent, `""` is absent, a numeric string is an integer, `<name>_json` holds a document as a string.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INTEGER_MAX = 10**INTEGER_DIGITS_MAX - 1
 
 ARRAY_BYTES_MAX = 64 << 10
 ARRAY_ENTRIES_MAX = 1_000
-"""Beyond what any call takes."""
+"""Most entries of an array; no call takes as many."""
 
 BodyT = TypeVar("BodyT", bound=Body)
 _Entry = TypeVar("_Entry")
@@ -223,7 +223,7 @@ class FieldKind(msgspec.Struct, frozen=True):
     noun: str
     convert: Callable[[object], Any]
     empty_is_absent: bool = False
-    """Whether `""` counts as absent: where a string is a form of the type at all."""
+    """True if `""` counts as absent, for types that have a form as a string at all."""
     is_array: bool = False
 
 
@@ -257,7 +257,7 @@ class Field(msgspec.Struct, frozen=True):
     default: Any = None
     """Its value where it is absent, for the docs; None for a field without a default."""
     takes_whole: bool = False
-    """Whether a body without any declared name is this document."""
+    """True if a body without any declared name is this document."""
 
     @property
     def is_document(self) -> bool:

@@ -1,4 +1,4 @@
-"""Who calls: what a handler is given after the checks of `auth.py` have passed."""
+"""Callers: what a handler is given after the checks of `auth.py` have passed."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class GameCaller(Caller, gc=False):
 
 
 class PlayerCaller(GameCaller, gc=False):
-    """A player of the game, not banned; the call has been noted as his sign of life."""
+    """A player of the game, not banned; the call has been noted as a sign of life."""
 
     player: Ref[PlayerRole]
     player_id: int
     token_hash: bytes
-    """Of the token he called with: rotation replaces just that one."""
+    """The hash of the token of this call: rotation replaces just that one."""
 
 
 class TrustedCaller(PlayerCaller, gc=False):
-    """A player, perhaps with the game's owner behind him."""
+    """A player, perhaps with the game's owner behind them."""
 
     is_admin: bool
-    """Whether the admin key was given too."""
+    """True if the admin key was given too."""
 
 
 class AdminCaller(GameCaller, gc=False):
-    """The game's owner: he knows the admin key."""
+    """The game's owner, who knows the admin key."""

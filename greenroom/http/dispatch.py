@@ -1,8 +1,17 @@
 """The way from a request to its answer, for every endpoint of the table and every server.
 
-The order of the checks is a part of the contract: the endpoint exists → the address's own limit →
-the project key → the player token or admin key → the ban → the plan's players → the player's own
-limit and the game's for the address → the plan's calls → query and body → what the handler finds.
+The order of the checks is a part of the contract:
+
+1. the endpoint exists;
+2. the address's own limit;
+3. the project key;
+4. the player token or admin key;
+5. the ban;
+6. the plan's players;
+7. the player's own limit, and the game's for the address;
+8. the plan's calls;
+9. query and body;
+10. whatever the handler finds.
 """
 
 from __future__ import annotations
@@ -53,7 +62,7 @@ logger = logging.getLogger(__name__)
 Query = dict[str, str]
 _NO_QUERY: Query = {}
 _NOTHING = b"{}"
-"""A body that brings nothing."""
+"""A body for requests that have none."""
 
 
 class Route:

@@ -1,4 +1,4 @@
-"""What request and reply structs are made of: field kinds, their markers, documents, timestamps.
+"""Fields of request and reply structs: their kinds, markers, documents, timestamps.
 
 A request body is a struct of `Body` whose fields are `str`, `int`, `bool`, `float`, `Document`,
 `list[int]` or `list[str]`, each `| None = None` where optional:
@@ -64,7 +64,7 @@ class Missing(msgspec.Struct, frozen=True):
 
     text: str
     covers_wrong_types: bool = False
-    """Whether a value of the wrong type gets the same text."""
+    """True if a value of the wrong type gets the same text."""
 
 
 class BadEntry(msgspec.Struct, frozen=True):
@@ -74,7 +74,8 @@ class BadEntry(msgspec.Struct, frozen=True):
 
 
 OtherPlayerId = Annotated[int, Missing("Missing required field: player_id")]
-"""Of a field `player_id` that names another player: whom to kick, to invite, to befriend."""
+"""The type of a field `player_id` that names another player: whom to kick, to invite, to befriend.
+"""
 
 
 def one_of(words: Iterable[str], description: str | None = None) -> msgspec.Meta:

@@ -1,8 +1,8 @@
-"""How often anybody may call: a class of endpoints has its rates, and so has what is no call.
+"""Rate limits: a class of endpoints has its rates, and so has everything that is no call.
 
 Each class has an allowance for every client address, which is charged before any token is looked
-at, and one for every player, which is charged once their token is known to be good. Time comes in;
-`greenroom.limiter` does the arithmetic and says what happens under overload.
+at. It has one for every player, which is charged once their token is known to be good. Time comes
+in as an argument; `greenroom.limiter` does the arithmetic and says what happens under overload.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ CONNECTIONS_A_BROKEN_ONE: Final = 9
 
 
 class ClassLimits:
-    """What one class of endpoints allows: the address, then the player or the address in a game."""
+    """The limits of one class: by address, then by player or by address in a game."""
 
     __slots__ = ("_address", "_failed_tokens", "_game_address", "_name", "_player", "_refused")
 

@@ -39,8 +39,10 @@ SECONDS_BOUNDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
 """Upper bounds of the latency histogram: an answer from memory takes the first, a durable one some
 of the middle, the wait for a lost database the last."""
 _FOREIGN_HEADERS = (*FORWARDING_HEADERS, "origin")
-"""Who carries one of these is no scraper on this machine, whatever the socket says: a proxy that
-nobody declared, or a web page in somebody's browser here."""
+"""Headers that no scraper on this machine sends, whatever the socket says.
+
+They come from a proxy that nobody declared, or from a web page in a browser here.
+"""
 
 
 class Meter:
@@ -64,7 +66,7 @@ class Meter:
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """One number that another part tells."""
+    """One number of another part."""
 
     name: str
     """`greenroom_…`, units last; a counter's name without `_total`."""
@@ -185,7 +187,7 @@ class Metrics:
         return meter
 
     def add_source(self, source: Source) -> None:
-        """Ask this source at every scrape."""
+        """Add a source that is asked at every scrape."""
         self._sources.append(source)
 
     async def answer(self, request: Request) -> Answer:

@@ -10,7 +10,8 @@ import msgspec
 API_PREFIX: Final = "/api/"
 """How the paths of the endpoint table begin."""
 PAGE_BODY_BYTES_MAX: Final = 64 << 10
-"""Of a request to any other path: what the tools of `/mcp` take is a thousandth of it."""
+"""Bytes of the body of a request to a path outside `/api/`; the tools of `/mcp` take a thousandth.
+"""
 
 
 def body_bytes_max_of(path: str, body_bytes_max: int) -> int:

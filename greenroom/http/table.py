@@ -26,16 +26,16 @@ Handler = Callable[..., Awaitable[Reply | Streamed]]
 
 
 class Auth(enum.Enum):
-    """Which tokens a call must carry, and so which caller its handler gets."""
+    """The tokens that a call must carry, and so the caller that its handler gets."""
 
     KEY = "project key"
-    """`GameCaller`"""
+    """The handler gets a `GameCaller`."""
     PLAYER = "project key and player token"
-    """`PlayerCaller`"""
+    """The handler gets a `PlayerCaller`."""
     PLAYER_AND_ADMIN = "project key and player token, and the admin key if it is given"
-    """`TrustedCaller`"""
+    """The handler gets a `TrustedCaller`."""
     ADMIN = "project key and admin key"
-    """`AdminCaller`"""
+    """The handler gets an `AdminCaller`."""
 
 
 class TokenTexts(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class TokenTexts(msgspec.Struct, frozen=True, kw_only=True):
 
     key_missing: str
     token_missing: str = ""
-    """No player token, or no admin key."""
+    """The text for a call without player token, or without admin key."""
     token_invalid: str = ""
     token_foreign: str | None = None
     """A good player token of another game; None says `token_invalid` there too."""
@@ -68,7 +68,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     document_body: bool = False
     """The whole body is the document (the two document updates)."""
     refusals: tuple[type[Refused], ...] = ()
-    """What the handler may refuse with, for the docs."""
+    """Refusals of the handler, for the docs."""
     rate_class: str = ""
     """Key into `limits.RATE_CLASSES`; not given, it follows from `auth` and `method`."""
     tool: str = ""

@@ -1,4 +1,4 @@
-"""What a game decides."""
+"""The rules of games."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lobbies allow, refuse, and come to."""
+"""The rules of lobbies: what they allow and refuse, and their events."""
 
 from __future__ import annotations
 

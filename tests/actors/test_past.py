@@ -1,4 +1,4 @@
-"""What has ended and is still kept, oldest first."""
+"""Rooms and lobbies that have ended and are still kept, oldest first."""
 
 from __future__ import annotations
 

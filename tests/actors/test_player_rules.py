@@ -1,4 +1,4 @@
-"""What players may do: every refusal, every event, and the laws that hold for all of them."""
+"""The rules of players: every refusal, every event, and the laws that hold for all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only a real browser shows of the server's own pages."""
+"""The server's own pages, as far as only a real browser can show."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What operations answer with, first come first; none reaches a server."""
+    """Answers of operations, first come first; none reaches a server."""
     queue: list[Any] = []
 
     def answer(_: object, operation: object) -> object:

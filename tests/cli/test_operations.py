@@ -1,4 +1,4 @@
-"""What operators do, carried out on a real database through real actors."""
+"""Operators' operations, carried out on a real database through real actors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators do with rooms, on a real database, in a server's stead."""
+"""Operators' operations on rooms, on a real database, in a server's stead."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ CALLS: list[tuple[str, type, Call]] = [
     for name, call in calls.items()
 ]
 TWO_FORMS = {"LOOK_UP": {"player_id"}}
-"""What the server takes besides, and the client has no use for."""
+"""Fields that the server takes besides, and that the client has no use for."""
 
 
 def smallest(annotation: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What goes wrong between client and server, and what is tried again."""
+"""Failures between client and server, and retries."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Server:
         self.suite: SuiteName | None = suite_name
         self.is_deaf = False
         self.drops = 0
-        """So many packets are lost on their way here."""
+        """Packets to lose on their way here."""
         self.end: ServerEnd[Any] | None = None
         self.taken: list[frames.ClientMessage] = []
         self.sends: list[Any] = []

@@ -1,7 +1,7 @@
-"""nginx, Caddy and HAProxy as `deploy/` has them, and told nothing, before both servers.
+"""nginx, Caddy and HAProxy as `deploy/` has them, in front of both servers.
 
-A proxy on the same machine is loopback to the server, and trusted: whoever could speak through it
-as the proxy would read `/metrics` and choose the address that limits see.
+A proxy on the same machine is loopback to the server, and trusted. A client that could speak
+through it as the proxy would read `/metrics`, and choose the address that limits see.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def address() -> str:
 
 
 def http_2() -> bytes:
-    """What a client of HTTP/2 says first that wants to read `/metrics`."""
+    """Return the first bytes of an HTTP/2 client that wants to read `/metrics`."""
     connection = h2.connection.H2Connection(h2.config.H2Configuration())
     connection.initiate_connection()
     head = {":method": "GET", ":path": "/metrics", ":authority": "localhost", ":scheme": "http"}

@@ -67,7 +67,7 @@ async def live(database_url: str, data_dir: Path, nursery: trio.Nursery) -> Asyn
 
 @pytest.fixture
 def poisoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bug: a document that says `poison` crashes its player half-way through his change."""
+    """A bug: a document that says `poison` crashes its player half-way through the change."""
     real = PlayerActor.handlers[ReplacePlayerDocument]
 
     def replace(actor: PlayerActor, command: ReplacePlayerDocument) -> Any:

@@ -1,4 +1,4 @@
-"""What only ticks have changed, after a kill or a stop (docs/reference/behaviours.md)."""
+"""Changes by ticks alone, after a kill or a stop (docs/reference/behaviours.md)."""
 
 from __future__ import annotations
 

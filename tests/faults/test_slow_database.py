@@ -42,7 +42,7 @@ class Writers:
         self.statuses: Counter[int] = Counter()
         self.retries: set[int] = set()
         self.waits: list[float] = []
-        """Of changes that were made."""
+        """Seconds that each change took."""
         self.pause_seconds = PAUSE_SECONDS
 
     @asynccontextmanager
@@ -117,7 +117,7 @@ async def written_over(
 
 @pytest.fixture
 def wire(postgres_server: PostgresProcess) -> Wire:
-    """What lies between the server and its database."""
+    """The wire between the server and its database."""
     return Wire(postgres_server.directory / ".s.PGSQL.5432")
 
 

@@ -17,7 +17,7 @@ INTERVAL_SECONDS = 0.02
 SIZE = 20_000
 """Three megabytes for each member: more than may wait for one who does not read."""
 UNHEARD_MAX = 6
-"""So many messages may be on their way to the listener: less than waits for one who is slow."""
+"""Messages that may be on their way to the listener: fewer than wait for a slow one."""
 CLOSED_SECONDS_MAX = 60.0
 GROWTH_BYTES_MAX = 24 << 20
 LATENCY_SECONDS_MAX = 0.5
@@ -116,7 +116,7 @@ def upgrade(token: str) -> bytes:
 
 
 async def can_send(deaf: trio.socket.SocketType) -> bool:
-    """Whether the server still has the connection: an empty pong does no harm."""
+    """Return whether the server still has the connection: an empty pong does no harm."""
     try:
         await deaf.send(b"\x8a\x80" + bytes(4))
     except OSError:

@@ -1,4 +1,4 @@
-"""What somebody writes by hand to a port: smuggled requests, odd paths, bombs. On either server."""
+"""Requests written by hand: smuggling, odd paths, bombs. On either server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEGABYTE = 1 << 20
 
 
 def spoken(api: Api, data: bytes) -> bytes:
-    """What is answered to some bytes, up to the end of the connection."""
+    """Return the answer to some bytes, up to the end of the connection."""
     answer = bytearray()
     with socket.create_connection(api.address, SECONDS_MAX) as connection:
         with suppress(ConnectionError):  # answered and closed before everything was sent
@@ -159,7 +159,7 @@ def bomb(window_bits: int) -> bytes:
 
 
 def memory_bytes(server: ServerProcess) -> int:
-    """What a server has in memory; 0 where that cannot be asked."""
+    """Return the memory that a server takes; 0 where that cannot be asked."""
     file = Path(f"/proc/{server.pid}/statm")
     pages = int(file.read_text().split()[1]) if file.exists() else 0
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,4 +1,4 @@
-"""What a client may send into a room with a behaviour: no number and no nesting stops the room."""
+"""Hostile messages to a room with a behaviour: no number and no nesting stops the room."""
 
 from __future__ import annotations
 

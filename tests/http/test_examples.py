@@ -36,7 +36,7 @@ def studio(data_dir: Path) -> Iterator[ServerProcess]:
 
 
 async def open_room(game: Game, kind: str) -> tuple[Player, Room, Player, Room]:
-    """Two players in one room: the host with his seat, the guest with his."""
+    """Open a room of two players; return the host's seat and the guest's."""
     ann, bob = await game.register("Ann"), await game.register("Bob")
     room = await ann.create_room(realtime=True, rules={"type": kind})
     return ann, room, bob, await bob.join_room(room.room_id)
@@ -186,7 +186,7 @@ async def test_one_who_polls_takes_a_coin_before_the_eyes_of_one_who_is_connecte
 
 
 class Seat:
-    """A player at the table, who looks at it by polling, or by his channel if he has one."""
+    """A player at the table, who looks at it by polling, or by a channel if they have one."""
 
     def __init__(self, player: Player, room: Room, channel: Channel | None = None) -> None:
         self.player = player
@@ -194,7 +194,7 @@ class Seat:
         self._channel = channel
 
     async def look(self) -> tuple[Any, Any]:
-        """See the table and his own hand."""
+        """Return the table and the player's own hand."""
         if self._channel is not None:
             return self._channel.state, self._channel.private_state
         seen = await act(self.room, "look")

@@ -1,7 +1,7 @@
-"""Nobody reaches what is not his: every id and every credential of others, in every place.
+"""No player reaches what is another's: every id and every credential of others, in every place.
 
-The tables are checked against the endpoint table, so that a new operation that takes an id, or a
-new field, fails here until somebody has said what becomes of another's.
+The tables are checked against the endpoint table. So a new operation that takes an id, or a new
+field, fails here until somebody has said what becomes of another player's.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ FOREIGN: dict[tuple[str, str], Try] = {
         for verb in ("accept", "decline")
     },
 }
-"""What our players do to theirs; refused, all of it."""
+"""Calls of our players about what is another's; all of them are refused."""
 
 HARMLESS = {
     (f"{PLAYERS}/list", "after_id"): "a number to go on from: only players of this game follow",

@@ -178,7 +178,7 @@ def test_registering_is_free_for_fifty_a_second() -> None:
 
 @pytest.mark.parametrize(("members", "seconds"), [(16, 30), (400, 5)])
 def test_the_start_burst_passes_from_one_address(members: int, seconds: int) -> None:
-    """Everybody polls `current` 20 times a second, and reads his room as often beside it."""
+    """Every player polls `current` 20 times a second, and reads their room as often beside it."""
     read, write, now = CallLimits().of("read"), CallLimits().of("write"), 0.0
     for tick in range(20 * seconds):
         now = tick / 20

@@ -177,7 +177,7 @@ async def test_what_a_refused_writer_queued_since_fails_unwritten(storage: Stora
     assert (player.player_name, neighbour.player_name) == ("Player 1", "Carol")
 
     again = committer.submit(writer, [PlayerRenamed(1, "again", 3)])
-    await again.wait(writer, 10)  # of his new life
+    await again.wait(writer, 10)  # of its new life
     assert len(writer.errors) == 1
 
 

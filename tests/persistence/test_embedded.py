@@ -360,7 +360,7 @@ async def test_programs_that_postgress_user_cannot_read_are_copied(
 
 
 MACHINES = embedded_binaries._system_directories()
-"""Where this machine has a Postgres of its own."""
+"""The folder of a Postgres that this machine has of its own."""
 
 needs_machines = pytest.mark.skipif(not MACHINES, reason="no Postgres of the machine's own")
 

@@ -1,4 +1,4 @@
-"""One writer at a time, and whoever was replaced finds out before he writes."""
+"""One writer at a time: a writer that was replaced finds out before it writes."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def row_of(event: Event) -> Any:
 
 
 def outcome(of: list[Event]) -> dict[Any, list[Event]]:
-    """What each row lives through: its events in order, overwritten ones left out."""
+    """Return what each row lives through: its events in order, overwritten ones left out."""
     rows: dict[Any, list[Event]] = defaultdict(list)
     for event in of:
         lived = rows[row_of(event)]

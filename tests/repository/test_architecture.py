@@ -34,7 +34,7 @@ def quoted_paths(text: str) -> set[str]:
 
 
 def is_there(name: str) -> bool:
-    """Whether a path exists, from the root or in the package.
+    """Return whether a path exists, from the root or in the package.
 
     A bare module may stand for the one in each package (`rules.py`).
     """
@@ -49,7 +49,7 @@ def packages() -> set[str]:
 
 
 def section(page: Path, heading: str) -> str:
-    """What stands below one heading of the second level."""
+    """Return the text below one heading of the second level."""
     return re.split(r"^## ", page.read_text().split(f"## {heading}\n")[1], flags=re.MULTILINE)[0]
 
 
@@ -129,7 +129,7 @@ def test_each_word_is_explained_once() -> None:
 
 
 MIRRORS = ("client/", "control/", "cli/starter/")
-"""Whose classes may have the names of others, by the rules in the vocabulary."""
+"""Folders whose classes may have the names of others, by the rules in the vocabulary."""
 
 
 def public_classes() -> Iterator[tuple[str, str]]:

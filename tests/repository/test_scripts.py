@@ -24,7 +24,7 @@ from greenroom.persistence.embedded.binaries import _system_directories
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 MACHINES = _system_directories()
-"""Where this machine has a Postgres of its own."""
+"""The folder of a Postgres that this machine has of its own."""
 SERVE_SECONDS_MAX = 60.0
 
 pytestmark = pytest.mark.slow
@@ -134,7 +134,7 @@ def test_a_failing_pip_is_told_and_the_next_run_begins_anew(checkout: Path) -> N
 
 
 def test_what_has_no_build_for_this_machine_and_can_be_spared_is_spared(checkout: Path) -> None:
-    """As the embedded Postgres on Alpine: pip finds no wheel of it, and all the rest."""
+    """Packages without a build are left out, as the embedded Postgres on Alpine."""
     wheel = make_wheel(checkout.parent / "wheels", "greenhouse")
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     (checkout / "requirements.txt").write_text(

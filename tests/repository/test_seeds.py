@@ -1,4 +1,4 @@
-"""What is random in the tests is the same in every run, whatever ran before."""
+"""Randomness in the tests is the same in every run, whatever ran before."""
 
 from __future__ import annotations
 

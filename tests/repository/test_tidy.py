@@ -56,7 +56,7 @@ def project_files() -> tuple[Path, ...]:
 
 
 def _is_made(path: Path) -> bool:
-    """Whether something was made by tools rather than written."""
+    """Return whether something was made by tools rather than written."""
     names = {"__pycache__", "build", "dist"}
     return any((part[0] == "." and part != ".ci") or part in names for part in path.parts)
 
@@ -76,7 +76,7 @@ def python_files(*folders: str) -> list[Path]:
 
 
 def lines_matching(pattern: re.Pattern[str]) -> list[str]:
-    """Where a pattern is found, as `file:line: text`."""
+    """Return each line where a pattern is found, as `file:line: text`."""
     return [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
         for path in project_files()

@@ -55,7 +55,7 @@ def follow_one(reader: Reader, blocks: list[Block]) -> None:
 
 
 def shown_lines(text: str) -> set[str]:
-    """What a text says, without what is different each time."""
+    """Return the lines of a text, without what is different each time."""
     text = re.sub(r"gr_(\w{3})_\w+", r"gr_\1_…", text)
     text = re.sub(r":\d+\b|port \d+", ":…", text)
     return {re.sub(r"/\S+/first", "…/first", line) for line in text.splitlines()}

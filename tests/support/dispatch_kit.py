@@ -63,7 +63,7 @@ class Gone(NotFound):
 
 
 class Trouble:
-    """What the handler of `/api/trouble.php` raises next, or waits for."""
+    """The error that the handler of `/api/trouble.php` raises next, or what it waits for."""
 
     def __init__(self) -> None:
         self.error: BaseException | None = None

@@ -1,4 +1,4 @@
-"""What a piece of code leaves to the garbage collector, told from what anybody else left."""
+"""Finds the objects that a piece of code leaves to the garbage collector."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from contextlib import contextmanager
 def own_garbage() -> Iterator[Callable[[], list[object]]]:
     """Watch a block; what it yields returns the objects of Greenroom's that need the collector.
 
-    Only what came into being in the block counts. What is older is out of the collector's sight
-    until the end: another test may let go of it at any moment, or a finalizer may have kept it
-    past a collection. Within the block `gc.get_objects` knows nothing older, too.
+    Only objects made in the block count. Older ones are out of the collector's sight until the end.
+    Another test may let go of one at any moment, or a finalizer may have kept it past a collection.
+    Within the block `gc.get_objects` knows nothing older, too.
     """
 
     def found() -> list[object]:

@@ -12,7 +12,7 @@ from time import perf_counter
 import trio
 
 PASS_SECONDS_MAX = 0.02
-"""What a pass of the scheduler may take; more than that, it was stopped."""
+"""Seconds that a pass of the scheduler may take. If it took more, the process was stopped."""
 
 
 class PatientClock(trio.abc.Clock):

@@ -63,7 +63,7 @@ rules.password_matches = password_matches
 
 
 class Session:
-    """What was sent and answered, and every secret by what it is."""
+    """Requests and answers, and every secret by its kind."""
 
     def __init__(self, server: ServerProcess, steam: SteamServer, game: Game) -> None:
         self.server = server
@@ -172,7 +172,7 @@ class Session:
         self.ask(path, {"level": 1}, method="PUT", admin=True)
 
     def _mistakes(self, token: str) -> None:
-        """What clients do by mistake with a secret: it is in the wrong place, or garbled."""
+        """Yield mistakes that clients make with a secret: it is in the wrong place, or garbled."""
         query = f"?X-Game-Player-Token={token}&password={PASSWORDS['room password']}"
         garbled = b'{"password": "%b", ' % PASSWORDS["room password"].encode()
         typed = {"password": [PASSWORDS["room password"]]}
@@ -214,7 +214,7 @@ class Session:
 
 
 def forms(secret: str) -> Iterator[bytes]:
-    """What a secret may look like where it lies: plain, in hex, in base64, as its own bytes."""
+    """Return forms of a secret where it is stored: plain, in hex, in base64, as its own bytes."""
     raw = secret.encode()
     yield raw
     yield raw.hex().encode()

@@ -515,7 +515,7 @@ async def describe(arena: Arena, player_id: int) -> PlayerView:
 
 
 async def leave_memory(arena: Arena, token: str) -> int:
-    """Log a player out and let the sweeps take him out of memory; return his id."""
+    """Log a player out and let the sweeps take them out of memory; return the id."""
     player = await identify(arena, token)
     await player.player.ask(LogOut())
     for _ in range(3):

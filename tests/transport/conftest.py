@@ -1,4 +1,4 @@
-"""What tests of the realtime port and the UDP port share."""
+"""Fixtures of the tests of the realtime port and the UDP port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What members of a room tell each other in a turn: who gets what, in which order."""
+"""Messages of a room's members within a turn: who gets what, in which order."""
 
 from __future__ import annotations
 

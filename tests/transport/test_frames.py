@@ -155,7 +155,7 @@ def test_close_frames_are_checked():
 
 
 def judged(data: bytes) -> tuple[list[tuple[int, bytes]], bool]:
-    """What wsproto reads, and whether it met an error."""
+    """Return what wsproto reads, and whether it met an error."""
     judge = FrameProtocol(client=False, extensions=[])
     found: list[tuple[int, bytes]] = []
     text = ""
@@ -179,7 +179,7 @@ def judged(data: bytes) -> tuple[list[tuple[int, bytes]], bool]:
 
 
 def ours(data: bytes, cuts: list[int]) -> tuple[list[Message], bool]:
-    """What is read here, in pieces, and whether there was an error."""
+    """Return what is read here, in pieces, and whether there was an error."""
     reader = FrameReader(1 << 20)
     found: list[Message] = []
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})

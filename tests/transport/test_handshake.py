@@ -1,4 +1,4 @@
-"""What the realtime port answers to a first request, whatever it is."""
+"""Answers of the realtime port to a first request, whatever it is."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def request(*more: str) -> bytes:
 
 
 async def status_of(stage: RealtimeKit, head: bytes) -> int:
-    """What a request is answered with."""
+    """Return the status that a request is answered with."""
     return int((await exchange(stage.port.port, head)).split()[1])
 
 

@@ -16,7 +16,7 @@ from greenroom.transport.listener import RealtimePort
 FRAMES = 150
 SIZE = 50_000
 PING = b"\x89\xfd" + bytes(4 + 125)
-"""Of the largest size."""
+"""A ping of the largest size."""
 
 
 async def read_slowly(client: Client, count: int) -> list[int]:

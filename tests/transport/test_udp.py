@@ -36,7 +36,7 @@ HERE = ClientMessage("here", b'{"x":1}', "others", stream=3, sequence=1)
 
 
 def dropped(stage: RealtimeKit) -> dict[str, int]:
-    """What the port has dropped, by reason."""
+    """Return what the port has dropped, by reason."""
     return {reason: n for reason, n in stage.udp.statistics().dropped.items() if n}
 
 
@@ -139,7 +139,7 @@ PROXIES = {
     "Via": ("[::1]:8081", [(b"Via", b"1.1 proxy")]),
     "the name that was called": ("play.example.com", []),
 }
-"""What tells of a proxy that nobody declared."""
+"""Headers of a proxy that nobody declared."""
 
 
 @pytest.mark.parametrize("told_by", PROXIES)
@@ -467,7 +467,7 @@ async def test_somebody_who_repeats_packets_from_elsewhere_turns_nothing_to_hims
             await sender.hear()
             async with udp_socket(stage.udp.port) as thief:
                 await thief.send(packet)
-                # one that overtakes is challenged, and he has no key to answer with
+                # one that overtakes is challenged, and its sender has no key to answer with
                 await thief.send(receiver.pack(ClientMessage("caught", b"1")))
                 challenge = await thief.recv(2_000)
                 await thief.send(challenge)

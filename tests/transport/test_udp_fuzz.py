@@ -1,4 +1,4 @@
-"""Whatever is thrown at an open lane, from its own address and another: nothing breaks or leaks."""
+"""Garbage thrown at an open session, from its own address and another: nothing breaks or leaks."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Throw(msgspec.Struct, frozen=True):
     whence: Literal["home", "elsewhere"]
     kind: Literal["noise", "claim", "flip", "cut", "lengthen", "splice", "repeat", "say", "body"]
     at: int
-    """Which sealed packet, which bit or length of it."""
+    """The sealed packet, and the bit or length of it."""
     content: bytes
 
 
 MADE_UP = ("noise", "claim", "flip", "cut", "lengthen", "splice")
-"""What nobody with the key has sent."""
+"""Packets that nobody with the key has sent."""
 THROWS = st.lists(
     st.one_of(
         st.builds(Throw, WHENCE, st.sampled_from(MADE_UP), AT, st.binary(min_size=1, max_size=99)),

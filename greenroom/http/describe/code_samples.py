@@ -46,7 +46,7 @@ class CallSample(msgspec.Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        """Return where the call goes."""
+        """Return the URL of the call."""
         return SERVER + self.target
 
     @property

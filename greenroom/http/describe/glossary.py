@@ -1,7 +1,7 @@
-"""What the fields of bodies and answers are, by their names: words for the docs.
+"""Words for the docs about the fields of bodies and answers, by their names.
 
-A name means the same wherever it stands. Where it does not, the field itself says what it is
-there (`msgspec.Meta(description=…)`), and that counts.
+A name means the same wherever it stands. Where it does not, the field itself says what it is there
+(`msgspec.Meta(description=…)`), and that counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DESCRIPTIONS: Final[dict[str, str]] = {
     "in_room": "Whether the caller is in a room; if not, `room` is null",
     "invite_id": "The invite, as the list of invites names it",
     "is_active": "Whether the room goes on",
-    "is_local": "Whether it is the caller himself",
+    "is_local": "Whether it is the caller",
     "is_started": "Whether the lobby has become a room, which `room_id` names",
     "join_by_requests": "Whether one has to ask the host to be let in",
     "join_token": "16 hexadecimal digits that open it without password or approval; members see it",
@@ -42,7 +42,7 @@ DESCRIPTIONS: Final[dict[str, str]] = {
     "missed": "How many updates fell off the room's end unread",
     "new_name": "The name from now on",
     "password": "What opens it, besides `join_token` and invites; empty for nothing",
-    "platform_id": "Who he is on the platform; null for guests",
+    "platform_id": "The player's id on the platform; null for guests",
     "platform_ids": "Users' ids on the platform",
     "player_data": "What the game keeps with the player",
     "player_id": "A player's id",
@@ -51,7 +51,7 @@ DESCRIPTIONS: Final[dict[str, str]] = {
     "private_key": "The player's token, for `X-Game-Player-Token`: shown this once",
     "realtime": "Whether members may connect by WebSocket and UDP",
     "realtime_room": "Whether the room that it becomes has realtime connections",
-    "relationship": "What he is to the caller; null for nothing",
+    "relationship": "What the player is to the caller; null for nothing",
     "request_data": "What it takes to do it; the game's own",
     "request_id": "The join request's id",
     "response_data": "What came of it; the game's own",
@@ -59,7 +59,7 @@ DESCRIPTIONS: Final[dict[str, str]] = {
     "room_name": "The room's title",
     "rules": "The game's own; seen in lists, and `{\"type\": …}` may choose the room's behaviour",
     "search": "A part of the title, in any case",
-    "seconds_since_heartbeat": "How long ago he was last heard of",
+    "seconds_since_heartbeat": "How long ago the player was last heard of",
     "strict_full": "Whether it starts only with every seat taken",
     "target_id": "The member who is asked",
     "target_players": "`all`, `host`, `others` (than oneself), `specific`; members: `host` alone",

@@ -28,7 +28,7 @@ from greenroom.http.request import Answer, Request
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Agreed on by `initialize`; the last is offered to clients that ask for another."""
 STATELESS_VERSIONS: Final = ("2026-07-28",)
-"""Named with every request."""
+"""Versions that are named with every request."""
 
 TOOLS_TTL_MS: Final = 3_600_000
 """How long a client may keep the list: it changes with the server's version alone."""
@@ -44,7 +44,7 @@ _INSTRUCTIONS: Final = (
     "in the header X-Api-Token. search_api_reference explains the HTTP API."
 )
 _ACCEPT_CHARACTERS_MAX: Final = 1_024
-"""Of the header Accept; what comes after them counts for nothing."""
+"""Characters of the header Accept that are read; the rest counts for nothing."""
 _BASE64_HEADER: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _META: Final = "io.modelcontextprotocol/"
 _STATUSES: Final = {-32601: 404, -32603: 500}
@@ -65,7 +65,7 @@ _Id = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | str
 
 
 class _Message(msgspec.Struct):
-    """What is posted; a batch is none."""
+    """A posted message; a batch is none."""
 
     method: str
     jsonrpc: str
@@ -74,7 +74,7 @@ class _Message(msgspec.Struct):
 
 
 class _Meta(msgspec.Struct, rename=lambda name: f"{_META}{name}"):
-    """What a request says of itself, where there is no handshake."""
+    """The fields of a request about itself, where there is no handshake."""
 
     protocolVersion: str = ""  # noqa: N815 (the protocol's spelling)
     clientCapabilities: dict[str, msgspec.Raw] | None = None  # noqa: N815 (as above)
@@ -94,7 +94,7 @@ _decode_params = msgspec.json.Decoder(_Params).decode
 
 
 class McpEndpoint:
-    """Answers every method on /mcp."""
+    """Answers every method on `/mcp`."""
 
     def __init__(self, tools: Mapping[str, Tool], version: str) -> None:
         """Offer these tools, by name.

@@ -22,17 +22,17 @@ SEARCH_LIMIT_MAX = 20
 """Operations told at once; each is some two kilobytes."""
 
 QUERY_CHARACTERS_MAX = 200
-"""Of a search; several times the longest question with words that are in the reference."""
+"""Characters of a search; several times the longest question with words of the reference."""
 
 _KEY_NEEDED = "Needs the game's project key in the request header X-Api-Token."
 
 
 class Tool(Protocol):
-    """What can be listed and called."""
+    """A tool that can be listed and called."""
 
     @property
     def listed(self) -> Schema:
-        """Return the entry of tools/list."""
+        """Return the entry in the answer to `tools/list`."""
         ...
 
     async def call(self, request: Request, arguments: bytes) -> tuple[bool, bytes]:
@@ -67,7 +67,7 @@ class EndpointTool:
 
 
 class SearchBody(Body, kw_only=True):
-    """What to look for."""
+    """The arguments of a search."""
 
     query: Annotated[
         str,
@@ -90,13 +90,13 @@ class SearchBody(Body, kw_only=True):
 
 
 class InvalidLimit(Refused):
-    """Nothing, or too much at once."""
+    """The limit of a search is below 1 or too high."""
 
     text = f"limit must be between 1 and {SEARCH_LIMIT_MAX}"
 
 
 class QueryTooLong(Refused):
-    """More than anybody asks."""
+    """The question of a search is too long."""
 
     text = f"query must have at most {QUERY_CHARACTERS_MAX} characters"
 

@@ -18,7 +18,7 @@ from greenroom.http.describe.schemas import Schema
 
 SUMMARY = "A multiplayer game backend that a studio runs itself: calls over HTTP, answers in JSON."
 QUERY_WORDS_MAX = 16
-"""Of a search; what comes after them counts for nothing."""
+"""Words of a search that are read; the rest counts for nothing."""
 
 _WORDS = re.compile(r"[a-z0-9]+")
 _IN_TITLE = 5
@@ -37,7 +37,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     area: str
     title: str
-    """Method and path."""
+    """Return method and path."""
     summary: str
     text: str
     """Markdown that begins with the title's heading."""

@@ -18,7 +18,7 @@ from greenroom.http.fields import AnyValue, Body, Document
 Schema = dict[str, Any]
 
 SPELLED_OUT_MAX = 1_000
-"""So many numbers a pattern may list, where a field takes its numbers as strings too."""
+"""Numbers that a pattern may list, where a field takes its numbers as strings too."""
 
 _TIME = "2026-03-13T14:01:49Z"
 EXAMPLES: dict[str, Any] = {

@@ -30,7 +30,7 @@ _LOUD: Final = ("httpx2", "httpcore2")
 
 
 class PlatformAnswer(msgspec.Struct, frozen=True):
-    """A whole answer."""
+    """A complete answer of the platform."""
 
     status: int
     body: bytes
@@ -54,7 +54,7 @@ class PlatformClient:
         self._client: httpx2.AsyncClient | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Take calls until cancelled."""
+        """Serve calls until cancelled."""
         import httpx2
 
         for logger in _LOUD:

@@ -46,7 +46,7 @@ class _Params(msgspec.Struct):
 
 
 class _Error(msgspec.Struct):
-    """The answer to any other."""
+    """The answer to any other ticket."""
 
     errorcode: int
     errordesc: str = ""
@@ -87,7 +87,7 @@ class Steam:
         self._client = PlatformClient("Steam", base_url, seconds_max)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Answer until cancelled."""
+        """Serve until cancelled."""
         await self._client.run(task_status=task_status)
 
     def platform(self, settings: GameSettings) -> SteamGame | None:
@@ -98,7 +98,7 @@ class Steam:
 
 
 class SteamGame:
-    """Steam as one game asks it."""
+    """Steam as one game uses it."""
 
     def __init__(self, client: PlatformClient, app_id: int, publisher_key: str) -> None:
         """Ask for this game, with its publisher's key."""
@@ -124,7 +124,7 @@ class SteamGame:
         return PlatformUser(STEAM, params.steamid)
 
     async def persona_name(self, user: PlatformUser) -> str | None:
-        """Return what the user calls himself on Steam, None if it cannot be found out now."""
+        """Return the user's name on Steam, None if it cannot be found out now."""
         parameters = {"steamids": user.platform_id}
         try:
             answer = await self._client.get(SUMMARIES_PATH, parameters, self._headers)

@@ -1,1 +1,1 @@
-"""What is answered outside `/api/`: discovery, the reference page, the probes."""
+"""Pages outside `/api/`: discovery, the reference page, the probes."""

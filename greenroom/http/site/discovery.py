@@ -1,4 +1,4 @@
-"""What tells about the API outside /api/: the first page, and what the endpoint table makes."""
+"""Pages about the API outside `/api/`: the first page, and those made from the endpoint table."""
 
 from __future__ import annotations
 

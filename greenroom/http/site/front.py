@@ -1,9 +1,9 @@
-"""Everything that comes, by its path: the API to the dispatcher, the rest answered here, limited.
+"""Answers every path: calls of the API by the dispatcher, the rest here, limited.
 
-What is outside `/api/` needs no token, so its address alone can be charged: for each request one
-unit, and more for large answers. Probes have an allowance of their own, which nothing else can use
-up: who stops a server because its probes were refused must not be led to it by somebody else's
-requests, or wrong tokens, from the same address.
+Requests outside `/api/` need no token, so only the address can be charged: one unit for each
+request, and more for large answers. Probes have an allowance of their own, which nothing else can
+use up. An operator whose probes are refused may stop the server; other requests, or wrong tokens,
+from the same address must not lead to that.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from greenroom.http.request import API_PREFIX, Answer, Request
 from greenroom.http.server.connection import Answerer
 
 Page = Callable[[Request], Answer | Awaitable[Answer]]
-"""What answers GET on a path outside `/api/`; may be async."""
+"""Answers GET on a path outside `/api/`; may be async."""
 
 
 class EveryMethod(msgspec.Struct, frozen=True):

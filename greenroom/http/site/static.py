@@ -12,7 +12,7 @@ from greenroom.http.request import Answer, Request
 PACKED_BYTES_MIN: Final = 1_024
 """A smaller body fits into a packet or two, whatever is done to it."""
 _HEADER_CHARACTERS_MAX: Final = 1_024
-"""Of a header that is a list; what comes after them counts for nothing."""
+"""Characters of a header's list that are read; the rest counts for nothing."""
 _TAG_DIGITS: Final = 32
 
 Headers = tuple[tuple[str, str], ...]

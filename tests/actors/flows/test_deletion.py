@@ -197,7 +197,10 @@ async def test_whoever_could_not_be_deleted_can_be_asked_again(arena: Arena):
 async def test_whoever_may_still_have_his_seat_is_open_and_can_be_deleted_again(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ):
-    """His deletion has not begun: closed, he would be nobody to himself and a friend to others."""
+    """The deletion has not begun.
+
+    Closed, they would be nobody to themselves and a friend to others.
+    """
 
     async def put_out(*_: object) -> None:
         raise CommitUnsettled("his room's change was not durable in time")

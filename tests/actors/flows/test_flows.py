@@ -1,4 +1,4 @@
-"""Who calls, and what comes of it: identity, registration, sessions, bans, and their races."""
+"""Identity, registration, sessions, bans, and their races."""
 
 from __future__ import annotations
 

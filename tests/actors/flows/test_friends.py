@@ -55,7 +55,7 @@ async def remove(arena: Arena, one: int, other: int) -> None:
 
 
 async def between(arena: Arena, one: int, other: int) -> Relationship | None:
-    """What the second is to the first, by every way of looking, from both sides."""
+    """Return what the second is to the first, by every way of looking, from both sides."""
     mine = await _relationship(arena, one, other)
     theirs = await _relationship(arena, other, one)
     other_way = {"incoming": "outgoing", "outgoing": "incoming"}

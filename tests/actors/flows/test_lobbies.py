@@ -71,7 +71,7 @@ async def arena() -> AsyncIterator[Arena]:
 
 
 async def come(arena: Arena) -> tuple[PlayerIdentity, str]:
-    """A new player, and his token."""
+    """Register a player; return them with their token."""
     new = await register(arena)
     return await identify(arena, new.token), new.token
 

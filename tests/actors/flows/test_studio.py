@@ -1,4 +1,4 @@
-"""What behaviours set off outside their rooms' turns: results for players, in order and once."""
+"""Effects of behaviours outside their rooms' turns: results for players, in order and once."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def open_room(arena: Arena) -> Admission:
 
 
 async def join(arena: Arena, host: Admission) -> Admission:
-    """Have another player join a host's room; return him, as if connected."""
+    """Have another player join a host's room; return them, as if connected."""
     player = await identify(arena, (await register(arena)).token)
     entrance = Entrance(password=None, join_token=None, player_data=b"{}")
     await join_room(arena.world, arena.game.game_id, player.player, host.room_id, entrance)
@@ -119,7 +119,7 @@ async def join(arena: Arena, host: Admission) -> Admission:
 
 
 async def act(host: Admission, action_type: str) -> Any:
-    """Have a host send an action; return what his room's behaviour answers."""
+    """Have a host send an action; return what their room's behaviour answers."""
     command = SendActions(
         player_id=host.player_id,
         targets=read_targets("host", None),

@@ -44,7 +44,7 @@ from greenroom.actors.services.usage import SAVE_SECONDS, UsageKeeper
 
 
 def limit(arena: Arena, **limits: float) -> OwnerUsage:
-    """Give the local owner a plan of these limits; return what he uses."""
+    """Give the local owner a plan of these limits; return their usage."""
     owner = arena.world.ledger.usage_of_owner(LOCAL.owner_id, "unlimited")
     owner.limits = PlanLimits(**limits)
     return owner

@@ -1,4 +1,4 @@
-"""What ticks, ticks together, however its time is rounded."""
+"""Loops that tick together, however their time is rounded."""
 
 import pytest
 import trio

@@ -1,4 +1,4 @@
-"""What the kernel promises when something fails: refusals, crashes, the database."""
+"""The kernel's promises when something fails: refusals, crashes, the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaderboards keep of what they show, against what is durable, amid changes and reads."""
+"""The caches of leaderboards against what is durable, amid changes and reads."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class Bookkeeping:
             self.told[player_id] = profile
 
     def check(self) -> None:
-        """What is kept is what has been told, or what is about to be."""
+        """Check that everything kept has been told, or is about to be."""
         for limit in (1, 3, 10):
             entries = self.tops.find(self.tops.key(self.index, limit))
             if entries is not None:

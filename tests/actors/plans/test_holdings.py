@@ -1,4 +1,4 @@
-"""What rooms and lobbies hold, for owner, address and server; and what is written in a day."""
+"""Memory that rooms and lobbies hold, by owner, address and server; and bytes written in a day."""
 
 from __future__ import annotations
 

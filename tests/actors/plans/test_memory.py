@@ -1,4 +1,4 @@
-"""What players hold in memory, for owner, address and server: by tables and at random."""
+"""Memory that players hold, by owner, address and server: by tables and at random."""
 
 from __future__ import annotations
 

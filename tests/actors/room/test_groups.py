@@ -1,4 +1,4 @@
-"""Whom the words of a request mean, and what is wrong with those that mean nobody."""
+"""The words and ids of a request: the members that they mean, and their mistakes."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ WORDS = st.sampled_from(["all", "host", "others", "specific"])
 
 
 class Reader:
-    """What the model knows of one member: what was sent to him, and what he has read."""
+    """The model's knowledge of one member: what was sent to them, and what they have read."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []

@@ -1,4 +1,4 @@
-"""What a behaviour has ordered, carried out or come to nothing."""
+"""Durable effects of a behaviour, carried out or failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who gets into a room, who out, and who says so: every refusal, every order of checks."""
+"""Joining and leaving rooms: every refusal, every order of checks."""
 
 from __future__ import annotations
 

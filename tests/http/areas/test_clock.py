@@ -1,4 +1,4 @@
-"""What time brings: bans that expire, players who fall silent. On servers of the tests' own."""
+"""Effects of time: bans that expire, players who fall silent. On servers of the tests' own."""
 
 from __future__ import annotations
 

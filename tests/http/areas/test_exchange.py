@@ -1,4 +1,4 @@
-"""Who is reached by actions and updates, who reads what of whom, and what a list holds."""
+"""Targets and sources of actions and updates, and the lists of both."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def refused(reply: Reply, status: int, text: str) -> None:
 
 
 def between(one: Player, other: Player) -> str | None:
-    """What the second is to the first: the same in all that either of them is shown."""
+    """Return what the second is to the first: the same in all that either of them is shown."""
     views = [_view(one, other), _view(other, one)]
     other_way = {"incoming": "outgoing", "outgoing": "incoming"}
     assert views[1] == other_way.get(str(views[0]), views[0])

@@ -25,7 +25,7 @@ OK = (200, None)
 
 
 class Scene(NamedTuple):
-    """Who calls, the lobby that is about, its host, another member, and a request to it."""
+    """The caller, the lobby of the call, its host, another member, and a request to it."""
 
     caller: Player
     lobby_id: str
@@ -181,7 +181,7 @@ def perform(it: Scene, name: str) -> Reply:
 
 
 def seat_of(caller: Player) -> object:
-    """Where a player is and as what, and whom he sees there."""
+    """Return where a player is and as what, and whom they see there."""
     current = caller.seen("current")
     in_room = caller.seen("current", ROOMS)["in_room"]
     if not current["in_matchmaking"]:

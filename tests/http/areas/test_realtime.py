@@ -18,7 +18,7 @@ def mint(api: Api, token: str, host: str | None = None) -> Reply:
 
 
 def member(api: Api, **fields: object) -> tuple[int, str, str]:
-    """A player in a room of his own: his id, his token, the room's id."""
+    """Make a player in a room of their own; return their id, their token, the room's id."""
     player_id, token = api.register()
     body = {"realtime": True, **fields}
     reply = api.call("POST", "/api/game_room.php/create", body, player=token)

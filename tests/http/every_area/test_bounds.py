@@ -1,4 +1,7 @@
-"""What one address, and all of them, may make a server hold and write. On servers with little."""
+"""Bounds on what one address, and all of them, may make a server hold and write.
+
+On servers with little.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every operation alike, tried on each of them over a socket to either server."""
+"""Properties of every operation alike, tried on each of them over a socket to either server."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_every_operation_of_the_owner_wants_the_admin_key(api: Api, other: Api) 
 
 
 def test_no_operation_wants_more_tokens_than_its_row_says(api: Api) -> None:
-    """Whatever else is amiss in these calls, their tokens are not."""
+    """If something else is wrong in these calls, their tokens are not."""
     for row in OPERATIONS:
         token = {"P": api.register()[1]} if "P" in row.auth else {}
         reply = call(api, row, None, **token)

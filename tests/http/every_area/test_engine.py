@@ -96,7 +96,7 @@ class EngineKit:
         return reply
 
     def read(self, query: str = "") -> str:
-        """What is seen of it, as JSON."""
+        """Return the part of the answer that is looked at, as JSON."""
         name, method, path = self.payload.seen.split()
         others = {"from_players": "all"} if path.endswith("updates/poll") else None
         reply = self.api.call(method, path + query, others, player=self.tokens[name])

@@ -68,14 +68,14 @@ def _outcome(connection: socket.socket, path: str) -> Outcome:
 
 
 def roster(member: Player, area: str) -> list[int]:
-    """Who is there, as a member sees it; exactly one of them is the host."""
+    """Return the members, as one of them sees them; exactly one of them is the host."""
     players = member.seen("players", area)["players"]
     assert [entry["is_host"] for entry in players].count(True) == 1
     return sorted(entry["player_id"] for entry in players)
 
 
 def place_of(one: Player) -> tuple[str | None, str | None]:
-    """The room and the open lobby that a player sees himself in."""
+    """Return the room and the open lobby that a player is in, as they see it."""
     room = one.seen("current", ROOMS)
     open_lobby = one.seen("current")
     in_lobby = open_lobby["in_matchmaking"] and not open_lobby["matchmaking"]["is_started"]

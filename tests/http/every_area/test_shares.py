@@ -42,7 +42,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
 
 
 class Studio:
-    """An owner with the small plan, and his game."""
+    """An owner with the small plan, and their game."""
 
     def __init__(self, server: ServerProcess) -> None:
         self._server = server

@@ -16,7 +16,7 @@ UNKNOWN_GAME_PLAYER = "Invalid game player token"
 
 
 class Caller(NamedTuple):
-    """A player of a test's game, and how he calls."""
+    """A player of a test's game, and their calls."""
 
     api: Api
     player_id: int
@@ -37,7 +37,7 @@ class Caller(NamedTuple):
         return self.call("GET", "game_room.php/current").json
 
     def is_online(self) -> bool:
-        """Whether the list says so, which is no sign of life of his."""
+        """Return whether the list says so, which is no sign of life of theirs."""
         reply = self.api.call("GET", "/api/game_players.php/list", admin=True)
         (found,) = [p for p in reply.json["players"] if p["id"] == self.player_id]
         assert isinstance(found["is_online"], bool)
@@ -84,7 +84,7 @@ def banned(api: Api) -> Caller:
 
 
 def rotated(api: Api) -> Caller:
-    """A player with the token that he had before."""
+    """Return a player with the token that they had before."""
     player = new(api)
     assert player.call("POST", "game_players.php/rotate").status == 200
     return player
@@ -213,7 +213,7 @@ def test_a_tag_is_permanent(api: Api):
 
 
 class Scene(NamedTuple):
-    """Who calls, the room that is about, its host and another member of it."""
+    """The caller, the room that the call is about, its host and another member."""
 
     caller: Caller
     room_id: str
@@ -362,7 +362,7 @@ def test_every_operation_of_rooms_in_every_state(api: Api, state: str, name: str
 
 
 def seat_of(caller: Caller) -> object:
-    """Where a player is and as what, and whom he sees there."""
+    """Return where a player is and as what, and whom they see there."""
     current = caller.current()
     if not current["in_room"]:
         return None

@@ -1,4 +1,4 @@
-"""What arrives while the server is behind is refused before it is read, and as it should be."""
+"""Connections that arrive while the server is behind are refused before they are read."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ LARGE = b'{"a":"%s"}' % (b"x" * COUNTED_BYTES_MAX)
 
 
 class Disk:
-    """As far as it is said to be."""
+    """A disk that is as full as the test says."""
 
     def __init__(self) -> None:
         self.taken = self.durable = 0

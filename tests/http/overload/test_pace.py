@@ -1,4 +1,4 @@
-"""What is too much is refused at once: passes that stay long, not one that was."""
+"""Overload is refused at once: passes that stay long, not one that was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one address takes of what all share, over real sockets: another one is never refused."""
+"""The share of one address in what all share, over real sockets: others are never refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from greenroom.limiter import Rate
 ATTACKER = "127.0.0.1"
 HONEST = "127.0.0.2"
 LARGE_BYTES = 3_000_002
-"""Of the answer to `/api/large`."""
+"""Bytes of the answer to `/api/large`."""
 HEAD = b"POST /api/x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
 
 

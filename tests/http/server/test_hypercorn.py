@@ -1,4 +1,4 @@
-"""What Hypercorn would do with hostile connections, and we do not let it, on either server."""
+"""Hostile connections that Hypercorn would serve, and we do not, on either server."""
 
 from __future__ import annotations
 

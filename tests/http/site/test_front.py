@@ -1,4 +1,4 @@
-"""What is outside `/api/`, over real sockets: who answers it, and what it is charged to."""
+"""Paths outside `/api/`, over real sockets: which part answers, and what it is charged to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ H = b"Host: a\r\n"
 SERVERS = ["greenroom", "hypercorn"]
 HERE = "127.0.0.1"
 BURST = 4
-"""Of the limits that a test sets; not one more comes while it runs."""
+"""The burst of the limits that a test sets; not one more comes while it runs."""
 STATIC = Static(b"x" * (10 * ANSWER_BYTES_PER_UNIT), "text/plain; charset=utf-8", packed=b"packed")
 
 

@@ -1,4 +1,4 @@
-"""What players do in a machine: one call each, and how it is proved that it is durable."""
+"""Calls of players in a machine: one each, and the proof that it is durable."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Calls:
         return self.machine.call(number, act, proof, name="stop room")
 
     def ban(self, number: int) -> Call:
-        """Ban a player, and pardon him; by somebody else, who stands above it."""
+        """Ban a player, and pardon them; as an operator would."""
 
         async def act(scene: Scene) -> None:
             world, game_id = scene.world, scene.game.game_id
@@ -375,11 +375,11 @@ def check_page(sent: list[str], cursor: str | None, page: UpdatesPage) -> int:
 
     Args:
         sent: the ids of all updates to this member, in order.
-        cursor: the last one that he has read.
-        page: what he is given.
+        cursor: the last one that the member has read.
+        page: what the member is given.
 
     Returns:
-        How many of what was sent he had read, or missed, before.
+        How many of the updates the member had read, or missed, before.
     """
     position = 0 if cursor is None else sent.index(cursor) + 1
     found = [update.update_id for update in page.updates]

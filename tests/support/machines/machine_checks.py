@@ -1,4 +1,4 @@
-"""What must hold of a world at every moment, and what must when it has come to rest."""
+"""Invariants of a world at every moment, and when it has come to rest."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class WorldChecks:
         assert results == done[:50], "what he sees is not what came of it"
 
     async def _read_on(self, model: Place, player_id: int) -> None:
-        """Read all updates that a member has not read, as he would."""
+        """Read all updates that a member has not read, as the member would."""
         room = self.machine.world.rooms.directory.ref(model.key[1])
         stay = model.members[player_id]
         while True:
@@ -224,7 +224,7 @@ class WorldChecks:
 
 
 def told(state: Room | Lobby) -> dict[str, Any]:
-    """What a live room or lobby says of itself, in the words of the ledger."""
+    """Return what a live room or lobby says of itself, in the words of the ledger."""
     found: dict[str, Any] = {
         "members": list(state.members),
         "host": state.host_id if state.is_active else None,

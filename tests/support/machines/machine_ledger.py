@@ -43,17 +43,17 @@ from greenroom.actors.social.messages import (
 )
 
 Key = tuple[str, str]
-"""Of a place: `room` or `lobby`, and its id."""
+"""A place: `room` or `lobby`, and its id."""
 
 
 class Stay(msgspec.Struct):
-    """A member's stay: the ids of all updates that were ever sent to him, in order."""
+    """A member's stay: the ids of all updates that were ever sent to them, in order."""
 
     updates: list[str] = []
     numbers: list[int] = []
-    """Of the updates, in the room."""
+    """The numbers of the updates, in the room."""
     cursor: str | None = None
-    """The last one that he has read."""
+    """The last update that the member has read."""
 
 
 class Asked(msgspec.Struct):
@@ -75,9 +75,9 @@ class Place(msgspec.Struct):
     version: int = 0
     is_over: bool = False
     by_requests: bool = False
-    """Of a lobby: whether one has to ask."""
+    """True for a lobby that one has to ask to join."""
     room_id: str | None = None
-    """Of a lobby that has started."""
+    """The room of a lobby that has started."""
     last_number: int = 0
     kept_from: int = 1
     """The number of the oldest update that is still to be had."""
@@ -86,12 +86,12 @@ class Place(msgspec.Struct):
     requests: dict[str, int] = {}
     answers: dict[str, str] = {}
     actions: dict[str, Asked] = {}
-    """What waits for its target."""
+    """Actions that wait for their targets."""
     results: dict[str, Asked] = {}
 
     @property
     def is_seated(self) -> bool:
-        """Whether its members sit here: a started lobby's sit in its room."""
+        """Return whether its members sit here: a started lobby's sit in its room."""
         return not self.is_over and self.room_id is None
 
     def check(self) -> None:
@@ -112,7 +112,7 @@ class Ledger:
         self.void: set[bytes] = set()
         """Marks of calls that were told that they came to nothing."""
         self.departures_may_be_lost = False
-        """Whether somebody may have two seats for a moment: the database has refused a departure
+        """True if a player may have two seats for a moment: the database has refused a departure
         that was seen already, or a crash has undone it. `WorldChecks` sets it back."""
         self.problems: list[AssertionError] = []
 
@@ -132,7 +132,7 @@ class Ledger:
         return next((place for place in places if place.key[0] == kind), None)
 
     def happened(self, since: int, *kinds: type[Event], **fields: Any) -> bool:
-        """Whether an event of these kinds, with these fields, is durable since then."""
+        """Return whether an event of these kinds, with these fields, is durable since then."""
         return any(
             isinstance(event, kinds) and all(getattr(event, n) == v for n, v in fields.items())
             for _, event in self.log[since:]
@@ -296,7 +296,7 @@ class Ledger:
 
 
 def _marks(event: Event) -> Iterator[bytes]:
-    """What tells whose call an event came of."""
+    """Return the marks that tell whose call an event came of."""
     match event:
         case MemberJoined() | JoinRequested():
             yield event.player_data

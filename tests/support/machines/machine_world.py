@@ -38,14 +38,17 @@ from greenroom.supervisors.dynamic import DynamicSupervisor
 LIMITS = RoomLimits(updates_max=6)
 MOMENT_SECONDS = 0.02
 REST_SECONDS = 40.0
-"""As long as everything may take to come to rest: calls answered, those who crash too often given
-another chance, timers that the closed gate refused repeated, lost departures made good."""
+"""Seconds in which everything comes to rest.
+
+Calls are answered, actors that crash too often get another chance, timers that the closed gate
+refused are repeated, and lost departures made good.
+"""
 CALL_SECONDS_MAX = 60.0
 """A call asks actors a few times, who have at most 10 s each for a turn and 10 s for a commit."""
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """What one call acts in."""
+    """The place of one call."""
 
     world: World
     game: GameIdentity

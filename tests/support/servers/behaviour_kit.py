@@ -1,4 +1,4 @@
-"""A behaviour for rooms in tests: it counts, and shows each member whether he has counted."""
+"""A behaviour for rooms in tests: it counts, and shows each member whether they have counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of the HTTP server share: an echo, servers on free ports, raw clients."""
+"""The kit of tests of the HTTP server: an echo, servers on free ports, raw clients."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ UPGRADES = {
     "TLS": b"Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n",
     "nothing": b"Connection: Upgrade\r\nUpgrade:\r\n",
 }
-"""What asks for another protocol, or nearly does."""
+"""Headers that ask for another protocol, or nearly do."""
 
 
 class Echo:
@@ -106,7 +106,7 @@ class Echo:
 
 
 def described(request: Request) -> dict[str, Any]:
-    """What the echo says of a request."""
+    """Return what the echo says of a request."""
     return {
         "success": True,
         "method": request.method,

@@ -64,7 +64,7 @@ def lobby(api: Api, guests: int = 1, **fields: object) -> tuple[str, list[Player
 
 
 def asked(api: Api, lobby_id: str) -> tuple[Player, str]:
-    """A player who asks to be let in, and his request."""
+    """Make a player who asks to be let in; return them and their request."""
     requester = player(api, "Asker")
     return requester, requester.done(f"{lobby_id}/request")["request_id"]
 

@@ -28,7 +28,7 @@ SHIMS = {
 """Stand for the scripts: what they do once the environment, the tests' own here, is made."""
 
 LASTING = re.compile(r"scripts/serve(?!.* --help)|python3 -m http\.server")
-"""What stays in the foreground, and so has a terminal of its own."""
+"""Commands that stay in the foreground, and so have a terminal of their own."""
 
 
 class Block(NamedTuple):
@@ -66,9 +66,9 @@ class Reader:
         self._home = directory
         self._terminals: list[subprocess.Popen[bytes]] = []
         self.said = ""
-        """What the last command has said."""
+        """The output of the last command."""
         self.filled: dict[str, str] = {}
-        """What the page's placeholders stand for, as far as is known."""
+        """The values of the page's placeholders, as far as they are known."""
         self.ports = {name: free_port() for name in ("8080", "8081", "8000")}
         self._environment = os.environ | {
             "HOME": str(directory),

@@ -33,13 +33,13 @@ class State(NamedTuple):
     """The state of a pair: a host, who opens lobbies, and a guest, who comes."""
 
     friends: Literal["none", "asked", "friend"] = "none"
-    """What the guest is to the host."""
+    """The guest's relationship to the host."""
     host_in: Place = ""
     guest_in: Place = ""
     requests: bool = False
-    """Whether a request of the guest's waits."""
+    """True if a request of the guest's waits."""
     invited: bool = False
-    """Whether the guest has an open invite."""
+    """True if the guest has an open invite."""
 
 
 class Step(NamedTuple):
@@ -204,7 +204,7 @@ class PlayerPair:
             yield Step(False, f"{ROOMS}/stop", None, ended)
 
     async def _delete_guest(self) -> None:
-        """Delete the guest as an operator does; he may be whole without his seat afterwards."""
+        """Delete the guest as an operator does; they may be whole without their seat afterwards."""
         alone = State("none", self.state.host_in)
         self.possible = {self.state, self.state._replace(guest_in=""), alone}
         operation = DeletePlayer(player_id=self.guest.player_id)
@@ -244,7 +244,7 @@ class PlayerPair:
         self.state, self.possible = seen, {seen}
 
     async def _wait_friendless(self) -> None:
-        """Wait until a guest is gone from his host's lists: his deletion may be on its way."""
+        """Wait until a guest is gone from the host's lists: the deletion may be on its way."""
         with trio.fail_after(HEAL_SECONDS_MAX):
             while True:
                 listed = await self.host.see(f"{FRIENDS}/list")
@@ -269,7 +269,7 @@ class PlayerPair:
     async def _friendship(self) -> Literal["none", "asked", "friend"]:
         """Return what the guest is to the host; the other side must see the other side of it.
 
-        The lists show what is durable. Whoever asks what the other is to him is answered once
+        The lists show what is durable. A player who asks what the other is to them is answered once
         that, too, is durable: a change without an answer cannot happen after it.
         """
         await self.guest.see(f"{FRIENDS}/lookup", {"player_id": self.host.player_id})
@@ -289,7 +289,7 @@ class PlayerPair:
         return "none"
 
     async def _host_place(self) -> tuple[Place, list[Any]]:
-        """Return where the host is, and the guest's requests that wait for his answer."""
+        """Return where the host is, and the guest's requests that wait for the host's answer."""
         # the lobby first: once it has answered, a start without an answer is over either way
         lobby = await self.host.see(f"{LOBBIES}/current")
         room = await self.host.see(f"{ROOMS}/current")

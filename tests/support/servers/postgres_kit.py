@@ -148,7 +148,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _is_running(pid: int) -> bool:
-    """Whether a process still holds anything: a zombie does not."""
+    """Return whether a process still holds anything: a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

@@ -27,7 +27,7 @@ UNANSWERED_SECONDS: Final = 2.0
 
 
 class Ports(NamedTuple):
-    """Where the proxy listens, and where the server does."""
+    """The ports where the proxy listens, and where the server does."""
 
     https: int
     wss: int
@@ -209,8 +209,11 @@ class Front:
 
 PORTS_FIRST: Final = 12_000
 PORTS_OF_A_WORKER: Final = 1_000
-"""Below the ports that the kernel gives to connections: it gives one of those to somebody else
-between the moment at which it was seen to be free and the one at which the proxy listens."""
+"""Ports below those that the kernel gives to connections.
+
+It could give one of those to somebody else after it was seen to be free and before the proxy
+listens.
+"""
 
 
 def free_ports(count: int) -> list[int]:

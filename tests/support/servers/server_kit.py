@@ -48,7 +48,7 @@ class ServerProcess:
     """`greenroom serve` on a data directory; it can be killed and started again."""
 
     program: tuple[str, ...] = ("-m", "greenroom")
-    """What Python runs, before the arguments."""
+    """The program that Python runs, before the arguments."""
 
     def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
         self.data_dir = data_dir

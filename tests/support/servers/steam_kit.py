@@ -16,7 +16,7 @@ STEAM_ID = "76561197960287930"
 
 
 class Ticket(NamedTuple):
-    """What a client of the game would have got from Steam."""
+    """A ticket that a client of the game would have got from Steam."""
 
     steam_id: str = STEAM_ID
     identity: str | None = None

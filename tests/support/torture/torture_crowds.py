@@ -1,4 +1,4 @@
-"""Crowds in rooms: numbered updates, actions, tokens, of which each member keeps his books."""
+"""Crowds in rooms: numbered updates, actions and tokens, of which each member keeps a record."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Member:
         self.player_id = 0
         self.sent = 0
         self.kept: set[int] = set()
-        """Numbers of his whose sending was acknowledged."""
+        """Numbers of this member whose sending was acknowledged."""
         self.cursor: str | None = None
         self.heard: dict[int, list[int]] = {}
-        """By sender, what he has heard of him, in order."""
+        """By sender, what this member has heard from them, in order."""
         self.seen_ids: set[str] = set()
         self._delivered: tuple[int, set[str]] = (0, set())
-        """What was polled since so many shocks of the server."""
+        """The number of shocks of the server at the last poll."""
 
     async def call(self, method: str, path: str, body: object = None) -> Any | None:
         """Call an endpoint; None when the server could not do it just now.
@@ -127,7 +127,7 @@ class Member:
         return self._delivered[1]
 
     def check(self, sender: Member) -> None:
-        """All that was acknowledged to a sender has been heard, and nothing he never said."""
+        """Check that everything acknowledged to a sender was heard, and nothing else of them."""
         heard = set(self.heard.get(sender.player_id, ()))
         missing = sender.kept - heard
         assert not missing, f"updates lost: {sorted(missing)[:10]}"
@@ -152,7 +152,7 @@ class Asking(dict[str, Asked]):
 
 
 class Exchanges(Crowd):
-    """Rooms of three: the host tells everybody, members tell him and ask him to do things."""
+    """Rooms of three: the host tells everybody, members tell and ask the host."""
 
     tasks = 8
 
@@ -256,7 +256,7 @@ class Connected(Crowd):
                 assert is_good or jumps != self.clock_jumps, "a good token was refused"
                 await trio.sleep(dice.uniform(0, 0.3))
             await self._leave(guest)
-            if dice.random() < 0.5:  # a seat of his own again makes no old token good
+            if dice.random() < 0.5:  # to have a seat again makes no old token good
                 await guest.settle_in(f"{ROOMS}/{room_id}/join")
             assert not await self._admitted(token), "the token of one who has left was good"
             self.acknowledged += 1

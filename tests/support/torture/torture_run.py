@@ -23,7 +23,7 @@ CALM_SECONDS_MAX = 1.5
 
 
 class Outcome:
-    """What a run has shown."""
+    """The outcome of a run."""
 
     def __init__(self, seed: int, seconds: float, mutation: str | None) -> None:
         self.seed = seed

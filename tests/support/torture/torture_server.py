@@ -1,7 +1,7 @@
 """`greenroom serve` with faults inside: run as the server's main program by the torture.
 
-Reads the file that TORTURE_ORDERS names, at the start and on SIGUSR1: how far the wall clock is
-off, the how-manieth handler to come is to crash, and whether half-way through its change. A
+Reads the file that TORTURE_ORDERS names, at the start and on SIGUSR1. It says how far the wall
+clock is off, which of the handlers to come is to crash, and whether half-way through its change. A
 mutation, if TORTURE_MUTATION names one, plants a bug that a checker must find.
 """
 
@@ -41,7 +41,7 @@ NTH = 5
 
 
 class Orders:
-    """What the torture wants just now."""
+    """The faults that the torture wants now."""
 
     def __init__(self) -> None:
         self.clock_seconds = 0.0

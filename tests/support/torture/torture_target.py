@@ -1,4 +1,4 @@
-"""Where the torture takes place: a Postgres on a small disk, a wire, and a server with faults."""
+"""The target of the torture: a Postgres on a small disk, a wire, and a server with faults."""
 
 from __future__ import annotations
 

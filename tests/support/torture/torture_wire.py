@@ -1,4 +1,4 @@
-"""What lies between the server and its Postgres: a wire that can be cut, slow, or silent."""
+"""A wire between the server and its Postgres that can be cut, slow, or silent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Wire:
         self.delay_seconds = 0.0
         """How long whatever is sent is on its way; both ways."""
         self.refuses = False
-        """Whether new connections are dropped at once."""
+        """True if new connections are dropped at once."""
         self.port = 0
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
