@@ -25,7 +25,7 @@ from greenroom.actors.room.rules.events import NewMember
 from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.actors.room.studio_messages import Tick
 from greenroom.actors.services.studio import StudioService
-from greenroom.actors.studio_room.actor import DirectedRoomActor
+from greenroom.actors.studio_room.actor import StudioRoomActor
 from greenroom.behaviour import Member, Room, RoomBehaviour
 from greenroom.behaviour.registry import Registry
 from greenroom.supervisors.dynamic import DynamicSupervisor
@@ -167,10 +167,10 @@ class Port:
         self._clock = SystemClock()
         self._count = 0
 
-    def actor(self) -> DirectedRoomActor:
+    def actor(self) -> StudioRoomActor:
         """Return a room's actor without a room."""
         limits = RoomLimits()
-        return DirectedRoomActor(None, self._index, self._clock, limits, self.hub, self._studio)
+        return StudioRoomActor(None, self._index, self._clock, limits, self.hub, self._studio)
 
     def command(self) -> CreateRoom:
         """Return what creates the next room; its members are connected."""

@@ -27,7 +27,7 @@ from greenroom.behaviour.effects import (
 )
 from greenroom.behaviour.errors import TooMuch
 from greenroom.behaviour.member import JsonObject, Member
-from greenroom.behaviour.room_context import Desk
+from greenroom.behaviour.room_context import RoomContext
 
 State = TypeVar("State")
 Result = TypeVar("Result")
@@ -63,7 +63,7 @@ class Room(Generic[State]):
     """
 
     __slots__ = (
-        "_desk",
+        "_context",
         "game_id",
         "members",
         "now",
@@ -76,7 +76,9 @@ class Room(Generic[State]):
     members: Mapping[int, Member]
     """By id: the host first, then in the order of joining."""
 
-    def __init__(self, facts: RoomFacts, state: State, random: RoomRandom, desk: Desk) -> None:
+    def __init__(
+        self, facts: RoomFacts, state: State, random: RoomRandom, context: RoomContext
+    ) -> None:
         """Begin without members; `Runner` makes rooms, studios do not."""
         self.room_id = facts.room_id
         self.game_id = facts.game_id
@@ -84,13 +86,13 @@ class Room(Generic[State]):
         self.state = state
         self.random = random
         self.now = 0.0
-        self.members = MappingProxyType(desk.members)
-        self._desk = desk
+        self.members = MappingProxyType(context.members)
+        self._context = context
 
     @property
     def host(self) -> Member | None:
         """Return the host; None in a room that nobody has joined yet."""
-        host_id = self._desk.host_id
+        host_id = self._context.host_id
         return None if host_id is None else self.members.get(host_id)
 
     # Telling members.
@@ -126,7 +128,7 @@ class Room(Generic[State]):
         player_ids = None if everybody else tuple(i for i in chosen if i not in left_out)
         if player_ids != ():
             encoded = _encode(data)
-            self._desk.record(
+            self._context.record(
                 Push(_name(command), encoded, player_ids, reliable, stream and _name(stream)),
                 len(encoded),
             )
@@ -155,43 +157,43 @@ class Room(Generic[State]):
 
     def cancel(self, name: str) -> None:
         """Forget a timer; without one of that name, nothing happens."""
-        if self._desk.timers.pop(name, None) is not None:
-            self._desk.record(StopTimer(name))
+        if self._context.timers.pop(name, None) is not None:
+            self._context.record(StopTimer(name))
 
     def _start_timer(self, name: str, seconds: float, every_seconds: float | None) -> None:
         timer = StartTimer(_name(name), self.now + _within(seconds), every_seconds)
-        if name not in self._desk.timers and len(self._desk.timers) >= TIMERS_MAX:
+        if name not in self._context.timers and len(self._context.timers) >= TIMERS_MAX:
             raise TooMuch(f"a room has at most {TIMERS_MAX} timers")
-        self._desk.timers[name] = timer
-        self._desk.record(timer)
+        self._context.timers[name] = timer
+        self._context.record(timer)
 
     # Members and the room itself.
 
     def set_host(self, player_id: int) -> None:
         """Make a member the host; nobody else becomes it if he is not here."""
-        if player_id in self.members and player_id != self._desk.host_id:
-            self._desk.record(SetHost(player_id))
+        if player_id in self.members and player_id != self._context.host_id:
+            self._context.record(SetHost(player_id))
 
     def kick(self, player_id: int) -> None:
         """Put a member out; nothing happens if he is not here."""
         if player_id in self.members:
-            self._desk.record(Kick(player_id))
+            self._context.record(Kick(player_id))
 
     def stop(self) -> None:
         """End the room for everybody."""
-        self._desk.record(Stop())
+        self._context.record(Stop())
 
     # Results.
 
     def complete(self, action_id: str, data: object = None) -> None:
         """Settle an action that waits for its target, as done; nothing if none waits."""
         encoded = None if data is None else _encode(data)
-        self._desk.record(FinishAction(action_id, True, encoded), len(encoded or b""))
+        self._context.record(FinishAction(action_id, True, encoded), len(encoded or b""))
 
     def fail(self, action_id: str, reason: str) -> None:
         """Settle an action that waits for its target, as failed; nothing if none waits."""
         encoded = _encode({"error": reason})
-        self._desk.record(FinishAction(action_id, False, encoded), len(encoded))
+        self._context.record(FinishAction(action_id, False, encoded), len(encoded))
 
     def update_player(self, player_id: int, fields: Mapping[str, object]) -> None:
         """Set top-level fields of a member's player document, durably; others stay as they are.
@@ -203,11 +205,11 @@ class Room(Generic[State]):
             TooMuch: more data than a hook may write.
             TypeError: a value cannot be said in JSON.
         """
-        desk = self._desk
-        if fields and (player_id in self.members or player_id == desk.leaving_id):
+        context = self._context
+        if fields and (player_id in self.members or player_id == context.leaving_id):
             encoded = {name: _encode(value) for name, value in fields.items()}
             size = sum(len(name) + len(value) for name, value in encoded.items())
-            desk.record(UpdatePlayer(player_id, encoded), size)
+            context.record(UpdatePlayer(player_id, encoded), size)
 
     def run(
         self,
@@ -226,7 +228,7 @@ class Room(Generic[State]):
 
         After a restart of the server nobody does it, and `on_done` is not called.
         """
-        self._desk.record(Run(job, on_done))
+        self._context.record(Run(job, on_done))
 
 
 def _name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What lies between a room and whoever runs it: the roster put there, the effects written down."""
+"""The working half of a room: the roster that is put there, and the effects that hooks record."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from greenroom.behaviour.errors import TooMuch
 from greenroom.behaviour.member import Member
 
 EFFECTS_MAX = 256
-"""So many effects may a hook have."""
+"""The effects that a hook may have at most."""
 EFFECT_BYTES_MAX = 256 * 1024
-"""So many bytes of data may all effects of a hook have."""
+"""The bytes of data that all effects of a hook may have at most."""
 
 
-class Desk:
-    """The working half of a `Room`, which studios do not see.
+class RoomContext:
+    """The part of a `Room` that studios do not see.
 
     Attributes:
         members: by id, the host first, then in the order of joining.
         host_id: who the host is; None while nobody has joined yet.
-        leaving_id: who has just gone, while hooks take note of it; results may be his, too.
+        leaving_id: who is just leaving, while hooks are told of it; they may still get results.
         timers: those that run, by name.
     """
 
@@ -46,18 +46,18 @@ class Desk:
         self.leaving_id = leaving_id
 
     def next_hook(self) -> None:
-        """Let the next hook have as many effects as any."""
+        """Count the effects of the next hook from zero."""
         self._count = self._size = 0
 
     def record(self, effect: Effect, size: int = 0) -> None:
-        """Write an effect down.
+        """Record an effect.
 
         Args:
-            effect: which.
+            effect: to be done once the hook has returned.
             size: bytes of its data.
 
         Raises:
-            TooMuch: the hook has had enough.
+            TooMuch: the hook has as many as it may have.
         """
         self._count += 1
         self._size += size
@@ -68,6 +68,6 @@ class Desk:
         self._effects.append(effect)
 
     def take(self) -> list[Effect]:
-        """Return what was written down since this was last called."""
+        """Return the effects recorded since the last call."""
         effects, self._effects = self._effects, []
         return effects

@@ -1,14 +1,13 @@
-"""Hooks run, and undone where need be: a studio's code between two consistent states of a room.
+"""Runs the hooks of one room's behaviour, and encodes and restores its state.
 
-    runner.begin(now)            a turn: several hooks, that happen together or not at all
-    runner.hook("on_join", …)    refuses or crashes: then the turn must be abandoned
+    runner.begin(now)            the time that hooks see; what was asked for before is forgotten
+    runner.hook("on_join", …)    refuses or fails: then go back to what `save` returned before
     runner.take_effects()        what the hooks so far ask for
-    runner.finish()              what to write down, None if nothing changed
-    runner.settle()              it will be
-    runner.abandon()             or: everything as it was at `begin`
+    runner.save()                state, chance and timers as bytes
+    runner.load(saved)           the room as it was
 
-Pure but for the clock that is handed in: no trio, no I/O. The room's actor, the simulated crowd
-and `greenroom.testing.RoomHarness` all run behaviours through this.
+Whoever runs hooks decides when to save and when to go back; in a server `Turn` does. Pure but for
+the clock that is handed in: no trio, no I/O.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from greenroom.behaviour.errors import BehaviourError, HookCrashed, TooMuch, is_
 from greenroom.behaviour.handlers import TypedHandler
 from greenroom.behaviour.member import Member
 from greenroom.behaviour.room import Room, RoomFacts, State
-from greenroom.behaviour.room_context import Desk
-from greenroom.behaviour.snapshot import keep, state_of, unkeep
+from greenroom.behaviour.room_context import RoomContext
+from greenroom.behaviour.snapshot import decode_snapshot, encode_snapshot, read_state
 from greenroom.interrupts import is_real_interrupt
 
 REPLY_BYTES_MAX: Final = 256 * 1024
-"""So many bytes may the answer of a hook have, encoded."""
+"""The bytes that the reply of a hook may have at most, encoded."""
 _encode: Final = msgspec.json.Encoder().encode
 
 Result = TypeVar("Result")
@@ -46,25 +45,20 @@ def unwatched(_hook: str) -> AbstractContextManager[None]:
 
 
 class Runner(Generic[State]):
-    """One room's behaviour, and the room as its hooks see it."""
+    """Runs one room's behaviour on the room that its hooks see."""
 
     def __init__(
         self,
         behaviour: RoomBehaviour[State],
         room: Room[State],
-        desk: Desk,
+        context: RoomContext,
         watch: Watch,
-        kept: bytes | None = None,
     ) -> None:
         """Use `create` or `restore`."""
         self.behaviour = behaviour
         self.room = room
-        self._desk = desk
+        self._context = context
         self._watch = watch
-        self._kept = self._keep() if kept is None else kept
-        self._before: bytes | None = None
-        """What was kept before `finish`, until that is settled."""
-        self._is_stale = False
 
     @classmethod
     def create(
@@ -82,42 +76,41 @@ class Runner(Generic[State]):
         """
         state = _run(watch, "initial_state", facts.room_id, behaviour.initial_state, facts.rules)
         chance = RoomRandom(seed)
-        desk = Desk({})
-        return cls(behaviour, Room(facts, state, chance, desk), desk, watch)
+        context = RoomContext({})
+        return cls(behaviour, Room(facts, state, chance, context), context, watch)
 
     @classmethod
     def restore(
         cls,
         behaviour: RoomBehaviour[State],
         facts: RoomFacts,
-        kept: bytes,
+        saved: bytes,
         watch: Watch = unwatched,
     ) -> Runner[State]:
         """Return a runner for a room that comes back.
 
-        What it makes of the state, by `migrate` say, is to be written down with its first turn.
+        Args:
+            behaviour: a new instance; its code may have changed since.
+            facts: of the room.
+            saved: what `save` returned.
+            watch: watches over hooks.
 
         Raises:
-            BehaviourBug: the state cannot be read, or not be written down again.
+            BehaviourBug: the state cannot be read, or what `migrate` made of it not be saved.
         """
-        was = unkeep(kept)
+        snapshot = decode_snapshot(saved)
         with watch("migrate"):
-            state: State = state_of(behaviour, was)
-        desk = Desk({timer.name: timer for timer in was.timers})
-        room = Room(facts, state, RoomRandom(was.position), desk)
-        runner = cls(behaviour, room, desk, watch, kept)
-        runner.remember()
+            state: State = read_state(behaviour, snapshot)
+        context = RoomContext({timer.name: timer for timer in snapshot.timers})
+        room = Room(facts, state, RoomRandom(snapshot.position), context)
+        runner = cls(behaviour, room, context, watch)
+        runner.save()
         return runner
-
-    @property
-    def kept(self) -> bytes:
-        """Return what was written down last, or is to be."""
-        return self._kept
 
     @property
     def timers(self) -> dict[str, StartTimer]:
         """Return the timers that run."""
-        return self._desk.timers
+        return self._context.timers
 
     def seat(
         self, members: Iterable[Member], host_id: int | None, leaving_id: int | None = None
@@ -129,26 +122,17 @@ class Runner(Generic[State]):
             host_id: who the host is.
             leaving_id: who has just gone.
         """
-        self._desk.seat(members, host_id, leaving_id)
+        self._context.seat(members, host_id, leaving_id)
 
-    # Turns.
+    # Hooks.
 
-    def begin(self, now: float, *, remember: bool = True) -> None:
-        """Begin a turn.
+    def begin(self, now: float) -> None:
+        """Set the time that hooks see, and forget effects that nobody took.
 
         Args:
             now: Unix seconds.
-            remember: whether to be able to go back to just this state. Without it `abandon` goes
-                back to the last that was written down or remembered, and a turn is cheaper.
-
-        Raises:
-            BehaviourBug: an earlier tick left a state that cannot be written down.
         """
         self.room.now = now
-        self._before = None
-        if remember and self._is_stale:
-            self._kept = self._keep()
-            self._is_stale = False
         self.take_effects()
 
     def hook(self, name: str, *arguments: object) -> Any:
@@ -158,24 +142,26 @@ class Runner(Generic[State]):
             Refused: the studio's rules say no.
             BehaviourBug: the hook failed.
 
-        After either, the turn must be abandoned.
+        After either, the state may have changed; see `load`.
         """
         return self.call(name, getattr(self.behaviour, name), *arguments)
 
     def call(self, name: str, function: Callable[..., Any], *arguments: object) -> Any:
-        """Call a function as a hook: what `room.run` was given as `on_done`. See `hook`."""
-        self._desk.next_hook()
+        """Call a function as a hook, as `on_done` of `room.run`; raises as `hook`."""
+        self._context.next_hook()
         room = self.room
         return _run(self._watch, name, room.room_id, function, room, *arguments)
 
     def handle(self, handler: TypedHandler, by: Member, data: bytes) -> Any:
-        """Read what a typed handler gets, and call it. See `read` and `hook`."""
-        self._desk.next_hook()
+        """Decode the data for a typed handler and call it; raises as `read` and `hook`."""
+        self._context.next_hook()
         room, call = self.room, handler.call
         return _run(self._watch, handler.method, room.room_id, call, self.behaviour, room, by, data)
 
     def read(self, handler: TypedHandler, data: bytes) -> tuple[Any, ...]:
-        """Return what a typed handler gets beside room and sender; its types may be the studio's.
+        """Return the arguments of a typed handler beside room and sender.
+
+        The types that decode them may be the studio's code.
 
         Raises:
             Refused: the data is not what it asks for.
@@ -184,19 +170,15 @@ class Runner(Generic[State]):
         return _run(self._watch, handler.method, self.room.room_id, handler.arguments, data)
 
     def write(self, hook: str, reply: object) -> bytes:
-        """Return what a hook answered as JSON.
+        """Return a hook's reply as JSON.
 
         Raises:
-            BehaviourBug: it cannot be said in JSON, or is too large.
+            BehaviourBug: JSON has no such value, or it is too large.
         """
         encoded = _run(unwatched, hook, self.room.room_id, _encode, reply)
         if len(encoded) > REPLY_BYTES_MAX:
             raise TooMuch(f"the answer of {hook} may have at most {REPLY_BYTES_MAX} bytes")
         return encoded
-
-    def remember(self) -> bytes:
-        """Return everything as bytes, to compare with."""
-        return self._keep()
 
     # What members see: plain values of JSON, which nothing changes afterwards.
 
@@ -223,55 +205,39 @@ class Runner(Generic[State]):
         }
 
     def take_effects(self) -> list[Effect]:
-        """Return what the hooks asked for since this was last called."""
-        return self._desk.take()
+        """Return what hooks have asked for since the last call."""
+        return self._context.take()
 
-    def finish(self) -> bytes | None:
-        """End the turn; return what to write down, None if that has not changed.
+    # The state.
 
-        Raises:
-            BehaviourBug: the state cannot be written down; the turn must be abandoned.
-        """
-        now = self._keep()
-        if now == self._kept:
-            return None
-        self._before, self._kept = self._kept, now
-        return now
-
-    def settle(self) -> None:
-        """Take note that what `finish` returned will be written down."""
-        self._before = None
-
-    def finish_unkept(self) -> None:
-        """End a turn that is not written down: a tick, a realtime message."""
-        self._is_stale = True
-
-    def abandon(self) -> None:
-        """Go back to how everything was at `begin`; after `finish`, too, unless that is settled.
+    def save(self) -> bytes:
+        """Return state, chance and timers as bytes; equal ones give equal bytes.
 
         Raises:
-            BadBehaviour: that cannot be read; nothing is as it was.
+            BehaviourBug: the state cannot be encoded, or is too large.
         """
-        if self._before is not None:
-            self._kept, self._before = self._before, None
-        was = unkeep(self._kept)
         room = self.room
+        return encode_snapshot(self.behaviour, room.state, room.random.position, self.timers)
+
+    def load(self, saved: bytes) -> None:
+        """Go back to what `save` returned; effects that nobody took are forgotten.
+
+        Raises:
+            BadBehaviour: that cannot be read; nothing has changed.
+        """
+        snapshot = decode_snapshot(saved)
+        room, timers = self.room, self.timers
         self.take_effects()
-        room.state = state_of(self.behaviour, was)
-        room.random.position = was.position
-        self.timers.clear()
-        self.timers.update((timer.name, timer) for timer in was.timers)
-        self._is_stale = False
-
-    def _keep(self) -> bytes:
-        room = self.room
-        return keep(self.behaviour, room.state, room.random.position, self.timers)
+        room.state = read_state(self.behaviour, snapshot)
+        room.random.position = snapshot.position
+        timers.clear()
+        timers.update((timer.name, timer) for timer in snapshot.timers)
 
 
 def _run(
     watch: Watch, hook: str, room_id: str, function: Callable[..., Result], *arguments: object
 ) -> Result:
-    """Run a studio's code; whatever it raises is a `BehaviourError`, but for a real ^C."""
+    """Run a studio's code; turn whatever it raises into a `BehaviourError`, but for a real ^C."""
     try:
         with watch(hook):
             return function(*arguments)

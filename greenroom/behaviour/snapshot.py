@@ -1,4 +1,4 @@
-"""What of a behaviour is written down: its state, its chance and its timers, as bytes."""
+"""The part of a behaviour that is written down: its state, its chance and its timers, as bytes."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from greenroom.behaviour.errors import BadBehaviour, BehaviourError, TooMuch, is
 from greenroom.interrupts import is_real_interrupt
 
 STATE_BYTES_MAX = 256 * 1024
-"""So large may a room's state be, encoded."""
+"""The bytes that a room's state may have at most, encoded."""
 
 
-class Kept(msgspec.Struct, frozen=True, array_like=True):
+class BehaviourSnapshot(msgspec.Struct, frozen=True, array_like=True):
     """The form of the bytes; fields are only ever added at the end."""
 
     state_version: int
     position: int
-    """Of `RoomRandom`."""
+    """The position of `RoomRandom`."""
     timers: list[StartTimer]
     state: msgspec.Raw
-    """In msgpack."""
+    """The studio's state in msgpack."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Kept).decode
+_decode = msgspec.msgpack.Decoder(BehaviourSnapshot).decode
 
 
-def keep(
+def encode_snapshot(
     behaviour: RoomBehaviour[Any], state: object, position: int, timers: dict[str, StartTimer]
 ) -> bytes:
     """Return everything as bytes; equal things give equal bytes.
@@ -49,27 +49,29 @@ def keep(
     if len(encoded) > STATE_BYTES_MAX:
         raise TooMuch(f"a room's state may have {STATE_BYTES_MAX} bytes, this has {len(encoded)}")
     return _encode(
-        Kept(behaviour.state_version, position, list(timers.values()), msgspec.Raw(encoded))
+        BehaviourSnapshot(
+            behaviour.state_version, position, list(timers.values()), msgspec.Raw(encoded)
+        )
     )
 
 
-def unkeep(kept: bytes) -> Kept:
-    """Return what `keep` wrote."""
-    return _decode(kept)
+def decode_snapshot(saved: bytes) -> BehaviourSnapshot:
+    """Return what `encode_snapshot` encoded."""
+    return _decode(saved)
 
 
-def state_of(behaviour: RoomBehaviour[Any], kept: Kept) -> Any:
-    """Return the state that was kept, migrated if an older version wrote it.
+def read_state(behaviour: RoomBehaviour[Any], snapshot: BehaviourSnapshot) -> Any:
+    """Return the state of a snapshot, migrated if an older version wrote it.
 
     Raises:
         BadBehaviour: it cannot be read.
     """
-    name, version = type(behaviour).__name__, kept.state_version
+    name, version = type(behaviour).__name__, snapshot.state_version
     try:
         if version == behaviour.state_version:
-            return msgspec.msgpack.decode(kept.state, type=behaviour.state_type)
+            return msgspec.msgpack.decode(snapshot.state, type=behaviour.state_type)
         if version < behaviour.state_version:
-            return behaviour.migrate(msgspec.msgpack.decode(kept.state), version)
+            return behaviour.migrate(msgspec.msgpack.decode(snapshot.state), version)
     except BaseException as error:
         is_said = isinstance(error, BehaviourError) and is_sayable(error)
         if is_said or is_real_interrupt(error):

@@ -24,7 +24,7 @@ from greenroom.actors.plans.refusals import (
 )
 from greenroom.actors.player.messages import Ban, BanDuration, PlayerIsBanned
 from greenroom.actors.seating.passwords import TooManyGuesses
-from greenroom.actors.studio_room.host import BehaviourFailed, BehaviourRests
+from greenroom.actors.studio_room.refusals import BehaviourFailed, BehaviourRests
 from greenroom.actors.world.platform import (
     BannedByPublisher,
     InvalidPlatformTicket,

@@ -9,7 +9,7 @@ import msgspec
 
 from greenroom.behaviour import RoomBehaviour
 from greenroom.behaviour.runner import Runner
-from greenroom.behaviour.snapshot import keep, state_of, unkeep
+from greenroom.behaviour.snapshot import decode_snapshot, encode_snapshot, read_state
 from greenroom.behaviour.view import View
 
 
@@ -24,11 +24,11 @@ def check_snapshot(runner: Runner[Any]) -> None:
         CheckFailed: it is not; after a restart the room would go on with another state.
     """
     behaviour, room = runner.behaviour, runner.room
-    once = runner.remember()
-    read = state_of(behaviour, unkeep(once))
-    again = keep(behaviour, read, room.random.position, runner.timers)
+    once = runner.save()
+    read = read_state(behaviour, decode_snapshot(once))
+    again = encode_snapshot(behaviour, read, room.random.position, runner.timers)
     name = type(behaviour).__name__
-    if room.state != read and read == state_of(behaviour, unkeep(once)):
+    if room.state != read and read == read_state(behaviour, decode_snapshot(once)):
         raise CheckFailed(
             f"the state of {name} is another after a snapshot: it was\n  {room.state}\nand is\n"
             f"  {read}\nkeep what its type says, and say in the type what you keep"
@@ -77,7 +77,7 @@ def check_unchanged(before: bytes, runner: Runner[Any], what: str) -> None:
     Raises:
         CheckFailed: it has changed.
     """
-    now = runner.remember()
+    now = runner.save()
     if now != before:
         raise CheckFailed(f"{what} has changed the room:\n  {before!r}\n  {now!r}")
 
@@ -88,7 +88,7 @@ def check_views(runner: Runner[Any], views: Mapping[int, View]) -> None:
     Raises:
         CheckFailed: they do not, or a hook changes something.
     """
-    before = runner.remember()
+    before = runner.save()
     shared, private = _plain(runner.shared()), runner.private(views)
     for player_id, view in views.items():
         held, seen = (view.shared, view.private), (shared, _plain(private[player_id]))

@@ -45,8 +45,9 @@ from greenroom.actors.room.studio_messages import (
     TakeResult,
     Tick,
 )
-from greenroom.actors.studio_room.actor import DirectedRoomActor
-from greenroom.actors.studio_room.host import Director
+from greenroom.actors.studio_room.actor import StudioRoomActor
+from greenroom.actors.studio_room.host import BehaviourHost
+from greenroom.actors.studio_room.turn import Turn
 from greenroom.behaviour import JobFailed, Refused, Room, RoomBehaviour
 from greenroom.behaviour.runner import Runner
 from greenroom.behaviour.view import View
@@ -138,8 +139,8 @@ class RoomHarness(Generic[State]):
 
     @property
     def is_open(self) -> bool:
-        """Return whether a player has joined and the room has not ended."""
-        return self._director is not None
+        """Return whether somebody has joined and the room has not ended."""
+        return self._host is not None
 
     @property
     def has_been_open(self) -> bool:
@@ -354,10 +355,9 @@ class RoomHarness(Generic[State]):
         Changes that only ticks and realtime messages have made since the last snapshot are kept
         here, as after an orderly stop.
         """
-        state = self._state
-        kept = self._runner
-        kept.begin(self._clock.time())
-        state.kept = kept.kept
+        state, host = self._state, self._open_host
+        host.save()
+        state.kept = host.memory.saved
         self._actor = self._new_actor(msgspec.convert(msgspec.to_builtins(state), RoomState))
         self._open()
         self._settle()
@@ -377,15 +377,19 @@ class RoomHarness(Generic[State]):
     # The part of the server.
 
     @property
-    def _director(self) -> Director | None:
-        return self._actor.director
+    def _host(self) -> BehaviourHost | None:
+        return self._actor.host
+
+    @property
+    def _open_host(self) -> BehaviourHost:
+        host = self._host
+        if host is None:
+            raise LookupError("the room is not open")
+        return host
 
     @property
     def _runner(self) -> Runner[State]:
-        director = self._director
-        if director is None:
-            raise LookupError("the room is not open")
-        return director.runner
+        return self._open_host.runner
 
     @property
     def _state(self) -> RoomState:
@@ -394,11 +398,11 @@ class RoomHarness(Generic[State]):
             raise LookupError("nobody has joined yet")
         return state
 
-    def _new_actor(self, state: RoomState | None) -> DirectedRoomActor:
+    def _new_actor(self, state: RoomState | None) -> StudioRoomActor:
         index, limits = RoomIndex(), RoomLimits()
         around = (index, self._clock, limits, self._connections)
-        actor = DirectedRoomActor(state, *around, self._studio)
-        actor.inbox.is_open = False
+        actor = StudioRoomActor(state, *around, self._studio)
+        actor.input.is_enabled = False
         return actor
 
     def _open(self) -> None:
@@ -423,12 +427,11 @@ class RoomHarness(Generic[State]):
 
     def _ask(self, command: Command[RoomRole, Reply]) -> Reply:
         """Give the room a turn, and all turns that follow at once; return the reply."""
-        director = self._director
-        before = None if director is None else director.runner.remember()
+        before = None if self._host is None else self._host.runner.save()
         try:
             reply: Reply = self._turn(command)
         except KernelRefused as refused:
-            if before is not None and self._director is not None:
+            if before is not None and self._host is not None:
                 check_unchanged(before, self._runner, f"a refused {type(command).__name__}")
             self._raise_errors()
             raise Refused(str(refused)) from None
@@ -454,13 +457,13 @@ class RoomHarness(Generic[State]):
     def _settle(self) -> None:
         """Do what is due at once, then check."""
         self._run_due(self._clock.seconds)
-        director = self._director
-        if director is not None:
-            director.begin(self._clock.time(), self._connections.members)
+        host = self._host
+        if host is not None:
+            Turn(host, self._clock.time(), self._connections.members, self._studio.report)
             self._raise_errors()
-            check_snapshot(director.runner)
-            if self._is_shown and not self._actor.is_resting:
-                check_views(director.runner, self._connections.views)
+            check_snapshot(host.runner)
+            if self._is_shown and not self._actor.is_paused:
+                check_views(host.runner, self._connections.views)
         self._raise_errors()
 
     def _run_due(self, until: float) -> None:

@@ -23,7 +23,7 @@ from greenroom.actors.room.ports import Happened
 from greenroom.actors.room.rules.channel import SendMessage
 from greenroom.actors.room.rules.refusals import TokenInvalidated, TokenUnknown
 from greenroom.actors.room.studio_messages import ShowState
-from greenroom.actors.studio_room.host import RefusedByBehaviour
+from greenroom.actors.studio_room.refusals import RefusedByBehaviour
 from greenroom.addresses import is_loopback, names_loopback
 from greenroom.fastlane.suites import choose_suite
 from greenroom.transport.context import RealtimeContext

@@ -391,7 +391,7 @@ def test_that_a_room_has_begun_is_written_down_though_its_state_has_not_changed(
     room: RoomHarness[None] = RoomHarness(Stateless)
     room.join()
     assert [event.kept for event in room.events if isinstance(event, BehaviourChanged)] == [
-        room._runner.kept
+        room._open_host.memory.saved
     ]
     room.join()
     assert sum(isinstance(event, BehaviourChanged) for event in room.events) == 1

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from greenroom.actors.studio_room.input_buffer import INBOX_MAX
+from greenroom.actors.studio_room.input_buffer import MESSAGES_MAX
 from greenroom.behaviour import (
     BehaviourBug,
     Forward,
@@ -113,7 +113,7 @@ def open_room(behaviour: type[RoomBehaviour[Log]] = Listening) -> RoomHarness[Lo
     harness = RoomHarness(behaviour)
     harness.join()
     harness.join()
-    harness._actor.inbox.is_open = True
+    harness._actor.input.is_enabled = True
     return harness
 
 
@@ -179,7 +179,7 @@ def test_what_waits_when_a_room_is_thrown_away_is_refused():
     harness.say(2, "note", {"text": "b"})
     harness._actor.on_stop()
     assert refusals.refused == [(1, None), (2, None)]
-    assert not harness._actor.inbox
+    assert not harness._actor.input
 
 
 def test_a_handler_that_answers_although_it_said_it_would_not_is_a_mistake():
@@ -194,7 +194,7 @@ def test_nothing_more_is_heard_once_a_behaviour_rests():
     note(harness, "hang", "a")
     with pytest.raises(BehaviourBug):
         harness.advance(0.05)
-    assert harness._actor.is_resting
+    assert harness._actor.is_paused
     assert harness.state.lines == []
 
 
@@ -217,7 +217,7 @@ def test_what_comes_behind_what_makes_a_behaviour_rest_finds_it_at_rest(
     note(harness, "hang")
     with pytest.raises(BehaviourBug):
         what_comes(harness)
-    assert harness._actor.is_resting
+    assert harness._actor.is_paused
     assert harness.state.lines == []
     harness.advance(1.5)
     expected = {"bell"} if line_later is None else {"bell", line_later}
@@ -229,17 +229,17 @@ def test_who_leaves_behind_what_makes_a_behaviour_rest_is_told_of_once():
     note(harness, "hang")
     with pytest.raises(BehaviourBug):
         harness.leave(2)
-    assert harness._actor.is_resting
+    assert harness._actor.is_paused
     harness.advance(60.0)
     assert harness.state.lines == ["2 left", "tick"]
 
 
 def test_more_than_may_wait_is_heard_at_once():
     harness = open_room()
-    note(harness, *map(str, range(INBOX_MAX)))
+    note(harness, *map(str, range(MESSAGES_MAX)))
     assert harness.state.lines == []
     note(harness, "last")
-    assert harness.state.lines == [*map(str, range(INBOX_MAX)), "last"]
+    assert harness.state.lines == [*map(str, range(MESSAGES_MAX)), "last"]
 
 
 def test_nothing_waits_where_ticks_are_rare():

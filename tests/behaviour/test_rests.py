@@ -11,8 +11,12 @@ import pytest
 
 from greenroom.actors.room.rules.events import HostChanged
 from greenroom.actors.room.studio_messages import WakeBehaviour
-from greenroom.actors.studio_room.catch_up import Missed
-from greenroom.actors.studio_room.circuit_breaker import INTERRUPTIONS_MAX, WINDOW_SECONDS, Rest
+from greenroom.actors.studio_room.circuit_breaker import (
+    INTERRUPTIONS_MAX,
+    WINDOW_SECONDS,
+    CircuitBreaker,
+)
+from greenroom.actors.studio_room.missed_events import MissedEvents
 from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action
 from greenroom.behaviour.errors import HookCrashed, HookTooSlow
 from greenroom.testing import RoomHarness
@@ -131,9 +135,9 @@ def test_each_rest_is_twice_as_long_and_the_last_one_has_no_end(room: RoomHarnes
 
 def test_nothing_wakes_who_rests_for_good(room: RoomHarness[Diary]):
     for _ in range(INTERRUPTIONS_MAX):
-        room._actor._begin_rest()  # the last two in one turn, before the first of them is over
+        room._actor._pause()  # the last two in one turn, before the first of them is over
     room.advance(1000)
-    assert room._actor.is_resting
+    assert room._actor.is_paused
 
 
 def test_a_view_that_loops_makes_its_behaviour_rest_even_if_it_has_failed_before(
@@ -143,7 +147,7 @@ def test_a_view_that_loops_makes_its_behaviour_rest_even_if_it_has_failed_before
     with pytest.raises(HookCrashed):
         room.advance(0.1)
     interrupt(room, "shared")
-    assert room._actor.is_resting
+    assert room._actor.is_paused
 
 
 def test_a_restart_ends_a_rest(room: RoomHarness[Diary]):
@@ -227,14 +231,14 @@ def test_a_departure_that_cannot_be_written_down_is_told_again(room: RoomHarness
     interrupt(room)
     room.leave(2)
     room.leave(3)
-    actor, director = room._actor, room._director
+    actor, host = room._actor, room._host
     for _ in range(2):
         actor.wake_behaviour(WakeBehaviour())
         assert room.state.told == ["on_leave 2 [1, 3, 4]"]
         actor.on_refused()  # the database is away
         assert room.state.told == []
-        assert director
-        assert sorted(director.runner.room.members) == [1, 2, 3, 4]
+        assert host
+        assert sorted(host.runner.room.members) == [1, 2, 3, 4]
     room.advance(2)
     assert room.state.told == ["on_leave 2 [1, 3, 4]", "on_leave 3 [1, 4]"]
     assert room.act(1, "good").status == "completed"
@@ -242,12 +246,13 @@ def test_a_departure_that_cannot_be_written_down_is_told_again(room: RoomHarness
 
 def test_of_hosts_that_follow_each_other_in_a_rest_the_last_is_told():
     members = {i: Member(player_id=i, player_name="", player_data={}) for i in (1, 2, 3)}
-    missed = Missed(members, 1)
+    missed = MissedEvents(members, 1)
     for player_id in (2, 1, 2, 3):
-        missed.note(HostChanged(player_id, 0))
-    assert missed.take() == HostChanged(3, 0)
+        missed = missed.add(HostChanged(player_id, 0))
+    event, missed = missed.take()
+    assert event == HostChanged(3, 0)
     assert missed.host_id == 3
-    assert missed.take() is None
+    assert not missed.events
 
 
 def test_who_loops_when_told_what_it_missed_rests_again_and_is_not_told_again(
@@ -278,9 +283,9 @@ def test_a_room_that_has_ended_waits_for_no_timer(room: RoomHarness[Diary]):
 
 
 def test_a_rest_forgets_what_is_long_ago():
-    rest, now = Rest(), 0.0
+    circuit, now = CircuitBreaker(), 0.0
     for _ in range(3 * INTERRUPTIONS_MAX):
-        assert rest.begin(now) == 1.0
-        assert rest.seconds_left(now + 0.25) == 0.75
-        rest.end()
+        assert circuit.open(now) == 1.0
+        assert circuit.seconds_left(now + 0.25) == 0.75
+        circuit.close()
         now += WINDOW_SECONDS

@@ -96,50 +96,40 @@ def add(runner: Runner[Score], points: int) -> Any:
 
 def test_a_turn_gives_the_reply_the_effects_and_what_to_write_down():
     runner = race(ANN, BOB)
+    created = runner.save()
     runner.hook("on_join", BOB)
     assert runner.take_effects() == [StartTimer("turn", NOW + 20)]
     assert runner.take_effects() == []
-    assert runner.finish() == runner.kept
+    joined = runner.save()
+    assert joined != created
     assert add(runner, 4) == Added(4)
-    assert runner.finish() is not None
-    assert runner.finish() is None
+    added = runner.save()
+    assert added != joined
+    assert runner.save() == added
 
 
 @pytest.mark.parametrize(("points", "error"), [(9, Refused), (8, HookCrashed)])
 def test_after_a_refusal_or_a_crash_everything_is_as_it_was(points: int, error: type[Exception]):
     runner = race(ANN, BOB)
     runner.hook("on_join", BOB)
-    kept = runner.finish()
+    saved = runner.save()
     before = (msgspec.to_builtins(runner.room.state), runner.room.random.position)
     runner.begin(NOW + 1)
     with pytest.raises(error):
         add(runner, points)
-    runner.abandon()
+    runner.load(saved)
     assert (msgspec.to_builtins(runner.room.state), runner.room.random.position) == before
     assert list(runner.timers) == ["turn"]
     assert runner.take_effects() == []
-    assert runner.finish() is None
-    assert runner.kept == kept
-
-
-def test_a_turn_is_abandoned_back_to_what_ticks_had_made_of_it():
-    runner = race(ANN)
-    runner.hook("on_tick", 0.05)
-    runner.finish_unkept()
-    runner.begin(NOW + 1)
-    with pytest.raises(Refused, match="No more players"):
-        runner.hook("can_join", Joining(player_id=2, player_name="Bob", player_data={}))
-    runner.abandon()
-    assert runner.room.state == Score(goal=6)
+    assert runner.save() == saved
 
 
 def test_a_room_comes_back_as_it_was_chance_and_timers_too():
     runner = race(ANN, BOB)
     runner.hook("on_join", ANN)
-    kept = runner.finish()
-    assert kept is not None
-    back = Runner.restore(Race(), FACTS, kept)
-    assert back.kept == kept
+    saved = runner.save()
+    back = Runner.restore(Race(), FACTS, saved)
+    assert back.save() == saved
     assert back.timers == runner.timers
     assert back.room.state == runner.room.state
     assert [back.room.random.random() for _ in range(3)] == [
@@ -164,13 +154,13 @@ class Unreadable(RoomBehaviour[list[str]]):
 
 
 def test_an_older_state_is_migrated_and_what_cannot_be_read_says_so():
-    kept = race().kept
-    assert Runner.restore(Renamed(), FACTS, kept).room.state == {"aim": 5}
+    saved = race().save()
+    assert Runner.restore(Renamed(), FACTS, saved).room.state == {"aim": 5}
     with pytest.raises(BadBehaviour, match="Forgetful cannot read a state of version 1"):
-        Runner.restore(Forgetful(), FACTS, kept)
+        Runner.restore(Forgetful(), FACTS, saved)
     with pytest.raises(BadBehaviour, match="the state of Unreadable, version 1"):
-        Runner.restore(Unreadable(), FACTS, kept)
-    newer = Runner.restore(Renamed(), FACTS, kept).remember()
+        Runner.restore(Unreadable(), FACTS, saved)
+    newer = Runner.restore(Renamed(), FACTS, saved).save()
     with pytest.raises(BadBehaviour, match="of version 2, newer than 1"):
         Runner.restore(Race(), FACTS, newer)
 
@@ -265,19 +255,21 @@ def test_everything_a_room_can_be_asked_for_is_written_down_in_order():
 )
 def test_a_hook_that_asks_for_too_much_is_a_bug(greedy: Any):
     runner = race(ANN)
+    saved = runner.save()
     with pytest.raises(TooMuch):  # noqa: PT012 - in the hook, or when its state is written down
         runner.call("on_timer", greedy)
-        runner.finish()
-    runner.abandon()
-    assert runner.finish() is None
+        runner.save()
+    runner.load(saved)
+    assert runner.save() == saved
 
 
 def test_a_state_that_cannot_be_written_down_is_a_bug():
     runner = race(ANN)
+    saved = runner.save()
     runner.call("on_timer", lambda room: setattr(room.state, "goal", object()))
     with pytest.raises(BadBehaviour, match="the state of Race cannot be written down"):
-        runner.finish()
-    runner.abandon()
+        runner.save()
+    runner.load(saved)
     assert runner.room.state.goal == 5
 
 
@@ -288,6 +280,7 @@ def test_what_a_behaviour_leaves_alone_forwards():
     runner = Runner.create(Plain(), FACTS, 1)
     runner.seat([ANN, BOB], 1)
     runner.begin(NOW)
+    saved = runner.save()
     calls: dict[str, tuple[object, ...]] = {
         "on_create": (),
         "can_join": (Joining(player_id=3, player_name="Eve", player_data={}),),
@@ -300,7 +293,7 @@ def test_what_a_behaviour_leaves_alone_forwards():
     for name, arguments in calls.items():
         assert runner.hook(name, *arguments) is None
     assert runner.hook("choose_host", (BOB, ANN)) is BOB
-    assert runner.finish() is None
+    assert runner.save() == saved
     assert runner.room.host == ANN
 
 

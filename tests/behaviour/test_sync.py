@@ -342,13 +342,13 @@ class Told:
 def test_what_is_closed_asks_the_behaviour_for_nothing_more():
     told = Told()
     told.change(a=1)
-    tell = told.sync.hold()
+    view = told.sync.hold()
     told.change(b=1)
     told.sync.publish()
     told.sync.close()
     told.change(crash=1)
-    assert tell
-    tell()
+    assert view
+    view.tell()
     assert told.errors == []
     assert told.seen == {}
 
@@ -364,16 +364,16 @@ def test_what_is_written_down_is_shown_once_durable_and_ticks_wait_for_it():
     assert first
     assert second
     assert told.seen == {}
-    second()
+    second.tell()
     assert told.seen == {}
-    first()
+    first.tell()
     assert told.seen == {"a": 1, "b": 1, "c": 1}
     told.change(d=1)
     third = told.sync.hold()
     told.change(e=1)
     told.sync.publish()
     assert third
-    third()
+    third.tell()
     assert told.seen["e"] == 1
     assert told.sync.hold() is None
 
@@ -383,11 +383,12 @@ def test_what_will_never_be_durable_is_never_shown():
     told.change(a=1)
     first = told.sync.hold()
     told.change(b=1)
-    told.sync.hold()
+    second = told.sync.hold()
     del told.runner.room.state["b"]
-    told.sync.take_back()
+    assert second
+    second.drop()
     assert first
-    first()
+    first.tell()
     assert told.seen == {"a": 1}
     told.sync.hold()
     told.sync.close()

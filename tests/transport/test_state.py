@@ -12,7 +12,7 @@ from realtime_kit import RealtimeKit, open_stage
 
 from greenroom.actors.kernel.errors import ActorUnavailable, StorageUnavailable
 from greenroom.actors.room.messages import Group, SendActions
-from greenroom.actors.studio_room.actor import DirectedRoomActor
+from greenroom.actors.studio_room.actor import StudioRoomActor
 from greenroom.transport import load as load_module
 
 
@@ -175,12 +175,12 @@ async def test_what_was_sent_before_a_connection_is_replaced_is_heard():
             await host.say("count")
         directory = stage.arena.world.rooms.directory
         room = directory.cell(stage.room_id).actor  # type: ignore[attr-defined]
-        assert isinstance(room, DirectedRoomActor)
-        director = room.director
-        assert director is not None
-        assert director.runner.room.state.total == 0
+        assert isinstance(room, StudioRoomActor)
+        behaviour = room.host
+        assert behaviour is not None
+        assert behaviour.runner.room.state.total == 0
         async with stage.connected(0):
-            await until(lambda: director.runner.room.state.total == 3)
+            await until(lambda: behaviour.runner.room.state.total == 3)
 
 
 async def test_a_room_that_ticks_often_listens_before_each_tick():

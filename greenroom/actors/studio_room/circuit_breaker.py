@@ -1,8 +1,8 @@
-"""How long a behaviour rests after a hook of it that had to be interrupted.
+"""How long a behaviour is not called after one of its hooks had to be interrupted.
 
-Everybody has waited for that hook. The cause may have been the machine, so the behaviour comes back
-by itself, later each time; one that keeps holding everybody up stays away until it is reloaded.
-Pure: times come in.
+Everybody has waited for that hook. The cause may have been the machine, so the circuit closes
+again by itself, later each time. A behaviour that keeps holding everybody up is not called until
+it is reloaded. Pure: times come in.
 """
 
 from __future__ import annotations
@@ -13,69 +13,82 @@ from typing import Final
 from greenroom.actors.room.studio_messages import NoteConnection, TakeResult
 
 FIRST_SECONDS: Final = 1.0
-"""The first rest; each further one is twice as long."""
+"""How long the circuit is open at first; each further time is twice as long."""
 INTERRUPTIONS_MAX: Final = 5
-"""So many interruptions within `WINDOW_SECONDS` are one too many."""
+"""The circuit stays open after this many interruptions within `WINDOW_SECONDS`."""
 WINDOW_SECONDS: Final = 600.0
 
 
-class Rest:
-    """The rests of one room's behaviour."""
+class CircuitBreaker:
+    """Decides whether one room's behaviour may be called.
 
-    __slots__ = ("_count", "_deferred", "_interrupted_at", "_until")
+    Attributes:
+        is_open: whether it may not.
+    """
+
+    __slots__ = ("_closes_at", "_deferred", "_interrupted_at", "_results", "is_open")
 
     def __init__(self) -> None:
-        """Begin awake."""
+        """Start with the circuit closed."""
+        self.is_open = False
+        self._closes_at = 0.0
         self._interrupted_at: list[float] = []
-        self._until: float | None = None
         self._deferred: dict[str, NoteConnection | TakeResult] = {}
-        self._count = 0
+        self._results = 0
 
-    @property
-    def is_on(self) -> bool:
-        """Return whether the behaviour rests."""
-        return self._until is not None
-
-    def begin(self, now: float) -> float:
-        """Rest after an interruption; return for how many seconds, infinity for good.
+    def open(self, now: float) -> float:
+        """Open the circuit after an interruption.
 
         Args:
             now: seconds of a monotonic clock.
+
+        Returns:
+            For how many seconds: infinity until `forget`.
         """
         recent = [at for at in self._interrupted_at if now - at < WINDOW_SECONDS]
         self._interrupted_at = [*recent, now]
         is_for_good = len(self._interrupted_at) >= INTERRUPTIONS_MAX
         seconds = math.inf if is_for_good else FIRST_SECONDS * 2.0 ** len(recent)
-        self._until = now + seconds
+        self.is_open, self._closes_at = True, now + seconds
         return seconds
 
     def seconds_left(self, now: float) -> float:
-        """Return in how many seconds the rest is over: 0 if there is none, infinity if never."""
-        return 0.0 if self._until is None else max(0.0, self._until - now)
+        """Return in how many seconds the circuit closes: 0 if it is closed, infinity if never."""
+        return max(0.0, self._closes_at - now) if self.is_open else 0.0
 
-    def end(self) -> None:
-        """Be awake."""
-        self._until = None
+    def close(self) -> None:
+        """Close the circuit."""
+        self.is_open = False
 
     def defer(self, command: NoteConnection | TakeResult) -> None:
-        """Keep a command until the rest is over: the last for each member, and one for each job.
+        """Keep a command until the circuit is closed.
 
-        No job begins in a rest.
+        The last `NoteConnection` of each member is kept, and the result of each job. No job begins
+        while the circuit is open.
         """
         if isinstance(command, NoteConnection):
             name = command.name
         else:
-            self._count += 1
-            name = f"result {self._count}"
+            self._results += 1
+            name = f"result {self._results}"
         self._deferred[name] = command
 
     def take_deferred(self) -> list[tuple[str, NoteConnection | TakeResult]]:
-        """Return the commands that were kept, each with a name of its own."""
+        """Return the deferred commands, each with a name of its own, and keep them no longer."""
         deferred, self._deferred = self._deferred, {}
         return list(deferred.items())
 
     def forget(self) -> None:
-        """Begin anew, the code is another now: a rest lasts until what was missed is told."""
+        """Forget all interruptions, because the code is another now.
+
+        An open circuit closes as soon as the behaviour was told what it has missed.
+        """
         self._interrupted_at = []
-        if self._until is not None:
-            self._until = 0.0
+        self._closes_at = 0.0
+
+
+def describe_pause(seconds: float) -> str:
+    """Return what a pause means to the room, for the log; infinity is until a reload."""
+    if seconds == math.inf:
+        return "the room does without until it is reloaded"
+    return f"the room does without for {seconds:g} s"

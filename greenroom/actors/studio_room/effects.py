@@ -1,4 +1,4 @@
-"""What a turn's hooks have asked for that is done at once, or by others, and not by the room."""
+"""What a turn's hooks have asked for, sorted by when and by whom it is done."""
 
 from __future__ import annotations
 
@@ -9,25 +9,64 @@ import msgspec
 from greenroom.actors.room.ports import Connections, Receive
 from greenroom.actors.room.rules.state import Room
 from greenroom.actors.studio_room.ports import Studio
-from greenroom.behaviour.effects import Push, Run, UpdatePlayer
+from greenroom.actors.studio_room.roster import Roster
+from greenroom.behaviour.effects import Deliver, Effect, Order, Push, RoomOrder, Run, UpdatePlayer
 
 
-class Aftermath(msgspec.Struct):
-    """It is carried out once its turn is durable, or at once if that is not written down."""
+class Effects(msgspec.Struct):
+    """Effects that are carried out once their turn is durable.
+
+    Those of a turn that is not written down are carried out at its end. Orders are not among them:
+    they are written down with the room, and then done from its outbox.
+    """
 
     pushes: list[Push] = []
-    work: list[Run] = []
+    jobs: list[Run] = []
     results: list[tuple[int, UpdatePlayer]] = []
-    """With the numbers of their orders, which the room keeps until they are written."""
+    """Each with the number of its order, which the room keeps until the result is written."""
     timers_changed: bool = False
 
     @property
     def is_empty(self) -> bool:
         """Return whether there is nothing to carry out; timers are set within the turn."""
-        return not (self.pushes or self.work or self.results)
+        return not (self.pushes or self.jobs or self.results)
+
+    def sort(self, effects: Iterable[Effect], roster: Roster) -> tuple[RoomOrder, ...]:
+        """Take effects; return the orders among them, which are to be written down.
+
+        A reliable message to members who poll becomes an order, too: it is stored for them.
+        """
+        orders: list[RoomOrder] = []
+        for effect in effects:
+            match effect:
+                case Push():
+                    self.pushes.append(effect)
+                    readers = roster.readers(effect.player_ids) if effect.is_reliable else ()
+                    if readers:
+                        orders.append(Deliver(effect.command, effect.data, readers))
+                case Run():
+                    self.jobs.append(effect)
+                case Order():
+                    orders.append(effect)  # type: ignore[arg-type]  # all orders are room orders
+                case _:
+                    self.timers_changed = True
+        return tuple(orders)
+
+    def number_results(self, orders: Iterable[RoomOrder], first: int) -> None:
+        """Take the results among orders.
+
+        Args:
+            orders: as they are written down.
+            first: the number of the first of them.
+        """
+        self.results = [
+            (number, order)
+            for number, order in enumerate(orders, first)
+            if isinstance(order, UpdatePlayer)
+        ]
 
     def carry_out(self, room: Room, connections: Connections, studio: Studio) -> None:
-        """Do it all.
+        """Send the messages, start the jobs and hand on the results.
 
         Args:
             room: as it is by now.
@@ -36,8 +75,8 @@ class Aftermath(msgspec.Struct):
         """
         for push in self.pushes:
             _push(room, connections, push)
-        for work in self.work:
-            studio.run(room.room_id, work)
+        for job in self.jobs:
+            studio.run(room.room_id, job)
         for number, result in self.results:
             studio.deliver(room.room_id, number, result)
 
@@ -56,7 +95,7 @@ def _push(room: Room, connections: Connections, push: Push) -> None:
 
 
 def in_order(steps: Iterable[Callable[[], None] | None]) -> Callable[[], None] | None:
-    """Return what does all of this; None for nothing."""
+    """Return a function that does all steps; None if there are none."""
     wanted = [step for step in steps if step is not None]
     if len(wanted) < 2:
         return wanted[0] if wanted else None

@@ -1,14 +1,14 @@
-"""What a behaviour makes of what members send: forwarded, changed, or settled by the room itself.
+"""Input of members, judged by the behaviour: forwarded, changed, or settled by the room itself.
 
-What no handler is written for, and no `on_action`, `on_update` or `on_message` overridden, passes
-without any of this.
+Input passes without any of this where there is no handler for it and the hook for it (`on_action`,
+`on_update`, `on_message`) is not overridden.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from greenroom.actors.room.messages import SendActions, Sent
+from greenroom.actors.room.messages import SendActions, SendUpdates, Sent
 from greenroom.actors.room.rules.actions import action_id
 from greenroom.actors.room.rules.channel import SendMessage
 from greenroom.actors.room.rules.events import (
@@ -17,12 +17,14 @@ from greenroom.actors.room.rules.events import (
     ActionStatus,
     RoomEvent,
 )
-from greenroom.actors.studio_room.host import (
+from greenroom.actors.room.rules.relay import find_receivers
+from greenroom.actors.studio_room.host import BehaviourHost
+from greenroom.actors.studio_room.refusals import (
     BehaviourFailed,
-    Director,
     RefusedByBehaviour,
     RefusedByHandler,
 )
+from greenroom.actors.studio_room.turn import Turn
 from greenroom.behaviour import (
     Action,
     Complete,
@@ -48,19 +50,19 @@ _SENT: Final = {"action": Action, "update": Update, "message": Message}
 TOO_DEEP: Final = "The data nests too deep"
 
 
-def judges(director: Director, kind: Kind, name: str) -> bool:
+def has_say(host: BehaviourHost, kind: Kind, name: str) -> bool:
     """Return whether a behaviour has a say in what is sent under this name."""
-    behaviour = director.runner.behaviour
+    behaviour = host.runner.behaviour
     return (kind, name) in behaviour.handlers or is_overridden(behaviour, _HOOKS[kind])
 
 
-def is_typed(director: Director, kind: Kind, name: str) -> bool:
+def is_typed(host: BehaviourHost, kind: Kind, name: str) -> bool:
     """Return whether a typed handler takes what is sent under this name, whoever its targets."""
-    return (kind, name) in director.runner.behaviour.handlers
+    return (kind, name) in host.runner.behaviour.handlers
 
 
 def judge(
-    director: Director,
+    turn: Turn,
     kind: Kind,
     name: str,
     data: bytes,
@@ -71,41 +73,40 @@ def judge(
     """Return the verdict on what a member sends, or the reply of a typed action handler.
 
     Args:
-        director: in a turn that has begun.
+        turn: has begun.
         kind: of what is sent.
         name: its type or command.
         data: JSON.
         sender_id: a member.
-        target_ids: whom he means.
+        target_ids: the members whom it is for.
 
     Raises:
         RefusedByBehaviour: data of another shape than a handler asks for, or the rules say no.
         BehaviourFailed: the behaviour has failed.
     """
-    by = director.runner.room.members[sender_id]
-    handler = director.runner.behaviour.handlers.get((kind, name))
+    runner = turn.host.runner
+    by = runner.room.members[sender_id]
+    handler = runner.behaviour.handlers.get((kind, name))
     if handler is None:
-        sent = _SENT[kind](name, _read(data), target_ids)
-        return director.ask(_HOOKS[kind], by, sent, payload=sent)
-    arguments = director.read(handler, data)
-    verdict = director.ask(
-        handler.method, by, *arguments, payload=arguments, refusal=RefusedByHandler
-    )
+        sent = _SENT[kind](name, _decode(data), target_ids)
+        return turn.ask(_HOOKS[kind], by, sent, payload=sent)
+    arguments = turn.read(handler, data)
+    verdict = turn.ask(handler.method, by, *arguments, payload=arguments, refusal=RefusedByHandler)
     return Drop() if verdict is None and kind != "action" else verdict
 
 
-def hear(director: Director, handler: TypedHandler, message: SendMessage) -> None:
-    """Let a handler that answers nothing have a message; raises as `judge`."""
-    by = director.runner.room.members[message.player_id]
-    verdict = director.handle(handler, by, message.data)
+def handle(turn: Turn, handler: TypedHandler, message: SendMessage) -> None:
+    """Let a handler that lets nothing pass have a message; raises as `judge`."""
+    by = turn.host.runner.room.members[message.player_id]
+    verdict = turn.handle(handler, by, message.data)
     if verdict is not None:
         text = f"{handler.method} is annotated -> None, and answers {shown(verdict):.80}"
-        director.failed(BadBehaviour(text), message.data)
+        turn.fail(BadBehaviour(text), message.data)
         raise BehaviourFailed
-    director.collect()
+    turn.keep()
 
 
-def _read(data: bytes) -> Any:
+def _decode(data: bytes) -> Any:
     """Return what was sent as plain values; raises RefusedByBehaviour where that cannot be."""
     try:
         return plain(data)
@@ -113,12 +114,12 @@ def _read(data: bytes) -> Any:
         raise RefusedByBehaviour(TOO_DEEP) from None
 
 
-def settle(
-    director: Director, command: SendActions, target_ids: tuple[int, ...], now: int
+def settle_action(
+    turn: Turn, command: SendActions, target_ids: tuple[int, ...], now: int
 ) -> tuple[tuple[RoomEvent, ...], Sent] | None:
     """Return what comes of an action that the room settles; None for one to be forwarded.
 
-    The room stands in for the host: he is the target that the sender sees. A typed handler's
+    The room stands in for the host, who is the target that the sender sees. A typed handler's
     refusal is the action's failure, with its text as `error`.
 
     Raises:
@@ -127,41 +128,60 @@ def settle(
     name, data = command.action_type, command.request_data
     try:
         verdict = judge(
-            director, "action", name, data, sender_id=command.player_id, target_ids=target_ids
+            turn, "action", name, data, sender_id=command.player_id, target_ids=target_ids
         )
     except RefusedByHandler as refused:
         verdict = Fail(str(refused))
     if isinstance(verdict, Forward):
         return None
     status: ActionStatus = "failed" if isinstance(verdict, Fail) else "completed"
-    response = _response(director, verdict)
-    identity, host_id = action_id(command.seed, 0), director.room.host_id
+    response = _encode_response(turn, verdict)
+    identity, host_id = action_id(command.seed, 0), turn.host.room.host_id
     sent = ActionsSent(command.player_id, name, data, ((identity, host_id),), now)
     events = (sent, ActionProcessed(identity, status, response, now))
     return events, Sent((identity,), (host_id,))
 
 
-def _response(director: Director, verdict: object) -> bytes | None:
+def _encode_response(turn: Turn, verdict: object) -> bytes | None:
     """Return the `response_data` of a verdict, or of a typed handler's reply.
 
     Raises:
-        BehaviourFailed: it cannot be written.
+        BehaviourFailed: it cannot be encoded.
     """
     if isinstance(verdict, Fail):
-        return director.write("action", {"error": verdict.reason})
+        return turn.write("action", {"error": verdict.reason})
     reply = verdict.data if isinstance(verdict, Complete) else verdict
-    return None if reply is None else director.write("action", reply)
+    return None if reply is None else turn.write("action", reply)
 
 
-def passed(director: Director, kind: Kind, verdict: object, data: bytes) -> bytes | None:
-    """Return what goes on to the targets of an update or message; None for nothing.
+def forward_update(turn: Turn, command: SendUpdates, target_ids: tuple[int, ...]) -> bytes | None:
+    """Return what goes on to the targets of an update; None for nothing.
 
     Raises:
-        BehaviourFailed: it cannot be written.
+        RefusedByBehaviour, BehaviourFailed: see `judge`.
+    """
+    name, data, sender_id = command.update_type, command.data, command.player_id
+    verdict = judge(turn, "update", name, data, sender_id=sender_id, target_ids=target_ids)
+    return _data_to_forward(turn, "update", verdict, data)
+
+
+def forward_message(turn: Turn, message: SendMessage) -> bytes | None:
+    """Return what goes on to the receivers of a message; None for nothing. Raises as above."""
+    name, data, host = message.name, message.data, turn.host
+    receivers = () if is_typed(host, "message", name) else tuple(find_receivers(host.room, message))
+    verdict = judge(turn, "message", name, data, sender_id=message.player_id, target_ids=receivers)
+    return _data_to_forward(turn, "message", verdict, data)
+
+
+def _data_to_forward(turn: Turn, kind: Kind, verdict: object, data: bytes) -> bytes | None:
+    """Return what a verdict lets pass of data.
+
+    Raises:
+        BehaviourFailed: JSON has no such value.
     """
     match verdict:
         case Replace(other):
-            return director.write(kind, other)
+            return turn.write(kind, other)
         case Drop():
             return None
         case _:

@@ -180,11 +180,25 @@ def is_wanted(behaviour: RoomBehaviour[Any]) -> bool:
     return is_overridden(behaviour, "shared") or is_overridden(behaviour, "private")
 
 
-class _Held(msgspec.Struct):
-    """What a turn tells once it is durable."""
+class PendingView:
+    """What a turn shows members once it is durable."""
 
-    steps: list[Step]
-    is_durable: bool = False
+    __slots__ = ("_sync", "is_durable", "steps")
+
+    def __init__(self, sync: StateSync, steps: list[Step]) -> None:
+        """Hold what is to be shown; `StateSync.hold` does."""
+        self._sync = sync
+        self.steps = steps
+        self.is_durable = False
+
+    def tell(self) -> None:
+        """Show it, behind all that was held before: its turn is durable."""
+        self.is_durable = True
+        self._sync.flush()
+
+    def drop(self) -> None:
+        """Never show it: its turn was rolled back."""
+        self._sync.drop(self)
 
 
 class StateSync:
@@ -211,8 +225,7 @@ class StateSync:
         self._connections = connections
         self._report = report
         self._views = Views()
-        self._held: deque[_Held] = deque()
-        self._latest: _Held | None = None
+        self._held: deque[PendingView] = deque()
         self._is_behind = False
         self._is_failing = False
         self._is_over = False
@@ -236,33 +249,26 @@ class StateSync:
         else:
             self._send(self._steps())
 
-    def hold(self) -> Callable[[], None] | None:
-        """Return what tells members how it stands now, once that is durable; None for nothing."""
+    def hold(self) -> PendingView | None:
+        """Return what shows members how it stands now, once that is durable; None for nothing."""
         steps = self._steps()
         if not steps:
-            self._latest = None
             return None
-        held = self._latest = _Held(steps)
-        self._held.append(held)
+        view = PendingView(self, steps)
+        self._held.append(view)
+        return view
 
-        def tell() -> None:
-            held.is_durable = True
-            self._flush()
-
-        return tell
-
-    def take_back(self) -> None:
-        """Undo the last `hold`: what it was to tell will never be durable."""
-        if self._latest is not None:
-            self._held.remove(self._latest)
-            self._latest = None
+    def drop(self, view: PendingView) -> None:
+        """Drop what `hold` returned last, and show everything next time."""
+        self._held.remove(view)
         self._views.forget_all()
 
     def close(self) -> None:
         """Tell nobody anything any more: the room is being brought up anew."""
         self._is_over = True
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Show all that is durable, up to the first that is not."""
         if self._is_over:
             return
         while self._held and self._held[0].is_durable:

@@ -1,8 +1,7 @@
-"""When ticks are due: at a fixed rate, without drift, and never in a spiral.
+"""When ticks are due: at a fixed rate, without drift, and never more than a few at once.
 
-Ticks that come late are made up for, one after the other; beyond `LATE_MAX` of them the rest are
-left out, so that a room that cannot keep up slows down and holds nobody else up.
-Pure: times come in.
+Late ticks are made up for, one after the other. Beyond `LATE_MAX` of them the rest are left out.
+So a room that cannot keep up slows down, and holds nobody else up. Pure: times come in.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from typing import Final
 LATE_MAX: Final = 5
 
 
-class Pace:
-    """The ticks of one room.
+class TickClock:
+    """The times of one room's ticks.
 
     Attributes:
         dt: seconds of game time that a tick stands for.
@@ -22,7 +21,7 @@ class Pace:
     __slots__ = ("_due", "dt")
 
     def __init__(self, hz: float) -> None:
-        """Begin at rest.
+        """Start with no tick planned.
 
         Args:
             hz: ticks a second.
@@ -47,6 +46,6 @@ class Pace:
             self._due += int(behind / self.dt) * self.dt
         return 0.0
 
-    def rest(self) -> None:
-        """Plan no tick: the next plan begins anew."""
+    def stop(self) -> None:
+        """Plan no tick; the next plan does not make up for those left out."""
         self._due = None

@@ -29,7 +29,7 @@ from greenroom.actors.room.rules import codec as room_codec
 from greenroom.actors.room.rules.state import Room, RoomLimits
 from greenroom.actors.room.rules.tokens import TOKEN_SECONDS
 from greenroom.actors.seating.seats import SeatKind
-from greenroom.actors.studio_room.actor import DirectedRoomActor
+from greenroom.actors.studio_room.actor import StudioRoomActor
 from greenroom.actors.studio_room.ports import Studio
 from greenroom.actors.world.journalled import Journalled
 from greenroom.actors.world.journals import Journals
@@ -72,7 +72,7 @@ class Rooms(Journalled[RoomRole, Room]):
         around = (self.index, self._clock, self.limits, self.connections)
         if (behaviour if state is None else state.behaviour) is None:
             return RoomActor(state, *around)
-        return DirectedRoomActor(state, *around, self.studio)
+        return StudioRoomActor(state, *around, self.studio)
 
     async def load(self, key: str) -> RoomActor | None:
         """Bring a room back from its journal; None for one that has ended or never was.
