@@ -1,4 +1,4 @@
-"""What studios write rooms with.
+"""Everything that a studio writes rooms with.
 
     from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action
 

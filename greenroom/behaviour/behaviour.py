@@ -10,9 +10,9 @@ time. Nothing else happens in the room meanwhile, so a hook must return soon: af
 `hook_seconds_max` it is interrupted. Slow work belongs into `room.run`.
 
 A hook may change `room.state` and ask the room for effects. If it raises `Refused`, all of that is
-undone, and who caused it is told why. If it raises anything else, all is undone, too, the room
-goes back to its last good state, and the error is logged with hook, room and payload; no other
-room notices.
+undone, and the player who caused it is told why. If it raises anything else, all is undone, too,
+and the room goes back to its last good state. The error is logged with hook, room and payload. No
+other room notices.
 
 Security: names, `player_data` and the data of actions, updates and messages come from players'
 machines. Check them; a typed handler (`@action`, `@update`, `@message`) has them checked.
@@ -45,7 +45,7 @@ TICK_HZ_MAX = 128.0
 
 
 class RoomBehaviour(Generic[State]):
-    """What a room does; override hooks, leave the others.
+    """Decides what a room does: override the hooks that you need, and leave the others.
 
     One instance serves one room, and is made anew whenever the room comes to memory: keep what
     must last in `room.state`, never in attributes. `State` is any type that msgspec can write
@@ -115,25 +115,25 @@ class RoomBehaviour(Generic[State]):
         """Have a say before a seat is taken; password, invite and free seats are checked.
 
         Raises:
-            Refused: he may not; he is told why.
+            Refused: the player may not join, and is told why.
         """
 
     def on_join(self, room: Room[State], member: Member) -> None:
-        """Take note of a new member; he is in `room.members` already."""
+        """Take note of a new member, who is in `room.members` already."""
 
     def on_leave(self, room: Room[State], member: Member, reason: str) -> None:
-        """Take note of one who has gone; he is not in `room.members` any more.
+        """Take note of a member who has left, and is not in `room.members` any more.
 
-        `room.update_player` still writes his result, so that nobody escapes it by leaving.
+        `room.update_player` still writes their result, so that nobody escapes it by leaving.
 
         Args:
             room: the room.
-            member: as he was.
+            member: as they were.
             reason: `left`, `kicked`, `stale`, `banned`, ….
         """
 
     def on_drop(self, room: Room[State], member: Member) -> None:
-        """Take note of a lost connection; he keeps his seat for the grace time."""
+        """Take note of a lost connection; the member keeps the seat for the grace time."""
 
     def on_reconnect(self, room: Room[State], member: Member) -> None:
         """Take note of a member who is connected again."""
@@ -212,7 +212,7 @@ class RoomBehaviour(Generic[State]):
         return None
 
     def private(self, room: Room[State], member: Member) -> object:
-        """Return what this member alone may see, his hand of cards say; None for nothing.
+        """Return what this member alone may see, like a hand of cards; None for nothing.
 
         As `shared`, for each connected member.
         """

@@ -1,4 +1,4 @@
-"""What has changed between two JSON values, small and quick to find, and how to apply it.
+"""Deltas: the difference of two JSON values, found quickly, and applied to the old one.
 
 A delta is a JSON value, too: None for no change, else an object with some of
 

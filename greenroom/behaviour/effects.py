@@ -1,6 +1,6 @@
-"""What hooks want done: recorded while they run, performed once they have returned.
+"""Effects: what hooks ask for, recorded while they run and carried out once they have returned.
 
-Plain values. After a refusal or a crash none of them is performed.
+They are plain values. After a refusal or a crash none of them is carried out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Effect(msgspec.Struct, frozen=True):
 
 
 class Order(Effect, frozen=True, tag=True):
-    """What is written down with the room before it is done, so that it is done after a crash, too.
+    """An effect that is written down with the room first, so that it is done after a crash, too.
 
     It is carried out in a turn of its own, right after the hook's.
     """
@@ -25,17 +25,17 @@ class Order(Effect, frozen=True, tag=True):
 class Push(Effect, frozen=True):
     """A message to members, at once.
 
-    Who has no connection gets a reliable one as a stored update, and an unreliable one not at all.
+    Members without a connection get a reliable one as a stored update, and an unreliable one never.
     """
 
     command: str
     data: bytes
     """JSON."""
     player_ids: tuple[int, ...] | None
-    """Who gets it; None: everybody."""
+    """The members who get it; None: everybody."""
     is_reliable: bool
     stream: str | None = None
-    """Of several unreliable messages in one stream, only the latest matters."""
+    """Only the latest of several unreliable messages in one stream matters."""
 
 
 class StartTimer(Effect, frozen=True):
@@ -105,6 +105,6 @@ RoomOrder = FinishAction | Kick | SetHost | Stop | Deliver | UpdatePlayer
 
 
 class JobFailed(msgspec.Struct, frozen=True):
-    """What `on_done` gets of a job that raised or took too long."""
+    """The result that `on_done` gets of a job that raised or took too long."""
 
     error: str

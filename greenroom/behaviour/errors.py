@@ -1,12 +1,8 @@
-"""What can go wrong in a studio's code, and in how it uses a room.
+"""Errors of a studio's code. Whatever the hook did is undone after each.
 
-BehaviourError
-├── Refused            an answer: the studio's rules say no; whatever the hook did is undone
-└── BehaviourBug       a mistake in the studio's code; whatever the hook did is undone, too
-    ├── HookCrashed    a hook raised something else
-    ├── HookTooSlow    a hook ran longer than `hook_seconds_max`
-    ├── TooMuch        a hook asked for more than a room may do at once
-    └── BadBehaviour   the class itself cannot be used: raised when it is defined or loaded
+- `Refused` is an answer: the studio's rules say no.
+- `BehaviourBug` is a mistake in the studio's code: `HookCrashed`, `HookTooSlow`, `TooMuch`, or
+  `BadBehaviour` for a class that cannot be used.
 """
 
 from __future__ import annotations

@@ -16,11 +16,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     player_id: int
     player_name: str
     player_data: JsonObject
-    """What he chose to show to the others when he joined. His own claim: never trust it."""
+    """The data that the player sent when joining, for the others to see: never trust it."""
     is_host: bool = False
     is_online: bool = True
     is_connected: bool = False
-    """Whether he has a realtime connection; others poll."""
+    """True for a member with a realtime connection; the others poll."""
 
 
 class Joining(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What clients have sent, as plain values: any JSON that was taken in can be read.
+"""Data of clients as plain values: any JSON that was taken in can be read.
 
 JSON has numbers that nobody's float or integer bears: 1e999, or one of ten thousand digits. They
 are kept and passed on as they came. To a behaviour they are floats, infinite if need be, which can
@@ -14,9 +14,9 @@ import msgspec
 
 INTEGER_MIN: Final = -(1 << 63)
 INTEGER_MAX: Final = (1 << 64) - 1
-"""What a state can keep."""
+"""The integers that a state can keep."""
 _CHARACTERS_MAX: Final = 20
-"""Of such an integer, its sign too."""
+"""The length of such an integer as text, with its sign."""
 _MANY_DIGITS: Final = b"0" * 19
 _DIGITS_ALIKE: Final = bytes.maketrans(b"123456789", b"000000000")
 """To find many of them quickly: every message comes by here."""

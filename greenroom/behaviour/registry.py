@@ -1,4 +1,4 @@
-"""Which behaviour a room gets: from entries of the setting `behaviours` to classes.
+"""The registered behaviours: from entries of the setting `behaviours` to classes.
 
     package.module:Class             every room of every game
     7=package.module:Class           every room of game 7

@@ -33,9 +33,9 @@ State = TypeVar("State")
 Result = TypeVar("Result")
 
 NAME_CHARACTERS_MAX = 64
-"""So long may names of commands, timers and streams be."""
+"""The length of names of commands, timers and streams, at most."""
 TIMERS_MAX = 64
-"""So many timers may a room have."""
+"""The timers that a room may have at most."""
 TIMER_SECONDS_MIN = 0.01
 TIMER_SECONDS_MAX = 30 * 86_400.0
 
@@ -43,7 +43,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RoomFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What never changes about a room."""
+    """The facts about a room that never change."""
 
     room_id: str
     game_id: int
@@ -56,7 +56,7 @@ class Room(Generic[State]):
     Attributes:
         room_id: 32 hex digits.
         game_id: whose game it is.
-        rules: what its creator gave; decoded, and his claim alone.
+        rules: what its creator gave, decoded; nobody has checked it.
         state: the studio's own: change it as you like.
         now: Unix seconds; the same throughout a hook.
         random: chance that goes on as it would have after a restart.
@@ -136,7 +136,7 @@ class Room(Generic[State]):
     def send(
         self, player_id: int, command: str, data: object = None, *, reliable: bool = True
     ) -> None:
-        """Tell one member something; nobody hears it if he is not here. See `broadcast`."""
+        """Tell one member something; nobody hears it if they are not here. See `broadcast`."""
         self.broadcast(command, data, to=(player_id,), reliable=reliable)
 
     # Time.
@@ -170,12 +170,12 @@ class Room(Generic[State]):
     # Members and the room itself.
 
     def set_host(self, player_id: int) -> None:
-        """Make a member the host; nobody else becomes it if he is not here."""
+        """Make a member the host; nothing happens if they are not here."""
         if player_id in self.members and player_id != self._context.host_id:
             self._context.record(SetHost(player_id))
 
     def kick(self, player_id: int) -> None:
-        """Put a member out; nothing happens if he is not here."""
+        """Put a member out; nothing happens if they are not here."""
         if player_id in self.members:
             self._context.record(Kick(player_id))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 FILES_MAX = 2_000
-"""So many files of the folder are watched at most; what has been imported is, whatever it is."""
+"""The files of the folder that are watched at most; imported ones are, in any case."""
 _NOT_THEIRS = frozenset({"__main__", "greenroom"})
 
 Stamps = dict[str, tuple[int, int]]

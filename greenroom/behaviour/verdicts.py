@@ -1,4 +1,4 @@
-"""What a behaviour may answer to what members send: let it pass, change it, or settle it itself.
+"""Verdicts of a behaviour on what members send: let it pass, change it, or settle it.
 
 `Forward` is the default everywhere: the room then works as the specification says, with the host's
 client in charge.
@@ -42,16 +42,16 @@ Verdict = Forward | Drop | Replace
 
 
 class Action(msgspec.Struct, frozen=True):
-    """What a member asks others to do."""
+    """A request of a member to others."""
 
     action_type: str
     request_data: Any
-    """The JSON object that he sent, decoded."""
+    """The JSON object that the member sent, decoded."""
     target_ids: tuple[int, ...]
 
 
 class Update(msgspec.Struct, frozen=True):
-    """What a member tells others, by REST: stored until they have polled it."""
+    """A message of a member to others, by REST: stored until they have polled it."""
 
     type: str
     data: Any
@@ -59,7 +59,7 @@ class Update(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What a member tells others over his connection; any JSON value."""
+    """A message of a member to others over a connection; any JSON value."""
 
     command: str
     data: Any

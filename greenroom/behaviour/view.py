@@ -1,4 +1,4 @@
-"""What a member holds of a room's state, put together from the events `state` and `delta`."""
+"""A member's view of a room's state, put together from the events `state` and `delta`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class View:
 
     Attributes:
         shared: what all see, decoded; None before any has come.
-        private: what he sees alone; None if nothing.
+        private: what the member sees alone; None if nothing.
         version: the server's count; 0 before any has come.
         changes: how often it has changed here.
         is_lost: whether a change is missing: ask for the whole. Until that comes, nothing changes.

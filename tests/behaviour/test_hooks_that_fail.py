@@ -56,7 +56,7 @@ def interrupt(room: Room[Any] | None) -> None:
 
 
 class OfItsOwnKind(BaseException):
-    """What no `except Exception` catches, and what cannot even say what it is."""
+    """An error that no `except Exception` catches, and that cannot even say what it is."""
 
     def __str__(self) -> str:
         raise GeneratorExit
@@ -140,7 +140,7 @@ FAILURES: dict[Failure, type[BehaviourBug]] = {
 
 
 class Payload(msgspec.Struct, frozen=True):
-    """What a typed handler asks for, with code of the studio's in it."""
+    """The payload of a typed handler, with code of the studio's in it."""
 
     def __post_init__(self) -> None:
         Failing.fail("decode")
@@ -288,7 +288,7 @@ HOOKS: dict[str, Callable[[TheRoom], object]] = {
     "on_done": fetch,
 }
 STATELESS = {"__init__", "initial_state", "decode", "shared", "private"}
-"""Where there is no room to change, or it is not to be changed."""
+"""Hooks without a room to change, or that must not change it."""
 OF_THE_ROOM = {grow, store_an_object, order_too_much}
 
 
@@ -307,7 +307,7 @@ STILL_HAPPENS = {
     "choose_host": [2, 3, 4],
     "on_host_change": [2, 3, 4],
 }
-"""Who is there after what nobody can be kept from."""
+"""The members after an event that no hook can prevent."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What clients send, as plain values: all JSON can be read, kept and said again."""
+"""Data of clients as plain values: all JSON can be read, kept and said again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What members see of a state, by changes, is what there is to see, whatever happens meanwhile."""
+"""Views put together from changes are what there is to see, whatever happens meanwhile."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """A room with a behaviour: what the rules decide passes the studio's hooks first.
 
-A handler begins a `Turn`, has hooks called in it, and commits it. If the turn changes the room for
-good (a member joins, an update is sent, a timer fires), it is written down in one batch: what the
-rules decided, the behaviour's state, and its orders. Ticks and realtime messages are not written
-down. What they order is, in a turn right behind them.
+A handler begins a `Turn`, has hooks called in it, and commits it. A turn that changes the room for
+good is written down: a member joins, an update is sent, a timer fires. What the rules decided, the
+behaviour's state and its orders are one batch. Ticks and realtime messages are not written down.
+What they order is, in a turn right behind them.
 """
 
 from __future__ import annotations

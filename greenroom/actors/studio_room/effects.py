@@ -1,4 +1,4 @@
-"""What a turn's hooks have asked for, sorted by when and by whom it is done."""
+"""The effects of a turn's hooks, sorted by when and by whom they are carried out."""
 
 from __future__ import annotations
 

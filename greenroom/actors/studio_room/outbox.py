@@ -1,7 +1,7 @@
-"""What a behaviour has ordered, carried out: one order a turn, in their order. Pure.
+"""The outbox of a room: orders of its behaviour, carried out one a turn, oldest first. Pure.
 
-An order whose object has gone meanwhile comes to nothing. Results for players' documents are
-carried out by others (`Studio.deliver`), and wait for nobody here.
+An order whose object is gone by then does nothing. Results for players' documents are carried out
+by the studio's side of the server (`Studio.deliver`), and hold up no other order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What rooms need of the studio's side of the server: behaviours by name, and what they set off."""
+"""The studio's side of the server, as rooms see it: it makes behaviours, and does slow work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from greenroom.behaviour.runner import Watch
 
 
 class Studio(Protocol):
-    """The behaviours that are registered. Nothing here waits."""
+    """Makes behaviours by name, and does what they ask for outside of turns. Nothing here waits."""
 
     watch: Watch
     """Watches over every hook."""
@@ -32,11 +32,18 @@ class Studio(Protocol):
         ...
 
     def report(self, room_id: str, error: Exception, payload: object, outcome: str = "") -> None:
-        """Show the studio what went wrong in a hook, with what, and what comes of it, if much."""
+        """Log an error of the studio's code.
+
+        Args:
+            room_id: where it happened.
+            error: what a hook failed with.
+            payload: what the hook was given.
+            outcome: what it means to the room, in words; empty if nothing.
+        """
         ...
 
     def run(self, room_id: str, work: Run) -> None:
-        """Do what a room wants done outside its turn, and tell it what came of it."""
+        """Do a job of a room outside of its turns, and tell it the result."""
         ...
 
     def deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:

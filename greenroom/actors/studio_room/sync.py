@@ -1,10 +1,10 @@
-"""What members see of a behaviour's state, kept up to date: whole once, then what has changed.
+"""Shows members a behaviour's state: as a whole once, then what has changed.
 
     state  {"version": 7, "shared": …, "private": …}
     delta  {"from": 7, "to": 8, "shared": {…}, "private": {…}}    deltas, of what has changed
 
-`Views` compares and counts; `StateSync` sends. What a turn changes that is written down is told
-once it is durable, what a tick changes at once, and never one before the other.
+`Views` compares and counts; `StateSync` sends. Changes of a turn that is written down are shown
+once they are durable, changes of a tick at once, and always in their order.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from greenroom.behaviour.runner import Runner
 from greenroom.behaviour.view import DELTA, WHOLE
 
 VIEW_BYTES_MAX: Final = 64 * 1024
-"""So large may either part of a view be, and either part of a delta, as JSON."""
+"""The bytes that either part of a view, or of a delta, may have at most, as JSON."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """Something to tell some members."""
+    """An event to send to some members."""
 
     player_ids: tuple[int, ...]
     message: Happened
 
 
 class _Seen(msgspec.Struct):
-    """What a member has been told last."""
+    """The view that a member was told last."""
 
     version: int
     private: Json
     size: int
-    """As `Views._size`."""
+    """About how many bytes `private` has as JSON; seldom fewer."""
 
 
 class Views:
-    """What each member has been told; all that have been told have the same shared part."""
+    """The views of all members. Those who were told have the same shared part."""
 
     __slots__ = ("_seen", "_shared", "_size", "_version")
 
@@ -55,7 +55,7 @@ class Views:
         self._version = 0
         self._shared: Json = None
         self._size = 0
-        """Of the shared part, as JSON: about, and seldom less."""
+        """About how many bytes the shared part has as JSON; seldom fewer."""
         self._seen: dict[int, _Seen] = {}
 
     def forget(self, player_id: int) -> None:
@@ -181,7 +181,7 @@ def is_wanted(behaviour: RoomBehaviour[Any]) -> bool:
 
 
 class PendingView:
-    """What a turn shows members once it is durable."""
+    """The changes that a turn shows members once it is durable."""
 
     __slots__ = ("_sync", "is_durable", "steps")
 
@@ -204,8 +204,8 @@ class PendingView:
 class StateSync:
     """Tells a room's connected members of its state.
 
-    While a change is on its way to the database, what later ticks change waits for it: so nobody
-    sees what may yet be lost, and there is never more held than there are turns in flight.
+    While a change is on its way to the database, changes of later ticks wait for it. So nobody sees
+    what may yet be lost. No more is held than there are turns in flight.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class StateSync:
         self._views.forget_all()
 
     def forget(self, player_id: int) -> None:
-        """Have a member told everything next time: he is new, or has lost his place."""
+        """Have a member told everything next time: they are new, or have lost their place."""
         self._views.forget(player_id)
 
     def publish(self) -> None:
@@ -264,7 +264,7 @@ class StateSync:
         self._views.forget_all()
 
     def close(self) -> None:
-        """Tell nobody anything any more: the room is being brought up anew."""
+        """Show nobody anything any more: the room is brought up anew."""
         self._is_over = True
 
     def flush(self) -> None:

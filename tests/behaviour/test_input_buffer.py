@@ -97,7 +97,7 @@ class Busy(Listening):
 
 
 class Refusals(HarnessConnections):
-    """Remembers who was refused something that he had sent."""
+    """Remembers the members who were refused something that they had sent."""
 
     def __init__(self) -> None:
         super().__init__()
