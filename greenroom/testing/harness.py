@@ -139,7 +139,7 @@ class RoomHarness(Generic[State]):
 
     @property
     def is_open(self) -> bool:
-        """Return whether somebody has joined and the room has not ended."""
+        """Return whether a player has joined and the room has not ended."""
         return self._host is not None
 
     @property

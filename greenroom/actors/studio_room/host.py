@@ -22,7 +22,7 @@ from greenroom.behaviour.room import RoomFacts
 from greenroom.behaviour.runner import Runner
 
 
-class Memory(msgspec.Struct, frozen=True):
+class HostMemory(msgspec.Struct, frozen=True):
     """Everything that a turn may have to undo. It is replaced, never changed."""
 
     saved: bytes
@@ -63,7 +63,7 @@ class BehaviourHost:
         self._studio = studio
         self.runner = self._new_runner(room.kept)
         self.roster = Roster(self.runner)
-        self.memory = Memory(self.runner.save() if room.kept is None else room.kept)
+        self.memory = HostMemory(self.runner.save() if room.kept is None else room.kept)
         self.is_saved = True
 
     @classmethod
@@ -115,7 +115,7 @@ class BehaviourHost:
             self.remember(saved=self.runner.save())
             self.is_saved = True
 
-    def go_back(self, memory: Memory) -> None:
+    def go_back(self, memory: HostMemory) -> None:
         """Be as in a memory, and let hooks see the room as it is now.
 
         Raises:
