@@ -180,7 +180,9 @@ def test_what_is_rolled_back_leaves_nothing_behind():
         assert saved.orders == before.orders
         hooks.follow(turn, (MemberLeft(3, "left", 0),))
         hooks.note_connection(turn, 2, is_connected=False)
-        assert turn.commit(0)[1].orders[:2] == before.orders
+        _, changed = turn.commit(0)
+        assert isinstance(changed, BehaviourChanged)
+        assert changed.orders[:2] == before.orders
         assert stage.host.memory.orders == ()
         assert stage.host.memory.dropped == {2}
         turn.roll_back()
