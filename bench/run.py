@@ -139,14 +139,20 @@ def section(
 ) -> str:
     """Return a scenario's results with how they were come by."""
     quick = " --quick" if options.quick else ""
+    chosen = f"--rounds {options.rounds} --seconds {options.seconds}{quick}"
     settings = ", ".join(filter(None, (processes.settings(), scenario.settings)))
+    software, hardware = machine.describe()
     return f"""## {scenario.name}: {scenario.summary}
 
 {body.strip()}
 
-Measured on {time.strftime("%Y-%m-%d")} in {took_seconds:.0f} s with `scripts/bench {scenario.name}
---rounds {options.rounds} --seconds {options.seconds}{quick}`; {machine.describe()}.
-Load of the machine before: {load}. Settings other than the defaults: {settings}.
+| measured | |
+|---|---|
+| when | {time.strftime("%Y-%m-%d")}, in {took_seconds:.0f} s |
+| with | `scripts/bench {scenario.name} {chosen}` |
+| software | {software} |
+| machine | {hardware}; load before: {load} |
+| settings other than the defaults | {settings} |
 """
 
 

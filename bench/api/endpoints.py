@@ -85,9 +85,9 @@ def scenarios(url: str, tokens: str, name: str) -> Iterator[tuple[str, list[str]
 def report(figures: Figures, rounds: int) -> str:
     """Return the results as Markdown."""
     lines = [
-        f"Medians of {rounds} rounds (lowest to highest), {CONNECTIONS} keep-alive connections in",
-        "a closed loop; the server on one core, its Postgres (embedded, fsync on) and the",
-        "generator on the other.",
+        f"These are medians of {rounds} rounds (lowest to highest), with {CONNECTIONS} keep-alive",
+        "connections in a closed loop. The server has one core; its Postgres (embedded, fsync on)",
+        "and the generator have the other.",
         "",
         "| requests a second | greenroom | `--server hypercorn` | floor | ratios |",
         "|---|---|---|---|---|",
@@ -97,9 +97,10 @@ def report(figures: Figures, rounds: int) -> str:
         lines.append(f"| {scenario} | {' | '.join(cells)} | {ratios(figures, scenario)} |")
     lines += [
         "",
-        "In brackets the share of a core that the server used, and its CPU of a request, both with",
-        "its embedded Postgres, which runs on the other core. The floor is `bench/api/floor.py`:",
-        "trio, httptools and a fixed answer, one task a connection; no actors, no database.",
+        "In brackets are the share of a core that the server used, and its CPU of a request. Both",
+        "include its embedded Postgres, which runs on the other core. The floor is",
+        "`bench/api/floor.py`: trio, httptools and a fixed answer, one task for each connection;",
+        "no actors, no database.",
         "",
     ]
     return "\n".join(lines)

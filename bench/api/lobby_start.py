@@ -30,7 +30,7 @@ def measure(run: Run) -> str:
     )
     lines = [
         f"Lobbies full with {MEMBERS} players; all hosts call `matchmaking.php/start` at the same",
-        "moment, each on a connection of his own.",
+        "moment, each on its own connection.",
         "",
         "| lobbies | starts a second | CPU µs a start | median ms | p99 ms | the last, ms |",
         "|---|---|---|---|---|---|",

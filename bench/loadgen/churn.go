@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// comer is a player who comes and goes; every call blocks the goroutine of his squad.
+// comer is a player who comes and goes; every call blocks the goroutine of the squad.
 type comer struct {
 	conn  net.Conn
 	token string

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// client is one simulated player: his own keep-alive connection, one call under way at a time.
+// client is one simulated player: a keep-alive connection of its own, one call under way at a time.
 type client struct {
 	fd     int
 	index  int32

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// cmdJoin lets a crowd arrive: each asks over HTTP for what he connects with, connects, and waits for
+// cmdJoin lets a crowd arrive: each asks over HTTP for a token, connects, and waits for
 // the first message. Everybody stays until the last is in.
 func cmdJoin(args []string) {
 	fs := flag.NewFlagSet("join", flag.ExitOnError)

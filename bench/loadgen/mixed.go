@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A gamer is a client with what he knows of his seat.
+// A gamer is a client that knows the seat of its player.
 type gamer struct {
 	*client
 	id      int64
@@ -202,7 +202,7 @@ func sendAction(m *mixed, k *kind, g *gamer, due int64) {
 		}))
 }
 
-// completeAction answers what this gamer was asked, or, where there is nothing, asks himself.
+// completeAction answers what this gamer was asked, or asks another if there is nothing.
 func completeAction(m *mixed, k *kind, g *gamer, due int64) {
 	if len(g.pending) == 0 {
 		sendAction(m, k, g, due)

@@ -71,7 +71,7 @@ func bare(port, room, player, size int) *speaker {
 
 var udpAnswer = regexp.MustCompile(`(\{"type":"(?:udp|error)",.*\})`)
 
-// connect opens a member's control channel and his lane.
+// connect opens a member's control channel and lane.
 func connect(p pass, suite string) *speaker {
 	t := target{"127.0.0.1", p.Server.Port, "/"}
 	fd, rest, err := wsDial(t, []byte("X-Realtime-Token: "+p.Token+"\r\n"))

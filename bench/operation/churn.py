@@ -151,12 +151,13 @@ def report(rows: list[Row], before: Holding, after: Holding) -> Iterator[str]:
     warm, full = rows
     calls = full["joins"] + full["leaves"]
     yield (
-        f"After a warm-up of {warm['joins'] + warm['leaves']:,}: {full['joins']:,} joins and "
-        f"{full['leaves']:,} leaves,\n{full['http_connections']:,} HTTP connections and "
+        f"A warm-up had {warm['joins'] + warm['leaves']:,} joins and leaves. Then came "
+        f"{full['joins']:,} joins and {full['leaves']:,} leaves,\n"
+        f"{full['http_connections']:,} HTTP connections and "
         f"{full['websockets']:,} WebSockets in {full['seconds']:.0f} s\n"
         f"({calls / full['seconds']:,.0f} joins and leaves a second), in {full['rooms']:,} rooms. "
-        f"Rooms that have ended answer for\ntheir tokens for {LINGER_SECONDS} s in place of 300, "
-        "and then leave memory: an hour is compressed, and so is that."
+        f"Rooms that have ended answer for\ntheir tokens for {LINGER_SECONDS} s instead of 300, "
+        "and then leave memory, because an hour\nis compressed here."
     )
     yield from ("", "| held | after the warm-up | at the end | growth |", "|---|---|---|---|")
     held = after.database_connections <= after.database_connections_max
@@ -174,22 +175,22 @@ def report(rows: list[Row], before: Holding, after: Holding) -> Iterator[str]:
     failed = sum(warm["errors"].values()) + sum(full["errors"].values())
     yield from (
         "",
+        "| | |",
+        "|---|---|",
+        f"| resident MiB after each tenth of the warm-up | {way(warm)} |",
+        f"| … after each tenth of the rest | {way(full)} |",
         (
-            f"- Resident on the way, after each tenth, MiB: {way(warm)}; after the first count: "
-            f"{way(full)}."
+            f"| grown by at most {GROWTH_MAX:.0%}, and no more connections to the database than "
+            f"allowed | {'yes' if held else '**no**'} |"
         ),
-        (
-            f"- Grown by at most {GROWTH_MAX:.0%}, and no more connections to the database than "
-            f"there may be:\n  {'yes' if held else '**no**'}. One of them writes; those that read "
-            "are a pool, which opens another only when all are busy, and keeps it."
-        ),
-        f"- The other descriptors after the warm-up: {told_kinds(before.descriptors)}.",
-        f"- At the end: {told_kinds(after.descriptors)}.",
-        (
-            f"- Calls that failed: {failed or 'none'}{told_errors(warm, full)}; connections lost: "
-            f"{warm['broken'] + full['broken']}."
-        ),
-        f"- Types that grew most: {told or 'none'}.",
+        f"| other descriptors after the warm-up | {told_kinds(before.descriptors)} |",
+        f"| … at the end | {told_kinds(after.descriptors)} |",
+        f"| calls that failed | {failed or 'none'}{told_errors(warm, full)} |",
+        f"| connections lost | {warm['broken'] + full['broken']} |",
+        f"| types that grew most | {told or 'none'} |",
+        "",
+        "One connection to the database writes. Those that read are a pool, which opens another",
+        "only when all are busy, and keeps it.",
     )
 
 

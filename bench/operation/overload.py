@@ -239,10 +239,10 @@ def statuses(row: Row) -> dict[str, int]:
 def report(outcomes: dict[str, list[Outcome]]) -> Iterator[str]:
     """Return the results, line by line."""
     yield from (
-        f"An open loop from {CROWD:,} connections; medians. The server and its Postgres share a",
-        "core, the generator has the other. The ceiling is what `mixed` calls so (p99 at most",
-        f"{P99_MS_MAX:.0f} ms, no error), the most is what is answered at all",
-        f"(p99 at most {MOST_P99_MS_MAX:.0f} ms, no error); both from {PLAYERS:,} connections.",
+        f"These are medians of an open loop from {CROWD:,} connections. The server and its",
+        "Postgres share a core, and the generator has the other. The ceiling is that of `mixed`",
+        f"(p99 at most {P99_MS_MAX:.0f} ms, no error). The most is what is answered at all",
+        f"(p99 at most {MOST_P99_MS_MAX:.0f} ms, no error). Both are from {PLAYERS:,} connections.",
         "",
         (
             "| load | ceiling | the most | offered | answered | of the ceiling | of the most "
@@ -253,7 +253,15 @@ def report(outcomes: dict[str, list[Outcome]]) -> Iterator[str]:
     )
     for name, rounds in outcomes.items():
         yield f"| {name} | {' | '.join(cells(rounds))} |"
-    yield ""
+    yield from (
+        "",
+        (
+            f"| load | answers at its ceiling, within {1 - CEILING_SHARE_MIN:.0%} "
+            f"| p99 of what is accepted at most {ACCEPTED_P99_MS_MAX:.0f} ms in every round "
+            f"| offered in every round by a generator below {GENERATOR_CPU_MAX:.0f} % of its core |"
+        ),
+        "|---|---|---|---|",
+    )
     for name, rounds in outcomes.items():
         during = [each.during for each in rounds]
         late = max(row["lat_ms"]["P99"] for row in during)
@@ -261,17 +269,14 @@ def report(outcomes: dict[str, list[Outcome]]) -> Iterator[str]:
         offered = min(each.offered / (TIMES * each.times) for each in rounds)
         is_overload = cpu <= GENERATOR_CPU_MAX and offered >= OFFERED_SHARE_MIN
         yield (
-            f"- {name}: answers at its ceiling, within {1 - CEILING_SHARE_MIN:.0%}: "
-            f"{verdict(is_held=ceiling_share(rounds) >= CEILING_SHARE_MIN)}; "
-            f"p99 of what is accepted at most {ACCEPTED_P99_MS_MAX:.0f} ms in every round: "
-            f"{verdict(is_held=late <= ACCEPTED_P99_MS_MAX)}; offered in every round by a "
-            f"generator below {GENERATOR_CPU_MAX:.0f} % of its core: "
-            f"{verdict(is_held=is_overload)}."
+            f"| {name} | {verdict(is_held=ceiling_share(rounds) >= CEILING_SHARE_MIN)} "
+            f"| {verdict(is_held=late <= ACCEPTED_P99_MS_MAX)} | {verdict(is_held=is_overload)} |"
         )
-    yield (
-        f"- Measured from {WARM_UP_SECONDS} s after the beginning of each load on, and so is the "
-        f"light one that follows at once; updates, over new connections, from "
-        f"{CROWD_CONNECT_SECONDS} s."
+    yield from (
+        "",
+        f"Each load is measured from {WARM_UP_SECONDS} s after its beginning, and so is the light",
+        "one that follows at once. Updates use new connections and are measured",
+        f"from {CROWD_CONNECT_SECONDS} s.",
     )
 
 

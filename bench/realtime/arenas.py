@@ -92,8 +92,9 @@ def report(found: Climbs, held: Mapping[str, Sequence[float]]) -> list[str]:
         *(f"Held at {LIMITS} by {name}: {spread(held[name])} rooms of {MEMBERS}." for name in held),
         *([f"Greenroom holds {climbs.ratios(held)}."] if len(held) > 1 else []),
         *climbs.conditions(row for _, rows in steps for row in rows),
-        "Colyseus' patches go out at the end of each tick (`broadcastPatch`) and are binary;",
-        "greenroom's deltas are JSON, and it tells who steers how many he has reached.",
+        "",
+        "Colyseus' patches are sent at the end of each tick (`broadcastPatch`) and are binary.",
+        "Greenroom's deltas are JSON, and it tells each sender how many members were reached.",
     ]
 
 

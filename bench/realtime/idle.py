@@ -31,9 +31,9 @@ def measure(run: Run) -> str:
             for row in connect(run, relay):
                 found.setdefault((relay.name, row["conns"]), []).append(row)
     lines = [
-        f"{ROOMS:,} rooms with {MEMBERS} members each, who are connected and say nothing for",
-        f"{IDLE_SECONDS} s; memory beyond that of the server with the same rooms and nobody",
-        "connected.",
+        f"There are {ROOMS:,} rooms with {MEMBERS} members each, who are connected and silent for",
+        f"{IDLE_SECONDS} s. Memory is what the server takes beyond that with the same rooms and",
+        "nobody connected.",
         "",
         "| server | connections | KiB each | made a second | CPU of all, idle |",
         "|---|---|---|---|---|",

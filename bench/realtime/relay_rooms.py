@@ -86,9 +86,9 @@ def report(found: Climbs, held: Mapping[str, Sequence[float]]) -> list[str]:
         "",
         f"At {LIMITS} greenroom delivers {climbs.ratios(held)}.",
         *climbs.conditions(every_best),
-        "The bare relays pass bytes on, Colyseus unpacks and packs them; greenroom reads JSON,",
-        "runs a turn of the room, names the sender, and tells him how many he has reached, which",
-        "is one more message for each seven.",
+        "The bare relays pass bytes on, and Colyseus unpacks and packs them. Greenroom reads JSON,",
+        "runs a turn of the room, and names the sender. It also tells the sender how many members",
+        "were reached, which is one more message for each seven.",
     ]
 
 

