@@ -31,7 +31,7 @@ Direction = Annotated[float, msgspec.Meta(ge=-1, le=1)]
 
 
 class Steer(msgspec.Struct, frozen=True):
-    """Where a player wants to go; (0, 0) is nowhere."""
+    """The direction of a player's steering; (0, 0) is nowhere."""
 
     x: Direction
     y: Direction
@@ -57,7 +57,7 @@ class Field(msgspec.Struct):
 
 
 class Arena(RoomBehaviour[Field]):
-    """Whoever has the most coins after a minute wins the round."""
+    """An arena: the player with the most coins after a minute wins the round."""
 
     tick_hz = 20
 

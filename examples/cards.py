@@ -1,11 +1,11 @@
-"""Cards with hidden hands: each sees his own, and only how many the others hold.
+"""Cards with hidden hands: each player sees one hand, and only how many cards the others hold.
 
     greenroom serve --behaviours-dir examples --behaviours '*/cards=cards:Cards'
 
-Rooms whose rules say {"type": "cards"} play it: follow the suit or the rank of the card that lies
-on top, or draw; whoever is rid of all his cards first wins. Clients send the actions `deal` (the
-host), `play` with {"card": "7H"}, `draw`, and, if they poll, `look`, which tells them what
-connected ones see anyway: the table, and their own hand.
+Rooms whose rules say {"type": "cards"} play it. Follow the suit or the rank of the card that lies
+on top, or draw. The first to get rid of all their cards wins. Clients send the actions `deal` (the
+host), `play` with {"card": "7H"} and `draw`. Those that poll also send `look`, which tells them
+what connected ones see anyway: the table, and their own hand.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Table(msgspec.Struct):
     pile: list[str] = []
     """Face up; the last is on top."""
     hands: dict[int, list[str]] = {}
-    """Of those who play, in the order of their turns."""
+    """The hands of those who play, in the order of their turns."""
     turn: int = 0
-    """Whose; 0 while nobody plays."""
+    """The player whose turn it is; 0 while nobody plays."""
 
 
 class Play(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class Cards(RoomBehaviour[Table]):
             raise Refused("A game is on: come back when it is over")
 
     def on_leave(self, room: Room[Table], member: Member, reason: str) -> None:
-        """Put his hand under the deck; the last who plays has won."""
+        """Put a player's hand under the deck; the last who plays has won."""
         state = room.state
         if member.player_id not in state.hands:
             return
@@ -120,7 +120,7 @@ class Cards(RoomBehaviour[Table]):
         }
 
     def private(self, room: Room[Table], member: Member) -> list[str] | None:
-        """Show a player his own hand."""
+        """Show a player their own hand."""
         return room.state.hands.get(member.player_id)
 
     @staticmethod

@@ -2,9 +2,9 @@
 
     greenroom serve --behaviours-dir examples --behaviours '*/relay=relay:Relay'
 
-The host's client decides: actions wait for it until it completes or fails them, updates are stored
-for whom they are meant, realtime messages reach their targets as they were sent. The server looks
-into none of them, and writes no result: whoever wants to cheat has only to be the host.
+The host's client decides. Actions wait for it until it completes or fails them. Updates are stored
+for their targets, and realtime messages reach their targets as they were sent. The server looks
+into none of them, and writes no result. So a cheater only needs to be the host.
 
 So this is where a behaviour begins. Each hook that is overridden here takes one decision from the
 host's machine and gives it to the server; see `race.py` for the first such step. A room that needs

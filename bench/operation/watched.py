@@ -2,12 +2,12 @@
 
     python bench/operation/watched.py FILE LINGER serve …
 
-does as `greenroom serve …`, but rooms that have ended leave memory after LINGER seconds in place of
-the five minutes for which their tokens are good; SIGUSR1 writes the count to FILE, with the open
-descriptors by what they are.
+This does as `greenroom serve …`, but rooms that have ended leave memory after LINGER seconds.
+Usually they stay for the five minutes for which their tokens are good. SIGUSR1 writes the count to
+FILE, with the open descriptors by kind.
 
-Collects garbage first, so that only what is reachable counts. With `PYTHONTRACEMALLOC=10` the
-count names the lines that hold more than at the count before.
+Collects garbage first, so that only what is reachable counts. With `PYTHONTRACEMALLOC=10` the count
+names the lines that hold more than at the count before.
 """
 
 from __future__ import annotations

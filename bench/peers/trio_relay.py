@@ -17,7 +17,7 @@ rooms: defaultdict[str, set[trio_websocket.WebSocketConnection]] = defaultdict(s
 
 
 async def serve(request: trio_websocket.WebSocketRequest) -> None:
-    """Pass on what one member says, until he is gone."""
+    """Pass on what one member says, until they are gone."""
     connection = await request.accept()
     room = rooms[request.path]
     room.add(connection)

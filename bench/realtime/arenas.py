@@ -1,10 +1,10 @@
 """Arenas of 8 at 20 Hz whose state is kept in sync, over WebSocket, in whole servers.
 
-Each member steers 10 times a second; with the next tick his ship moves, and all 8 are told by a
-delta of the room's state, in which what he sent is found again. So a message waits up to 50 ms for
-its tick, and p99 may be 100 ms: deltas are at most 50 ms late. The rooms become more until it is
-over that. A message that its sender's next one overtakes before a tick is lost, as it should be;
-if more than one of a hundred is, ticks were left out, and that is not held either.
+Each member steers 10 times a second. With the next tick the member's ship moves, and a delta of the
+room's state, in which the sent value is found again, tells all 8. So a message waits up to 50 ms
+for its tick, and p99 may be 100 ms: deltas are at most 50 ms late. Rooms are added until it is over
+that. A message that its sender's next one overtakes before a tick is lost, as it should be. If more
+than one of a hundred is, ticks were left out, and that does not count as held.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What idle realtime connections cost: memory for each, and the CPU of 2,000 rooms full of them."""
+"""Measure idle realtime connections: memory for each, and the CPU of 2,000 rooms full of them."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from greenroom.behaviour import Member, Room, RoomBehaviour, message
 
 
 class Ship(msgspec.Struct):
-    """A player, and the last that he has sent: what all see."""
+    """A player's ship with the last message sent, as all see it."""
 
     x: float = 0.0
     y: float = 0.0
@@ -22,17 +22,17 @@ class Fleet(msgspec.Struct):
 
     ships: dict[int, Ship] = {}
     steered: list[int] = []
-    """Who has, since the last tick."""
+    """The players who have steered since the last tick."""
 
 
 class Steer(msgspec.Struct, frozen=True):
-    """What members send."""
+    """The message of members."""
 
     note: str
 
 
 class Sea(RoomBehaviour[Fleet]):
-    """Whoever has steered moves on with the next tick, and all see it."""
+    """A sea: players who have steered move on with the next tick, and all see it."""
 
     tick_hz = 20
 

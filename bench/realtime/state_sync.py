@@ -36,10 +36,10 @@ from greenroom.transport.messages import ClientKind
 MEMBERS = 8
 HZ = 20.0
 TICKS = 4_000
-"""Of one room, for what a tick costs."""
+"""Ticks of one room, to measure the cost of one."""
 ROUNDS = 3
 SECONDS = 4.0
-"""Of each number of rooms."""
+"""Seconds for each number of rooms."""
 ROOMS = (250, 500, 1_000)
 
 

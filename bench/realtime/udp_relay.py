@@ -1,11 +1,4 @@
-"""Rooms on the fast lane: messages of 100 bytes from everybody to the seven others of his room.
-
-Open loop: a message is sent when it is due, and its latency counts from then until it is opened at
-its receiver. Two crowds: ever more rooms whose members send 10 messages a second, and 16 rooms
-whose members send ever faster. The floor is `bench/realtime/udp_floor.py`, under the same loads in
-the same round: it sends on what it gets, and does nothing else. The generator never sleeps: a
-server whose clients are elsewhere would not have the work of waking it.
-"""
+"""Rooms on the fast lane: messages of 100 bytes from everybody to the seven other members."""
 
 from __future__ import annotations
 
@@ -20,7 +13,7 @@ from scenario import Run, Scenario, spread
 
 MEMBERS = 8
 SECONDS_MAX = 3
-"""Of each step; there are many."""
+"""Seconds of each step; there are many."""
 ROOMS = (25, 50, 100, 150, 200, 250, 270, 300, 350, 400)
 FEW_ROOMS, RATES = 16, (10, 40, 80, 120, 160, 200, 240)
 P99_MS_MAX = 50.0

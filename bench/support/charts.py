@@ -62,7 +62,7 @@ class Lines:
     series: Mapping[str, Iterable[tuple[float, float]]]
     """The points by server; those of several rounds at one x are drawn as their median."""
     limit: float | None = None
-    """What y must not be over: a dashed line."""
+    """The limit of y, as a dashed line."""
     is_log_x: bool = False
     is_log_y: bool = True
 

@@ -23,7 +23,7 @@ MEMBERS = 8
 RATE = 10
 BYTES = 100
 SLOW_STEPS = 3
-"""So many in a row end the climb: one or two may be somebody else's fault."""
+"""How many steps in a row end the climb; one or two may be another program's fault."""
 
 Row = dict[str, Any]
 Climb = list[Row]
@@ -33,11 +33,11 @@ Climbs = Mapping[str, Sequence[Climb]]
 
 @dataclass(frozen=True)
 class Limits:
-    """What is still held."""
+    """The limits that count as held."""
 
     p99_ms_max: float
     delivered_min: float
-    """Of what should have arrived."""
+    """The share of what should have arrived."""
 
     def __str__(self) -> str:
         """Name it."""

@@ -15,7 +15,7 @@ ROOM_DATA, SAID, STRING_8 = 13, 1, 0xD9
 MESSAGE = bytes([ROOM_DATA, SAID, STRING_8, PAYLOAD_BYTES]) + b"{{payload}}"
 """A message of Colyseus' protocol: its type as a number, and a string in MessagePack."""
 SEAT = r'"sessionId":"([^"]+)","roomId":"([^"]+)","processId":"([^"]+)"'
-"""What an answer of the matchmaker is found by."""
+"""The patterns by which the matchmaker's answer is read."""
 JOINED = "\n"
 """The client's answer to the server's first message: byte 10."""
 

@@ -22,10 +22,11 @@ STOP_SECONDS_MAX = 180.0
 POLL_SECONDS = 0.005
 
 Row = dict[str, Any]
-"""What the generator prints."""
+"""A row that the generator prints."""
 
 SETTINGS = {"rate_limit_factor": "100000"}
-"""What differs from the defaults; the report says so. Ports are free ones besides."""
+"""Settings that differ from the defaults, which the report has, too. Ports are free ones
+besides."""
 
 
 def settings() -> str:

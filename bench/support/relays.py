@@ -44,7 +44,7 @@ class Relay:
     """The climb begins with so many rooms of 8: well below what it bears."""
     start: Callable[[], AbstractContextManager[processes.Target]]
     message: str
-    """What a member sends, `{{payload}}` in it."""
+    """The message of a member, with `{{payload}}` in it."""
     enter: Enter = enter_bare
 
 

@@ -1,4 +1,4 @@
-"""What a scenario is: something that is measured and told of as a piece of Markdown."""
+"""A scenario: something that is measured and reported as a piece of Markdown."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Run:
     """The load generator."""
     rounds: int
     seconds: int
-    """Of each measurement."""
+    """Seconds of each measurement."""
     title: str
     """Begins each line of progress."""
     is_quick: bool = False
     """Long scenarios do a small share of what they do: enough to see that they work."""
     charts: list[Chart] = field(default_factory=list)
-    """What `draw` was given."""
+    """The charts that `draw` was given."""
 
     def draw(self, *charts: Chart) -> None:
         """Have charts drawn beside the text."""
@@ -49,11 +49,11 @@ class Scenario:
     measure: Callable[[Run], str]
     """Returns its results as Markdown, without a heading."""
     is_default: bool = True
-    """Whether it runs when no scenario is named: all those take 30 minutes at most."""
+    """True if it runs when no scenario is named. All of those take 30 minutes at most."""
     minutes: int = 1
     """About so long it takes with the rounds and seconds that are the defaults."""
     settings: str = ""
-    """What of its server differs from the defaults, besides what does everywhere."""
+    """Settings of its server that differ from the defaults, besides those of every scenario."""
 
 
 def spread(values: Iterable[float], form: str = ",.0f") -> str:

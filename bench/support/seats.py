@@ -12,7 +12,7 @@ from scenario import Run
 
 @dataclass(frozen=True)
 class Place:
-    """What players have seats in."""
+    """The rooms or lobbies in which players have seats."""
 
     path: str
     id_field: str
@@ -116,7 +116,7 @@ def call(
         path: what is called, a template.
         body: likewise.
         wanted: what of the answer, a regular expression with groups.
-        callers: each calls once, `{{cred2}}` being his token.
+        callers: each calls once, with `{{cred2}}` as the token.
         count: how many calls, where nobody calls by name.
 
     Returns:

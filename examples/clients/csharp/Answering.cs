@@ -1,4 +1,4 @@
-// A player who answers: he opens a room, tells its id, and greets back whoever says hello to him over
+// A player who answers: opens a room, tells its id, and greets back everybody who says hello over
 // the realtime channel, until somebody says bye. For C# of any kind, Mono and Unity among them: messages
 // are classes with fields, which Unity's JsonUtility can read and write too (`format=engine`, `client=engine`).
 //

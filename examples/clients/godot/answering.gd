@@ -1,4 +1,4 @@
-# A player who answers: he opens a room, tells its id, and greets back whoever says hello to him over
+# A player who answers: opens a room, tells its id, and greets back everybody who says hello over
 # the realtime channel, until somebody says bye. For Godot 3.2 to 3.6.
 #
 #     godot3-server --script answering.gd --server=http://127.0.0.1:8080 --key=API_TOKEN --name=Ann
