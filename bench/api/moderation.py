@@ -22,11 +22,11 @@ from pathlib import Path
 import msgspec
 
 from greenroom.actors.text.moderation import (
-    CHARACTERS_MAX,
     Moderator,
     moderator,
     prepare,
 )
+from greenroom.contract.words import CENSORED_CHARACTERS_MAX
 
 SAMPLE = Path(__file__).with_name("moderation.txt")
 REPEATS = 20
@@ -165,9 +165,9 @@ def main() -> None:
         print()
         print_outside("cities", cities())
         print_outside("people", people())
-    print(f"\n{CHARACTERS_MAX} characters, English and German")
+    print(f"\n{CENSORED_CHARACTERS_MAX} characters, English and German")
     for name, text in TEXTS.items():
-        whole = (text * CHARACTERS_MAX)[:CHARACTERS_MAX]
+        whole = (text * CENSORED_CHARACTERS_MAX)[:CENSORED_CHARACTERS_MAX]
         print(f"{name:22} {best_microseconds(moderator(('de', 'en')), whole):6.0f} us")
 
 

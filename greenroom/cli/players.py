@@ -9,8 +9,7 @@ import msgspec
 
 from greenroom.cli.common import ID, Invocation, confirm, utf8, with_common_options
 from greenroom.cli.output import details, say_json, shown, table
-
-BAN_DURATIONS = ["hour", "day", "week", "month", "quarter", "year", "forever"]
+from greenroom.contract.words import BAN_DURATIONS
 
 
 def _utf8_or_none(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from greenroom.client import operations
 from greenroom.client.caller import Caller, JsonObject
-from greenroom.client.replies import Ban, PlayerList, Stored, Unbanned
-
-BanDuration = Literal["hour", "day", "week", "month", "quarter", "year", "forever"]
+from greenroom.contract.game_data import SET_GAME, StoredReply
+from greenroom.contract.players import (
+    BAN,
+    LIST_PLAYERS,
+    UNBAN,
+    BanBody,
+    BanReply,
+    ListQuery,
+    ListReply,
+    UnbanBody,
+    UnbanReply,
+)
+from greenroom.contract.words import BanDuration
 
 
 class Admin:
@@ -18,16 +25,18 @@ class Admin:
         """Add the admin key to a game's calls."""
         self._caller = caller.with_header("X-Api-Private-Token", private_token)
 
-    async def players(self, *, limit: int | None = None, after_id: int | None = None) -> PlayerList:
+    async def players(self, *, limit: int | None = None, after_id: int | None = None) -> ListReply:
         """List players by id, all of them unless limited.
 
         Args:
             limit: how many to list at most; None for all.
             after_id: begin behind this id, the last of the page before.
         """
-        return await self._caller.call(operations.LIST_PLAYERS, limit=limit, after_id=after_id)
+        return await self._caller.call(LIST_PLAYERS, ListQuery(limit=limit, after_id=after_id))
 
-    async def ban(self, player_id: int, duration: BanDuration, *, reason: str | None = None) -> Ban:
+    async def ban(
+        self, player_id: int, duration: BanDuration, *, reason: str | None = None
+    ) -> BanReply:
         """Ban a player from now on; an older ban ends.
 
         Args:
@@ -36,13 +45,14 @@ class Admin:
             reason: a text that the player reads.
         """
         return await self._caller.call(
-            operations.BAN, player_id=player_id, ban_duration=duration, ban_reason=reason
+            BAN,
+            BanBody(player_id=player_id, ban_duration=duration, ban_reason=reason),
         )
 
-    async def unban(self, player_id: int) -> Unbanned:
+    async def unban(self, player_id: int) -> UnbanReply:
         """End a player's bans."""
-        return await self._caller.call(operations.UNBAN, player_id=player_id)
+        return await self._caller.call(UNBAN, UnbanBody(player_id=player_id))
 
-    async def set_document(self, document: JsonObject) -> Stored:
+    async def set_document(self, document: JsonObject) -> StoredReply:
         """Replace the game's document."""
-        return await self._caller.put(operations.SET_GAME, document)
+        return await self._caller.put(SET_GAME, document)

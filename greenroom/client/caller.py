@@ -11,16 +11,27 @@ import httpx2
 import msgspec
 import trio
 
-from greenroom.client.decoding import NotDecoded, decode
+from greenroom.client.decoding import NotDecoded, decode_reply
 from greenroom.client.errors import ConnectionFailed, GreenroomError, UnexpectedAnswer, refusal
-from greenroom.client.operations import Operation, ReplyT
 from greenroom.client.retries import Retries, decide_pause
+from greenroom.contract.fields import Body, RawDocument
+from greenroom.contract.operation import Operation, ReplyT
 
 JsonObject = Mapping[str, Any] | bytes
 """A document to send: an object, or the bytes of one, which are sent as they are."""
 
 _UNSENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 _encode: Final = msgspec.json.Encoder().encode
+
+
+def as_document(document: JsonObject) -> RawDocument:
+    """Return a document as the bodies of requests hold it; bytes are sent as they are."""
+    return RawDocument(document if isinstance(document, bytes) else _encode(document))
+
+
+def as_optional_document(document: JsonObject | None) -> RawDocument | None:
+    """Return a document as the bodies of requests hold it, and None for None."""
+    return None if document is None else as_document(document)
 
 
 class Caller:
@@ -60,13 +71,15 @@ class Caller:
             chance=self.chance,
         )
 
-    async def call(self, operation: Operation[ReplyT], **fields: Any) -> ReplyT:
+    async def call(
+        self, operation: Operation[ReplyT], body: Body | None = None, **path_names: str
+    ) -> ReplyT:
         """Call an operation, and repeat it where that is safe.
 
         Args:
             operation: the operation to call.
-            fields: the values for the braces of the path. The rest is the body, or the query of a
-                GET. None is left out.
+            body: its request, or its query; None where it has neither.
+            path_names: the values for the braces of the path.
 
         Returns:
             The server's reply.
@@ -76,14 +89,15 @@ class Caller:
 
         Cancellation: the call may have happened.
         """
-        path, rest = _fill(operation.path, fields)
+        path = _fill(operation.path, path_names)
         if operation.method == "GET":
-            return await self._persist(operation, path, None, rest)
-        return await self._persist(operation, path, _encode(rest), {})
+            return await self._persist(operation, path, None, _query(body))
+        content = b"{}" if body is None else _encode(body)
+        return await self._persist(operation, path, content, {})
 
     async def put(self, operation: Operation[ReplyT], document: JsonObject) -> ReplyT:
         """Call an operation whose body is a document; otherwise as `call`."""
-        body = document if isinstance(document, bytes) else _encode(document)
+        body = bytes(as_document(document))
         return await self._persist(operation, operation.path, body, {})
 
     async def _persist(
@@ -102,7 +116,7 @@ class Caller:
                 wait = decide_pause(
                     self.retries,
                     error,
-                    bears_repeating=operation.bears_repeating,
+                    is_repeatable=operation.repeatable,
                     failures=failures,
                     seconds=trio.current_time() - began,
                     chance=self.chance,
@@ -132,16 +146,17 @@ class Caller:
         raise ConnectionFailed(f"no answer within {seconds} s", was_sent=True)
 
 
-def _fill(path: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the path with its braces filled, and the remaining fields for the body."""
-    rest = {name: value for name, value in fields.items() if value is not None}
-    for name in [name for name in rest if f"{{{name}}}" in path]:
-        path = path.replace(f"{{{name}}}", quote(str(rest.pop(name)), safe=""))
-    return path, {name: _raw(value) for name, value in rest.items()}
+def _fill(path: str, names: Mapping[str, str]) -> str:
+    """Return the path with its arguments in place of the braces."""
+    for name, value in names.items():
+        path = path.replace(f"{{{name}}}", quote(value, safe=""))
+    return path
 
 
-def _raw(value: Any) -> Any:
-    return msgspec.Raw(value) if isinstance(value, bytes) else value
+def _query(query: Body | None) -> dict[str, str]:
+    """Return the fields of a query that are given."""
+    fields = {} if query is None else msgspec.structs.asdict(query)
+    return {name: str(value) for name, value in fields.items() if value is not None}
 
 
 def _read(operation: Operation[ReplyT], answer: httpx2.Response) -> ReplyT:
@@ -149,7 +164,7 @@ def _read(operation: Operation[ReplyT], answer: httpx2.Response) -> ReplyT:
     if answer.status_code != 200:
         raise refusal(answer.status_code, body, answer.headers.get("retry-after"))
     try:
-        reply = decode(body, operation.reply)
+        reply = decode_reply(body, operation.reply)
     except NotDecoded as error:
         found = refusal(200, body, None)
         if not isinstance(found, UnexpectedAnswer):
@@ -157,7 +172,6 @@ def _read(operation: Operation[ReplyT], answer: httpx2.Response) -> ReplyT:
         raise UnexpectedAnswer(f"{operation.method} {operation.path}: {error}") from error
     if not reply.success:
         raise refusal(200, body, None)
-    reply.keep_raw(body)
     return reply
 
 

@@ -41,9 +41,9 @@ from greenroom.client.messages import (
     read,
     write_send,
 )
-from greenroom.client.replies import RealtimeToken
 from greenroom.client.retries import Retries, pause
 from greenroom.client.udp import FastLane
+from greenroom.contract.realtime import TokenReply
 from greenroom.fastlane import frames
 from greenroom.fastlane.frames import ServerMessage, Target
 from greenroom.fastlane.link import LinkStatistics
@@ -90,7 +90,7 @@ class Channel:
 
     def __init__(
         self,
-        mint: Callable[[], Awaitable[RealtimeToken]],
+        mint: Callable[[], Awaitable[TokenReply]],
         room_id: str,
         *,
         tls: ssl.SSLContext | None,
@@ -104,7 +104,7 @@ class Channel:
         self._tls = tls
         self._chance = chance
         self._reconnect_seconds_max = reconnect_seconds_max
-        self._token: RealtimeToken | None = None
+        self._token: TokenReply | None = None
         self._minted_at = 0.0
         self._connection: Connection | None = None
         self._connection_id = ""
@@ -516,7 +516,7 @@ class Channel:
 
 @asynccontextmanager
 async def open_channel(
-    mint: Callable[[], Awaitable[RealtimeToken]],
+    mint: Callable[[], Awaitable[TokenReply]],
     room_id: str,
     *,
     tls: ssl.SSLContext | None,

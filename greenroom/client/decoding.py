@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
+from greenroom.contract.fields import Reply
+
 T = TypeVar("T")
+ReplyT = TypeVar("ReplyT", bound=Reply)
 
 _FAILURES = (ValueError, RecursionError)
 """msgspec.DecodeError and UnicodeDecodeError are ValueErrors."""
@@ -38,6 +41,26 @@ def decode(data: bytes | str | msgspec.Raw, kind: type[T]) -> T:
     """
     found: T = _decode(data, kind)
     return found
+
+
+def _make_keeper(reply: type[ReplyT]) -> type[ReplyT]:
+    keeper = msgspec.defstruct(reply.__name__, [], bases=(reply,), kw_only=True, gc=True, dict=True)
+    return cast("type[ReplyT]", keeper)
+
+
+_keeper: Callable[[Any], Any] = cache(_make_keeper)
+"""By a type of reply, the same type with room for `Reply.raw`. The server's replies have none."""
+
+
+def decode_reply(data: bytes, kind: type[ReplyT]) -> ReplyT:
+    """Return a reply that remembers the bytes it was read from.
+
+    Raises:
+        NotDecoded: the data is not of this type.
+    """
+    reply: ReplyT = _decode(data, _keeper(kind))
+    vars(reply)["raw_bytes"] = data
+    return reply
 
 
 def decode_any(data: bytes | str | msgspec.Raw) -> Any:

@@ -22,27 +22,16 @@ Calls raise `ApiError`, `UnexpectedAnswer` and `ConnectionFailed`, channels all 
 
 from __future__ import annotations
 
-from datetime import datetime
 from http import HTTPStatus
 from typing import Final
 
-import msgspec
-
 from greenroom.client.decoding import NotDecoded, decode
+from greenroom.contract.errors import BanInfo as BanInfo  # noqa: PLC0414 (exported)
+from greenroom.contract.errors import ErrorReply
 
 
 class GreenroomError(Exception):
     """Base of all errors of this library."""
-
-
-class BanInfo(msgspec.Struct, frozen=True):
-    """A ban, as the banned player is told of it; `banned_until` is None for a permanent one."""
-
-    ban_id: str
-    ban_duration: str
-    ban_reason: str | None
-    banned_at: datetime | None
-    banned_until: datetime | None
 
 
 class ApiError(GreenroomError):
@@ -158,14 +147,6 @@ class ChannelLost(ChannelClosed):
     """
 
 
-class _Failure(msgspec.Struct):
-    """A refusal on the wire."""
-
-    error: str
-    retry_after: float | None = None
-    ban_info: BanInfo | None = None
-
-
 _RETRY_AFTER_DEFAULT: Final = 1.0
 
 
@@ -178,12 +159,12 @@ def refusal(status: int, body: bytes, retry_after: str | None) -> ApiError | Une
         retry_after: the header, in seconds.
     """
     try:
-        failure = decode(body, _Failure)
+        failure = decode(body, ErrorReply)
     except NotDecoded:
         phrase = _phrase(status)
         if status < HTTPStatus.BAD_REQUEST:
             return UnexpectedAnswer(f"{phrase}, without the JSON object that Greenroom answers")
-        failure = _Failure(phrase)
+        failure = ErrorReply(error=phrase)
     match status:
         case 401:
             return Unauthorized(status, failure.error)

@@ -10,14 +10,17 @@ from typing import Final
 
 import httpx2
 
-from greenroom.client import operations
 from greenroom.client.admin import Admin
-from greenroom.client.caller import Caller, JsonObject
-from greenroom.client.lobby_replies import LobbyList
+from greenroom.client.caller import Caller, JsonObject, as_optional_document
 from greenroom.client.player import Player
-from greenroom.client.replies import Censored, GameDocument, Leaderboard, ServerTime
 from greenroom.client.retries import Retries
-from greenroom.client.room_replies import RoomList
+from greenroom.contract.censor import CENSOR, CensorBody, CensorReply
+from greenroom.contract.game_data import GET_GAME, GameDocumentReply
+from greenroom.contract.leaderboard import LEADERBOARD, LeaderboardBody, LeaderboardReply
+from greenroom.contract.matchmaking import LIST_LOBBIES, LobbyListReply
+from greenroom.contract.players import REGISTER, RegisterBody
+from greenroom.contract.rooms import LIST_ROOMS, ListBody, RoomListReply
+from greenroom.contract.time import TIME, TimeQuery, TimeReply
 
 ANSWER_SECONDS_MAX: Final = 30.0
 CONNECTIONS_MAX: Final = 100
@@ -85,11 +88,13 @@ class Game:
         account.
         """
         account = await self._caller.call(
-            operations.REGISTER,
-            player_name=player_name,
-            player_data=player_data,
-            platform_ticket=platform_ticket,
-            platform_identity=platform_identity,
+            REGISTER,
+            RegisterBody(
+                player_name=player_name,
+                player_data=as_optional_document(player_data),
+                platform_ticket=platform_ticket,
+                platform_identity=platform_identity,
+            ),
         )
         return Player(
             self._caller,
@@ -116,26 +121,33 @@ class Game:
         """Return the operations that need the admin key. Do not use it in game clients."""
         return Admin(self._caller, private_token)
 
-    async def document(self) -> GameDocument:
+    async def document(self) -> GameDocumentReply:
         """Read the game's document."""
-        return await self._caller.call(operations.GET_GAME)
+        return await self._caller.call(GET_GAME)
 
-    async def rooms(self, search: str | None = None, *, limit: int | None = None) -> RoomList:
+    async def rooms(self, search: str | None = None, *, limit: int | None = None) -> RoomListReply:
         """Find rooms with a free seat, by a part of the name; 20 of them unless limited."""
-        return await self._caller.call(operations.LIST_ROOMS, search=search, limit=limit)
+        return await self._caller.call(LIST_ROOMS, ListBody(search=search, limit=limit))
 
-    async def lobbies(self, search: str | None = None, *, limit: int | None = None) -> LobbyList:
+    async def lobbies(
+        self, search: str | None = None, *, limit: int | None = None
+    ) -> LobbyListReply:
         """Find open lobbies with a free seat, by a part of the name; 20 unless limited."""
-        return await self._caller.call(operations.LIST_LOBBIES, search=search, limit=limit)
+        return await self._caller.call(LIST_LOBBIES, ListBody(search=search, limit=limit))
 
-    async def leaderboard(self, sort_by: Sequence[str], *, limit: int | None = None) -> Leaderboard:
+    async def leaderboard(
+        self, sort_by: Sequence[str], *, limit: int | None = None
+    ) -> LeaderboardReply:
         """Rank players by numeric fields of their documents; return the first 10 unless limited."""
-        return await self._caller.call(operations.LEADERBOARD, sort_by=sort_by, limit=limit)
+        return await self._caller.call(
+            LEADERBOARD, LeaderboardBody(sort_by=list(sort_by), limit=limit)
+        )
 
-    async def censor(self, text: str) -> Censored:
+    async def censor(self, text: str) -> CensorReply:
         """Check a text of at most 1,000 characters for offensive words."""
-        return await self._caller.call(operations.CENSOR, text=text)
+        return await self._caller.call(CENSOR, CensorBody(text=text))
 
-    async def time(self, *, offset_hours: int | None = None) -> ServerTime:
+    async def time(self, *, offset_hours: int | None = None) -> TimeReply:
         """Return the server's time, shifted by whole hours (-14 to 14)."""
-        return await self._caller.call(operations.TIME, utc=offset_hours)
+        utc = None if offset_hours is None else str(offset_hours)
+        return await self._caller.call(TIME, TimeQuery(utc=utc))

@@ -6,11 +6,30 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.client import operations
-from greenroom.client.lobby_replies import JoinAnswered, LobbyCurrent, LobbyRoster, LobbyStarted
-from greenroom.client.replies import Beat, Done
 from greenroom.client.room import Room
-from greenroom.client.room_replies import JoinTokenRenewed, Kicked
+from greenroom.contract.fields import MessageReply
+from greenroom.contract.matchmaking_host import (
+    ANSWER_REQUEST,
+    LOBBY_JOIN_TOKEN,
+    LOBBY_KICK,
+    LOBBY_PASSWORD,
+    REMOVE_LOBBY,
+    START_LOBBY,
+    STOP_LOBBY,
+    AnswerBody,
+    AnswerReply,
+    LobbyStartReply,
+)
+from greenroom.contract.matchmaking_seat import (
+    LEAVE_LOBBY,
+    LOBBY_BEAT,
+    LOBBY_CURRENT,
+    LOBBY_PLAYERS,
+    LobbyCurrentReply,
+    LobbyPlayersReply,
+)
+from greenroom.contract.room_host import JoinTokenReply, KickBody, PasswordBody, RoomKickReply
+from greenroom.contract.rooms import SeatKeptReply
 
 if TYPE_CHECKING:
     from greenroom.client.player import Player
@@ -33,21 +52,21 @@ class Lobby:
         self.matchmaking_id = matchmaking_id
         self.join_token = join_token
 
-    async def current(self) -> LobbyCurrent:
+    async def current(self) -> LobbyCurrentReply:
         """Return the lobby, its start and, for its host, the join requests."""
-        return await self.player.caller.call(operations.LOBBY_CURRENT)
+        return await self.player.caller.call(LOBBY_CURRENT)
 
-    async def players(self) -> LobbyRoster:
+    async def players(self) -> LobbyPlayersReply:
         """Return the members."""
-        return await self.player.caller.call(operations.LOBBY_PLAYERS)
+        return await self.player.caller.call(LOBBY_PLAYERS)
 
-    async def heartbeat(self) -> Beat:
+    async def heartbeat(self) -> SeatKeptReply:
         """Keep the seat; any other call of the player does, too."""
-        return await self.player.caller.call(operations.LOBBY_BEAT)
+        return await self.player.caller.call(LOBBY_BEAT)
 
-    async def leave(self) -> Done:
+    async def leave(self) -> MessageReply:
         """Give up the seat."""
-        return await self.player.caller.call(operations.LEAVE_LOBBY)
+        return await self.player.caller.call(LEAVE_LOBBY)
 
     async def wait_started(self, *, poll_seconds: float = POLL_SECONDS) -> Room | None:
         """Wait for the start; return the room, or None if the seat is lost before.
@@ -64,41 +83,41 @@ class Lobby:
 
     # The host's.
 
-    async def start(self) -> LobbyStarted:
+    async def start(self) -> LobbyStartReply:
         """Turn the lobby into a room, with the members who are online; hosts only."""
-        return await self.player.caller.call(operations.START_LOBBY)
+        return await self.player.caller.call(START_LOBBY)
 
-    async def stop(self) -> Done:
+    async def stop(self) -> MessageReply:
         """End the lobby before its start; hosts only."""
-        return await self.player.caller.call(operations.STOP_LOBBY)
+        return await self.player.caller.call(STOP_LOBBY)
 
-    async def remove(self) -> Done:
+    async def remove(self) -> MessageReply:
         """End the lobby, with the room that it may have become; hosts only."""
-        return await self.player.caller.call(operations.REMOVE_LOBBY)
+        return await self.player.caller.call(REMOVE_LOBBY)
 
-    async def kick(self, player_id: int) -> Kicked:
+    async def kick(self, player_id: int) -> RoomKickReply:
         """Kick a member, before the start; hosts only."""
-        return await self.player.caller.call(operations.LOBBY_KICK, player_id=player_id)
+        return await self.player.caller.call(LOBBY_KICK, KickBody(player_id=player_id))
 
-    async def set_password(self, password: str) -> Done:
+    async def set_password(self, password: str) -> MessageReply:
         """Replace the password before the start; `""` removes it; hosts only."""
-        return await self.player.caller.call(operations.LOBBY_PASSWORD, password=password)
+        return await self.player.caller.call(LOBBY_PASSWORD, PasswordBody(password=password))
 
-    async def renew_join_token(self) -> JoinTokenRenewed:
+    async def renew_join_token(self) -> JoinTokenReply:
         """Replace the join token; hosts only."""
-        renewed = await self.player.caller.call(operations.LOBBY_JOIN_TOKEN)
+        renewed = await self.player.caller.call(LOBBY_JOIN_TOKEN)
         self.join_token = renewed.join_token
         return renewed
 
-    async def approve(self, request_id: str) -> JoinAnswered:
+    async def approve(self, request_id: str) -> AnswerReply:
         """Approve a join request; hosts only."""
         return await self._answer(request_id, "approve")
 
-    async def reject(self, request_id: str) -> JoinAnswered:
+    async def reject(self, request_id: str) -> AnswerReply:
         """Reject a join request; hosts only."""
         return await self._answer(request_id, "reject")
 
-    async def _answer(self, request_id: str, action: str) -> JoinAnswered:
+    async def _answer(self, request_id: str, action: str) -> AnswerReply:
         return await self.player.caller.call(
-            operations.ANSWER_REQUEST, request_id=request_id, action=action
+            ANSWER_REQUEST, AnswerBody(action=action), request_id=request_id
         )

@@ -6,21 +6,43 @@ import ssl
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final
 
-from greenroom.client import operations
-from greenroom.client.caller import Caller, JsonObject
+from greenroom.client.caller import Caller, JsonObject, as_optional_document
 from greenroom.client.friends import Friends
 from greenroom.client.lobby import Lobby
-from greenroom.client.lobby_replies import JoinRequest
-from greenroom.client.replies import (
-    Heard,
-    LoggedOut,
-    PlayerDocument,
-    PlayerRecord,
-    RealtimeToken,
-    Renamed,
-    Stored,
-)
 from greenroom.client.room import Room
+from greenroom.contract.game_data import GET_PLAYER, SET_PLAYER, PlayerDocumentReply, StoredReply
+from greenroom.contract.matchmaking import (
+    ASK_TO_JOIN,
+    CREATE_LOBBY,
+    JOIN_LOBBY,
+    JOIN_REQUEST,
+    LobbyCreateBody,
+    LobbyJoinBody,
+    RequestBody,
+    RequestView,
+)
+from greenroom.contract.matchmaking_seat import LOBBY_CURRENT
+from greenroom.contract.players import (
+    BEAT,
+    LOG_IN,
+    LOG_OUT,
+    RENAME,
+    ROTATE,
+    HeartbeatReply,
+    LogoutReply,
+    PlayerRecord,
+    RenameBody,
+    RenameReply,
+)
+from greenroom.contract.realtime import MINT_TOKEN, TokenReply
+from greenroom.contract.rooms import (
+    CREATE_ROOM,
+    JOIN_ROOM,
+    ROOM_CURRENT,
+    SIZE_DEFAULT,
+    CreateBody,
+    JoinBody,
+)
 
 if TYPE_CHECKING:
     from greenroom.client.channel import Channel
@@ -66,24 +88,24 @@ class Player:
     @staticmethod
     async def read_record(caller: Caller, token: str) -> PlayerRecord:
         """Log in with a token; see `Game.log_in`."""
-        logged_in = await caller.with_header(_HEADER, token).call(operations.LOG_IN)
+        logged_in = await caller.with_header(_HEADER, token).call(LOG_IN)
         return logged_in.player
 
     async def log_in(self) -> PlayerRecord:
         """Log in again; the record has the `last_login` of the login before."""
         return await self.read_record(self._game_caller, self.token)
 
-    async def heartbeat(self) -> Heard:
+    async def heartbeat(self) -> HeartbeatReply:
         """Stay online; any other call of the player does, too."""
-        return await self.caller.call(operations.BEAT)
+        return await self.caller.call(BEAT)
 
-    async def log_out(self) -> LoggedOut:
+    async def log_out(self) -> LogoutReply:
         """Go offline. The server keeps the seat for a while (`stale_seconds`)."""
-        return await self.caller.call(operations.LOG_OUT)
+        return await self.caller.call(LOG_OUT)
 
-    async def rename(self, new_name: str) -> Renamed:
+    async def rename(self, new_name: str) -> RenameReply:
         """Change the player's name."""
-        renamed = await self.caller.call(operations.RENAME, new_name=new_name)
+        renamed = await self.caller.call(RENAME, RenameBody(new_name=new_name))
         self.player_name = renamed.new_name
         return renamed
 
@@ -92,18 +114,18 @@ class Player:
 
         If the answer is lost (`ConnectionFailed` with `was_sent`), the new token may be lost, too.
         """
-        rotated = await self.caller.call(operations.ROTATE)
+        rotated = await self.caller.call(ROTATE)
         self.token = rotated.private_key
         self.caller = self._game_caller.with_header(_HEADER, self.token)
         return self.token
 
-    async def document(self) -> PlayerDocument:
+    async def document(self) -> PlayerDocumentReply:
         """Read the player's document."""
-        return await self.caller.call(operations.GET_PLAYER)
+        return await self.caller.call(GET_PLAYER)
 
-    async def set_document(self, document: JsonObject) -> Stored:
+    async def set_document(self, document: JsonObject) -> StoredReply:
         """Replace the player's document, if the game lets clients do that."""
-        return await self.caller.put(operations.SET_PLAYER, document)
+        return await self.caller.put(SET_PLAYER, document)
 
     # Rooms.
 
@@ -130,14 +152,16 @@ class Player:
             player_data: an object of the player's that the other members see.
         """
         created = await self.caller.call(
-            operations.CREATE_ROOM,
-            room_name=room_name,
-            password=password,
-            max_players=max_players,
-            host_switch=host_switch,
-            realtime=realtime,
-            rules=rules,
-            player_data=player_data,
+            CREATE_ROOM,
+            CreateBody(
+                room_name=room_name,
+                password=password,
+                max_players=SIZE_DEFAULT if max_players is None else max_players,
+                host_switch=bool(host_switch),
+                realtime=bool(realtime),
+                rules=as_optional_document(rules),
+                player_data=as_optional_document(player_data),
+            ),
         )
         return Room(self, created.room_id, created.join_token)
 
@@ -151,17 +175,19 @@ class Player:
     ) -> Room:
         """Take a seat in a room; the join token, or an invite, replaces the password."""
         joined = await self.caller.call(
-            operations.JOIN_ROOM,
+            JOIN_ROOM,
+            JoinBody(
+                password=password,
+                join_token=join_token,
+                player_data=as_optional_document(player_data),
+            ),
             room_id=room_id,
-            password=password,
-            join_token=join_token,
-            player_data=player_data,
         )
         return Room(self, joined.room_id, join_token)
 
     async def room(self) -> Room | None:
         """Return the room in which the player has a seat, such as after a restart, or None."""
-        current = await self.caller.call(operations.ROOM_CURRENT)
+        current = await self.caller.call(ROOM_CURRENT)
         if current.room is None:
             return None
         return Room(self, current.room.room_id, current.room.join_token)
@@ -197,17 +223,19 @@ class Player:
             player_data: an object of the player's that the other members see.
         """
         created = await self.caller.call(
-            operations.CREATE_LOBBY,
-            max_players=max_players,
-            matchmaking_name=matchmaking_name,
-            strict_full=strict_full,
-            join_by_requests=join_by_requests,
-            host_switch=host_switch,
-            can_leave_room=can_leave_room,
-            realtime_room=realtime_room,
-            password=password,
-            rules=rules,
-            player_data=player_data,
+            CREATE_LOBBY,
+            LobbyCreateBody(
+                max_players=max_players,
+                matchmaking_name=matchmaking_name,
+                strict_full=bool(strict_full),
+                join_by_requests=bool(join_by_requests),
+                host_switch=bool(host_switch),
+                can_leave_room=bool(can_leave_room),
+                realtime_room=bool(realtime_room),
+                password=password,
+                rules=as_optional_document(rules),
+                player_data=as_optional_document(player_data),
+            ),
         )
         return Lobby(self, created.matchmaking_id, created.join_token)
 
@@ -221,11 +249,13 @@ class Player:
     ) -> Lobby:
         """Take a seat in a lobby; the join token, or an invite, replaces approval and password."""
         joined = await self.caller.call(
-            operations.JOIN_LOBBY,
+            JOIN_LOBBY,
+            LobbyJoinBody(
+                password=password,
+                join_token=join_token,
+                player_data=as_optional_document(player_data),
+            ),
             matchmaking_id=matchmaking_id,
-            password=password,
-            join_token=join_token,
-            player_data=player_data,
         )
         return Lobby(self, joined.matchmaking_id, join_token)
 
@@ -234,27 +264,29 @@ class Player:
     ) -> str:
         """Ask a lobby's host for a seat; return the request's id."""
         asked = await self.caller.call(
-            operations.ASK_TO_JOIN, matchmaking_id=matchmaking_id, player_data=player_data
+            ASK_TO_JOIN,
+            RequestBody(player_data=as_optional_document(player_data)),
+            matchmaking_id=matchmaking_id,
         )
         return asked.request_id
 
-    async def join_request(self, request_id: str) -> JoinRequest:
+    async def join_request(self, request_id: str) -> RequestView:
         """Return the state of a request; once approved, the player has the seat (`lobby`)."""
-        found = await self.caller.call(operations.JOIN_REQUEST, request_id=request_id)
+        found = await self.caller.call(JOIN_REQUEST, request_id=request_id)
         return found.request
 
     async def lobby(self) -> Lobby | None:
         """Return the lobby in which the player has a seat, or None."""
-        current = await self.caller.call(operations.LOBBY_CURRENT)
+        current = await self.caller.call(LOBBY_CURRENT)
         if current.matchmaking is None:
             return None
         return Lobby(self, current.matchmaking.matchmaking_id, None)
 
     # Realtime.
 
-    async def realtime_token(self) -> RealtimeToken:
+    async def realtime_token(self) -> TokenReply:
         """Get a token for a realtime connection. `realtime` gets its own."""
-        return await self.caller.call(operations.MINT_TOKEN)
+        return await self.caller.call(MINT_TOKEN)
 
     def realtime(
         self, room: Room, *, reconnect_seconds_max: float = RECONNECT_SECONDS_MAX

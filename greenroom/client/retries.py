@@ -45,7 +45,7 @@ def decide_pause(
     retries: Retries,
     error: GreenroomError,
     *,
-    bears_repeating: bool,
+    is_repeatable: bool,
     failures: int,
     seconds: float,
     chance: Random,
@@ -55,7 +55,7 @@ def decide_pause(
     Args:
         retries: how often and when to repeat.
         error: the error of the last attempt.
-        bears_repeating: True if a second time changes nothing more.
+        is_repeatable: True if a second time changes nothing more.
         failures: attempts so far, from 1.
         seconds: seconds since the first attempt began.
         chance: spreads clients that were refused together.
@@ -63,7 +63,7 @@ def decide_pause(
     Returns:
         The seconds to wait before the next attempt; None to give up.
     """
-    if failures >= retries.attempts_max or not _is_safe(error, bears_repeating=bears_repeating):
+    if failures >= retries.attempts_max or not _is_safe(error, is_repeatable=is_repeatable):
         return None
     wait = pause(retries, failures, chance)
     if isinstance(error, RateLimited):
@@ -71,13 +71,13 @@ def decide_pause(
     return wait if seconds + wait <= retries.seconds_max else None
 
 
-def _is_safe(error: GreenroomError, *, bears_repeating: bool) -> bool:
+def _is_safe(error: GreenroomError, *, is_repeatable: bool) -> bool:
     match error:
         case RateLimited():
             return True
         case ConnectionFailed():
-            return bears_repeating or not error.was_sent
+            return is_repeatable or not error.was_sent
         case ServerError():
-            return bears_repeating
+            return is_repeatable
         case _:
             return False

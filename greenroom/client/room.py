@@ -5,25 +5,53 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from greenroom.client import operations
-from greenroom.client.caller import JsonObject
-from greenroom.client.replies import Beat, Done
-from greenroom.client.room_replies import (
-    Action,
-    ActionResult,
-    ActionsSent,
-    JoinTokenRenewed,
-    Kicked,
-    RoomCurrent,
-    RoomRoster,
-    UpdatePage,
-    UpdatesSent,
-)
+from greenroom.client.caller import JsonObject, as_optional_document
 from greenroom.client.updates import POLL_SECONDS, Updates
+from greenroom.contract.fields import MessageReply
+from greenroom.contract.room_exchange import (
+    ACTION_RESULTS,
+    COMPLETE_ACTION,
+    PENDING_ACTIONS,
+    POLL_UPDATES,
+    SEND_ACTIONS,
+    SEND_UPDATES,
+    ActionsBody,
+    ActionsReply,
+    CompleteBody,
+    PollBody,
+    PollReply,
+    ResultEntry,
+    UpdatesBody,
+    UpdatesReply,
+)
+from greenroom.contract.room_host import (
+    ROOM_JOIN_TOKEN,
+    ROOM_KICK,
+    ROOM_PASSWORD,
+    STOP_ROOM,
+    JoinTokenReply,
+    KickBody,
+    PasswordBody,
+    RoomKickReply,
+)
+from greenroom.contract.rooms import (
+    LEAVE_ROOM,
+    ROOM_BEAT,
+    ROOM_CURRENT,
+    ROOM_PLAYERS,
+    ActionEntry,
+    RoomCurrentReply,
+    RoomPlayersReply,
+    SeatKeptReply,
+)
 from greenroom.fastlane.frames import Target
 
 if TYPE_CHECKING:
     from greenroom.client.player import Player
+
+
+def _ids(player_ids: Sequence[int] | None) -> list[int] | None:
+    return None if player_ids is None else list(player_ids)
 
 
 class Room:
@@ -44,39 +72,39 @@ class Room:
         self.room_id = room_id
         self.join_token = join_token
 
-    async def current(self) -> RoomCurrent:
+    async def current(self) -> RoomCurrentReply:
         """Return the room, and what waits there for the player."""
-        return await self.player.caller.call(operations.ROOM_CURRENT)
+        return await self.player.caller.call(ROOM_CURRENT)
 
-    async def players(self) -> RoomRoster:
+    async def players(self) -> RoomPlayersReply:
         """Return the members."""
-        return await self.player.caller.call(operations.ROOM_PLAYERS)
+        return await self.player.caller.call(ROOM_PLAYERS)
 
-    async def heartbeat(self) -> Beat:
+    async def heartbeat(self) -> SeatKeptReply:
         """Keep the seat; any other call of the player does, too."""
-        return await self.player.caller.call(operations.ROOM_BEAT)
+        return await self.player.caller.call(ROOM_BEAT)
 
-    async def leave(self) -> Done:
+    async def leave(self) -> MessageReply:
         """Give up the seat."""
-        return await self.player.caller.call(operations.LEAVE_ROOM)
+        return await self.player.caller.call(LEAVE_ROOM)
 
     # The host's.
 
-    async def stop(self) -> Done:
+    async def stop(self) -> MessageReply:
         """End the room for everybody; hosts only."""
-        return await self.player.caller.call(operations.STOP_ROOM)
+        return await self.player.caller.call(STOP_ROOM)
 
-    async def kick(self, player_id: int) -> Kicked:
+    async def kick(self, player_id: int) -> RoomKickReply:
         """Kick a member; hosts only."""
-        return await self.player.caller.call(operations.ROOM_KICK, player_id=player_id)
+        return await self.player.caller.call(ROOM_KICK, KickBody(player_id=player_id))
 
-    async def set_password(self, password: str) -> Done:
+    async def set_password(self, password: str) -> MessageReply:
         """Replace the password; `""` removes it; hosts only."""
-        return await self.player.caller.call(operations.ROOM_PASSWORD, password=password)
+        return await self.player.caller.call(ROOM_PASSWORD, PasswordBody(password=password))
 
-    async def renew_join_token(self) -> JoinTokenRenewed:
+    async def renew_join_token(self) -> JoinTokenReply:
         """Replace the join token; hosts only."""
-        renewed = await self.player.caller.call(operations.ROOM_JOIN_TOKEN)
+        renewed = await self.player.caller.call(ROOM_JOIN_TOKEN)
         self.join_token = renewed.join_token
         return renewed
 
@@ -89,7 +117,7 @@ class Room:
         *,
         target: Target = "host",
         target_ids: Sequence[int] | None = None,
-    ) -> ActionsSent:
+    ) -> ActionsReply:
         """Ask members to do something; `results` has their answers.
 
         Args:
@@ -99,20 +127,22 @@ class Room:
             target_ids: the ids of the members, for `specific`.
         """
         return await self.player.caller.call(
-            operations.SEND_ACTIONS,
-            action_type=action_type,
-            request_data=request_data,
-            target_players=target,
-            target_players_ids=target_ids,
+            SEND_ACTIONS,
+            ActionsBody(
+                action_type=action_type,
+                request_data=as_optional_document(request_data),
+                target_players=target,
+                target_players_ids=_ids(target_ids),
+            ),
         )
 
-    async def results(self) -> list[ActionResult]:
+    async def results(self) -> list[ResultEntry]:
         """Return the results of actions sent within the last hour, newest first, at most 50."""
-        return (await self.player.caller.call(operations.ACTION_RESULTS)).actions
+        return (await self.player.caller.call(ACTION_RESULTS)).actions
 
-    async def pending(self) -> list[Action]:
+    async def pending(self) -> list[ActionEntry]:
         """Return the actions that wait for the player, oldest first."""
-        return (await self.player.caller.call(operations.PENDING_ACTIONS)).actions
+        return (await self.player.caller.call(PENDING_ACTIONS)).actions
 
     async def complete(
         self,
@@ -120,13 +150,12 @@ class Room:
         response_data: JsonObject | None = None,
         *,
         status: Literal["completed", "failed"] = "completed",
-    ) -> Done:
+    ) -> MessageReply:
         """Send the result of an action that the player was asked for."""
         return await self.player.caller.call(
-            operations.COMPLETE_ACTION,
+            COMPLETE_ACTION,
+            CompleteBody(status=status, response_data=as_optional_document(response_data)),
             action_id=action_id,
-            status=status,
-            response_data=response_data,
         )
 
     # Updates: members are told.
@@ -138,7 +167,7 @@ class Room:
         *,
         target: Target = "host",
         target_ids: Sequence[int] | None = None,
-    ) -> UpdatesSent:
+    ) -> UpdatesReply:
         """Tell members something.
 
         Args:
@@ -148,11 +177,13 @@ class Room:
             target_ids: the ids of the members, for `specific`.
         """
         return await self.player.caller.call(
-            operations.SEND_UPDATES,
-            type=type,
-            data=data,
-            target_players=target,
-            target_players_ids=target_ids,
+            SEND_UPDATES,
+            UpdatesBody(
+                type=type,
+                data=as_optional_document(data),
+                target_players=target,
+                target_players_ids=_ids(target_ids),
+            ),
         )
 
     async def poll(
@@ -161,7 +192,7 @@ class Room:
         *,
         sources: Target = "all",
         source_ids: Sequence[int] | None = None,
-    ) -> UpdatePage:
+    ) -> PollReply:
         """Read at most 50 updates behind a cursor. `updates` iterates by itself.
 
         Args:
@@ -170,10 +201,10 @@ class Room:
             source_ids: the ids of the members, for `specific`.
         """
         return await self.player.caller.call(
-            operations.POLL_UPDATES,
-            last_update=last_update,
-            from_players=sources,
-            from_players_ids=source_ids,
+            POLL_UPDATES,
+            PollBody(
+                last_update=last_update, from_players=sources, from_players_ids=_ids(source_ids)
+            ),
         )
 
     def updates(
@@ -193,7 +224,7 @@ class Room:
             poll_seconds: seconds between two polls, if the first found nothing more.
         """
 
-        async def poll(last_update: str | None) -> UpdatePage:
+        async def poll(last_update: str | None) -> PollReply:
             return await self.poll(last_update, sources=sources, source_ids=source_ids)
 
         return Updates(poll, cursor, poll_seconds)

@@ -8,7 +8,8 @@ from typing import Final
 
 import trio
 
-from greenroom.client.room_replies import Update, UpdatePage
+from greenroom.contract.room_exchange import PollReply
+from greenroom.contract.rooms import UpdateEntry
 
 POLL_SECONDS: Final = 0.25
 
@@ -26,14 +27,14 @@ class Updates:
 
     def __init__(
         self,
-        poll: Callable[[str | None], Awaitable[UpdatePage]],
+        poll: Callable[[str | None], Awaitable[PollReply]],
         cursor: str | None,
         poll_seconds: float,
     ) -> None:
         """Start behind a cursor; see `Room.updates`."""
         self._poll = poll
         self._poll_seconds = poll_seconds
-        self._fetched: deque[Update] = deque()
+        self._fetched: deque[UpdateEntry] = deque()
         self._is_behind = True
         """True if there may be more updates now."""
         self._missed_before = 0
@@ -46,7 +47,7 @@ class Updates:
         """Return itself."""
         return self
 
-    async def __anext__(self) -> Update:
+    async def __anext__(self) -> UpdateEntry:
         """Wait for the next update.
 
         Raises:

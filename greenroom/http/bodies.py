@@ -20,7 +20,7 @@ from msgspec.structs import astuple, replace
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.members import members_struct
 from greenroom.actors.text.nesting import CONTAINERS_MAX, holds_too_many, nests_too_deep
-from greenroom.http.fields import BadEntry, Body, Document, KeepEmpty, Missing, WholeBody
+from greenroom.contract.fields import BadEntry, Body, KeepEmpty, Missing, RawDocument, WholeBody
 
 QUERY_FIELDS_MAX = 64
 INTEGER_DIGITS_MAX = 18
@@ -37,7 +37,7 @@ _Entry = TypeVar("_Entry")
 _JSON_SPACE = b" \t\r\n"
 _BRACE, _N = b"{n"
 """How an object and null begin."""
-_verbatim = msgspec.json.Decoder(Document)
+_verbatim = msgspec.json.Decoder(RawDocument)
 _value = msgspec.json.Decoder()
 
 
@@ -47,7 +47,7 @@ class InvalidBody(Refused):
     text = "Invalid JSON body"
 
 
-def _is_given(member: Document | None) -> bool:
+def _is_given(member: RawDocument | None) -> bool:
     return member is not None
 
 
@@ -85,7 +85,7 @@ def _check_bytes(data: bytes) -> None:
         raise TooManyContainers
 
 
-def _read_json(data: bytes) -> Document:
+def _read_json(data: bytes) -> RawDocument:
     """Return any JSON as it was sent, white space around it aside.
 
     Args:
@@ -103,7 +103,7 @@ def _read_json(data: bytes) -> Document:
     return document
 
 
-def read_document(data: bytes) -> Document:
+def read_document(data: bytes) -> RawDocument:
     """Return a JSON object as it was sent, white space around it aside.
 
     Args:
@@ -235,7 +235,7 @@ _KINDS: dict[object, FieldKind] = {
     float: FieldKind("a number", _number),
     list[int]: FieldKind("an array", _list_of(_integer), is_array=True),
     list[str]: FieldKind("an array", _list_of(_string), is_array=True),
-    Document: _DOCUMENT,
+    RawDocument: _DOCUMENT,
 }
 
 
@@ -244,7 +244,7 @@ class Field(msgspec.Struct, frozen=True):
 
     name: str
     type: object
-    """`str`, `int`, …, `Document`, without its markers and without None."""
+    """`str`, `int`, …, `RawDocument`, without its markers and without None."""
     kind: FieldKind
     missing_text: str | None
     unfit_text: str | None
@@ -286,7 +286,7 @@ class Field(msgspec.Struct, frozen=True):
         except _Unfit:
             raise self.unfit() from None
 
-    def read_raw(self, raw: Document) -> Any:
+    def read_raw(self, raw: RawDocument) -> Any:
         """Return the value of this verbatim JSON, or None where it counts as absent.
 
         Raises:
@@ -301,7 +301,7 @@ class Field(msgspec.Struct, frozen=True):
         except msgspec.MsgspecError:  # a number beyond all bounds
             raise self.unfit() from None
 
-    def _check_array(self, raw: Document) -> None:
+    def _check_array(self, raw: RawDocument) -> None:
         """Refuse arrays that would take long to look through, before they are.
 
         Raises:
@@ -314,7 +314,7 @@ class Field(msgspec.Struct, frozen=True):
                 or f"{self.name} must be an array of at most {ARRAY_ENTRIES_MAX} entries"
             )
 
-    def read_json_string(self, raw: Document) -> Any:
+    def read_json_string(self, raw: RawDocument) -> Any:
         """Return the document that `<name>_json` holds as a string, None for null and `""`.
 
         Raises:
@@ -334,7 +334,7 @@ class Field(msgspec.Struct, frozen=True):
             raise InvalidBody(f"{self.name} is not valid JSON") from None
         return self._object(document)
 
-    def _object(self, raw: Document) -> Document | None:
+    def _object(self, raw: RawDocument) -> RawDocument | None:
         first = memoryview(raw)[0]
         if first == _BRACE:
             return raw
@@ -416,7 +416,7 @@ class BodyDecoder(Generic[BodyT]):
         """
         members = self._members.decode(data)
         if self._whole is not None and data and not any(map(_is_given, astuple(members))):
-            whole = Document(data.strip(_JSON_SPACE))
+            whole = RawDocument(data.strip(_JSON_SPACE))
             members = replace(members, **{self._whole: whole})
         values: dict[str, Any] = {}
         for field, name, json_name in self._plan:

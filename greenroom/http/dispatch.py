@@ -40,7 +40,6 @@ from greenroom.http.errors import (
     is_too_many,
     too_many_requests,
 )
-from greenroom.http.fields import Streamed
 from greenroom.http.limits import (
     ANSWER_BYTES_PER_UNIT,
     WRITING_CLASSES,
@@ -54,7 +53,7 @@ from greenroom.http.overload.pass_budget import hold_up
 from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.request import Answer, Request
 from greenroom.http.router import Router
-from greenroom.http.streams import ReplyStream
+from greenroom.http.streams import ReplyStream, Streamed
 from greenroom.http.table import Endpoint
 
 logger = logging.getLogger(__name__)

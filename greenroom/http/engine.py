@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from greenroom.http.fields import Document
+from greenroom.contract.fields import AnyValue, Document
 
 REPLACED = frozenset({"player_data", "rules", "request_data", "response_data"})
 DOUBLED = frozenset({"data"})
@@ -30,7 +30,7 @@ def compact(document: object) -> str:
     """Return a document as a string of JSON without white space, numbers as they were sent.
 
     Args:
-        document: a `Document`; anything else (None, UNSET) counts as missing.
+        document: what `verbatim` made; anything else (None, UNSET) counts as missing.
     """
     if not isinstance(document, msgspec.Raw):
         return "{}"
@@ -43,13 +43,18 @@ def compact(document: object) -> str:
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:
-    """Return what a type is made of besides None and UNSET."""
+    """Return what a type is made of besides None."""
     if get_origin(annotation) is typing.Annotated:
         annotation = get_args(annotation)[0]
     if get_origin(annotation) in (typing.Union, types.UnionType):
-        absent = (types.NoneType, msgspec.UnsetType)
-        return tuple(part for part in get_args(annotation) if part not in absent)
+        return tuple(part for part in get_args(annotation) if part is not types.NoneType)
     return (annotation,)
+
+
+def holds_document(annotation: Any) -> bool:
+    """Return whether a field of this type holds a document, or any JSON in place of one."""
+    marks = get_args(annotation)[1:] if get_origin(annotation) is typing.Annotated else ()
+    return AnyValue in marks or Document in _parts(annotation)
 
 
 def converter(annotation: Any) -> Convert | None:
@@ -85,7 +90,7 @@ def _struct_converter(struct: type[msgspec.Struct]) -> Convert | None:
     hints = get_type_hints(struct, include_extras=True)
     plan: list[tuple[str, str | None, Convert | None]] = []
     for name in struct.__struct_fields__:
-        is_document = Document in _parts(hints[name])
+        is_document = holds_document(hints[name])
         as_json = f"{name}_json" if is_document and name in REPLACED | DOUBLED else None
         plan.append((name, as_json, converter(hints[name])))
     if all(as_json is None and convert is None for _, as_json, convert in plan):

@@ -22,7 +22,7 @@ from greenroom.actors.plans.refusals import (
     PlayersRefused,
     RoomsRefused,
 )
-from greenroom.actors.player.messages import Ban, BanDuration, PlayerIsBanned
+from greenroom.actors.player.messages import Ban, PlayerIsBanned
 from greenroom.actors.seating.passwords import TooManyGuesses
 from greenroom.actors.studio_room.refusals import BehaviourFailed, BehaviourRests
 from greenroom.actors.world.platform import (
@@ -30,7 +30,8 @@ from greenroom.actors.world.platform import (
     InvalidPlatformTicket,
     PlatformUnavailable,
 )
-from greenroom.http.fields import timestamp
+from greenroom.contract.errors import BanInfo
+from greenroom.contract.fields import timestamp
 from greenroom.http.request import Answer
 
 INVALID_ENDPOINT = "Invalid endpoint"
@@ -77,16 +78,6 @@ STATUSES: tuple[tuple[type[Refused], int], ...] = (
 def status_of(refusal: type[Refused]) -> int:
     """Return the HTTP status that a kind of refusal is answered with."""
     return next(status for kind, status in STATUSES if issubclass(refusal, kind))
-
-
-class BanInfo(msgspec.Struct, frozen=True):
-    """The `ban_info` of a 403."""
-
-    ban_id: str
-    ban_duration: BanDuration
-    ban_reason: str | None
-    banned_at: str | None
-    banned_until: str | None
 
 
 def _ban_info(ban: Ban) -> BanInfo:

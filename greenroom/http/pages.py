@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
-
-import msgspec
-
 from greenroom.actors.kernel.errors import Refused
-
-LIMIT_MAX: Final = 100
-
-_LIMIT_FIELD = msgspec.Meta(
-    description="How many are wanted; 20 without it", ge=1, le=LIMIT_MAX, examples=[10]
-)
-Limit = Annotated[int | None, _LIMIT_FIELD]
-"""The field's type, for bodies; what is absent is each list's own default."""
+from greenroom.contract.fields import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX
 
 
 class LimitOutOfRange(Refused):
-    """Nothing, or more than anybody reads."""
+    """No entries are wanted, or more than a list has."""
 
-    text = f"limit must be between 1 and {LIMIT_MAX}"
+    text = f"limit must be between 1 and {LIST_LIMIT_MAX}"
 
 
-def read_limit(given: int | None, default: int) -> int:
+def read_limit(given: int | None, default: int = LIST_LIMIT_DEFAULT) -> int:
     """Return how many entries are wanted.
 
     Raises:
         LimitOutOfRange: none, or too many.
     """
     limit = default if given is None else given
-    if not 1 <= limit <= LIMIT_MAX:
+    if not 1 <= limit <= LIST_LIMIT_MAX:
         raise LimitOutOfRange
     return limit

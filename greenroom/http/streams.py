@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from greenroom.http.engine import Convert
-from greenroom.http.fields import Streamed
 
 _encode = msgspec.json.Encoder().encode
+
+
+class Streamed:
+    """A reply too long to hold: one array, sent page by page, and the count of its entries.
+
+    On the wire it is `{"success":true,"<field>":[…],"count":<n>}`. The reply type of the endpoint
+    describes the same shape; its entries are the structs that the pages hold.
+    """
+
+    __slots__ = ("field", "pages")
+
+    def __init__(self, field: str, pages: AsyncIterator[Sequence[msgspec.Struct]]) -> None:
+        """Name the array's field and give its pages; a page may be empty, an error cuts it off.
+
+        Errors while the first page is made are answered like any other; later ones abort the
+        connection, so that a cut list never looks whole.
+        """
+        self.field = field
+        self.pages = pages
 
 
 class ReplyStream:

@@ -1,8 +1,12 @@
 """The endpoint table's row: the single source for routing, checks, bodies, docs and metrics.
 
-Rows stand in `areas/<area>.py`; `endpoints.py` puts them together. A handler is an async function
-from (caller, input) to a reply; it knows no framework:
+A row joins an operation of the contract with its handler, and stands above the handler in
+`areas/<area>.py`. `endpoints.py` puts the areas together. A handler is an async function from
+(caller, input) to a reply; it knows no framework:
 
+    ENDPOINTS: Final = Area(Auth.PLAYER, TEXTS)
+
+    @ENDPOINTS.add(RENAME, refusals=(NameRefused,))
     async def rename(caller: PlayerCaller, body: RenameBody) -> RenameReply: ...
 
 Its input is the endpoint's `body` struct, its `query` struct, or for `document_body` the `Document`
@@ -13,16 +17,19 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Awaitable, Callable
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from greenroom.actors.kernel.errors import Refused
-from greenroom.http.fields import Body, Reply, Streamed
+from greenroom.contract.fields import Body, Reply
+from greenroom.contract.operation import Operation
 from greenroom.http.limits import RATE_CLASSES
+from greenroom.http.streams import Streamed
 
 Handler = Callable[..., Awaitable[Reply | Streamed]]
+HandlerT = TypeVar("HandlerT", bound=Handler)
 
 
 class Auth(enum.Enum):
@@ -114,3 +121,64 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     def input(self) -> type[Any] | None:
         """Return the struct the handler's input is decoded into, if it has one."""
         return self.body if self.body is not None else self.query
+
+
+class Area:
+    """The endpoints of one module, each added by a decorator above its handler."""
+
+    def __init__(self, auth: Auth, texts: TokenTexts) -> None:
+        """Start without endpoints.
+
+        Args:
+            auth: the tokens that calls carry, unless an endpoint says otherwise.
+            texts: the texts about those tokens, unless an endpoint has its own.
+        """
+        self._auth = auth
+        self._texts = texts
+        self._rows: list[Endpoint] = []
+
+    def __iter__(self) -> Iterator[Endpoint]:
+        return iter(self._rows)
+
+    def add(
+        self,
+        operation: Operation[Any],
+        *,
+        auth: Auth | None = None,
+        texts: TokenTexts | None = None,
+        refusals: tuple[type[Refused], ...] = (),
+        rate_class: str = "",
+        tool: str = "",
+    ) -> Callable[[HandlerT], HandlerT]:
+        """Return the decorator that makes a function the handler of an operation.
+
+        Args:
+            operation: the call, its input, its reply and its summary.
+            auth: the tokens that it needs; the area's by default.
+            texts: the texts about them; the area's by default.
+            refusals: what the handler may refuse with.
+            rate_class: as `Endpoint.rate_class`.
+            tool: as `Endpoint.tool`.
+        """
+
+        def add_row(handler: HandlerT) -> HandlerT:
+            self._rows.append(
+                Endpoint(
+                    method=operation.method,
+                    path=operation.path,
+                    auth=auth or self._auth,
+                    texts=texts or self._texts,
+                    handler=handler,
+                    reply=operation.reply,
+                    summary=operation.summary,
+                    body=operation.body,
+                    query=operation.query,
+                    document_body=operation.document_body,
+                    refusals=refusals,
+                    rate_class=rate_class,
+                    tool=tool,
+                )
+            )
+            return handler
+
+        return add_row

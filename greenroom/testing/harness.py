@@ -18,7 +18,6 @@ from greenroom.actors.kernel.message import Changed, Command
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import (
     CreateRoom,
-    GroupWord,
     JoinRoom,
     KickMember,
     LeaveRoom,
@@ -51,6 +50,7 @@ from greenroom.actors.studio_room.turn import Turn
 from greenroom.behaviour import JobFailed, Refused, Room, RoomBehaviour
 from greenroom.behaviour.runner import Runner
 from greenroom.behaviour.view import View
+from greenroom.contract.words import GroupWord
 from greenroom.testing.checks import check_snapshot, check_unchanged, check_views
 from greenroom.testing.clock import HandClock, HandTimers
 from greenroom.testing.wires import BEHAVIOUR, HarnessConnections, HarnessStudio, Heard

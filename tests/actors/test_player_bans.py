@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.player.bans import BAN_DURATIONS, add_months, ban_text, banned_until
-from greenroom.actors.player.messages import Ban, BanDuration
+from greenroom.actors.player.bans import add_months, ban_text, banned_until
+from greenroom.actors.player.messages import Ban
+from greenroom.contract.words import BAN_DURATIONS, BanDuration
 
 HOUR, DAY = 3_600, 86_400
 

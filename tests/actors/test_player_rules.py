@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player import rules
-from greenroom.actors.player.bans import BAN_DURATIONS
 from greenroom.actors.player.messages import (
     Ban,
     BanPlayer,
@@ -32,6 +31,7 @@ from greenroom.actors.player.messages import (
     PlayerUnbanned,
     RegisterPlayer,
 )
+from greenroom.contract.words import BAN_DURATIONS
 
 NOW = 1_700_000_000
 TOKEN = b"t" * 32

@@ -18,12 +18,12 @@ from greenroom.actors.text import lexicon as lexicon_module
 from greenroom.actors.text.folding import FOLDED_CHARACTERS_MAX, Folded, fold_character
 from greenroom.actors.text.lexicon import LANGUAGES, fold, lexicon
 from greenroom.actors.text.moderation import (
-    CHARACTERS_MAX,
     DEFAULT_LANGUAGES,
     moderator,
     read_languages,
 )
 from greenroom.actors.text.names import FREE, NameRefused, NameRules, check_player_name, check_title
+from greenroom.contract.words import CENSORED_CHARACTERS_MAX
 
 ENGLISH = moderator()
 
@@ -163,20 +163,22 @@ def test_a_character_comes_down_to_little(char: str):
 
 @pytest.mark.parametrize("char", ["\ufdfa", "\u3300", "a", "f u ", "𝖋", "cum", "a1", "fuсk ", "ﬃ"])
 def test_a_text_of_a_thousand_characters_is_never_much_more_than_that(char: str):
-    text = (char * CHARACTERS_MAX)[:CHARACTERS_MAX]
+    text = (char * CENSORED_CHARACTERS_MAX)[:CENSORED_CHARACTERS_MAX]
     views = Folded(text).views()
     assert len(views) <= 7
-    assert all(len(view.text) <= FOLDED_CHARACTERS_MAX * CHARACTERS_MAX + 1 for view in views)
+    assert all(
+        len(view.text) <= FOLDED_CHARACTERS_MAX * CENSORED_CHARACTERS_MAX + 1 for view in views
+    )
     matches = sum(
         len(lexicon().automaton.find_matches_as_indexes(view.drawn, overlapping=True))
         for view in views
     )
-    assert matches <= 8 * CHARACTERS_MAX
-    assert len(ENGLISH.censor(text).filtered) == CHARACTERS_MAX
+    assert matches <= 8 * CENSORED_CHARACTERS_MAX
+    assert len(ENGLISH.censor(text).filtered) == CENSORED_CHARACTERS_MAX
 
 
 def test_what_is_too_long_is_not_looked_at():
-    assert not ENGLISH.is_offensive("." * CHARACTERS_MAX + "shit")
+    assert not ENGLISH.is_offensive("." * CENSORED_CHARACTERS_MAX + "shit")
 
 
 @settings(max_examples=30)

@@ -13,9 +13,10 @@ from typing import Any, Literal
 import msgspec
 import pytest
 from client_kit import Asked, Told, playing
+from contract_kit import OPERATIONS
 
-from greenroom.client import Friends, Game, Lobby, Player, Room, operations
-from greenroom.client.operations import Operation
+from greenroom.client import Friends, Game, Lobby, Player, Room
+from greenroom.contract.operation import Operation
 from greenroom.http.endpoints import ENDPOINTS
 
 Call = Callable[[Any], Awaitable[Any]]
@@ -139,7 +140,7 @@ def smallest(annotation: Any) -> Any:
 
 
 def answer(asked: Asked) -> Told:
-    by_path = {(each.method, each.path): each for each in operations_by_name().values()}
+    by_path = {(each.method, each.path): each for each in OPERATIONS.values()}
     path = "/".join("{}" if part == "7" else part for part in asked.path.split("/"))
     found = next(
         each
@@ -153,17 +154,13 @@ def plain(path: str) -> str:
     return "/".join("{}" if part.startswith("{") else part for part in path.split("/"))
 
 
-def operations_by_name() -> dict[str, Operation[Any]]:
-    return {name: o for name, o in vars(operations).items() if isinstance(o, Operation)}
-
-
 def test_every_operation_is_called_here() -> None:
-    assert sorted(name for name, _, _ in CALLS) == sorted(operations_by_name())
+    assert sorted(name for name, _, _ in CALLS) == sorted(OPERATIONS)
 
 
 @pytest.mark.parametrize(("name", "kind", "call"), CALLS, ids=[name for name, _, _ in CALLS])
 async def test_a_call_sends_what_the_server_takes(name: str, kind: type, call: Call) -> None:
-    operation = operations_by_name()[name]
+    operation = OPERATIONS[name]
     async with playing(answer) as (game, stub):
         subject: Any = game
         if kind is not Game:
@@ -207,12 +204,12 @@ def check_fields(name: str, operation: Operation[Any], asked: Asked) -> None:
 
 
 async def test_tokens_do_not_show_when_answers_are_printed() -> None:
-    told = smallest(operations.REGISTER.reply) | {"private_key": "gr_plr_secret"}
-    async with playing([Told(told), Told(smallest(operations.MINT_TOKEN.reply))]) as (game, _):
+    told = smallest(OPERATIONS["REGISTER"].reply) | {"private_key": "gr_plr_secret"}
+    async with playing([Told(told), Told(smallest(OPERATIONS["MINT_TOKEN"].reply))]) as (game, _):
         player = await game.register("Ada")
         token = await player.realtime_token()
         assert "secret" not in repr(player)
-        assert repr(token) == "RealtimeToken(…)"
+        assert repr(token) == "TokenReply(…)"
 
 
 async def test_the_answer_is_there_byte_for_byte_too() -> None:

@@ -107,7 +107,7 @@ async def test_a_proxys_error_page_is_a_server_error() -> None:
 
 
 @pytest.mark.parametrize("trouble", [limited(0.01), CUT, HALF, BUG])
-async def test_what_bears_repeating_is_repeated(trouble: Told) -> None:
+async def test_what_is_repeatable_is_repeated(trouble: Told) -> None:
     async with playing([trouble, trouble, TIME]) as (game, stub):
         assert (await game.time()).timestamp == 1
         assert len(stub.asked) == 3
@@ -170,7 +170,7 @@ async def test_a_wait_beyond_the_time_allowed_is_not_begun() -> None:
 
 
 def decide(error: GreenroomError, **given: Any) -> float | None:
-    usual: dict[str, Any] = {"bears_repeating": True, "failures": 1, "seconds": 0.0}
+    usual: dict[str, Any] = {"is_repeatable": True, "failures": 1, "seconds": 0.0}
     return decide_pause(Retries(), error, chance=Random(7), **(usual | given))
 
 
@@ -182,7 +182,7 @@ def test_pauses_grow_up_to_a_bound_and_are_never_shorter_than_asked_for() -> Non
             wait = decide_pause(
                 retries,
                 lost,
-                bears_repeating=True,
+                is_repeatable=True,
                 failures=failures,
                 seconds=0,
                 chance=Random(seed),
@@ -197,14 +197,14 @@ def test_pauses_grow_up_to_a_bound_and_are_never_shorter_than_asked_for() -> Non
 @pytest.mark.parametrize(
     ("error", "given", "is_repeated"),
     [
-        (RateLimited(429, "", 1.0), {"bears_repeating": False}, True),
+        (RateLimited(429, "", 1.0), {"is_repeatable": False}, True),
         (RateLimited(429, "", 1.0), {"seconds": 29.5}, False),
         (RateLimited(429, "", 1.0), {"failures": 5}, False),
         (ConnectionFailed("", was_sent=True), {}, True),
-        (ConnectionFailed("", was_sent=True), {"bears_repeating": False}, False),
-        (ConnectionFailed("", was_sent=False), {"bears_repeating": False}, True),
+        (ConnectionFailed("", was_sent=True), {"is_repeatable": False}, False),
+        (ConnectionFailed("", was_sent=False), {"is_repeatable": False}, True),
         (ServerError(500, ""), {}, True),
-        (ServerError(500, ""), {"bears_repeating": False}, False),
+        (ServerError(500, ""), {"is_repeatable": False}, False),
         (ApiError(400, ""), {}, False),
         (Unauthorized(401, ""), {}, False),
         (UnexpectedAnswer(""), {}, False),

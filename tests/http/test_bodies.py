@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from greenroom.actors.text.nesting import CONTAINERS_MAX, DEPTH_MAX, nests_too_deep
+from greenroom.contract.fields import Body, KeepEmpty, Missing, RawDocument
 from greenroom.http.bodies import (
     BodyDecoder,
     InvalidBody,
@@ -21,7 +22,6 @@ from greenroom.http.bodies import (
     read_nothing,
     read_query,
 )
-from greenroom.http.fields import Body, Document, KeepEmpty, Missing
 
 
 class Everything(Body, kw_only=True):
@@ -32,13 +32,13 @@ class Everything(Body, kw_only=True):
     weight: float | None = None
     ids: list[int] | None = None
     names: list[str] | None = None
-    rules: Document | None = None
+    rules: RawDocument | None = None
 
 
 class Needs(Body, kw_only=True):
     player_id: Annotated[int, Missing("player_id is required")]
     word: Annotated[str, Missing("word is required")]
-    data: Annotated[Document, Missing("data is required")]
+    data: Annotated[RawDocument, Missing("data is required")]
 
 
 EVERYTHING = BodyDecoder(Everything)
@@ -51,7 +51,7 @@ def decode(text: str) -> dict[str, Any]:
     body = EVERYTHING.decode(text.encode())
     values = {name: getattr(body, name) for name in body.__struct_fields__}
     return {
-        name: bytes(value).decode() if isinstance(value, Document) else value
+        name: bytes(value).decode() if isinstance(value, RawDocument) else value
         for name, value in values.items()
         if value is not None and value is not False
     }

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.contract.fields import OMITTED, Document, Omitted, Reply, verbatim
 from greenroom.http.engine import ReplyEncoder, compact, converter
-from greenroom.http.fields import Document, Reply
 
 
 class Member(msgspec.Struct):
@@ -29,11 +29,11 @@ class Room(msgspec.Struct):
 class RoomReply(Reply, kw_only=True):
     room: Room | None
     data: Document | None = None
-    request_data: Document | msgspec.UnsetType = msgspec.UNSET
-    response_data: Document | msgspec.UnsetType | None = msgspec.UNSET
+    request_data: Annotated[Document | None, Omitted] = OMITTED
+    response_data: Annotated[Document | None, Omitted] = OMITTED
     other: Document | None = None
     rooms: list[Room] | None = None
-    later: list[Room] | msgspec.UnsetType = msgspec.UNSET
+    later: Annotated[list[Room] | None, Omitted] = OMITTED
 
 
 class PlainReply(Reply, kw_only=True):
@@ -42,7 +42,7 @@ class PlainReply(Reply, kw_only=True):
 
 
 ENCODER = ReplyEncoder(RoomReply)
-DOCUMENT = Document(b'{ "player_data" : {"b": 1.0, "a":[ 1e5, null ]}, "data": 1 }')
+DOCUMENT = verbatim(b'{ "player_data" : {"b": 1.0, "a":[ 1e5, null ]}, "data": 1 }')
 COMPACT = '{"player_data":{"b":1.0,"a":[1e5,null]},"data":1}'
 
 
@@ -88,7 +88,7 @@ def test_null_and_missing_documents_are_empty_objects() -> None:
         "other": None,
         "rooms": None,
     }
-    assert compact(Document(b"null")) == "{}"
+    assert compact(verbatim(b"null")) == "{}"
 
 
 def test_other_documents_and_what_is_inside_documents_stay() -> None:
@@ -134,4 +134,4 @@ def test_compacting_removes_white_space_and_nothing_else(
     spaced = json.dumps(value, ensure_ascii=ascii_only, indent=2)
     tight = json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":"))
 
-    assert compact(Document(spaced.encode())) == tight
+    assert compact(verbatim(spaced.encode())) == tight

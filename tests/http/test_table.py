@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from greenroom.contract.fields import Body, RawDocument, Reply
 from greenroom.http.caller import GameCaller
-from greenroom.http.fields import Body, Document, Reply
 from greenroom.http.table import Auth, Endpoint, TokenTexts
 
 
@@ -23,7 +23,7 @@ async def bare(_: GameCaller) -> Reply:
     return Reply()
 
 
-async def with_input(_: GameCaller, __: Document) -> Reply:
+async def with_input(_: GameCaller, __: RawDocument) -> Reply:
     return Reply()
 
 

@@ -11,9 +11,8 @@ from typing import Any, get_args
 import pictures
 import pytest
 
-from greenroom.actors.lobby.state import RequestStatus
-from greenroom.actors.room.rules.events import ActionStatus
 from greenroom.actors.seating.invite_messages import InviteAnswer
+from greenroom.contract.words import ActionStatus, JoinRequestStatus
 
 FOLDER = pictures.PICTURES
 NAMES = sorted(path.stem for path in FOLDER.glob("*.toml"))
@@ -60,7 +59,7 @@ def test_a_picture_is_well_formed_and_all_of_it_can_be_seen(name: str) -> None:
     [
         ("action", {"pending", *get_args(ActionStatus)}),
         ("invite", {"pending", *get_args(InviteAnswer)} - {"declined"}),
-        ("join-request", set(get_args(RequestStatus))),
+        ("join-request", set(get_args(JoinRequestStatus))),
     ],
 )
 def test_the_states_drawn_are_those_that_there_are(name: str, states: set[str]) -> None:

@@ -11,12 +11,13 @@ from world_kit import Arena
 
 from greenroom.actors.flows.register import register_player
 from greenroom.actors.kernel.errors import NotFound
+from greenroom.contract.fields import Body, Document, Missing, RawDocument, Reply, verbatim
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
 from greenroom.http.dispatch import Dispatcher
-from greenroom.http.fields import Body, Document, Missing, Reply, Streamed
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.metrics import Metrics
 from greenroom.http.request import Answer, Request
+from greenroom.http.streams import Streamed
 from greenroom.http.table import Auth, Endpoint, TokenTexts
 
 TEXTS = TokenTexts(
@@ -30,7 +31,7 @@ TEXTS = TokenTexts(
 class EchoBody(Body, kw_only=True):
     word: Annotated[str, Missing("word is required")]
     number: int | None = None
-    player_data: Document | None = None
+    player_data: RawDocument | None = None
 
 
 class EchoReply(Reply, kw_only=True):
@@ -80,7 +81,8 @@ class Trouble:
 
 
 async def echo(_: GameCaller, body: EchoBody) -> EchoReply:
-    return EchoReply(word=body.word, number=body.number, player_data=body.player_data)
+    document = None if body.player_data is None else verbatim(bytes(body.player_data))
+    return EchoReply(word=body.word, number=body.number, player_data=document)
 
 
 async def whoami(caller: PlayerCaller) -> SeenReply:
@@ -91,7 +93,7 @@ async def owner(caller: AdminCaller) -> SeenReply:
     return SeenReply(seen=f"owner of {caller.game_id}")
 
 
-async def store(_: GameCaller, document: Document) -> SeenReply:
+async def store(_: GameCaller, document: RawDocument) -> SeenReply:
     return SeenReply(seen=bytes(document).decode())
 
 
@@ -119,7 +121,7 @@ class Pages:
             raise Gone
         if page == 1:
             return []
-        return [EchoEntry(page, Document(b'{"a": 1.0}')), EchoEntry(page)]
+        return [EchoEntry(page, verbatim(b'{"a": 1.0}')), EchoEntry(page)]
 
     async def aclose(self) -> None:
         self.is_closed = True

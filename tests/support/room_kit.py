@@ -22,7 +22,7 @@ from greenroom.actors.room.messages import (
 )
 from greenroom.actors.room.rules import actions, codec, presence, updates
 from greenroom.actors.room.rules import membership as rules
-from greenroom.actors.room.rules.events import ActionStatus, LeaveReason, NewMember, RoomEvent
+from greenroom.actors.room.rules.events import LeaveReason, NewMember, RoomEvent
 from greenroom.actors.room.rules.groups import read_sources, read_targets
 from greenroom.actors.room.rules.state import Room, RoomLimits
 from greenroom.actors.seating import invites
@@ -32,6 +32,7 @@ from greenroom.actors.seating.invite_messages import (
     InvitePlayer,
     Inviter,
 )
+from greenroom.contract.words import ActionStatus
 
 NOW = 1_700_000_000
 ROOM_ID = "0123456789abcdef" * 2

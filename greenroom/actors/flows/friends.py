@@ -27,11 +27,10 @@ from greenroom.actors.social.messages import (
     NotFriends,
     Pair,
     ReadRelationship,
-    Relationship,
     RequestFriendship,
-    RequestStatus,
 )
 from greenroom.actors.world.world import ID_MAX, World
+from greenroom.contract.words import FriendRequestStatus, Relationship
 
 SLICE: Final = 200
 """Pairs that are looked at before other tasks get their turn."""
@@ -132,7 +131,7 @@ async def relationship_of(
 
 async def request_friendship(
     world: World, game: Ref[GameRole], player_id: int, addressee: Addressee
-) -> tuple[int, RequestStatus]:
+) -> tuple[int, FriendRequestStatus]:
     """Ask another player of the game to be friends, or accept their request, durably.
 
     Returns:

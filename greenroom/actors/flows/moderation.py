@@ -8,12 +8,12 @@ from greenroom.actors.flows.membership import put_out
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import (
     Ban,
-    BanDuration,
     BanPlayer,
     PlayerNotFound,
     UnbanPlayer,
 )
 from greenroom.actors.world.world import World
+from greenroom.contract.words import BanDuration
 
 
 async def ban_player(

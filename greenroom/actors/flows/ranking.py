@@ -13,9 +13,11 @@ from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
 from greenroom.actors.leaderboard.index import Fields, Index
 from greenroom.actors.leaderboard.profiles import Profile
 from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared
-from greenroom.actors.leaderboard.tops import Entries, LeaderboardEntry
+from greenroom.actors.leaderboard.tops import Entries
 from greenroom.actors.player.messages import ReadPlayerDocument
 from greenroom.actors.world.world import World
+from greenroom.contract.fields import verbatim
+from greenroom.contract.leaderboard import LeaderboardEntry
 
 SLICE: Final = 10
 """Documents that are gathered before their size is looked at."""
@@ -91,7 +93,7 @@ async def _entries(world: World, player_ids: Sequence[int]) -> list[LeaderboardE
                     rank=len(entries) + 1,
                     player_id=profile.player_id,
                     player_name=profile.player_name,
-                    player_data=msgspec.Raw(profile.player_data),
+                    player_data=verbatim(profile.player_data),
                 )
             )
     return entries

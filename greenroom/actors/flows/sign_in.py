@@ -28,10 +28,8 @@ from greenroom.actors.world.platform import (
     PlatformUser,
 )
 from greenroom.actors.world.world import World
+from greenroom.contract.words import IDENTITY_CHARACTERS_MAX, TICKET_BYTES_MAX
 
-TICKET_BYTES_MAX: Final = 4096
-"""Steam's have some hundreds, 2,560 at most."""
-IDENTITY_CHARACTERS_MAX: Final = 256
 TICKET_SECONDS: Final = 21 * 86_400
 """How long a used ticket is remembered: the proof of ownership in it is good for three weeks."""
 FALLBACK_NAME: Final = "Player"

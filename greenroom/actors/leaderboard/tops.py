@@ -6,12 +6,13 @@ the old entry is no longer found, and is dropped as the least recently used.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
 from greenroom.actors.leaderboard.index import Index
 from greenroom.actors.leaderboard.latest import Latest
+from greenroom.contract.leaderboard import LeaderboardEntry
 
 TOPS_BYTES_MAX: Final = 32 << 20
 """Some ten thousand tops of ten; the documents are counted, though most are those of `Profiles`."""
@@ -19,17 +20,13 @@ _ENTRY_BYTES: Final = 300
 """Bytes that an entry takes besides its document."""
 
 
-class LeaderboardEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One player's place."""
-
-    rank: int
-    player_id: int
-    player_name: str
-    player_data: msgspec.Raw
-
-
 Entries = list[LeaderboardEntry]
 TopKey = tuple[object, int, int]
+
+
+def document_of(entry: LeaderboardEntry) -> bytes:
+    """Return the document of an entry, which `verbatim` made, as it was stored."""
+    return bytes(cast("msgspec.Raw", entry.player_data))
 
 
 class Tops:
@@ -52,7 +49,7 @@ class Tops:
 
     def keep(self, key: TopKey, entries: Entries) -> None:
         """Keep the entries of a top that was made since its key was taken."""
-        documents_bytes = sum(len(memoryview(entry.player_data)) for entry in entries)
+        documents_bytes = sum(len(document_of(entry)) for entry in entries)
         self._kept.keep(key, entries, documents_bytes + _ENTRY_BYTES * (1 + len(entries)))
 
     def note_rename(self) -> None:

@@ -17,9 +17,9 @@ from greenroom.actors.room.rules.events import (
     NewMember,
 )
 from greenroom.actors.seating.invites import InviteAnswered, Invited, InviteDropped
+from greenroom.contract.words import JoinRequestAnswer
 
 LobbyEndReason = Literal["stopped", "removed", "host_left", "room_ended", "game_deleted"]
-RequestAnswer = Literal["approved", "rejected"]
 
 
 class LobbyCreated(Event, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class JoinAnswered(Event, frozen=True):
     """The host, or whoever is named, has answered; an approved one joins by the next event."""
 
     request_id: str
-    answer: RequestAnswer
+    answer: JoinRequestAnswer
     responder_id: int
     responder_name: str
     at: int

@@ -42,7 +42,6 @@ from greenroom.actors.lobby.events import (
     LobbyPasswordSet,
     LobbyStarted,
     LobbyTokenRenewed,
-    RequestAnswer,
 )
 from greenroom.actors.lobby.messages import (
     ApproveRequest,
@@ -93,6 +92,7 @@ from greenroom.actors.room.rules.refusals import (
 from greenroom.actors.seating import invites
 from greenroom.actors.seating.invites import InviteAnswered, Invited, InviteDropped
 from greenroom.actors.seating.passwords import password_matches, token_matches
+from greenroom.contract.words import JoinRequestAnswer
 
 _EMPTY = b"{}"
 
@@ -260,7 +260,9 @@ def decide_reject(lobby: Lobby, player_id: int, request_id: str, now: int) -> Jo
     return _answered(lobby, require_request(lobby, player_id, request_id), "rejected", now)
 
 
-def _answered(lobby: Lobby, request: JoinRequest, answer: RequestAnswer, now: int) -> JoinAnswered:
+def _answered(
+    lobby: Lobby, request: JoinRequest, answer: JoinRequestAnswer, now: int
+) -> JoinAnswered:
     host = lobby.members[lobby.host_id]
     return JoinAnswered(request.request_id, answer, host.player_id, host.player_name, now)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from greenroom.actors.room.rules.events import NewMember
 from greenroom.actors.room.rules.state import MEMBER_BYTES, PLACE_BYTES, SMALL_BYTES, invites_bytes
 from greenroom.actors.seating.invites import Invites
 from greenroom.actors.seating.passwords import GuessLimits
-
-RequestStatus = Literal["pending", "approved", "rejected"]
+from greenroom.contract.words import JoinRequestStatus
 
 
 class LobbyLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +35,7 @@ class JoinRequest(msgspec.Struct, frozen=True, kw_only=True):
     player_name: str
     player_data: bytes
     requested_at: int
-    status: RequestStatus = "pending"
+    status: JoinRequestStatus = "pending"
     responded_at: int | None = None
     responder_id: int | None = None
     responder_name: str | None = None

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import calendar
 from datetime import UTC, datetime
-from typing import Final, get_args
+from typing import Final
 
-from greenroom.actors.player.messages import Ban, BanDuration
-
-BAN_DURATIONS: Final[tuple[BanDuration, ...]] = get_args(BanDuration)
+from greenroom.actors.player.messages import Ban
+from greenroom.contract.words import BanDuration
 
 _SECONDS: Final[dict[BanDuration, int]] = {"hour": 3_600, "day": 86_400, "week": 604_800}
 _MONTHS: Final[dict[BanDuration, int]] = {"month": 1, "quarter": 3, "year": 12}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import msgspec
 
 from greenroom.actors.kernel.errors import NotFound, Refused
 from greenroom.actors.kernel.message import Command, Event
-
-BanDuration = Literal["hour", "day", "week", "month", "quarter", "year", "forever"]
+from greenroom.contract.words import BanDuration
 
 
 class PlayerRole:

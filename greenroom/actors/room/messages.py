@@ -6,16 +6,13 @@ JSON objects.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from greenroom.actors.kernel.message import Command
-from greenroom.actors.room.rules.events import ActionStatus, EndReason, LeaveReason, NewMember
+from greenroom.actors.room.rules.events import EndReason, LeaveReason, NewMember
 from greenroom.actors.seating.invite_messages import InvitingRole
 from greenroom.actors.seating.invites import Invite
-
-GroupWord = Literal["all", "host", "others", "specific"]
+from greenroom.contract.words import ActionStatus, GroupWord
 
 
 class RoomRole(InvitingRole):

@@ -19,10 +19,9 @@ from greenroom.actors.social.messages import (
     NoSuchPlayer,
     Pair,
     ReadRelationship,
-    Relationship,
     RequestFriendship,
-    RequestStatus,
 )
+from greenroom.contract.words import FriendRequestStatus, Relationship
 
 
 class FriendshipActor(Actor[FriendshipRole]):
@@ -65,7 +64,7 @@ class FriendshipActor(Actor[FriendshipRole]):
         return rules.relationship_to(self._friendship, command.player_id)
 
     @handles(RequestFriendship)
-    def request(self, command: RequestFriendship) -> Changed[RequestStatus]:
+    def request(self, command: RequestFriendship) -> Changed[FriendRequestStatus]:
         """Take a request; of two that cross each other, the second accepts."""
         if self._is_gone(self._pair.low_id) or self._is_gone(self._pair.high_id):
             raise NoSuchPlayer

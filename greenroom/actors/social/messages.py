@@ -6,16 +6,13 @@ who acts; "own" means theirs, "other" the other's. Times are in Unix seconds.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from greenroom.actors.kernel.errors import NotFound, Refused
 from greenroom.actors.kernel.message import Command, Event
-
-Relationship = Literal["friend", "incoming", "outgoing"]
-"""A player's relationship to another: `incoming` was asked by them, `outgoing` has asked them."""
-RequestStatus = Literal["pending", "accepted"]
+from greenroom.contract.words import FriendRequestStatus, Relationship
 
 
 class FriendshipRole:
@@ -38,7 +35,7 @@ class Pair(NamedTuple):
 class Friendship(msgspec.Struct, kw_only=True):
     """A friendship or a request; a pair without either has none."""
 
-    status: RequestStatus
+    status: FriendRequestStatus
     requested_by: int
 
 
@@ -112,7 +109,7 @@ class ReadRelationship(Command[FriendshipRole, Relationship | None], frozen=True
     player_id: int
 
 
-class RequestFriendship(Command[FriendshipRole, RequestStatus], frozen=True):
+class RequestFriendship(Command[FriendshipRole, FriendRequestStatus], frozen=True):
     """Ask the other to be friends; if they have asked before, accept.
 
     Refused: NoSuchPlayer, AlreadyFriends, FriendRequestAlreadySent, FriendsFull, OtherFriendsFull,

@@ -33,10 +33,10 @@ from greenroom.actors.social.messages import (
     OtherFriendRequestsFull,
     OtherFriendsFull,
     Pair,
-    Relationship,
     RequestFriendship,
     Tally,
 )
+from greenroom.contract.words import Relationship
 
 
 def relationship_to(friendship: Friendship | None, player_id: int) -> Relationship | None:

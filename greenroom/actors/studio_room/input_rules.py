@@ -14,7 +14,6 @@ from greenroom.actors.room.rules.channel import SendMessage
 from greenroom.actors.room.rules.events import (
     ActionProcessed,
     ActionsSent,
-    ActionStatus,
     RoomEvent,
 )
 from greenroom.actors.room.rules.relay import find_receivers
@@ -39,6 +38,7 @@ from greenroom.behaviour.behaviour import is_overridden
 from greenroom.behaviour.errors import BadBehaviour, shown
 from greenroom.behaviour.handlers import Kind, TypedHandler
 from greenroom.behaviour.plain_values import plain
+from greenroom.contract.words import ActionStatus
 
 _HOOKS: Final[dict[Kind, str]] = {
     "action": "on_action",

@@ -1,6 +1,7 @@
 """Finds what offends in a text, in the languages of a game, and masks it.
 
-Pure and bounded: a few passes over at most `CHARACTERS_MAX` characters, whatever they are.
+Pure and bounded: a few passes over at most `CENSORED_CHARACTERS_MAX` characters. Callers refuse
+longer texts; what is beyond is not looked at.
 """
 
 from __future__ import annotations
@@ -20,9 +21,8 @@ from greenroom.actors.text.lexicon import (
     LexiconEntry,
     lexicon,
 )
+from greenroom.contract.words import CENSORED_CHARACTERS_MAX
 
-CHARACTERS_MAX: Final = 1_000
-"""Characters that are looked at. Callers refuse longer texts before."""
 PASSES_MAX: Final = 3
 """Taking words away may leave others that were a part of them; then nothing readable is left."""
 MASK: Final = "*"
@@ -51,7 +51,7 @@ class Moderator:
 
     def censor(self, text: str) -> Censored:
         """Return whether a text is clean, and its filtered form."""
-        text = text[:CHARACTERS_MAX]
+        text = text[:CENSORED_CHARACTERS_MAX]
         filtered = text
         for _ in range(PASSES_MAX):
             masked = self._mask(filtered)
@@ -74,7 +74,7 @@ class Moderator:
     def _findings(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield the stretches of a text that offend; they may overlap."""
         words = lexicon()
-        folded = Folded(text[:CHARACTERS_MAX])
+        folded = Folded(text[:CENSORED_CHARACTERS_MAX])
         covered = bytearray(len(folded.source))
         for view in folded.views():
             for start, end in self._found(words, folded, view, covered):

@@ -28,10 +28,10 @@ import regex
 
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.text.moderation import Moderator, moderator
+from greenroom.contract.words import TITLE_CHARACTERS_MAX
 
 NAME_CHARACTERS_MIN: Final = 2
 NAME_CHARACTERS_MAX: Final = 50
-TITLE_CHARACTERS_MAX: Final = 120
 SCRIPTS_MAX: Final = 32
 """More scripts in one rule than this are malformed: the pattern made of them is bounded."""
 

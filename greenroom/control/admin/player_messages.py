@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import msgspec
 
-from greenroom.actors.player.messages import BanDuration
+from greenroom.contract.words import BanDuration
 from greenroom.control.admin.messages import Operation, Player, PlayerBan
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
-
-import msgspec
+from typing import Final
 
 from greenroom.actors.flows.invites import answer_invite, invite_friend, invites_to
 from greenroom.actors.lobby.refusals import PlayerIsSeated
@@ -17,73 +15,41 @@ from greenroom.actors.seating.invite_messages import (
     TooManyInvites,
 )
 from greenroom.actors.social.messages import NotFriends
-from greenroom.http.areas.friends import AREA, TEXTS, OtherBody, shown_tag
+from greenroom.contract.friends import OtherBody
+from greenroom.contract.invites import (
+    ACCEPT_INVITE,
+    DECLINE_INVITE,
+    INVITE,
+    LIST_INVITES,
+    InviteAcceptReply,
+    InviteBody,
+    InviteDeclineReply,
+    InviteEntry,
+    InviteReply,
+    InviterInfo,
+    InvitesReply,
+)
+from greenroom.http.areas.friends import TEXTS, shown_tag
 from greenroom.http.caller import PlayerCaller
-from greenroom.http.fields import Body, Missing, Reply
-from greenroom.http.table import Auth, Endpoint
+from greenroom.http.table import Area, Auth
 
-PlaceKind = Literal["matchmaking", "room"]
-
-
-class InviteReply(Reply, kw_only=True):
-    """The friend can come in, unless he declines."""
-
-    invite_id: str
-    status: Literal["pending"] = "pending"
+ENDPOINTS: Final = Area(Auth.PLAYER, TEXTS)
 
 
-class InviterInfo(msgspec.Struct, kw_only=True):
-    """Who invites."""
-
-    player_id: int
-    player_name: str
-    player_tag: str
-
-
-class InviteEntry(msgspec.Struct, kw_only=True):
-    """An open invite; `name` is that of the room or lobby."""
-
-    invite_id: str
-    kind: PlaceKind
-    name: str
-    from_player: InviterInfo
-
-
-class InvitesReply(Reply, kw_only=True):
-    """What one is invited to."""
-
-    invites: list[InviteEntry]
-
-
-class InviteBody(Body, kw_only=True):
-    """Which invite."""
-
-    invite_id: Annotated[str, Missing("Missing required field: invite_id")]
-
-
-class InviteAcceptReply(Reply, kw_only=True):
-    """What to join now: one of the two ids, the other is null."""
-
-    status: Literal["accepted"] = "accepted"
-    invite_id: str
-    matchmaking_id: str | None
-    room_id: str | None
-
-
-class InviteDeclineReply(Reply, kw_only=True):
-    """The invite is gone."""
-
-    message: str = "Invite declined"
-    status: Literal["declined"] = "declined"
-    invite_id: str
-
-
+@ENDPOINTS.add(
+    INVITE,
+    refusals=(
+        *(NotFriends, NotInRoomOrLobby, PlayerIsSeated, InviteAlreadySent),
+        *(TooManyInvites, RoomsRefused),
+    ),
+)
 async def invite(caller: PlayerCaller, body: OtherBody) -> InviteReply:
     """Invite a friend to the room or lobby that one is in."""
     invite_id = await invite_friend(caller.world, caller.game_id, caller.player, body.player_id)
     return InviteReply(invite_id=invite_id)
 
 
+@ENDPOINTS.add(LIST_INVITES)
 async def list_(caller: PlayerCaller) -> InvitesReply:
     """See what one is invited to."""
     return InvitesReply(invites=[_entry(i) for i in invites_to(caller.world, caller.player_id)])
@@ -102,6 +68,7 @@ def _entry(invite: InviteView) -> InviteEntry:
     )
 
 
+@ENDPOINTS.add(ACCEPT_INVITE, refusals=(InviteNotFound,))
 async def accept(caller: PlayerCaller, body: InviteBody) -> InviteAcceptReply:
     """Accept an invite; to join is another call, which needs neither password nor approval."""
     found = await answer_invite(caller.world, caller.player_id, body.invite_id, "accepted")
@@ -112,56 +79,8 @@ async def accept(caller: PlayerCaller, body: InviteBody) -> InviteAcceptReply:
     )
 
 
+@ENDPOINTS.add(DECLINE_INVITE, refusals=(InviteNotFound,))
 async def decline(caller: PlayerCaller, body: InviteBody) -> InviteDeclineReply:
     """Decline an invite."""
     await answer_invite(caller.world, caller.player_id, body.invite_id, "declined")
     return InviteDeclineReply(invite_id=body.invite_id)
-
-
-ENDPOINTS: Final = (
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/invite",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        body=OtherBody,
-        reply=InviteReply,
-        handler=invite,
-        summary="Invite a friend to the room or lobby one is in",
-        refusals=(
-            *(NotFriends, NotInRoomOrLobby, PlayerIsSeated, InviteAlreadySent),
-            *(TooManyInvites, RoomsRefused),
-        ),
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{AREA}/invites",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        reply=InvitesReply,
-        handler=list_,
-        summary="List one's open invites",
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/invites/accept",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        body=InviteBody,
-        reply=InviteAcceptReply,
-        handler=accept,
-        summary="Accept an invite",
-        refusals=(InviteNotFound,),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/invites/decline",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        body=InviteBody,
-        reply=InviteDeclineReply,
-        handler=decline,
-        summary="Decline an invite",
-        refusals=(InviteNotFound,),
-    ),
-)

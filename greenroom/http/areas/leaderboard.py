@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final
-
-import msgspec
+from typing import Final
 
 from greenroom.actors.flows.ranking import rank_players
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared
-from greenroom.actors.leaderboard.tops import LeaderboardEntry
+from greenroom.contract.leaderboard import (
+    FIELDS_MAX,
+    LEADERBOARD,
+    LIMIT_DEFAULT,
+    NAME_CHARACTERS_MAX,
+    SORT_BY_TEXT,
+    LeaderboardBody,
+    LeaderboardReply,
+)
 from greenroom.http.caller import GameCaller
-from greenroom.http.fields import Body, Missing, Reply
-from greenroom.http.pages import Limit, LimitOutOfRange, read_limit
-from greenroom.http.table import Auth, Endpoint, TokenTexts
-
-LIMIT_DEFAULT: Final = 10
-FIELDS_MAX: Final = 16
-"""Tie-breakers beyond what any game has; each makes every player's place larger."""
-NAME_CHARACTERS_MAX: Final = 100
+from greenroom.http.pages import LimitOutOfRange, read_limit
+from greenroom.http.table import Area, Auth, TokenTexts
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]")
+
+
+ENDPOINTS: Final = Area(Auth.KEY, TokenTexts(key_missing="api_token is required"))
 
 
 class SortByMissing(Refused):
     """Nothing to rank by, or something that is no array of strings."""
 
-    text = "sort_by must be a non-empty array of field names"
+    text = SORT_BY_TEXT
 
 
 class SortByTooLong(Refused):
@@ -45,39 +48,18 @@ class NoValidSortFields(Refused):
     text = "No valid sort fields provided after sanitization"
 
 
-class LeaderboardBody(Body, kw_only=True):
-    """What to rank by, and how many to show."""
-
-    sort_by: Annotated[
-        list[str],
-        Missing(SortByMissing.text, covers_wrong_types=True),
-        msgspec.Meta(
-            min_length=1,
-            max_length=FIELDS_MAX,
-            description="Numeric fields of player_data, the first the most important",
-            examples=[["level", "xp"]],
-            extra_json_schema={
-                "items": {
-                    "type": "string",
-                    "maxLength": NAME_CHARACTERS_MAX,
-                    "pattern": r"^[^\u0000]*[A-Za-z0-9_][^\u0000]*$",
-                }
-            },
-        ),
-    ]
-    limit: Annotated[Limit, msgspec.Meta(description="How many are wanted; 10 without it")] = None
-
-
-class LeaderboardReply(Reply, kw_only=True):
-    """The first places; `total` counts all players of the game."""
-
-    leaderboard: list[LeaderboardEntry]
-    total: int
-    sort_by: list[str]
-    """The names as they were used."""
-    limit: int
-
-
+@ENDPOINTS.add(
+    LEADERBOARD,
+    refusals=(
+        SortByMissing,
+        SortByTooLong,
+        NoValidSortFields,
+        LimitOutOfRange,
+        LeaderboardNotDeclared,
+    ),
+    rate_class="leaderboard",
+    tool="leaderboard",
+)
 async def rank(caller: GameCaller, body: LeaderboardBody) -> LeaderboardReply:
     """Rank the game's players."""
     if not body.sort_by:
@@ -93,26 +75,3 @@ async def rank(caller: GameCaller, body: LeaderboardBody) -> LeaderboardReply:
     return LeaderboardReply(
         leaderboard=standings.entries, total=standings.total, sort_by=names, limit=limit
     )
-
-
-ENDPOINTS: Final = (
-    Endpoint(
-        method="POST",
-        path="/api/leaderboard.php",
-        auth=Auth.KEY,
-        texts=TokenTexts(key_missing="api_token is required"),
-        body=LeaderboardBody,
-        reply=LeaderboardReply,
-        handler=rank,
-        summary="Rank the players of the game",
-        refusals=(
-            SortByMissing,
-            SortByTooLong,
-            NoValidSortFields,
-            LimitOutOfRange,
-            LeaderboardNotDeclared,
-        ),
-        rate_class="leaderboard",
-        tool="leaderboard",
-    ),
-)

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
-
-import msgspec
+from typing import Final
 
 from greenroom.actors.flows.lobbies import (
     NewLobby,
@@ -37,114 +35,75 @@ from greenroom.actors.room.rules.refusals import (
     SeatDataTooLarge,
 )
 from greenroom.actors.seating.passwords import TooManyGuesses
-from greenroom.actors.text.names import TITLE_CHARACTERS_MAX, NameRefused
+from greenroom.actors.text.names import NameRefused
 from greenroom.actors.world.journalled import find_open
 from greenroom.addresses import address_key
-from greenroom.http.areas.rooms import (
-    LIST_DEFAULT,
-    TEXTS,
-    ListBody,
-    document_of,
-    heartbeat_of,
+from greenroom.contract.fields import timestamp, verbatim
+from greenroom.contract.matchmaking import (
+    ASK_TO_JOIN,
+    CREATE_LOBBY,
+    JOIN_LOBBY,
+    JOIN_REQUEST,
+    LIST_LOBBIES,
+    LobbyCreateBody,
+    LobbyCreateReply,
+    LobbyEntry,
+    LobbyJoinBody,
+    LobbyJoinReply,
+    LobbyListReply,
+    RequestBody,
+    RequestReply,
+    RequestStatusReply,
+    RequestView,
 )
+from greenroom.contract.rooms import ListBody
+from greenroom.http.areas.rooms import TEXTS, document_of, heartbeat_of
 from greenroom.http.caller import GameCaller, PlayerCaller
-from greenroom.http.fields import Body, Document, Missing, Reply, WholeBody, timestamp
 from greenroom.http.pages import LimitOutOfRange, read_limit
-from greenroom.http.table import Auth, Endpoint
+from greenroom.http.table import Area, Auth
 
-AREA: Final = "/api/matchmaking.php"
-
-
-# create, list, join, request
+ENDPOINTS: Final = Area(Auth.PLAYER, TEXTS)
 
 
-class LobbyCreateBody(Body, kw_only=True):
-    """The lobby that is wanted."""
-
-    max_players: Annotated[
-        int, Missing("Missing required field: max_players"), msgspec.Meta(ge=2, le=16)
-    ]
-    matchmaking_name: Annotated[str | None, msgspec.Meta(max_length=TITLE_CHARACTERS_MAX)] = None
-    strict_full: bool = False
-    join_by_requests: bool = False
-    host_switch: bool = False
-    can_leave_room: bool = False
-    realtime_room: bool = False
-    password: str | None = None
-    rules: Document | None = None
-    player_data: Document | None = None
-
-
-class LobbyCreateReply(Reply, kw_only=True):
-    """The new lobby."""
-
-    matchmaking_id: str
-    matchmaking_name: str
-    max_players: int
-    strict_full: bool
-    join_by_requests: bool
-    host_switch: bool
-    can_leave_room: bool
-    realtime_room: bool
-    join_token: str
-    is_host: bool = True
-
-
-class LobbyEntry(msgspec.Struct, kw_only=True):
-    """A lobby as anybody sees it."""
-
-    matchmaking_id: str
-    matchmaking_name: str
-    max_players: int
-    current_players: int
-    has_password: bool
-    strict_full: bool
-    join_by_requests: bool
-    host_switch: bool
-    can_leave_room: bool
-    realtime_room: bool
-    rules: Document
-    host_player_id: int
-    host_name: str
-    created_at: str | None
-    last_heartbeat: str | None
+@ENDPOINTS.add(
+    LIST_LOBBIES, auth=Auth.KEY, refusals=(LimitOutOfRange,), rate_class="list", tool="lobbies"
+)
+async def list_(caller: GameCaller, body: ListBody) -> LobbyListReply:
+    """Find open lobbies with a free seat."""
+    limit = read_limit(body.limit)
+    world = caller.world
+    found = await find_open(world.lobbies.index, caller.game_id, body.search or "", limit)
+    return LobbyListReply(
+        lobbies=[
+            LobbyEntry(
+                matchmaking_id=lobby.lobby_id,
+                matchmaking_name=lobby.lobby_name,
+                max_players=lobby.max_players,
+                current_players=lobby.current_players,
+                has_password=lobby.has_password,
+                strict_full=lobby.strict_full,
+                join_by_requests=lobby.join_by_requests,
+                host_switch=lobby.host_switch,
+                can_leave_room=lobby.can_leave_room,
+                realtime_room=lobby.realtime_room,
+                rules=verbatim(lobby.rules),
+                host_player_id=lobby.host_id,
+                host_name=lobby.host_name,
+                created_at=timestamp(lobby.created_at),
+                last_heartbeat=heartbeat_of(world, lobby.host_id, lobby.created_at),
+            )
+            for lobby in found
+        ]
+    )
 
 
-class LobbyListReply(Reply, kw_only=True):
-    """Open lobbies with a free seat, oldest first."""
-
-    lobbies: list[LobbyEntry]
-
-
-class LobbyJoinBody(Body, kw_only=True):
-    """What opens the lobby, and what the other members may see of him."""
-
-    password: str | None = None
-    join_token: str | None = None
-    player_data: Annotated[Document | None, WholeBody] = None
-
-
-class LobbyJoinReply(Reply, kw_only=True):
-    """He is in."""
-
-    matchmaking_id: str
-    message: str = "Successfully joined matchmaking lobby"
-
-
-class RequestBody(Body, kw_only=True):
-    """What the host, and later the other members, may see of him."""
-
-    player_data: Annotated[Document | None, WholeBody] = None
-
-
-class RequestReply(Reply, kw_only=True):
-    """The host is asked."""
-
-    request_id: str
-    status: Literal["pending"] = "pending"
-    message: str = "Join request sent to host"
-
-
+@ENDPOINTS.add(
+    CREATE_LOBBY,
+    refusals=(
+        *(MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused),
+        *(AlreadyInLobby, CreatingInRoom, TooManyRooms, RoomsRefused),
+    ),
+)
 async def create(caller: PlayerCaller, body: LobbyCreateBody) -> LobbyCreateReply:
     """Open a lobby."""
     wanted = NewLobby(
@@ -173,47 +132,20 @@ async def create(caller: PlayerCaller, body: LobbyCreateBody) -> LobbyCreateRepl
     )
 
 
-async def list_(caller: GameCaller, body: ListBody) -> LobbyListReply:
-    """Find open lobbies with a free seat."""
-    limit = read_limit(body.limit, LIST_DEFAULT)
-    world = caller.world
-    found = await find_open(world.lobbies.index, caller.game_id, body.search or "", limit)
-    return LobbyListReply(
-        lobbies=[
-            LobbyEntry(
-                matchmaking_id=lobby.lobby_id,
-                matchmaking_name=lobby.lobby_name,
-                max_players=lobby.max_players,
-                current_players=lobby.current_players,
-                has_password=lobby.has_password,
-                strict_full=lobby.strict_full,
-                join_by_requests=lobby.join_by_requests,
-                host_switch=lobby.host_switch,
-                can_leave_room=lobby.can_leave_room,
-                realtime_room=lobby.realtime_room,
-                rules=Document(lobby.rules),
-                host_player_id=lobby.host_id,
-                host_name=lobby.host_name,
-                created_at=timestamp(lobby.created_at),
-                last_heartbeat=heartbeat_of(world, lobby.host_id, lobby.created_at),
-            )
-            for lobby in found
-        ]
-    )
-
-
-async def join(caller: PlayerCaller, matchmaking_id: str, body: LobbyJoinBody) -> LobbyJoinReply:
-    """Take a seat."""
-    entrance = Entrance(
-        password=body.password,
-        join_token=body.join_token,
-        player_data=document_of(body.player_data),
-        address=address_key(caller.address),
-    )
-    await join_lobby(caller.world, caller.game_id, caller.player, matchmaking_id, entrance)
-    return LobbyJoinReply(matchmaking_id=matchmaking_id)
-
-
+@ENDPOINTS.add(
+    ASK_TO_JOIN,
+    refusals=(
+        SeatDataTooLarge,
+        AlreadyInLobby,
+        JoiningInRoom,
+        LobbyNotFound,
+        TakesNoRequests,
+        AlreadyRequested,
+        LobbyFull,
+        TooManyRequests,
+        RoomsRefused,
+    ),
+)
 async def request(caller: PlayerCaller, matchmaking_id: str, body: RequestBody) -> RequestReply:
     """Ask the host for a seat."""
     data = document_of(body.player_data)
@@ -223,28 +155,7 @@ async def request(caller: PlayerCaller, matchmaking_id: str, body: RequestBody) 
     return RequestReply(request_id=request_id)
 
 
-# status
-
-
-class RequestView(msgspec.Struct, kw_only=True):
-    """What became of a request."""
-
-    request_id: str
-    matchmaking_id: str
-    status: Literal["pending", "approved", "rejected"]
-    requested_at: str | None
-    responded_at: str | None
-    responded_by: int | None
-    responder_name: str | None
-    join_by_requests: bool
-
-
-class RequestStatusReply(Reply, kw_only=True):
-    """The caller's own request, for as long as the lobby, or its room, lasts."""
-
-    request: RequestView
-
-
+@ENDPOINTS.add(JOIN_REQUEST, refusals=(RequestNotHis,))
 async def status(caller: PlayerCaller, request_id: str) -> RequestStatusReply:
     """See what became of one's request."""
     found, lobby = await read_request(caller.world, caller.player_id, request_id)
@@ -262,84 +173,27 @@ async def status(caller: PlayerCaller, request_id: str) -> RequestStatusReply:
     )
 
 
-ENDPOINTS: Final = (
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/list",
-        auth=Auth.KEY,
-        texts=TEXTS,
-        body=ListBody,
-        reply=LobbyListReply,
-        handler=list_,
-        summary="Find open lobbies with a free seat",
-        rate_class="list",
-        refusals=(LimitOutOfRange,),
-        tool="lobbies",
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/create",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        body=LobbyCreateBody,
-        reply=LobbyCreateReply,
-        handler=create,
-        summary="Open a lobby",
-        refusals=(
-            *(MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused),
-            *(AlreadyInLobby, CreatingInRoom, TooManyRooms, RoomsRefused),
-        ),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/{{matchmaking_id}}/request",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        body=RequestBody,
-        reply=RequestReply,
-        handler=request,
-        summary="Ask a lobby's host for a seat",
-        refusals=(
-            SeatDataTooLarge,
-            AlreadyInLobby,
-            JoiningInRoom,
-            LobbyNotFound,
-            TakesNoRequests,
-            AlreadyRequested,
-            LobbyFull,
-            TooManyRequests,
-            RoomsRefused,
-        ),
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{AREA}/{{request_id}}/status",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        reply=RequestStatusReply,
-        handler=status,
-        summary="See what became of a join request",
-        refusals=(RequestNotHis,),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/{{matchmaking_id}}/join",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        body=LobbyJoinBody,
-        reply=LobbyJoinReply,
-        handler=join,
-        summary="Join a lobby",
-        refusals=(
-            SeatDataTooLarge,
-            AlreadyInLobby,
-            JoiningInRoom,
-            LobbyNotFound,
-            NeedsApproval,
-            LobbyFull,
-            IncorrectPassword,
-            TooManyGuesses,
-            RoomsRefused,
-        ),
+@ENDPOINTS.add(
+    JOIN_LOBBY,
+    refusals=(
+        SeatDataTooLarge,
+        AlreadyInLobby,
+        JoiningInRoom,
+        LobbyNotFound,
+        NeedsApproval,
+        LobbyFull,
+        IncorrectPassword,
+        TooManyGuesses,
+        RoomsRefused,
     ),
 )
+async def join(caller: PlayerCaller, matchmaking_id: str, body: LobbyJoinBody) -> LobbyJoinReply:
+    """Take a seat."""
+    entrance = Entrance(
+        password=body.password,
+        join_token=body.join_token,
+        player_data=document_of(body.player_data),
+        address=address_key(caller.address),
+    )
+    await join_lobby(caller.world, caller.game_id, caller.player, matchmaking_id, entrance)
+    return LobbyJoinReply(matchmaking_id=matchmaking_id)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
-
-import msgspec
+from typing import Final
 
 from greenroom.actors.flows.realtime import mint_token
 from greenroom.actors.room.rules.refusals import NotRealtime
 from greenroom.addresses import host_name
+from greenroom.contract.realtime import MINT_TOKEN, PlayerInfo, RealtimeServer, TokenReply
 from greenroom.http.caller import PlayerCaller
-from greenroom.http.fields import Reply
-from greenroom.http.table import Auth, Endpoint, TokenTexts
+from greenroom.http.table import Area, Auth, TokenTexts
 
 TEXTS: Final = TokenTexts(
     key_missing="API token is required",
@@ -20,32 +18,10 @@ TEXTS: Final = TokenTexts(
 )
 
 
-class PlayerInfo(msgspec.Struct, kw_only=True):
-    """Who may connect."""
-
-    player_id: int
-    player_name: str
-    room_id: str
-    is_host: bool
+ENDPOINTS: Final = Area(Auth.PLAYER, TEXTS)
 
 
-class RealtimeServer(msgspec.Struct, kw_only=True):
-    """Where to connect."""
-
-    host: str
-    port: int
-    protocol: Literal["ws", "wss"]
-    udp_port: int
-
-
-class TokenReply(Reply, kw_only=True):
-    """A token, good for five minutes."""
-
-    token: str
-    player_info: PlayerInfo
-    realtime_server: RealtimeServer
-
-
+@ENDPOINTS.add(MINT_TOKEN, refusals=(NotRealtime,))
 async def token(caller: PlayerCaller) -> TokenReply:
     """Let a member of a realtime room connect."""
     address = caller.world.realtime_address
@@ -68,17 +44,3 @@ async def token(caller: PlayerCaller) -> TokenReply:
             udp_port=where.udp_port,
         ),
     )
-
-
-ENDPOINTS: Final = (
-    Endpoint(
-        method="POST",
-        path="/api/realtime.php/token",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        reply=TokenReply,
-        handler=token,
-        summary="Get a token for the realtime connection",
-        refusals=(NotRealtime,),
-    ),
-)

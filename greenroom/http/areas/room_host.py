@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Final
 
 from greenroom.actors.flows.rooms import password_hash, renew_join_token
 from greenroom.actors.room.messages import KickMember, SetRoomPassword, StopRoom
@@ -16,43 +16,26 @@ from greenroom.actors.room.rules.refusals import (
     OnlyHostSetsPassword,
     OnlyHostStops,
 )
-from greenroom.http.areas.rooms import AREA, TEXTS
+from greenroom.contract.room_host import (
+    ROOM_JOIN_TOKEN,
+    ROOM_KICK,
+    ROOM_PASSWORD,
+    STOP_ROOM,
+    JoinTokenReply,
+    KickBody,
+    PasswordBody,
+    RoomKickReply,
+    RoomPasswordReply,
+    RoomStopReply,
+)
+from greenroom.http.areas.rooms import TEXTS
 from greenroom.http.caller import PlayerCaller
-from greenroom.http.fields import Body, KeepEmpty, Missing, OtherPlayerId, Reply
-from greenroom.http.table import Auth, Endpoint
+from greenroom.http.table import Area, Auth
+
+ENDPOINTS: Final = Area(Auth.PLAYER, TEXTS)
 
 
-class RoomStopReply(Reply, kw_only=True):
-    """The room is over."""
-
-    message: str = "Game room stopped successfully"
-
-
-class KickBody(Body, kw_only=True):
-    """Whom."""
-
-    player_id: OtherPlayerId
-
-
-class RoomKickReply(Reply, kw_only=True):
-    """They are out."""
-
-    message: str = "Player kicked successfully"
-    kicked_player_id: int
-
-
-class PasswordBody(Body, kw_only=True):
-    """The new password; an empty one removes it."""
-
-    password: Annotated[str, Missing("Missing required field: password"), KeepEmpty()]
-
-
-class RoomPasswordReply(Reply, kw_only=True):
-    """It is set, or removed."""
-
-    message: str = "Password updated successfully"
-
-
+@ENDPOINTS.add(STOP_ROOM, refusals=(NotInAnyGameRoom, OnlyHostStops))
 async def stop(caller: PlayerCaller) -> RoomStopReply:
     """End the room."""
     room = caller.world.rooms.of(caller.player_id, NotInAnyGameRoom)
@@ -60,6 +43,9 @@ async def stop(caller: PlayerCaller) -> RoomStopReply:
     return RoomStopReply()
 
 
+@ENDPOINTS.add(
+    ROOM_KICK, refusals=(NotInAnyGameRoom, OnlyHostKicks, KickingOneself, MemberNotFound)
+)
 async def kick(caller: PlayerCaller, body: KickBody) -> RoomKickReply:
     """Put a member out."""
     room = caller.world.rooms.of(caller.player_id, NotInAnyGameRoom)
@@ -67,6 +53,7 @@ async def kick(caller: PlayerCaller, body: KickBody) -> RoomKickReply:
     return RoomKickReply(kicked_player_id=body.player_id)
 
 
+@ENDPOINTS.add(ROOM_PASSWORD, refusals=(NotInAnyRoom, OnlyHostSetsPassword))
 async def password(caller: PlayerCaller, body: PasswordBody) -> RoomPasswordReply:
     """Set or remove the password."""
     room = caller.world.rooms.of(caller.player_id, NotInAnyRoom)
@@ -74,58 +61,7 @@ async def password(caller: PlayerCaller, body: PasswordBody) -> RoomPasswordRepl
     return RoomPasswordReply()
 
 
-class JoinTokenReply(Reply, kw_only=True):
-    """What lets others in without password or approval now."""
-
-    join_token: str
-
-
+@ENDPOINTS.add(ROOM_JOIN_TOKEN, refusals=(NotInAnyRoom, OnlyHostRenewsToken))
 async def join_token(caller: PlayerCaller) -> JoinTokenReply:
     """Replace the join token."""
     return JoinTokenReply(join_token=await renew_join_token(caller.world, caller.player_id))
-
-
-ENDPOINTS: Final = (
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/stop",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        reply=RoomStopReply,
-        handler=stop,
-        summary="End the room",
-        refusals=(NotInAnyGameRoom, OnlyHostStops),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/kick",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        body=KickBody,
-        reply=RoomKickReply,
-        handler=kick,
-        summary="Put a member out",
-        refusals=(NotInAnyGameRoom, OnlyHostKicks, KickingOneself, MemberNotFound),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/password",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        body=PasswordBody,
-        reply=RoomPasswordReply,
-        handler=password,
-        summary="Set or remove the password",
-        refusals=(NotInAnyRoom, OnlyHostSetsPassword),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/join_token",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        reply=JoinTokenReply,
-        handler=join_token,
-        summary="Replace the join token: the old one opens nothing any more",
-        refusals=(NotInAnyRoom, OnlyHostRenewsToken),
-    ),
-)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
-
-import msgspec
+from datetime import datetime
+from typing import Final
 
 from greenroom.actors.flows.rooms import (
     Entrance,
@@ -38,40 +37,58 @@ from greenroom.actors.room.rules.refusals import (
     SeatDataTooLarge,
 )
 from greenroom.actors.seating.passwords import TooManyGuesses
-from greenroom.actors.text.names import TITLE_CHARACTERS_MAX, NameRefused
+from greenroom.actors.text.names import NameRefused
 from greenroom.actors.world.journalled import find_open
 from greenroom.actors.world.world import World
 from greenroom.addresses import address_key
-from greenroom.http.caller import GameCaller, PlayerCaller
-from greenroom.http.fields import (
-    AnyValue,
-    Body,
-    Document,
-    Reply,
-    timestamp,
+from greenroom.contract.fields import OMITTED, RawDocument, timestamp, verbatim
+from greenroom.contract.rooms import (
+    CREATE_ROOM,
+    JOIN_ROOM,
+    LEAVE_ROOM,
+    LIST_ROOMS,
+    ROOM_BEAT,
+    ROOM_CURRENT,
+    ROOM_PLAYERS,
+    ActionEntry,
+    CreateBody,
+    CurrentRoom,
+    JoinBody,
+    ListBody,
+    RoomCreateReply,
+    RoomCurrentReply,
+    RoomEntry,
+    RoomHeartbeatReply,
+    RoomJoinReply,
+    RoomLeaveReply,
+    RoomListReply,
+    RoomPlayersReply,
+    RosterMember,
+    UpdateEntry,
 )
-from greenroom.http.pages import Limit, LimitOutOfRange, read_limit
-from greenroom.http.table import Auth, Endpoint, TokenTexts
+from greenroom.http.caller import GameCaller, PlayerCaller
+from greenroom.http.pages import LimitOutOfRange, read_limit
+from greenroom.http.table import Area, Auth, TokenTexts
 
-AREA: Final = "/api/game_room.php"
 TEXTS: Final = TokenTexts(
     key_missing="API token is required",
     token_missing="Player token is required",
     token_invalid="Invalid player token",
 )
-SIZE_DEFAULT: Final = 6
-LIST_DEFAULT: Final = 20
 
 _EMPTY: Final = b"{}"
 
 
-def document_of(given: Document | None) -> bytes:
+ENDPOINTS: Final = Area(Auth.PLAYER, TEXTS)
+
+
+def document_of(given: RawDocument | None) -> bytes:
     """Return a document's bytes, those of an empty one if it was not given."""
     return _EMPTY if given is None else bytes(given)
 
 
-def heartbeat_of(world: World, player_id: int, last_heard: int) -> str | None:
-    """Return when a member was last heard of: by his room, or by anything else since."""
+def heartbeat_of(world: World, player_id: int, last_heard: int) -> datetime | None:
+    """Return when a member was last heard of, by the room or by anything else since."""
     heard = world.player_index.last_heard(player_id)
     return timestamp(last_heard if heard is None else max(heard, last_heard))
 
@@ -79,70 +96,13 @@ def heartbeat_of(world: World, player_id: int, last_heard: int) -> str | None:
 # create, list, join
 
 
-class CreateBody(Body, kw_only=True):
-    """The room that is wanted; all of it may be left out."""
-
-    room_name: Annotated[str | None, msgspec.Meta(max_length=TITLE_CHARACTERS_MAX)] = None
-    password: str | None = None
-    max_players: Annotated[int, msgspec.Meta(ge=2, le=16)] = SIZE_DEFAULT
-    host_switch: bool = False
-    realtime: bool = False
-    rules: Document | None = None
-    player_data: Document | None = None
-
-
-class RoomCreateReply(Reply, kw_only=True):
-    """The new room."""
-
-    room_id: str
-    room_name: str
-    join_token: str
-    is_host: bool = True
-
-
-class ListBody(Body, kw_only=True):
-    """What to look for."""
-
-    search: str | None = None
-    limit: Limit = None
-
-
-class RoomEntry(msgspec.Struct, kw_only=True):
-    """A room as anybody sees it."""
-
-    room_id: str
-    room_name: str
-    max_players: int
-    current_players: int
-    has_password: bool
-    host_switch: bool
-    can_leave: bool
-    realtime: bool
-    rules: Document
-
-
-class RoomListReply(Reply, kw_only=True):
-    """Rooms with a free seat, most players first."""
-
-    rooms: list[RoomEntry]
-
-
-class JoinBody(Body, kw_only=True):
-    """What opens the room, and what the other members may see of him."""
-
-    password: str | None = None
-    join_token: str | None = None
-    player_data: Document | None = None
-
-
-class RoomJoinReply(Reply, kw_only=True):
-    """He is in."""
-
-    room_id: str
-    is_host: bool
-    message: str = "Successfully joined the room"
-
-
+@ENDPOINTS.add(
+    CREATE_ROOM,
+    refusals=(
+        *(MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused),
+        *(AlreadyInRoom, CreatingInLobby, TooManyRooms, RoomsRefused),
+    ),
+)
 async def create(caller: PlayerCaller, body: CreateBody) -> RoomCreateReply:
     """Open a room."""
     wanted = NewRoom(
@@ -160,9 +120,12 @@ async def create(caller: PlayerCaller, body: CreateBody) -> RoomCreateReply:
     )
 
 
+@ENDPOINTS.add(
+    LIST_ROOMS, auth=Auth.KEY, refusals=(LimitOutOfRange,), rate_class="list", tool="rooms"
+)
 async def list_(caller: GameCaller, body: ListBody) -> RoomListReply:
     """Find rooms with a free seat."""
-    limit = read_limit(body.limit, LIST_DEFAULT)
+    limit = read_limit(body.limit)
     found = await find_open(caller.world.rooms.index, caller.game_id, body.search or "", limit)
     return RoomListReply(
         rooms=[
@@ -175,13 +138,27 @@ async def list_(caller: GameCaller, body: ListBody) -> RoomListReply:
                 host_switch=room.host_switch,
                 can_leave=room.can_leave,
                 realtime=room.realtime,
-                rules=Document(room.rules),
+                rules=verbatim(room.rules),
             )
             for room in found
         ]
     )
 
 
+@ENDPOINTS.add(
+    JOIN_ROOM,
+    refusals=(
+        SeatDataTooLarge,
+        AlreadyInRoom,
+        JoiningInLobby,
+        RoomNotFound,
+        RoomInactive,
+        RoomFull,
+        IncorrectPassword,
+        TooManyGuesses,
+        RoomsRefused,
+    ),
+)
 async def join(caller: PlayerCaller, room_id: str, body: JoinBody) -> RoomJoinReply:
     """Take a seat."""
     entrance = Entrance(
@@ -197,37 +174,7 @@ async def join(caller: PlayerCaller, room_id: str, body: JoinBody) -> RoomJoinRe
 # players, leave, heartbeat
 
 
-class RosterMember(msgspec.Struct, kw_only=True):
-    """A member as another sees him."""
-
-    player_id: int
-    player_name: str
-    player_data: Document
-    is_host: bool
-    is_online: bool
-    is_local: bool
-    last_heartbeat: str | None
-
-
-class RoomPlayersReply(Reply, kw_only=True):
-    """The roster: the host, then in the order of joining."""
-
-    players: list[RosterMember]
-    last_updated: str | None
-
-
-class RoomLeaveReply(Reply, kw_only=True):
-    """He is out."""
-
-    message: str = "Successfully left the room"
-
-
-class RoomHeartbeatReply(Reply, kw_only=True):
-    """His seat is his."""
-
-    status: Literal["ok"] = "ok"
-
-
+@ENDPOINTS.add(ROOM_PLAYERS, refusals=(NotInAnyRoom,))
 async def players(caller: PlayerCaller) -> RoomPlayersReply:
     """See who is in the room."""
     room = caller.world.rooms.of(caller.player_id, NotInAnyRoom)
@@ -237,7 +184,7 @@ async def players(caller: PlayerCaller) -> RoomPlayersReply:
             RosterMember(
                 player_id=entry.player_id,
                 player_name=entry.player_name,
-                player_data=Document(entry.player_data),
+                player_data=verbatim(entry.player_data),
                 is_host=entry.is_host,
                 is_online=entry.is_online,
                 is_local=entry.is_local,
@@ -249,6 +196,7 @@ async def players(caller: PlayerCaller) -> RoomPlayersReply:
     )
 
 
+@ENDPOINTS.add(LEAVE_ROOM, refusals=(NotInAnyRoom, MayNotLeave))
 async def leave(caller: PlayerCaller) -> RoomLeaveReply:
     """Give up one's seat."""
     room = caller.world.rooms.of(caller.player_id, NotInAnyRoom)
@@ -256,6 +204,7 @@ async def leave(caller: PlayerCaller) -> RoomLeaveReply:
     return RoomLeaveReply()
 
 
+@ENDPOINTS.add(ROOM_BEAT, refusals=(PlayerNotInAnyRoom,), rate_class="read")
 async def heartbeat(caller: PlayerCaller) -> RoomHeartbeatReply:
     """Say that one is there."""
     room = caller.world.rooms.of(caller.player_id, PlayerNotInAnyRoom)
@@ -266,62 +215,7 @@ async def heartbeat(caller: PlayerCaller) -> RoomHeartbeatReply:
 # current
 
 
-class CurrentRoom(msgspec.Struct, kw_only=True):
-    """The room as the caller sees it."""
-
-    room_id: str
-    room_name: str
-    is_host: bool
-    is_online: bool
-    max_players: int
-    current_players: int
-    has_password: bool
-    is_active: bool = True
-    player_name: str
-    joined_at: str | None
-    last_heartbeat: str | None
-    room_created_at: str | None
-    room_last_activity: str | None
-    join_token: str
-    host_switch: bool
-    can_leave: bool
-    realtime: bool
-    rules: Document
-
-
-class ActionEntry(msgspec.Struct, kw_only=True):
-    """Something that the caller is asked to do."""
-
-    action_id: str
-    player_id: int
-    target_id: int
-    action_type: str
-    request_data: Document
-    created_at: str | None
-    player_name: str
-    is_host: bool
-
-
-class UpdateEntry(msgspec.Struct, kw_only=True):
-    """Something that the caller was told."""
-
-    update_id: str
-    from_player_id: int
-    type: str
-    data: Annotated[Document, AnyValue]
-    created_at: str | None
-
-
-class RoomCurrentReply(Reply, kw_only=True):
-    """The room and what waits there; neither for who is in none."""
-
-    in_room: bool
-    room: CurrentRoom | None
-    pending_actions: list[ActionEntry]
-    pending_updates: list[UpdateEntry]
-    message: Literal["Player is not in any game room"] | msgspec.UnsetType = msgspec.UNSET
-
-
+@ENDPOINTS.add(ROOM_CURRENT)
 async def current(caller: PlayerCaller) -> RoomCurrentReply:
     """See the room and what waits there."""
     room_id = caller.world.rooms.index.seat_of(caller.player_id)
@@ -342,6 +236,7 @@ async def current(caller: PlayerCaller) -> RoomCurrentReply:
         room=_current_room(caller, status),
         pending_actions=[action_entry(action) for action in status.pending_actions],
         pending_updates=[update_entry(update) for update in status.pending_updates],
+        message=OMITTED,
     )
 
 
@@ -364,7 +259,7 @@ def _current_room(caller: PlayerCaller, status: RoomStatus) -> CurrentRoom:
         host_switch=room.host_switch,
         can_leave=room.can_leave,
         realtime=room.realtime,
-        rules=Document(room.rules),
+        rules=verbatim(room.rules),
     )
 
 
@@ -375,7 +270,7 @@ def action_entry(action: PendingAction) -> ActionEntry:
         player_id=action.player_id,
         target_id=action.target_id,
         action_type=action.action_type,
-        request_data=Document(action.request_data),
+        request_data=verbatim(action.request_data),
         created_at=timestamp(action.created_at),
         player_name=action.player_name,
         is_host=action.is_host,
@@ -388,98 +283,6 @@ def update_entry(update: UpdateView) -> UpdateEntry:
         update_id=update.update_id,
         from_player_id=update.from_player_id,
         type=update.update_type,
-        data=Document(update.data),
+        data=verbatim(update.data),
         created_at=timestamp(update.created_at),
     )
-
-
-ENDPOINTS: Final = (
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/create",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        body=CreateBody,
-        reply=RoomCreateReply,
-        handler=create,
-        summary="Open a room",
-        refusals=(
-            *(MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused),
-            *(AlreadyInRoom, CreatingInLobby, TooManyRooms, RoomsRefused),
-        ),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/list",
-        auth=Auth.KEY,
-        texts=TEXTS,
-        body=ListBody,
-        reply=RoomListReply,
-        handler=list_,
-        summary="Find rooms with a free seat",
-        refusals=(LimitOutOfRange,),
-        rate_class="list",
-        tool="rooms",
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/{{room_id}}/join",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        body=JoinBody,
-        reply=RoomJoinReply,
-        handler=join,
-        summary="Join a room",
-        refusals=(
-            SeatDataTooLarge,
-            AlreadyInRoom,
-            JoiningInLobby,
-            RoomNotFound,
-            RoomInactive,
-            RoomFull,
-            IncorrectPassword,
-            TooManyGuesses,
-            RoomsRefused,
-        ),
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{AREA}/players",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        reply=RoomPlayersReply,
-        handler=players,
-        summary="List the members of the room",
-        refusals=(NotInAnyRoom,),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/leave",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        reply=RoomLeaveReply,
-        handler=leave,
-        summary="Leave the room",
-        refusals=(NotInAnyRoom, MayNotLeave),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{AREA}/heartbeat",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        reply=RoomHeartbeatReply,
-        handler=heartbeat,
-        summary="Keep the seat",
-        rate_class="read",
-        refusals=(PlayerNotInAnyRoom,),
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{AREA}/current",
-        auth=Auth.PLAYER,
-        texts=TEXTS,
-        reply=RoomCurrentReply,
-        handler=current,
-        summary="See the room and what waits in it",
-    ),
-)

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Protocol
 import msgspec
 
 from greenroom.actors.kernel.errors import Refused
+from greenroom.contract.fields import Body, Missing
 from greenroom.http.bodies import BodyDecoder, InvalidBody
 from greenroom.http.describe.reference import Reference
 from greenroom.http.describe.schemas import Schema, body_schema
-from greenroom.http.fields import Body, Missing
 from greenroom.http.request import Request
 from greenroom.http.server.connection import Answerer
 from greenroom.http.table import Endpoint

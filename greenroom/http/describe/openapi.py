@@ -19,7 +19,8 @@ from greenroom.actors.plans.refusals import (
     TooManyPlayersFromAddress,
     TooManyPlayersOnline,
 )
-from greenroom.actors.player.bans import BAN_DURATIONS
+from greenroom.contract.fields import Body
+from greenroom.contract.words import BAN_DURATIONS
 from greenroom.http.auth import ADMIN_KEY_HEADER, PLAYER_TOKEN_HEADER, PROJECT_KEY_HEADER
 from greenroom.http.bodies import InvalidBody, TooManyContainers, body_fields
 from greenroom.http.describe import examples
@@ -45,7 +46,6 @@ from greenroom.http.errors import (
     KeyInvalid,
     status_of,
 )
-from greenroom.http.fields import Body
 from greenroom.http.limits import WRITING_CLASSES
 from greenroom.http.table import Auth, Endpoint
 

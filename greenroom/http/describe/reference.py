@@ -32,7 +32,7 @@ _OTHERS = {
 }
 
 
-class Operation(msgspec.Struct, frozen=True):
+class ReferenceEntry(msgspec.Struct, frozen=True):
     """One operation's part of the reference."""
 
     area: str
@@ -59,7 +59,7 @@ class Reference:
         self.full = _full(document, self.operations).encode()
         self._found = _weigh_words(self.operations)
 
-    def search(self, query: str, limit: int) -> list[Operation]:
+    def search(self, query: str, limit: int) -> list[ReferenceEntry]:
         """Return the operations that words are found in, the best first.
 
         Args:
@@ -77,7 +77,7 @@ class Reference:
         return [self.operations[number] for number in best[:limit]]
 
 
-def _weigh_words(operations: Iterable[Operation]) -> dict[str, dict[int, int]]:
+def _weigh_words(operations: Iterable[ReferenceEntry]) -> dict[str, dict[int, int]]:
     """Return in which operations each word is found, and how much it counts there."""
     found: dict[str, dict[int, int]] = {}
     for number, operation in enumerate(operations):
@@ -89,7 +89,7 @@ def _weigh_words(operations: Iterable[Operation]) -> dict[str, dict[int, int]]:
     return found
 
 
-def _index(document: Schema, operations: Iterable[Operation]) -> str:
+def _index(document: Schema, operations: Iterable[ReferenceEntry]) -> str:
     lines = [f"# {document['info']['title']}", "", f"> {SUMMARY}", ""]
     lines += [document["info"]["description"].strip(), "", "## Reference", ""]
     lines += [f"- [{name}]({path}): {text}" for path, (name, text) in _OTHERS.items()]
@@ -105,7 +105,7 @@ def _index(document: Schema, operations: Iterable[Operation]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _full(document: Schema, operations: Iterable[Operation]) -> str:
+def _full(document: Schema, operations: Iterable[ReferenceEntry]) -> str:
     parts = [f"# {document['info']['title']}", f"> {SUMMARY}"]
     parts += [document["info"]["description"].strip(), f"`format`: {FORMAT_DESCRIPTION}"]
     parts.append("## Tokens")
@@ -124,7 +124,7 @@ def _anchor(title: str) -> str:
     return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
-def _operations(document: Schema) -> Iterator[Operation]:
+def _operations(document: Schema) -> Iterator[ReferenceEntry]:
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             title = f"{method.upper()} {path}"
@@ -136,7 +136,7 @@ def _operations(document: Schema) -> Iterator[Operation]:
             parts += _body(operation)
             parts += _answers(operation, document)
             text = "\n\n".join(parts)
-            yield Operation(operation["tags"][0], title, operation["summary"], text)
+            yield ReferenceEntry(operation["tags"][0], title, operation["summary"], text)
 
 
 def _headers(operation: Schema, document: Schema) -> Iterator[str]:

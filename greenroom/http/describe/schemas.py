@@ -5,15 +5,16 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from inspect import getdoc
 from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from greenroom.contract.fields import AnyValue, Body, Document, Omitted, RawDocument, SentAs
 from greenroom.http.bodies import INTEGER_DIGITS_MAX, INTEGER_MAX, Field, body_fields
 from greenroom.http.describe.glossary import DESCRIPTIONS
-from greenroom.http.engine import DOUBLED, REPLACED, converter
-from greenroom.http.fields import AnyValue, Body, Document
+from greenroom.http.engine import DOUBLED, REPLACED, converter, holds_document
 
 Schema = dict[str, Any]
 
@@ -121,7 +122,7 @@ def field_schema(field: Field, *, is_required: bool = False) -> Schema:
     if described:
         schema["description"] = described
     example = field_example(field)
-    if example is not None and field.type is not Document:
+    if example is not None and field.type is not RawDocument:
         schema["example"] = example
     if is_required:
         if field.type is str and not field.keep_empty:
@@ -210,7 +211,7 @@ _KIND_SCHEMAS: dict[object, Callable[[Field], Schema]] = {
         "items": {"type": "string", "pattern": _NO_NUL},
         **_limits(field),
     },
-    Document: lambda field: document_schema(field.name),
+    RawDocument: lambda field: document_schema(field.name),
 }
 
 
@@ -234,6 +235,24 @@ def _limits(field: Field) -> Schema:
 
 
 # Replies
+
+
+def _unmark(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the type of a field as it is sent, and its marks."""
+    if get_origin(hint) is not typing.Annotated:
+        return hint, ()
+    hint, *marks = get_args(hint)
+    for mark in marks:
+        if isinstance(mark, SentAs):
+            hint = mark.type
+    if Omitted in marks:
+        (hint,) = (part for part in get_args(hint) if part is not types.NoneType)
+    return hint, tuple(marks)
+
+
+def is_omitted(hint: Any) -> bool:
+    """Return whether the server may leave out a field of this type."""
+    return Omitted in _unmark(hint)[1]
 
 
 class ReplySchemas:
@@ -263,7 +282,7 @@ class ReplySchemas:
         for info in msgspec.structs.fields(struct):
             for key, schema in self._members(info, hints[info.name], is_engine=is_engine):
                 properties[key] = schema
-                if info.default is not msgspec.UNSET or key != info.name:
+                if not (is_omitted(hints[info.name]) and key == info.name):
                     required.append(key)
         self.components[name] = {
             "type": "object",
@@ -280,15 +299,13 @@ class ReplySchemas:
         if name == "success":
             yield name, {"type": "boolean", "enum": [True]}
             return
-        marks: tuple[Any, ...] = ()
-        if get_origin(hint) is typing.Annotated:
-            hint, *rest = get_args(hint)
-            marks = tuple(rest)
-        is_document = Document in (hint, *get_args(hint))
+        is_document = holds_document(hint)
+        hint, marks = _unmark(hint)
         if not (is_engine and is_document and name in REPLACED):
-            schema = self._value(hint, name, is_engine=is_engine)
             if AnyValue in marks:
-                schema = {"example": EXAMPLES[name]}
+                schema: Schema = {"example": EXAMPLES[name]}
+            else:
+                schema = self._value(hint, name, is_engine=is_engine)
             for mark in marks:
                 if isinstance(mark, msgspec.Meta) and mark.description:
                     schema["description"] = mark.description
@@ -306,8 +323,7 @@ class ReplySchemas:
             hint = get_args(hint)[0]
         if get_origin(hint) in (typing.Union, types.UnionType):
             parts = get_args(hint)
-            absent = (types.NoneType, msgspec.UnsetType)
-            present = [part for part in parts if part not in absent]
+            present = [part for part in parts if part is not types.NoneType]
             schemas = [self._value(part, name, is_engine=is_engine) for part in present]
             schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
             return _nullable(schema) if types.NoneType in parts else schema
@@ -317,7 +333,7 @@ class ReplySchemas:
             example = EXAMPLES.get(name)
             shown = {"example": example} if isinstance(example, list) else {}
             return {"type": "array", "items": items, **shown}
-        if hint is Document:
+        if hint == Document:
             return document_schema(name)
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
             return self._struct(hint, is_engine=is_engine)
@@ -330,11 +346,11 @@ def _scalar_schema(hint: Any, name: str) -> Schema:
     schema: Schema = {"type": _SCALARS[hint]}
     example = EXAMPLES.get(name)
     if example is not None:
-        schema["example"] = str(example) if hint is str else example
+        schema["example"] = str(example) if hint in (str, datetime) else example
     return schema
 
 
-_SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_SCALARS = {str: "string", datetime: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def document_schema(name: str) -> Schema:

@@ -22,7 +22,8 @@ from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import RegisterPlayer
 from greenroom.actors.services.sweep import sweep
 from greenroom.actors.social import messages
-from greenroom.actors.social.messages import FriendLimits, Relationship
+from greenroom.actors.social.messages import FriendLimits
+from greenroom.contract.words import Relationship
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from greenroom.actors.flows.games import delete_game
 from greenroom.actors.flows.ranking import Standings, rank_players
 from greenroom.actors.flows.register import NewPlayer
 from greenroom.actors.kernel.errors import ActorCrashed, StorageUnavailable
+from greenroom.actors.leaderboard.tops import document_of
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import (
     PlayerDeleted,
@@ -45,9 +46,7 @@ async def rank(arena: Arena, *fields: str, limit: int = 10) -> Standings:
 
 
 def lines(standings: Standings) -> list[tuple[int, str, bytes]]:
-    return [
-        (entry.rank, entry.player_name, bytes(entry.player_data)) for entry in standings.entries
-    ]
+    return [(entry.rank, entry.player_name, document_of(entry)) for entry in standings.entries]
 
 
 async def crowd(arena: Arena, count: int) -> list[NewPlayer]:

@@ -20,8 +20,10 @@ from greenroom.actors.kernel.message import Event
 from greenroom.actors.leaderboard.index import Index
 from greenroom.actors.leaderboard.latest import Latest
 from greenroom.actors.leaderboard.profiles import Profile, Profiles
-from greenroom.actors.leaderboard.tops import Entries, LeaderboardEntry, TopKey, Tops
+from greenroom.actors.leaderboard.tops import Entries, TopKey, Tops, document_of
 from greenroom.actors.player.messages import Rename, ReplacePlayerDocument
+from greenroom.contract.fields import verbatim
+from greenroom.contract.leaderboard import LeaderboardEntry
 
 FIELDS = ("score",)
 PLAYERS = 4
@@ -44,7 +46,7 @@ def order(players: Shown) -> list[int]:
 
 
 def shown_in(entries: Iterable[LeaderboardEntry]) -> Shown:
-    return {e.player_id: (e.player_name, bytes(e.player_data)) for e in entries}
+    return {e.player_id: (e.player_name, document_of(e)) for e in entries}
 
 
 class TopsKit:
@@ -218,7 +220,7 @@ def entries_of(player_ids: list[int], found: dict[int, Profile]) -> Entries:
             rank=n,
             player_id=player_id,
             player_name=found[player_id].player_name,
-            player_data=msgspec.Raw(found[player_id].player_data),
+            player_data=verbatim(found[player_id].player_data),
         )
         for n, player_id in enumerate(player_ids, 1)
         if player_id in found

@@ -19,6 +19,7 @@ from trio.testing import MockClock
 from world_kit import Arena, open_arena
 
 from greenroom.actors.text.names import FREE, NameRefused, check_player_name
+from greenroom.contract.fields import NAME_PATTERN, Body, KeepEmpty, Missing, RawDocument, Reply
 from greenroom.http.bodies import BodyDecoder, InvalidBody
 from greenroom.http.caller import GameCaller
 from greenroom.http.describe.glossary import DESCRIPTIONS
@@ -33,7 +34,6 @@ from greenroom.http.describe.schemas import (
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS
 from greenroom.http.errors import status_of
-from greenroom.http.fields import NAME_PATTERN, Body, Document, KeepEmpty, Missing, Reply
 from greenroom.http.limits import CallLimits
 from greenroom.http.metrics import Metrics
 from greenroom.http.request import Request
@@ -273,8 +273,8 @@ class Everything(Body, kw_only=True):
     weight: float | None = None
     ids: list[int] | None = None
     names: list[str] | None = None
-    rules: Document | None = None
-    data: Annotated[Document, Missing("data is required")]
+    rules: RawDocument | None = None
+    data: Annotated[RawDocument, Missing("data is required")]
 
 
 async def nothing(_: GameCaller, room_id: str, body: Everything) -> Reply:

@@ -13,11 +13,11 @@ import msgspec
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.seating.invites import Invite, InviteAnswered, Invited, InviteDropped
 from greenroom.behaviour.effects import RoomOrder
+from greenroom.contract.words import ActionStatus
 
 LeaveReason = Literal["left", "kicked", "stale", "banned"]
 EndReason = Literal["stopped", "host_left", "idle", "game_deleted"]
 """`stopped`: by the host, or by an operator."""
-ActionStatus = Literal["completed", "failed"]
 
 
 class NewMember(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.room.messages import Group, GroupWord
+from greenroom.actors.room.messages import Group
 from greenroom.actors.room.rules.refusals import (
     InvalidSources,
     InvalidTargetIds,
@@ -18,6 +18,7 @@ from greenroom.actors.room.rules.refusals import (
     TargetIdsMissing,
 )
 from greenroom.actors.room.rules.state import Room
+from greenroom.contract.words import GroupWord
 
 _WORDS: Final[dict[str, GroupWord]] = {
     "all": "all",
@@ -25,9 +26,6 @@ _WORDS: Final[dict[str, GroupWord]] = {
     "others": "others",
     "specific": "specific",
 }
-
-GROUP_WORDS: Final = tuple(_WORDS)
-"""The words of `target_players` and `from_players`."""
 
 
 class Senders(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from greenroom.actors.kernel.errors import NotFound, Refused
+from greenroom.contract.room_exchange import TARGET_IDS_TEXT
 
 MAX_PLAYERS_MIN = 2
 MAX_PLAYERS_MAX = 16
@@ -170,7 +171,7 @@ class InvalidTargets(Refused):
 class InvalidTargetIds(Refused):
     """Specific targets, and an empty list of them."""
 
-    text = "Invalid target players ids"
+    text = TARGET_IDS_TEXT
 
 
 class TargetIdsMissing(Refused):

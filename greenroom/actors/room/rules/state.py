@@ -10,10 +10,11 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.room.rules.events import ActionStatus, Delivery, UpdatesSent
+from greenroom.actors.room.rules.events import Delivery, UpdatesSent
 from greenroom.actors.seating.invites import Invites
 from greenroom.actors.seating.passwords import GuessLimits
 from greenroom.behaviour.effects import Deliver, FinishAction, RoomOrder, UpdatePlayer
+from greenroom.contract.words import ActionStatus
 
 PLACE_BYTES: Final = 3 << 10
 """A room or lobby with nobody in it: its actor, its state, its entries in the indexes."""
