@@ -1,13 +1,13 @@
 """A cell is one actor's place in the server: its mailbox, its present incarnation, its turns.
 
-What the kernel promises, and where it is kept:
+The promises of the kernel, and where they are kept:
 
-1. One command at a time, to completion, in order. Handlers are synchronous, and `turn` is only
-  called by the code that found the mailbox empty or has just taken the command out of it.
+1. One command at a time, to completion, in order. Handlers are synchronous, and `run_turn` is only
+   called by the code that found the mailbox empty or has just taken the command out of it.
 2. A command whose caller is cancelled before it ran never runs (`_abort` takes it back). If the
    caller is cancelled later, the wait for durability is shielded, and the reply stands.
 3. A refusal leaves the state as it was. Anything else that is raised throws the incarnation away;
-  `host.restart` brings up the next from the database. Commands behind the crash are served by it.
+   `host.restart` brings up the next from the database, which serves the commands that wait.
 4. A reply leaves when the state that it saw is durable.
 5. A timer's command that the closed gate refused is repeated until it is accepted, stopped or
    replaced, or its actor crashes (`ActorTimers.try_again`). So is a command that is told with

@@ -1,10 +1,10 @@
-"""What arrives while there is too much to do: dealt with before the task that waits for it wakes.
+"""Connections that wait while the server is overloaded, looked at before their tasks wake.
 
-To arm a socket, wait, be scheduled again and look is most of what a refused request costs besides
-its bytes. So while the server is behind, connections wait here: one epoll, at which each socket is
-registered once, edge-triggered, and looked at twice a pass: once was measured to answer later. Else
-they wait as ever, since for a request that is answered there is nothing in it: where few come, the
-way through one more task is the longer one. Where there is no epoll, connections never wait here.
+Most of the cost of a refused request, besides its bytes, is to arm a socket, wait, be scheduled
+again and look. So while the server is behind, connections wait here. There is one epoll, at which
+each socket is registered once, edge-triggered. It is looked at twice a pass: once was measured to
+answer later. Otherwise connections wait in their own tasks: where few requests come, one task more
+on the way only makes it longer. Without epoll, connections never wait here.
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ class Arrivals:
         self._sender = sender
         self._epoll = select.epoll()
         self._watched: dict[int, Arrival] = {}
-        """By the numbers of their sockets."""
+        """Watched connections by the numbers of their sockets."""
 
     @property
     def is_wanted(self) -> bool:
-        """Whether connections had better wait here."""
+        """Return whether connections should wait here."""
         return self._pace.is_behind
 
     def watch(self, connected: socket.socket, turn_away: Callable[[], bool]) -> Arrival:

@@ -7,18 +7,19 @@ from greenroom.shares import Shares
 
 
 class Budgets:
-    """What all connections of a server hold together, and those of each address.
+    """The bytes that all connections of a server hold together, and those of each address.
 
-    A bound for each body alone is none for ten thousand connections that each send almost a whole
-    one and stop, or ask for a large answer and do not read it.
+    A bound for each body alone is not enough. Ten thousand connections may each send almost a whole
+    body and stop, or ask for a large answer and do not read it.
     """
 
     def __init__(self, options: HttpOptions) -> None:
         """Hold nothing."""
         self.requests = Shares(options.bodies_bytes_max, options.address_share_max)
-        """Of requests that did not come at once; the others are gone before the next is read."""
+        """Bytes of requests that did not come at once; the others are gone before the next is read.
+        """
         self.answers = Shares(options.answers_bytes_max, options.address_share_max)
-        """Of answers that are larger than `ANSWER_BYTES_MIN`, until they are sent."""
+        """Bytes of answers that are larger than `ANSWER_BYTES_MIN`, until they are sent."""
 
 
 ANSWER_BYTES_MIN = 1 << 16
@@ -27,7 +28,7 @@ room for most of them."""
 
 
 class BodyLease:
-    """What one body, or the bodies of one connection one after the other, hold of a budget."""
+    """The bytes that one body, or one connection's bodies one after the other, hold of a budget."""
 
     __slots__ = ("_budget", "_held", "_key")
 
@@ -58,7 +59,7 @@ class BodyLease:
         return True
 
     def release(self) -> None:
-        """Give everything back."""
+        """Give all bytes back."""
         if self._held:
             self._budget.give_back(self._key, self._held)
             self._held = 0

@@ -1,14 +1,14 @@
-"""How many requests may be under way at once: no more than are soon answered.
+"""A limit on the requests under way at once: no more than are soon answered.
 
-Behind passes of the scheduler (`pace.py`) requests wait for commits. Where those come more slowly
-than requests, the queue for them grows to whatever bound it has, and by Little's law everybody
-waits for that bound divided by the rate of answers. So the bound follows from the rate: what is
-answered in `WAIT_SECONDS_AIM`. As in CoDel (Nichols and Jacobson, RFC 8289) it is a queue that
-stands, not a burst, that is acted upon: the least of an interval counts. Only the young count: who
-has waited for long (for a large leaderboard, for a database that is away) is ahead of nobody.
+Besides passes of the scheduler (`pass_budget.py`), requests wait for commits. If commits are slower
+than requests come, the queue grows to its bound, and by Little's law everybody waits for that bound
+divided by the rate of answers. So the limit follows from the rate: as many as are answered in
+`WAIT_SECONDS_AIM`. As in CoDel (Nichols and Jacobson, RFC 8289), a standing queue is acted upon and
+not a burst: the least count of an interval matters. Only young requests count: one that has waited
+for long (for a large leaderboard, for a database that is away) is ahead of nobody.
 
-No address takes everybody's places: of all requests it has its share (`Shares`), and where fewer
-may be under way, who has less than an even part of those is still let in.
+No address takes everybody's places. Of all requests it has its share (`Shares`). Where fewer may be
+under way, an address that has less than an even part of those is still let in.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final
 from greenroom.shares import Shares
 
 WAIT_SECONDS_AIM: Final = 0.15
-"""What a request should wait at most for those before it."""
+"""Seconds that a request should wait at most for those before it."""
 INTERVAL_SECONDS: Final = 0.25
 YOUNG_INTERVALS: Final = 3
 """A request is young in the interval of its beginning, and in those behind it."""
@@ -28,7 +28,8 @@ STANDING_INTERVALS: Final = 2
 HOLD_SECONDS: Final = 1.0
 """After the last refusal, the bound stays in force for so long."""
 ALWAYS: Final = 512
-"""So many are let in however few are answered: with them a slow disk's commits are worth it."""
+"""Requests that are always let in, however few are answered: they make a slow disk's commits worth
+it."""
 
 
 class InFlight:
@@ -43,13 +44,13 @@ class InFlight:
         """
         self._shares = Shares(requests_max, address_share_max)
         self.is_cut = False
-        """Whether fewer than ever may be under way."""
+        """True if fewer than usual may be under way."""
         self._requests_max = self._bound = requests_max
         self._begun = [0] * YOUNG_INTERVALS
         """Under way, by the interval in which they began."""
         self._young = 0
         self._number = 0
-        """Of this interval."""
+        """The number of this interval."""
         self._began = -math.inf
         self._answered = 0
         self._least = 0
@@ -60,7 +61,7 @@ class InFlight:
 
     @property
     def count(self) -> int:
-        """How many are under way."""
+        """Return how many requests are under way."""
         return self._shares.held
 
     def enter(self, now: float, key: str) -> int | None:

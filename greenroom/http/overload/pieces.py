@@ -1,8 +1,8 @@
-"""What takes long in one go, one piece of each address at a time: the others come in between.
+"""Long work in one go, one piece of each address at a time, with other tasks in between.
 
-A pass of the scheduler runs all that is ready, and whoever arrives waits for the end of it. So an
-address that sends many large bodies at once would make a pass as long as all of them take. Instead
-each of them waits for its turn, and an address has one turn in a pass, in the order of asking.
+A pass of the scheduler runs everything that is ready, and a request that arrives waits for its end.
+So an address that sends many large bodies at once would make a pass as long as all of them take.
+Instead each body waits for its turn, and an address has one turn in a pass, in the order of asking.
 """
 
 from __future__ import annotations

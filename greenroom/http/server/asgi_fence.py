@@ -1,11 +1,11 @@
 """The fence between Hypercorn and an ASGI application, which do each other harm.
 
-Quart-trio ends a request's tasks as soon as the answer is out, and Hypercorn keeps its books of the
-connection inside that last `send`, so that it is cut off half-way and loses connections: hence
-`send` is shielded. A body that is not read to its end hangs the next request: hence it is read
-first. Hypercorn takes a client that has finished sending for one that is gone: hence the
-application hears of it only when nothing can be sent any more; then what is being sent is broken
-off. And every error is JSON, here too.
+- Quart-trio ends a request's tasks as soon as the answer is out. Hypercorn updates its state of the
+  connection inside that last `send`, which would be cut off half-way: so `send` is shielded.
+- A body that is not read to its end hangs the next request: so it is read first.
+- Hypercorn takes a client that has finished sending for one that is gone. So the application hears
+  of it only when nothing can be sent any more; then the answer under way is broken off.
+- Every error is JSON, here too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TUNNEL = "-CONNECT"
 """The method of whoever asks for a tunnel over HTTP/2: none that is answered."""
 
 STREAM_BYTES = 16 << 10
-"""What Hypercorn and Quart need for a request, roughly; over HTTP/2 a connection has many."""
+"""Bytes that Hypercorn and Quart need for a request, roughly; over HTTP/2 a connection has many."""
 
 Abort = Callable[[], Awaitable[None]]
 
@@ -63,7 +63,7 @@ class _Gone(Exception):
 
 
 class _Refused(Exception):
-    """The request is answered here."""
+    """The request is answered by the fence."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__()
@@ -256,14 +256,14 @@ class _Whole:
 
 
 class _Sends:
-    """What is being sent over one connection."""
+    """The answers that are being sent over one connection."""
 
     def __init__(self) -> None:
         self.scopes: set[trio.CancelScope] = set()
         self.is_over = False
 
     def break_off(self) -> None:
-        """End it, and let nothing follow."""
+        """Break off the answer under way, and let nothing follow."""
         self.is_over = True
         for scope in tuple(self.scopes):
             scope.cancel()
@@ -309,7 +309,7 @@ class _Sender:
         await trio.lowlevel.checkpoint_if_cancelled()  # by which it is ended
 
     async def answer(self, answer: Answer) -> None:
-        """Send an answer made here."""
+        """Send an answer that the fence has made."""
         headers = (
             *CORS_HEADERS,
             *answer.headers,

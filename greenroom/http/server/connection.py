@@ -1,12 +1,16 @@
 """One HTTP/1.1 connection, in one task: reads requests, has them answered, writes the answers.
 
-The life of a request: bytes → `parser.py` → `Request` → the dispatcher → `Answer` → `writer.py` →
-bytes. Answers to pipelined requests leave together. Nothing is read while a request is answered, so
-a client that does not read its answers stops being read: that is all the backpressure there is.
+A request's way: bytes → `parser.py` → `Request` → the dispatcher → `Answer` → `writer.py` → bytes.
+Answers to pipelined requests leave together. Nothing is read while a request is answered, so a
+client that does not read its answers is no longer read from: that is all the backpressure there is.
 
-What ends a connection: the peer's close; an answer that says `Connection: close`; a broken protocol
-(400, then closed); a limit of the reaper's (400 while a request is being read, 500 while it is
-answered); a stop of the server, after the answer in flight.
+A connection ends by:
+
+- the peer's close;
+- an answer that says `Connection: close`;
+- a broken protocol (400, then closed);
+- a limit of the reaper's (400 while a request is being read, 500 while it is answered);
+- a stop of the server, after the answer in flight.
 """
 
 from __future__ import annotations
@@ -86,7 +90,7 @@ class Answerer(Protocol):
 
 
 class ConnectionContext:
-    """What all connections of a server share."""
+    """The objects that all connections of a server share."""
 
     __slots__ = (
         *("answerer", "budgets", "heads", "http2_clear", "limits", "options", "pace", "pieces"),
@@ -175,7 +179,7 @@ class Connection:
         self._scope = trio.CancelScope()
         self._expired_in: Phase | None = None
         self._arrived: bool | None = None
-        """Whether what has arrived must be refused, if that is decided."""
+        """True if the request that has arrived must be refused, if that is decided."""
         if isinstance(wire, SocketWire):
             wire.turn_away = partial(self._turn_away, wire)
         self.phase = IDLE

@@ -1,7 +1,7 @@
-"""What the heads of requests mean, for those that have come before, byte for byte.
+"""A cache of what the heads of requests mean, by their bytes.
 
 A player's client sends the same head over and over: a poll, a heartbeat. Behind a proxy every
-connection carries the heads of many players, so what is known of them is one for all connections.
+connection carries the heads of many players, so all connections share one cache.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 HEADS_KNOWN_MAX: Final = 4_096
-"""About 8 MB."""
+"""Heads that are kept, about 8 MB."""
 HEAD_BYTES_MAX: Final = 1_024
-"""Longer heads are not worth it."""
+"""Longer heads are not kept."""
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):

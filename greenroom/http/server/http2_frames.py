@@ -1,14 +1,14 @@
-"""What an HTTP/2 peer sends, cut into pieces of few frames and counted. Knows no socket.
+"""Cuts what an HTTP/2 peer sends into pieces of few frames, and counts them. Knows no socket.
 
-A frame of a few bytes costs tens of microseconds of parsing, so a peer that sends nothing else
+A frame of a few bytes costs tens of microseconds of parsing. So a peer that sends nothing else
 (SETTINGS, PING, PRIORITY, WINDOW_UPDATE, streams opened and reset, DATA of a few bytes) could hold
-the core. Frames are paid for: by the answers that the peer has been sent, which honest clients'
-frames belong to; what is not is paid out of an allowance of the connection, and out of one of its
-address, so that many connections bring no more than one. Where there is nothing left, the
-connection ends (ENHANCE_YOUR_CALM); the frames of the piece that was too much are not looked at.
+the core. Frames are paid for by the answers that the peer has been sent, to which honest clients'
+frames belong. The others are paid for by an allowance of the connection, and one of its address, so
+that many connections bring no more than one. Where nothing is left, the connection ends
+(ENHANCE_YOUR_CALM); the frames of the piece that was too much are not looked at.
 
-A head may come in many frames, which are kept until its last: what a connection keeps of one that
-has not ended is held of a budget, and a head that is longer than any may be ends the connection.
+A head may come in many frames, which are kept until its last. A head that has not ended is held of
+a budget, and one that is longer than any may be ends the connection.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Final
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 FRAMES_A_TURN: Final = 16
-"""So many are parsed before other connections get their turn: a few milliseconds where
-each opens a stream, a tenth of that where none does."""
+"""Frames that are parsed before other connections get their turn: a few milliseconds where each
+opens a stream, a tenth of that where none does."""
 PREFACE_FRAMES: Final = 20
-"""What beginning a connection counts for."""
+"""Frames that the beginning of a connection counts for."""
 HEADERS_EARN: Final = 8
 """Frames that an answer pays for: those of its request, and what clients send about it."""
 DATA_EARNS: Final = 2
@@ -31,7 +31,7 @@ DATA_BYTES_MIN: Final = 1 << 10
 """DATA of so many bytes is no burden to receive, and earns when it is sent."""
 
 PADDING_BYTES_MAX: Final = 261
-"""What a head's frames may bring besides the head: padding, its length and a priority."""
+"""Bytes that a head's frames may have besides the head: padding, its length and a priority."""
 
 _HEADER_BYTES: Final = 9
 _DATA: Final = 0
@@ -65,7 +65,7 @@ class FrameMeter:
         self._hold = hold
         self._head_bytes_max = header_bytes_max + PADDING_BYTES_MAX
         self._head_bytes = 0
-        """Of the head that has begun and not ended."""
+        """Bytes of the head that has begun and not ended."""
         self._begun = b""
         self._header = b""
         self._left = 0
@@ -141,7 +141,7 @@ class FrameMeter:
             yield data[start:]
 
     def _take_header(self, header: bytes) -> None:
-        """Have a frame paid for."""
+        """Pay for a frame."""
         size = self._left = int.from_bytes(header[:3])
         kind = header[3]
         if kind == _DATA and size >= DATA_BYTES_MIN:

@@ -1,7 +1,7 @@
 """Hypercorn behind a fence: it serves the connections it is given and cannot take the server down.
 
-Its trio worker can be killed from outside (a WebSocket upgrade followed by one stray byte ends the
-process), so none of it runs here but the class that serves one connection, every exception caught.
+Its trio worker can be killed from outside: a WebSocket upgrade followed by one stray byte ends the
+process. So none of it runs here but the class that serves one connection, every exception caught.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ class _Server(TCPServer):
 
     frames: FrameMeter
     break_off: Callable[[], None]
-    """Ends what is being sent."""
+    """Ends the answer that is being sent."""
     turn: Callable[[], Awaitable[None]]
     """Waits for the turn of a piece of what comes."""
 

@@ -1,4 +1,4 @@
-"""What the HTTP server needs to know, and its bounds with their reasons."""
+"""Options of the HTTP server, and its bounds with their reasons."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import msgspec
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to listen and what to bear. Sizes in bytes, times in seconds."""
+    """Options of the HTTP server. Sizes are in bytes, times in seconds."""
 
     host: str = "127.0.0.1"
     """A name or an address; every address it resolves to is listened on."""
     port: int = 8080
-    """0 takes a free one."""
+    """The TCP port; 0 takes a free one."""
     server: Literal["greenroom", "hypercorn"] = "greenroom"
     """`hypercorn` answers every connection with Hypercorn and Quart-trio: the slow reference."""
     tls_certificate_file: Path | None = None
@@ -27,26 +27,28 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes_max: int = 1 << 20
     """A longer body is answered 413."""
     header_bytes_max: int = 32 << 10
-    """Request line and headers together."""
+    """Bytes of request line and headers together."""
     bodies_bytes_max: int = 256 << 20
     """All requests that are still coming in together; beyond, they are answered 429."""
     answers_bytes_max: int = 256 << 20
     """All large answers that are still going out together; beyond, their requests are answered
     429. Several times the largest answer there is, and a fraction of a small machine's memory."""
     unvouched_bytes_max: int = 16 << 10
-    """So much of a request is kept while it arrives, before its tokens are known to be good."""
+    """Bytes of a request that are kept while it arrives, before its tokens are known to be good."""
     address_share_max: float = 1.0
     """An address holds at most so many times what is free of each budget: see `Shares`."""
     drain_bytes_max: int = 4 << 20
-    """So much of a body that is too large is read and thrown away to keep the connection."""
+    """Bytes of a body that is too large, which are read and thrown away to keep the connection."""
 
     request_seconds_max: float = 30.0
     """From the first byte of a request to its last."""
     idle_seconds_max: float = 75.0
     """Between requests; longer than the 60 s that common proxies keep theirs."""
     answer_seconds_max: float = 60.0
-    """For the handler and the sending of an answer (of each part of a streamed one): six times the
-    longest wait for a commit, so that only what hangs is ever cut off."""
+    """Seconds for the handler and the sending of an answer (of each part of a streamed one).
+
+    It is six times the longest wait for a commit, so that only what hangs is ever cut off.
+    """
     handshake_seconds_max: float = 10.0
     linger_seconds_max: float = 2.0
     """How long the rest of a refused request is read, so that the client sees the answer."""

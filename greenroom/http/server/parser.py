@@ -1,16 +1,16 @@
 """Bytes in, requests out: HTTP/1.1 as a sans-I/O parser around httptools. Knows no socket.
 
-httptools (llhttp in its strict mode) judges the grammar: bare line feeds, obsolete folding, white
-space before a colon, control characters, two Content-Lengths, Content-Length beside
-Transfer-Encoding and bad chunk sizes are refused there. Added here: the versions, the Host checks,
-the single transfer coding, and the bounds.
+httptools (llhttp in its strict mode) judges the grammar. It refuses bare line feeds, obsolete
+folding, white space before a colon, control characters and bad chunk sizes. It also refuses two
+Content-Lengths, and Content-Length beside Transfer-Encoding. Added here: the versions, the Host
+checks, the single transfer coding, and the bounds.
 
 The parser is fed one *piece* at a time, a piece ending at a blank line or at the end of a counted
-body. A message can end nowhere else, so that no piece ever holds parts of two messages, and the
-bytes of a request that goes to another server can be handed on exactly as they came.
+body. A message can end nowhere else, so no piece ever holds parts of two messages. The bytes of a
+request that goes to another server can be handed on exactly as they came.
 
-A head that has come before, byte for byte, is not parsed again: what the last of the connection
-meant is remembered here, and what came over others is in `heads.py`.
+A head that has come before, byte for byte, is not parsed again. The last head of the connection is
+remembered here, those of other connections in `heads.py`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BadRequest(Exception):
 
 
 class Event(Enum):
-    """What `RequestParser.next` found."""
+    """Results of `RequestParser.next`."""
 
     NEED_DATA = 0
     REQUEST = 1
@@ -80,8 +80,11 @@ _PLAIN_LINES = (
     rb"|(?i:(?!connection:|content-length:|expect:|transfer-encoding:|upgrade:)"
     rb"[cetu][a-z0-9-]*: [ -~]*\r\n|connection: keep-alive\r\n))*+"
 )
-"""No line fits two of the ways to read one, and none is read twice: else a few dozen lines before
-one that does not fit would be read in more ways than there is time for."""
+"""Patterns of header lines. No line fits two of them, and none is read twice.
+
+Else a few dozen lines before one that does not fit would be read in more ways than there is time
+for.
+"""
 _PLAIN = re.compile(
     rb"(?:GET|POST|PUT|PATCH|DELETE) /api/[!-~]* HTTP/1\.1\r\n"
     + _PLAIN_LINES
@@ -94,12 +97,12 @@ TARGET_BYTES_MAX: Final = 8 << 10
 """Path and query; what a proxy usually passes on, and several times what anybody needs."""
 _LINES_MAX = FIELDS_MAX + 2
 _CONNECTION_CHARACTERS_MAX = 256
-"""Of a header `Connection`, in which every comma costs."""
+"""Characters of a header `Connection`, in which every comma costs."""
 _NAMES_KNOWN_MAX = 1024
 _FRAMING_BYTES_A_BODY_BYTE = 8
 """A chunk of one byte costs six: bounds chunk extensions and trailers, never honest chunks."""
 _LENGTH_DIGITS_MAX = 20
-"""Of a Content-Length, leading zeros too, which int() would not bear in any number."""
+"""Digits of a Content-Length, leading zeros too; int() is slow for more."""
 
 _names: dict[bytes, str] = {}
 """Header names as they came → lower case, for the same few dozen come all day."""
@@ -186,11 +189,11 @@ class RequestParser:
     path: str
     """Percent-decoded, without the query."""
     query: str
-    """As it came."""
+    """The query as it came."""
     headers: dict[str, str]
     """Names in lower case; a header given twice joined with `, `. Not to be changed."""
     keep_alive: bool
-    """Whether the client will send another request after this one."""
+    """True if the client will send another request after this one."""
     http_1_0: bool
     expects_continue: bool
     """The client waits for `100 Continue` before it sends the body."""
@@ -264,17 +267,17 @@ class RequestParser:
 
     @property
     def drains(self) -> bool:
-        """Whether the rest of a body that is too large is short enough to be read."""
+        """True if the rest of a body that is too large is short enough to be read."""
         return self._remaining <= self._drain_bytes_max and not self.expects_continue
 
     @property
     def is_discarding(self) -> bool:
-        """Whether the present request was `TOO_LARGE` and its body has not come to its end."""
+        """True if the present request was `TOO_LARGE` and its body has not come to its end."""
         return self._too_large and not self._complete
 
     @property
     def has_rest(self) -> bool:
-        """Whether bytes have come in that belong to no request returned so far."""
+        """True if bytes have come in that belong to no request returned so far."""
         return self._position < self._end
 
     def close(self) -> None:
@@ -538,7 +541,7 @@ class RequestParser:
         headers[key] = text
 
     def on_headers_complete(self) -> None:
-        """Note that the head is over."""
+        """Note the end of the head."""
         self._head_done = True
 
     def on_body(self, part: bytes) -> None:
@@ -548,5 +551,5 @@ class RequestParser:
             self._parts.append(part)
 
     def on_message_complete(self) -> None:
-        """Note that the message is over."""
+        """Note the end of the message."""
         self._complete = True

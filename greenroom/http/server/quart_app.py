@@ -34,7 +34,7 @@ _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE",
 
 
 class _App:
-    """The views of the application."""
+    """The view functions of the application."""
 
     def __init__(self, front: Front, options: HttpOptions, pace: Pace) -> None:
         self._pace = pace
@@ -42,7 +42,7 @@ class _App:
         self._proxies = TrustedProxies(options.trusted_proxies)
 
     async def view(self, path: str = "") -> quart.Response:  # noqa: ARG002  the rule names it
-        """Answer every request there is."""
+        """Answer every request."""
         scope = cast("HTTPScope", quart.request.scope)
         request = await self._request()
         excess = _excess_of(scope)

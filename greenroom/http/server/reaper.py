@@ -1,7 +1,7 @@
 """The one task that ends connections which take too long, in place of a timer for each.
 
-It also keeps the time that connections read: a clock that stands still between two ticks costs
-nothing to look at, and a second more or less makes no difference to these limits.
+It also keeps the time that connections read. A clock that stands still between two ticks costs
+nothing to read, and a second more or less makes no difference to these limits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TICKS_A_LIMIT = 4
 
 
 class Phase(Enum):
-    """What a connection is doing, and so which limit applies."""
+    """The activities of a connection; each has its limit of time."""
 
     IDLE = 0
     """Waiting for the first byte of a request."""

@@ -38,7 +38,7 @@ from greenroom.sender import Sender
 _logger = logging.getLogger(__name__)
 
 RETRY_AFTER_SECONDS = 5
-"""What a client is told that found all connections taken."""
+"""Seconds that a client is told to wait that found all connections taken."""
 REFUSALS_MAX = 256
 """Refused connections that are closed with patience at a time; beyond, without."""
 

@@ -1,7 +1,8 @@
-"""The two ways bytes travel: a plain socket, driven without ceremony, and any trio stream (TLS).
+"""The two transports of bytes: a plain socket used directly, and any trio stream (TLS).
 
-A plain socket is used raw because that is where a request's time goes: trio's own `recv` and `send`
-cost a checkpoint each, while a connection needs one a request, and `wait_readable` is one.
+A plain socket is used directly because that is where a request's time goes. trio's own `recv` and
+`send` cost a checkpoint each. A connection needs only one for each request, and `wait_readable` is
+one.
 """
 
 from __future__ import annotations
@@ -98,11 +99,11 @@ class SocketWire:
         self._sender = sender
         self._arrivals = arrivals
         self._arrival: Arrival | None = None
-        """While `receive` waits there."""
+        """The place in the accept queue while `receive` waits there."""
         self.turn_away: Callable[[], bool] | None = None
         """See `Arrival`; while there is none, `receive` waits as ever."""
         self._early = b""
-        """Received, and put back."""
+        """Bytes that were received and put back."""
         self._posted = b""
         self._overdue: trio.Event | None = None
 
@@ -317,7 +318,7 @@ class StreamWire:
         await self.send(data)
 
     async def finish_sending(self) -> None:
-        """See `Wire`; TLS has no such thing."""
+        """Do nothing: TLS has no half-closed connections."""
         if isinstance(self._stream, trio.abc.HalfCloseableStream):
             with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await self._stream.send_eof()

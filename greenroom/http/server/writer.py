@@ -72,7 +72,7 @@ class AnswerWriter:
     def _encode_special(
         self, answer: Answer, prefix: bytes, *, head_only: bool, close: bool, http_1_0: bool
     ) -> bytes:
-        """Encode what is not the common case."""
+        """Encode an answer that is not the common case."""
         is_bare = answer.status in BARE_STATUSES
         length = b"" if is_bare else b"Content-Length: %d\r\n" % len(answer.body)
         return b"%b%b%b%b\r\n%b" % (
