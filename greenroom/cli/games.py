@@ -23,7 +23,7 @@ def game() -> None:
 @game.command()
 @click.argument("name", callback=utf8)
 @click.option(
-    "--owner", callback=utf8, default="local", show_default=True, help="Whom it belongs to."
+    "--owner", callback=utf8, default="local", show_default=True, help="The owner of the game."
 )
 @with_common_options
 def create(invocation: Invocation, name: str, owner: str) -> None:
@@ -78,7 +78,9 @@ def rotate_keys(invocation: Invocation, game_id: int) -> None:
     callback=assignments,
     help="Change a setting; @FILE as the value reads it from a file, @- from standard input.",
 )
-@click.option("--unset", "removed", metavar="KEY", multiple=True, help="Back to the default.")
+@click.option(
+    "--unset", "removed", metavar="KEY", multiple=True, help="Reset a setting to its default."
+)
 @with_common_options
 def settings(
     invocation: Invocation, game_id: int, assigned: dict[str, str], removed: tuple[str, ...]

@@ -25,7 +25,9 @@ def player() -> None:
 
 @player.command(name="list")
 @click.argument("game_id", type=ID, required=False)
-@click.option("--after-id", type=click.IntRange(0, 2**63 - 1), default=0, help="Begin behind it.")
+@click.option(
+    "--after-id", type=click.IntRange(0, 2**63 - 1), default=0, help="Begin behind this id."
+)
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
 @with_common_options
 def list_(invocation: Invocation, game_id: int | None, after_id: int, limit: int) -> None:
@@ -65,9 +67,11 @@ def show(invocation: Invocation, player_id: int) -> None:
     type=click.Choice(BAN_DURATIONS),
     default="forever",
     show_default=True,
-    help="In calendar lengths.",
+    help="The length of the ban, in calendar lengths.",
 )
-@click.option("--reason", metavar="TEXT", callback=_utf8_or_none, help="The player reads it.")
+@click.option(
+    "--reason", metavar="TEXT", callback=_utf8_or_none, help="A text that the player reads."
+)
 @with_common_options
 def ban(invocation: Invocation, player_id: int, duration: Any, reason: str | None) -> None:
     """Ban the player PLAYER_ID from now on. The player loses the seat, and an older ban ends."""

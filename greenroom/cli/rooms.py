@@ -71,7 +71,9 @@ def stop(invocation: Invocation, room_id: str) -> None:
 
 @room.command()
 @click.argument("room_id", callback=utf8)
-@click.option("--after", type=click.IntRange(0, 2**63 - 1), default=0, help="Begin behind it.")
+@click.option(
+    "--after", type=click.IntRange(0, 2**63 - 1), default=0, help="Begin behind this event."
+)
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
 @click.option(
     "--at", type=SEQUENCE, metavar="N", help="Show the room's state after the event N, too."

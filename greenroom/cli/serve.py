@@ -75,10 +75,10 @@ def _run(loaded: Loaded, *, as_json: bool) -> None:
     settings = loaded.settings
 
     def announce(ready: Ready) -> None:
-        if settings.ready_file is not None:
-            write_ready_file(settings.ready_file, ready)
         with contextlib.suppress(OSError):  # nobody reads it, which is no reason to stop
             _tell(ready, loaded, as_json=as_json)
+        if settings.ready_file is not None:  # last: all has been printed by then
+            write_ready_file(settings.ready_file, ready)
 
     async def serve_until_stopped() -> None:
         await app.serve(settings, announce=announce)
