@@ -23,7 +23,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -324,6 +324,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return f"Settings({', '.join(f'{k}={v!r}' for k, v in masked(self).items())})"
 
 
+DEFAULTS: Final = Settings(data_dir=Path())
+"""The default of every setting but `data_dir`. Options that a setting sets have it from here."""
 FIELDS: Mapping[str, msgspec.structs.FieldInfo] = {
     field.name: field for field in msgspec.structs.fields(Settings)
 }

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from greenroom.addresses import address_key
+from greenroom.config import DEFAULTS
 from greenroom.disk_shares import COUNTED_BYTES, DiskShares
 from greenroom.limiter import KEYS_MAX, Limiter, Rate, rate_of
 
@@ -35,25 +36,25 @@ WRITING_CLASSES: Final = frozenset({"account", "register", "write", "admin"})
 class LimitSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings that limits go by; `config.Settings` has them under the same names."""
 
-    rate_limit_factor: float = 1.0
-    rate_burst_seconds: float = 20.0
-    account_calls_per_second_player: float = 5.0
-    account_calls_per_second_address: float = 500.0
-    register_calls_per_second_address: float = 100.0
-    read_calls_per_second_player: float = 100.0
-    read_calls_per_second_address: float = 5_000.0
-    write_calls_per_second_player: float = 50.0
-    write_calls_per_second_address: float = 2_500.0
-    list_calls_per_second_address: float = 500.0
-    leaderboard_calls_per_second_address: float = 200.0
-    censor_calls_per_second_address: float = 100.0
-    censor_calls_per_second_game_address: float = 20.0
-    admin_calls_per_second_address: float = 200.0
-    pages_per_second_address: float = 200.0
-    probes_per_second_address: float = 100.0
-    failed_tokens_per_second_address: float = 50.0
-    connections_per_second_address: float = 2_000.0
-    http2_frames_per_second_address: float = 1_000.0
+    rate_limit_factor: float = DEFAULTS.rate_limit_factor
+    rate_burst_seconds: float = DEFAULTS.rate_burst_seconds
+    account_calls_per_second_player: float = DEFAULTS.account_calls_per_second_player
+    account_calls_per_second_address: float = DEFAULTS.account_calls_per_second_address
+    register_calls_per_second_address: float = DEFAULTS.register_calls_per_second_address
+    read_calls_per_second_player: float = DEFAULTS.read_calls_per_second_player
+    read_calls_per_second_address: float = DEFAULTS.read_calls_per_second_address
+    write_calls_per_second_player: float = DEFAULTS.write_calls_per_second_player
+    write_calls_per_second_address: float = DEFAULTS.write_calls_per_second_address
+    list_calls_per_second_address: float = DEFAULTS.list_calls_per_second_address
+    leaderboard_calls_per_second_address: float = DEFAULTS.leaderboard_calls_per_second_address
+    censor_calls_per_second_address: float = DEFAULTS.censor_calls_per_second_address
+    censor_calls_per_second_game_address: float = DEFAULTS.censor_calls_per_second_game_address
+    admin_calls_per_second_address: float = DEFAULTS.admin_calls_per_second_address
+    pages_per_second_address: float = DEFAULTS.pages_per_second_address
+    probes_per_second_address: float = DEFAULTS.probes_per_second_address
+    failed_tokens_per_second_address: float = DEFAULTS.failed_tokens_per_second_address
+    connections_per_second_address: float = DEFAULTS.connections_per_second_address
+    http2_frames_per_second_address: float = DEFAULTS.http2_frames_per_second_address
     realtime_connections_per_second_address: float = 200.0
 
 

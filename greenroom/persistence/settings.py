@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from greenroom.config import DEFAULTS
+
 
 class StorageSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Times in seconds, sizes in rows and bytes."""
 
-    commit_seconds_max: float = 10.0
+    commit_seconds_max: float = DEFAULTS.commit_seconds_max
     """Seconds that a caller waits for a change to be durable."""
-    gate_seconds: float = 2.0
+    gate_seconds: float = DEFAULTS.storage_gate_seconds
     """Changes are refused once the database has been away, or silent, for so long."""
     start_seconds_max: float = 15.0
     """How long a start waits for a database that does not answer yet."""

@@ -7,15 +7,17 @@ from typing import Literal
 
 import msgspec
 
+from greenroom.config import DEFAULTS
+
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the HTTP server. Sizes are in bytes, times in seconds."""
 
-    host: str = "127.0.0.1"
+    host: str = DEFAULTS.host
     """A name or an address; every address it resolves to is listened on."""
-    port: int = 8080
+    port: int = DEFAULTS.port
     """The TCP port; 0 takes a free one."""
-    server: Literal["greenroom", "hypercorn"] = "greenroom"
+    server: Literal["greenroom", "hypercorn"] = DEFAULTS.server
     """`hypercorn` answers every connection with Hypercorn and Quart-trio: the slow reference."""
     tls_certificate_file: Path | None = None
     tls_key_file: Path | None = None
@@ -24,25 +26,25 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     http2_clear_from: tuple[str, ...] = ()
     """Networks (CIDR) whose connections without TLS may begin with HTTP/2."""
 
-    body_bytes_max: int = 1 << 20
+    body_bytes_max: int = DEFAULTS.body_bytes_max
     """A longer body is answered 413."""
-    header_bytes_max: int = 32 << 10
+    header_bytes_max: int = DEFAULTS.header_bytes_max
     """Bytes of request line and headers together."""
-    bodies_bytes_max: int = 256 << 20
+    bodies_bytes_max: int = DEFAULTS.bodies_bytes_max
     """All requests that are still coming in together; beyond, they are answered 429."""
-    answers_bytes_max: int = 256 << 20
+    answers_bytes_max: int = DEFAULTS.answers_bytes_max
     """All large answers that are still going out together; beyond, their requests are answered
     429. Several times the largest answer there is, and a fraction of a small machine's memory."""
-    unvouched_bytes_max: int = 16 << 10
+    unvouched_bytes_max: int = DEFAULTS.unvouched_bytes_max
     """Bytes of a request that are kept while it arrives, before its tokens are known to be good."""
-    address_share_max: float = 1.0
+    address_share_max: float = DEFAULTS.address_share_max
     """An address holds at most so many times what is free of each budget: see `Shares`."""
     drain_bytes_max: int = 4 << 20
     """Bytes of a body that is too large, which are read and thrown away to keep the connection."""
 
-    request_seconds_max: float = 30.0
+    request_seconds_max: float = DEFAULTS.request_seconds_max
     """From the first byte of a request to its last."""
-    idle_seconds_max: float = 75.0
+    idle_seconds_max: float = DEFAULTS.idle_seconds_max
     """Between requests; longer than the 60 s that common proxies keep theirs."""
     answer_seconds_max: float = 60.0
     """Seconds for the handler and the sending of an answer (of each part of a streamed one).
@@ -52,10 +54,10 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     handshake_seconds_max: float = 10.0
     linger_seconds_max: float = 2.0
     """How long the rest of a refused request is read, so that the client sees the answer."""
-    stop_seconds_max: float = 30.0
+    stop_seconds_max: float = DEFAULTS.stop_seconds_max
     """How long answers in flight may take when the server stops."""
 
-    connections_max: int = 10_000
+    connections_max: int = DEFAULTS.connections_max
     connections_per_address_max: int | None = None
     """Half of `connections_max` where not given: whole schools share an address. Trusted proxies
     are exempt."""
