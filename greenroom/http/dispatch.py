@@ -65,7 +65,7 @@ _NOTHING = b"{}"
 
 
 class Route:
-    """A row of the table with everything about it worked out."""
+    """A row of the table, prepared for serving."""
 
     __slots__ = (
         *("authenticate", "encoder", "endpoint", "limits", "meter", "name", "read"),
@@ -100,7 +100,7 @@ def _reader(endpoint: Endpoint) -> Callable[[Request, Query], tuple[Any, ...]]:
 
 
 def _read_nothing(request: Request, _: Query) -> tuple[()]:
-    """Check the body of a call without arguments: any object will do, anything else is refused."""
+    """Check the body of a call without arguments: any object passes, anything else is refused."""
     read_nothing(request.body)
     return ()
 
@@ -109,7 +109,7 @@ class Dispatcher:
     """Answers requests. One for the whole server.
 
     Attributes:
-        in_flight: what is under way.
+        in_flight: the requests under way.
     """
 
     def __init__(
@@ -131,8 +131,8 @@ class Dispatcher:
             limits: of client addresses and players.
             metrics: where requests are counted.
             requests_in_flight_max: more at once are answered 429; fewer, too, while answers are
-                slow (see `in_flight.py`).
-            address_share_max: an address may have so many times what is left of these.
+                slow (see `overload/concurrency.py`).
+            address_share_max: how many times the free places one address may have.
             monotonic: seconds, for limits and latencies.
 
         Raises:
@@ -186,9 +186,10 @@ class Dispatcher:
         return answer
 
     async def _slow_down(self, request: Request, now: float) -> None:
-        """Let whoever goes on asking after many refusals wait for each of them.
+        """Delay a refusal for an address that goes on asking after many refusals.
 
-        Not with a large body, which would be held meanwhile: reading those takes turns.
+        Not for a request with a large body, which would be held meanwhile: reading those takes
+        turns.
         """
         if len(request.body) < LARGE_BYTES and self._limits.must_wait(request.address, now):
             await hold_up()
@@ -196,8 +197,8 @@ class Dispatcher:
     async def vouches(self, request: Request) -> bool:
         """Return whether a request has good tokens, so that its body is worth reading.
 
-        False also where it is refused whatever its body says. Nothing is charged and nothing
-        counted: that is for `answer`, which comes next.
+        False also if it is refused whatever its body says. Nothing is charged or counted: `answer`
+        does that next.
 
         Args:
             request: without its body.
@@ -270,14 +271,14 @@ class Dispatcher:
         return Answer(200, body)
 
     def _charge_answer(self, route: Route, caller: GameCaller, size: int) -> None:
-        """Charge a large answer, or a part of one, to whom it goes to."""
+        """Charge a large answer, or a part of one, to the caller that it goes to."""
         player_id = caller.player_id if isinstance(caller, PlayerCaller) else None
         route.limits.owe(caller.address, player_id, self._monotonic(), units_of_answer(size))
 
     async def _stream(
         self, route: Route, caller: GameCaller, streamed: Streamed, *, is_engine: bool
     ) -> Answer:
-        """Return an answer whose first page is read, so that what can go wrong with it has."""
+        """Return an answer whose first page is read, so that its errors are answered."""
         convert = None
         if is_engine:
             hints = get_type_hints(route.endpoint.reply, include_extras=True)
@@ -290,7 +291,7 @@ class Dispatcher:
         return Answer(200, b"", stream=stream)
 
     def _admit_caller(self, route: Route, caller: GameCaller, now: float, units: int) -> int:
-        """Charge a call to whom it came from; return 0, or after how many seconds to try again."""
+        """Charge a call to its caller; return 0, or after how many seconds to try again."""
         if isinstance(caller, PlayerCaller):
             wait = route.limits.admit_player(caller.player_id, now, units)
         else:
@@ -299,9 +300,9 @@ class Dispatcher:
         return wait or self._ledger.count_call(caller.game_id, now_unix, _share_address(caller))
 
     def _count_written(self, caller: GameCaller, body: bytes) -> int:
-        """Charge what a call brings; return 0, or in how many seconds there is space for it.
+        """Charge the bytes that a call writes; return 0, or after how many seconds to try again.
 
-        What brings nothing may always be done: leaving a room, above all.
+        Calls without bytes are always possible: leaving a room, above all.
         """
         if len(body) <= len(_NOTHING):
             return 0
@@ -309,7 +310,7 @@ class Dispatcher:
         return self._ledger.count_written(caller.game_id, address, len(body), now)
 
     async def _answer_unknown(self, request: Request, now: float) -> Answer:
-        """Answer what no row is there for: a preflight of some call, or nothing at all."""
+        """Answer a request without a row: a preflight of some call, or nothing at all."""
         is_preflight = request.method == "OPTIONS"
         admit = self._limits.of("read").admit if is_preflight else self._limits.admit_page
         retry_seconds = admit(request.address, now)

@@ -30,7 +30,7 @@ RATE_CLASSES: Final[dict[str, str]] = {
 }
 """The classes of endpoints, and what is in each."""
 WRITING_CLASSES: Final = frozenset({"account", "register", "write", "admin"})
-"""Those whose bodies are written down."""
+"""Classes whose bodies are written down."""
 
 
 class LimitSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,20 +77,24 @@ ANSWER_BYTES_PER_UNIT: Final = 16 << 10
 def units_of_answer(size: int) -> int:
     """Return how many calls an answer of so many bytes counts for besides its own.
 
-    Whoever asks with the project key alone pays by what is put together for them; most answers are
-    small, and cost nothing more.
+    A caller with the project key alone pays for the size of answers. Most answers are small, and
+    cost nothing more.
     """
     return size // ANSWER_BYTES_PER_UNIT
 
 
 REFUSALS: Final = rate_of(50.0, 20.0)
-"""Refused calls of an address that are answered at once. No setting, nor multiplied by
-`rate_limit_factor`: refusing costs the same whatever is allowed."""
+"""Refused calls of an address that are answered at once.
+
+No setting changes it, and `rate_limit_factor` does not multiply it: refusing costs the same
+whatever is allowed.
+"""
 
 DISK_RETRY_SECONDS: Final = 1.0
 
 CONNECTIONS_A_BROKEN_ONE: Final = 9
-"""Besides itself: reading, judging and answering it costs as much as opening some."""
+"""New connections that a broken one counts for besides itself: reading and answering it costs as
+much."""
 
 
 class ClassLimits:
@@ -278,7 +282,7 @@ class CallLimits:
 
         Args:
             address: the client's.
-            player_id: who sent it.
+            player_id: the sender.
             size: in bytes.
             now: monotonic seconds.
 

@@ -68,14 +68,14 @@ from greenroom.transport.websocket.frames import PING, TEXT, encode_frame
 from greenroom.transport.websocket.session import NORMAL, Session, SessionPhase
 
 RECEIVE_BYTES: Final = 4 << 10
-"""Read at a time, unless more of a frame is to come.
+"""Bytes read at a time, unless more of a frame is to come.
 
-What a pass of the scheduler brings is sent when it is over, so a long one keeps everybody waiting;
-tens of messages make a write worth while.
+Answers are sent when a pass of the scheduler is over, so a long pass keeps everybody waiting. Tens
+of messages make a write worth while.
 """
 RECEIVE_BYTES_MAX: Final = 64 << 10
 LINGER_BYTES_MAX: Final = 1 << 20
-"""How much is read after the last frame before the peer has had its chance to see it."""
+"""Bytes that are read after the last frame before the peer has had its chance to see it."""
 
 POLICY: Final = 1008
 GOING_AWAY: Final = 1001
@@ -120,10 +120,10 @@ class RealtimeConnection(Outbox):
     )
 
     def __init__(self, context: RealtimeContext, connected: socket.socket, peer: str) -> None:
-        """Own a non-blocking connected socket; `end` closes it.
+        """Take over a non-blocking connected socket; `end` closes it.
 
         Args:
-            context: what it shares with others.
+            context: shared by all connections of the port.
             connected: the socket.
             peer: the address at its other end.
         """
@@ -162,7 +162,7 @@ class RealtimeConnection(Outbox):
         self.fanout: Fanout | None = None
 
     async def run(self) -> None:
-        """Serve until it is over.
+        """Serve the connection until it has ended.
 
         Cancellation leaves the socket open, for `end` to close.
         """
@@ -185,7 +185,7 @@ class RealtimeConnection(Outbox):
             await self._linger()
 
     def end(self) -> None:
-        """Close it, whatever state it is in, and ask a member to come back; never waits."""
+        """Close the connection, whatever its state, and ask a member to come back; never waits."""
         if self.connection_id:
             self.put(encode_stopping())
         self.close(GOING_AWAY, "Server is stopping")
@@ -287,7 +287,7 @@ class RealtimeConnection(Outbox):
     # Sending.
 
     def _put_bounded(self, data: bytes) -> None:
-        """Send soon; a client that lets too much wait is closed."""
+        """Send soon. A client that lets too much wait is closed."""
         fanout = self.fanout
         if fanout is not None and fanout.said:
             fanout.settle()
@@ -296,21 +296,21 @@ class RealtimeConnection(Outbox):
             self._relieve(data)
 
     def _relieve(self, data: Piece) -> None:
-        """Close it if what waits is too much, `data` being the last of it."""
+        """Close the connection if too much waits; `data` is the last of it."""
         if self._is_too_much(data):
             self._overload()
 
     def _overload(self) -> None:
-        """Close it: the client does not read what waits for it."""
+        """Close the connection: the client does not read what waits for it."""
         self.close(OVERLOAD, "Overload")
 
     # Receiving.
 
     async def _receive(self) -> bytes:
-        """Return what came next.
+        """Return the bytes that came next.
 
         Raises:
-            _Lost: nothing more will.
+            _Lost: nothing more will come.
         """
         data = b""
         while not data:
@@ -322,10 +322,10 @@ class RealtimeConnection(Outbox):
         return data
 
     def _receive_now(self) -> bytes:
-        """Return what has come; nothing if that is nothing as yet.
+        """Return the bytes that have come; empty if there are none yet.
 
         Raises:
-            _Lost: nothing more will.
+            _Lost: nothing more will come.
         """
         size = RECEIVE_BYTES
         if not self._is_drained:
@@ -343,9 +343,9 @@ class RealtimeConnection(Outbox):
         raise _Lost
 
     async def _shake_hands(self) -> tuple[Opening | None, bytes]:
-        """Return what the client brings, and what it has sent behind that.
+        """Return the client's request, and the bytes that came behind it.
 
-        None if it does not want a WebSocket; it is answered then.
+        None if the client does not want a WebSocket; it has been answered then.
         """
         head = b"" if self._tls is None else await self._shake_tls_hands(self._tls)
         while b"\r\n\r\n" not in head and len(head) <= HEAD_BYTES_MAX:
@@ -368,7 +368,7 @@ class RealtimeConnection(Outbox):
         return opening, rest
 
     def _judge_address(self, opening: Opening) -> int:
-        """Charge a client behind a proxy, which the port lets through; return 0, or seconds."""
+        """Charge the address of a client behind a proxy; return 0, or seconds to wait."""
         proxies = self._context.proxies
         if not proxies.trusts(self._address):
             return 0
@@ -376,7 +376,7 @@ class RealtimeConnection(Outbox):
         return self._context.limits.admit_realtime(self._address, time.monotonic())
 
     async def _shake_tls_hands(self, tls: TlsCodec) -> bytes:
-        """Agree on TLS; return what came behind the handshake."""
+        """Do the TLS handshake; return the bytes that came behind it."""
         received = b""
         while True:
             try:
@@ -441,7 +441,7 @@ class RealtimeConnection(Outbox):
                 self.put(encode(message, self.kind))
 
     async def _converse(self, rest: bytes) -> None:
-        """Take messages until the session is over."""
+        """Receive messages until the session is over."""
         pause = self._take_messages(rest, trio.current_time())
         if pause is not None:
             await trio.sleep(pause)
@@ -449,7 +449,7 @@ class RealtimeConnection(Outbox):
             await self._context.reader.read(self._socket, self._room, self._take_some)
 
     def _take_some(self, now: float) -> float | None:
-        """Take what has come; return what a `Reader` wants to know.
+        """Take in what has come; return what `Reader.read` expects of `take`.
 
         Raises:
             _Lost: the peer is gone.
@@ -469,7 +469,7 @@ class RealtimeConnection(Outbox):
         return pause if pause != 0.0 or self._is_drained else MORE
 
     def _take_messages(self, data: bytes, now: float) -> float | None:
-        """Take every message that has come whole.
+        """Take in every message that has come whole.
 
         Returns:
             For how many seconds to read no more, None for ever.
@@ -517,7 +517,7 @@ class RealtimeConnection(Outbox):
     # The fast lane.
 
     def _open_lane(self, member: Admission, wanted: UdpOpen) -> None:
-        """Hand out keys; those before are void."""
+        """Open a fast lane and send its keys; the keys before are void."""
         context, udp = self._context, self._context.udp
         name = choose_suite(wanted.suites)
         if udp is None:
@@ -555,7 +555,7 @@ class RealtimeConnection(Outbox):
     # The end.
 
     async def _linger(self) -> None:
-        """Read on for a while: closing on unread bytes would destroy the last frame on its way."""
+        """Read on for a while: closing with unread bytes would destroy the last frame."""
         with trio.move_on_after(self._context.options.close_seconds_max):
             if not self.flush():
                 await self.send_rest()
@@ -573,7 +573,7 @@ class RealtimeConnection(Outbox):
                     left -= len(data)
 
     def _leave(self) -> None:
-        """Take the connection from its room; the seat stays."""
+        """Detach the connection from its room; the seat stays."""
         member, self._member = self._member, None
         self._close_lane()
         if member is None:
@@ -583,7 +583,7 @@ class RealtimeConnection(Outbox):
             realtime.note_connection(member, is_connected=False)
 
     def _abort(self) -> None:
-        """Give the peer up: what waits for it is thrown away, its task ends."""
+        """Give the peer up: throw away what waits for it, and end its task."""
         self._is_over = True
         self._leave()
         self._drop()

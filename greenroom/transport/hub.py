@@ -33,16 +33,16 @@ from greenroom.transport.websocket.session import NORMAL
 LOG_MESSAGES_MAX: Final = 128
 """Messages that a room keeps for members who come back."""
 LOG_BYTES_MAX: Final = 64 << 10
-"""Bytes of their data, likewise; beyond either the oldest is dropped, and is a gap."""
+"""Bytes of the data of these; beyond either limit the oldest is dropped, and is a gap."""
 LOGS_BYTES_MAX: Final = 128 << 20
-"""Bytes of all rooms together: where there are very many, each keeps less."""
+"""Bytes of the logs of all rooms together: where there are very many, each keeps less."""
 
 STREAMS_MAX: Final = 64
-"""Streams that a room itself names; messages of further ones are of none."""
+"""Most streams that a room itself names; messages of further ones belong to no stream."""
 
 _NOBODY: Final[frozenset[int]] = frozenset()
 _UNENCODED: Final = [b"" for _ in ClientKind]
-"""A message's frames by kind of client, before any is needed."""
+"""The frames of a message by kind of client, before any is encoded."""
 
 
 class FastLane(Protocol):
@@ -58,7 +58,7 @@ class Link(Protocol):
 
     Attributes:
         told: how many messages `tell` was given.
-        fanout: what is to precede all that it is sent but by `tell`.
+        fanout: what is settled before anything else than `tell` is sent.
     """
 
     kind: ClientKind
@@ -72,11 +72,11 @@ class Link(Protocol):
         ...
 
     def tell(self, frames: bytes, count: int) -> None:
-        """Send messages, of which so many count for what is replayed, behind all before."""
+        """Send frames behind all earlier ones; `count` of them count for a replay."""
         ...
 
     def tell_now(self, frames: bytes, count: int) -> None:
-        """Likewise, at once where nothing waits before them."""
+        """Like `tell`, but at once if nothing waits before them."""
         ...
 
     def put(self, frame: bytes) -> None:
@@ -84,19 +84,22 @@ class Link(Protocol):
         ...
 
     def offer(self, frame: bytes) -> None:
-        """Send a frame behind all before, or drop it where much waits already."""
+        """Send a frame behind all earlier ones, or drop it if much waits already."""
         ...
 
     def may_store(self, size: int) -> bool:
-        """Charge a message of so many bytes that is to be stored; tell its sender if it may not."""
+        """Charge a message of `size` bytes that is to be stored.
+
+        If it is refused, its sender is told.
+        """
         ...
 
     def hear(self) -> None:
-        """Take what it has sent by now: soon it will have no member any more."""
+        """Take in what the client has sent by now: soon the connection will have no member."""
         ...
 
     def close(self, code: int, reason: str) -> None:
-        """Close it, politely, behind what was put."""
+        """Close the connection politely, behind what was put."""
         ...
 
 
@@ -155,14 +158,14 @@ class Replay(msgspec.Struct, frozen=True):
 
 
 class HubStatistics(msgspec.Struct, frozen=True):
-    """How it stands with the realtime port."""
+    """Counts of the realtime port."""
 
     rooms: int
-    """With members who are connected, or were."""
+    """Rooms with members who are connected, or were."""
     members: int
     """Connected members."""
     messages: int
-    """Passed on, one for each receiver, since the start."""
+    """Messages that were passed on, one for each receiver, since the start."""
 
 
 class Hub:
@@ -177,7 +180,7 @@ class Hub:
         self.sent = 0
         """Messages that were passed on, one for each receiver."""
         self.listen_now: Callable[[str], None] = _hear_nobody
-        """Takes what a room's members have sent, where that is left to its ticks."""
+        """Takes in what a room's members have sent, where that is left to its ticks."""
 
     # For connections.
 
@@ -233,11 +236,11 @@ class Hub:
         return True
 
     def allowance(self, room_id: str, per_second: float) -> Allowance:
-        """Return what limits the messages of all members of a room who are connected.
+        """Return the allowance of messages that all connected members of a room share.
 
         Args:
-            room_id: where somebody is attached.
-            per_second: how many.
+            room_id: a room with an attached member.
+            per_second: messages a second.
         """
         roster = self._rosters[room_id]
         if roster.allowance is None:
@@ -245,19 +248,19 @@ class Hub:
         return roster.allowance
 
     def statistics(self) -> HubStatistics:
-        """Return how many are connected, and what has been passed on."""
+        """Return how many members are connected, and how much was passed on."""
         connected = sum(len(roster.links) for roster in self._rosters.values())
         return HubStatistics(len(self._rosters), connected, self.sent)
 
     # For rooms; see `Connections`.
 
     def connected(self, room_id: str) -> Container[int]:
-        """Return the members who have an open connection, as it is kept up to date."""
+        """Return the members who have an open connection; the container is live."""
         roster = self._rosters.get(room_id)
         return _NOBODY if roster is None else roster.links
 
     def listen(self, room_id: str) -> None:
-        """Take what members have sent, where that is left to the room's ticks."""
+        """Take in what members have sent, where that is left to the room's ticks."""
         self.listen_now(room_id)
 
     def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
@@ -309,10 +312,10 @@ class Hub:
         message: Receive,
         stream: int | str | None,
     ) -> None:
-        """Tell some members, or all, something that may be lost.
+        """Send some members, or all, a message that may be lost.
 
-        All messages of a room are numbered in one row, so that the sequence of each stream
-        rises whatever its sender does: leave, come back, or begin to count anew.
+        All messages of a room are numbered in one sequence. So the sequence of each stream rises
+        even if its sender leaves, comes back, or begins to count anew.
         """
         roster = self._rosters.get(room_id)
         if roster is None:
@@ -338,7 +341,7 @@ class Hub:
             link.offer(frame)
 
     def push_state(self, room_id: str, player_ids: Iterable[int], message: Happened) -> None:
-        """Tell some members of the room's state; it is neither counted nor kept."""
+        """Send the room's state to some members; it is neither counted nor kept."""
         roster = self._rosters.get(room_id)
         if roster is None:
             return
@@ -362,7 +365,10 @@ class Hub:
             link.put(encode_sent(answer.command, answer.target_count))
 
     def may_store(self, room_id: str, player_id: int, size: int) -> bool:
-        """Charge a message that is to be stored to its sender; who may not is told."""
+        """Charge a message that is to be stored to its sender.
+
+        If it is refused, the sender is told.
+        """
         roster = self._rosters.get(room_id)
         link = None if roster is None else roster.links.get(player_id)
         return link is None or link.may_store(size)
@@ -403,7 +409,7 @@ def _hear_nobody(_room_id: str) -> None:
 
 
 def _pack(roster: _Roster, message: Receive, stream: int | str | None) -> bytes:
-    """Return the frame of the fast lane for a message; nothing if it is too large for one."""
+    """Return the fast lane's frame for a message; empty if the message is too large for one."""
     if isinstance(stream, int):
         sender_id, number = message.sender_id, stream
     else:
@@ -426,7 +432,7 @@ def _pack(roster: _Roster, message: Receive, stream: int | str | None) -> bytes:
 
 
 def _number(streams: dict[str, int], name: str | None) -> int:
-    """Return the number of one of a room's own streams; they are numbered as they come."""
+    """Return the number of one of a room's own streams, in the order of their first use."""
     if name is None:
         return 0
     number = streams.get(name)
@@ -440,7 +446,7 @@ def _number(streams: dict[str, int], name: str | None) -> int:
 def _keep(
     roster: _Roster, message: Message, player_ids: tuple[int, ...] | None, log_bytes_max: int
 ) -> None:
-    """Put a message into the room's log, and drop what is too much."""
+    """Put a message into the room's log, and drop the oldest beyond its bounds."""
     log = roster.log
     if log is None:
         log = roster.log = deque()

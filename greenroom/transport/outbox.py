@@ -12,8 +12,11 @@ from greenroom.transport.backlog import Backlog, LargeMessages
 from greenroom.transport.tls import TlsBroken, TlsCodec
 
 SEND_BYTES_MAX: Final = 256 << 10
-"""Sent, and encrypted, at a time: what is larger waits as it was put in, the same bytes for all who
-get it, so that it is in memory once."""
+"""Bytes that are sent, and encrypted, at a time.
+
+What is larger waits as it was put in, the same bytes for all who get it, so that it is in memory
+once.
+"""
 
 Piece = bytes | memoryview
 
@@ -21,8 +24,8 @@ Piece = bytes | memoryview
 class Outbox:
     """The sending half of a connection; `Flushable`.
 
-    Whoever puts something in asks `_is_too_much` where more than `_out_bytes_max` waits then, and
-    closes the connection if it is.
+    After putting something in, ask `_is_too_much` if more than `_out_bytes_max` bytes wait, and
+    close the connection if it is.
     """
 
     __slots__ = (
@@ -44,10 +47,10 @@ class Outbox:
 
         Args:
             connected: a non-blocking socket.
-            tls: what encrypts, if anything does.
-            sender: flushes it.
-            out_bytes_max: what may wait, beside messages that are larger.
-            large: holds those, for all connections.
+            tls: encrypts what is sent; None without TLS.
+            sender: flushes this outbox.
+            out_bytes_max: bytes that may wait, besides messages that are larger than this.
+            large: holds those messages, for all connections.
             address: the peer's, which they may be charged to.
         """
         self._address = address
@@ -58,12 +61,12 @@ class Outbox:
         self._out_bytes = 0
         self._out_bytes_max = out_bytes_max
         self._left = 0
-        """How many bytes have been sent of what was put in."""
+        """Bytes that have been sent of what was put in."""
         self._large = large
         self._backlog: Backlog | None = None
         """Large messages that wait; None before the first."""
         self._overdue: trio.Event | None = None
-        """While a task sends what the kernel's buffer had no room for."""
+        """Set while a task sends what the kernel's buffer had no room for."""
         self._needs_task = False
 
     def flush(self) -> bool:
@@ -102,7 +105,7 @@ class Outbox:
             overdue.set()
 
     async def _wait_writable(self) -> None:
-        """Wait until the kernel takes more; give up a client who takes nothing of what is large."""
+        """Wait until the kernel takes more; give up a client that takes none of a large message."""
         while True:
             has_large = self._backlog is not None and self._backlog.size > 0
             with trio.move_on_after(self._large.stall_seconds_max):
@@ -112,7 +115,7 @@ class Outbox:
                 self._overload()
 
     def _overload(self) -> None:
-        """Close the connection to a client who does not read."""
+        """Close the connection to a client that does not read."""
         raise NotImplementedError
 
     def _drop(self) -> None:
@@ -130,12 +133,12 @@ class Outbox:
         self._out_bytes += len(data)
 
     def _is_too_much(self, data: Piece) -> bool:
-        """Return whether more waits than may when what the kernel takes has been sent.
+        """Return whether more bytes wait than may, once the kernel has taken what it can.
 
         Messages larger than all that may wait are counted by themselves; see `Backlog`.
 
         Args:
-            data: what has been put in last.
+            data: the bytes that were put in last.
         """
         self._send_out()
         waiting_max = self._out_bytes_max
@@ -151,13 +154,13 @@ class Outbox:
         return self._out_bytes - backlog.waiting(self._left) > waiting_max
 
     def _put_back(self, data: Piece) -> None:
-        """Let what has been taken out wait before everything else."""
+        """Put back what has been taken out, before everything else."""
         self._out.insert(0, data)
         self._out_bytes += len(data)
         self._left -= len(data)
 
     def _send_out(self) -> None:
-        """Send what the kernel takes now; the rest is for a task, which the next `flush` calls."""
+        """Send what the kernel takes now; the rest is for a task, which the next `flush` starts."""
         while self._overdue is None and self._out:
             rest = self._send(self._take_out())
             if rest:
@@ -166,9 +169,9 @@ class Outbox:
                 self._needs_task = True
 
     def _take_out(self) -> Piece:
-        """Return what waits, in one piece, as it goes over the wire; nothing where TLS is broken.
+        """Return the bytes that wait, in one piece and encrypted; empty if TLS is broken.
 
-        Others send to this peer, too: what it has done to its connection must not reach them.
+        Other members' tasks send to this peer, too: an error of its connection must not reach them.
         """
         if self._out_bytes > SEND_BYTES_MAX:
             data = self._take_first()
@@ -184,7 +187,7 @@ class Outbox:
             return b""
 
     def _take_first(self) -> Piece:
-        """Return the first of what waits, in one piece, as much as is sent at a time."""
+        """Return the first of the bytes that wait, as many as are sent at a time."""
         out, count, size = self._out, 0, 0
         while count < len(out) and size + len(out[count]) <= SEND_BYTES_MAX:
             size += len(out[count])

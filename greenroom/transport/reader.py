@@ -33,16 +33,19 @@ from greenroom.transport.load import Load, busy_seconds
 ROOMS_A_PASS_MAX: Final = 16
 """Rooms that have a turn before other tasks run."""
 MEMBERS_A_TURN_MAX: Final = 64
-"""More that have something have it in another turn of their room."""
+"""Members that are read in one turn; more have another turn of their room."""
 LOOK_SECONDS: Final = 1.0
-"""How often to look at the load, and for rooms that have ceased to tick."""
+"""Seconds between two looks at the load, and for rooms that have ceased to tick."""
 HAS_EPOLL = hasattr(select, "epoll")
 MORE: Final = -1.0
 """There may be more to read."""
 
 Take = Callable[[float], float | None]
-"""Reads once. Takes trio's time; returns `MORE`, 0 when all is read, for how many seconds to read
-no more, or None for ever."""
+"""Reads once, at trio's time in seconds.
+
+Returns `MORE`, 0 when all is read, a number of seconds to read nothing more, or None for never
+again.
+"""
 _WHAT_COMES: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET if HAS_EPOLL else 0
 _READABLE: Final = select.EPOLLIN if HAS_EPOLL else 0
 _WHO_HAS_SOMETHING: Final = select.EPOLLIN | select.EPOLLET if HAS_EPOLL else 0
@@ -74,7 +77,7 @@ class _Room:
         self.size = 0
         """Count of connections, asleep or not."""
         self.listened_at = 0.0
-        """When it had its last turn with a tick."""
+        """trio's time of its last turn with a tick."""
         self.sleepers: dict[int, _Sleeper] = {}
         """Sleepers by the numbers of their sockets."""
 
@@ -95,10 +98,13 @@ class _Room:
 
 
 class Reader:
-    """Calls those whose sockets have something to read. Bounded by the connections of a port."""
+    """Calls connections whose sockets have something to read.
+
+    Bounded by the connections of a port.
+    """
 
     def __init__(self, sender: Sender, load: Load) -> None:
-        """Begin with nobody.
+        """Begin without connections.
 
         Args:
             sender: flushed after each turn.
@@ -107,11 +113,11 @@ class Reader:
         self._sender = sender
         self._load = load
         self._ticking: set[_Room] = set()
-        """Rooms that have their turns with their ticks, and stand in no queue."""
+        """Rooms that have their turns with their ticks, and are in no queue."""
         self._epoll = select.epoll() if HAS_EPOLL else None
         self._rooms: dict[str, _Room] = {}
         self._numbered: dict[int, _Room] = {}
-        """The same, by the numbers of their epolls."""
+        """The same rooms by the numbers of their epolls."""
 
     async def read(self, connected: socket.socket, room: str, take: Take) -> None:
         """Call `take` whenever there is something to read, until it returns None.
@@ -145,7 +151,7 @@ class Reader:
                 self._leave(room, shared)
 
     def stop(self, connected: socket.socket, room: str) -> None:
-        """Let nobody wait for a socket any more, for it is about to be closed.
+        """Wake the task that waits for a socket, which is about to be closed.
 
         Args:
             connected: the socket.
@@ -183,24 +189,24 @@ class Reader:
             await sleep_until_tick(LOOK_SECONDS)
 
     def look(self, now: float, busy_seconds: float) -> None:
-        """Do so once.
+        """Look once.
 
         Args:
             now: trio's time, in seconds.
-            busy_seconds: of the thread that this is run in; see `Load`.
+            busy_seconds: of the thread that this runs in; see `Load`.
         """
         self._load.look(now, busy_seconds)
         for room in [room for room in self._ticking if now - room.listened_at >= LOOK_SECONDS]:
             self._queue(room)
 
     def _queue(self, room: _Room) -> None:
-        """Have a room queue whenever there is something to read; at once if there is already."""
+        """Queue a room whenever there is something to read; at once if there is already."""
         self._ticking.discard(room)
         assert self._epoll is not None
         self._epoll.modify(room.number, _WHO_HAS_SOMETHING)
 
     def _leave_queue(self, room: _Room) -> None:
-        """Have a room queue no more, whatever there is to read."""
+        """Keep a room out of the queue, whatever there is to read."""
         if room not in self._ticking:
             self._ticking.add(room)
             assert self._epoll is not None
@@ -252,7 +258,7 @@ class Reader:
             self._queue(room)
 
     def _enter(self, name: str) -> _Room | None:
-        """Count a connection among those of its room; None if it must wait for itself."""
+        """Count a connection among those of its room; None if its task must wait for itself."""
         room = self._rooms.get(name)
         if room is None and self._epoll is not None:
             try:
@@ -280,7 +286,7 @@ async def _until_pause_alone(connected: socket.socket, take: Take) -> float | No
 
 
 async def _until_pause(connected: socket.socket, room: _Room, take: Take) -> float | None:
-    """Have `take` called as long as it just reads; return what else it wants."""
+    """Have `take` called as long as it just reads; return any other result of it."""
     number = connected.fileno()
     sleeper = _Sleeper(number, take)
     room.epoll.register(number, _WHAT_COMES)

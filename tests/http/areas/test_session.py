@@ -64,7 +64,7 @@ def test_a_typical_session_by_way_of_a_room(api: Api):
 
 
 def test_a_private_key_is_shown_once(api: Api):
-    """Of all answers that name the player, only those of register and rotate show the token."""
+    """Only the answers of register and rotate show the token."""
     client = Client(api, "Ada")
     client.call("PUT", f"{PLAYERS}/login")
     client.call("POST", f"{PLAYERS}/heartbeat")
