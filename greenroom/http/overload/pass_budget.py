@@ -9,6 +9,9 @@ are refused at once, which costs a fraction of answering them. How many those ar
 long the passes before were, but for their refusals: else the more came, the fewer were answered.
 Nobody has to know what a request costs. Constant memory, two looks at the clocks a pass.
 
+The requests of addresses that use more of the processor than others (`cpu_shares.py`) are refused
+first. The others are refused only when there are too many of them alone.
+
 Latency is then the number of passes that a call takes, times their length. So what arrives is taken
 up as a pass begins, and answers leave as it ends: by tasks of their own that would be two more.
 """
@@ -27,6 +30,7 @@ import trio
 
 from greenroom.addresses import address_key
 from greenroom.http.overload.concurrency import InFlight
+from greenroom.http.overload.cpu_shares import CpuShares
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +51,10 @@ REFUSAL_SECONDS: Final = 50e-6
 to be understood."""
 TAKEN_MIN: Final = 64
 """Requests of a pass that are never refused: whatever else a pass does, some are taken up."""
+HEAVY_TAKEN_MIN: Final = 16
+"""The same, where it is known which addresses are heavy: one request may take milliseconds."""
+LIGHT_FACTOR: Final = 3
+"""Requests of light addresses that are taken up besides, as a multiple of those of a pass."""
 TAKEN_FIRST: Final = 192.0
 """Requests of the first pass of an overload."""
 STEP_MAX: Final = 1.25
@@ -81,6 +89,7 @@ class Pace(trio.abc.Instrument):
         self,
         refused: Counter[str] | None = None,
         in_flight: InFlight | None = None,
+        cpu_shares: CpuShares | None = None,
         *,
         monotonic: Callable[[], float] = time.monotonic,
         cpu: Callable[[], float] = time.thread_time,
@@ -90,12 +99,14 @@ class Pace(trio.abc.Instrument):
         Args:
             refused: where refusals are counted, by reason.
             in_flight: what is under way already; while that is too much, requests are refused, too.
+            cpu_shares: finds out whose requests are refused first; all are alike without it.
             monotonic: seconds.
             cpu: seconds that this thread has had a processor: what other programs take of the
                 machine is no reason to take up less.
         """
         self._refused = Counter[str]() if refused is None else refused
         self._in_flight = in_flight or InFlight(sys.maxsize)
+        self._cpu_shares = cpu_shares
         self._monotonic = monotonic
         self.cpu = cpu
         """The clock for `note_refusing`."""
@@ -111,6 +122,8 @@ class Pace(trio.abc.Instrument):
         self._refusing = 0.0
         """Seconds of this pass that went into refusals."""
         self._taken = 0
+        self._spared = 0
+        """Requests of light addresses that this pass has taken up beyond its number."""
         self._taken_max = TAKEN_FIRST
         """How many requests a pass takes up while the server is behind."""
         self.take_up: Callable[[], None] = do_nothing
@@ -135,9 +148,21 @@ class Pace(trio.abc.Instrument):
             if not self.is_behind:
                 self._taken_max = TAKEN_FIRST
             self._taken = -int(idle / PASS_SECONDS_AIM * self._taken_max)
+            self._spared = 0
+            if self._cpu_shares is not None:
+                self._cpu_shares.start(now)
+                self._cpu_shares.begin_pass(now)
+        elif self.is_behind:
+            self.rest()
         self.is_behind = is_behind
         if is_behind:
             self._call(self.take_up)
+
+    def rest(self) -> None:
+        """Refuse nothing any more, until passes are long again."""
+        self.is_behind = False
+        if self._cpu_shares is not None:
+            self._cpu_shares.stop()
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
         """Note that a pass is over."""
@@ -169,7 +194,12 @@ class Pace(trio.abc.Instrument):
         if step > 1.0 and self._taken <= self._taken_max:
             return  # it had nothing more to take up
         step = min(max(step, 1.0 / STEP_MAX), STEP_MAX)
-        self._taken_max = max(self._taken_max * step, TAKEN_MIN)
+        least = HEAVY_TAKEN_MIN if self._knows_heavy else TAKEN_MIN
+        self._taken_max = max(self._taken_max * step, least)
+
+    @property
+    def _knows_heavy(self) -> bool:
+        return self._cpu_shares is not None and self._cpu_shares.has_heavy
 
     def note_refusing(self, seconds: float = REFUSAL_SECONDS) -> None:
         """Note that so much of this pass, by `cpu`, went into refusals: it does not count."""
@@ -187,8 +217,20 @@ class Pace(trio.abc.Instrument):
             self._refused["requests in flight"] += 1
             return True
         self._taken += 1
-        if self._taken <= self._taken_max:
+        if self._taken <= self._taken_max or self._is_spared(address_key(address)):
             return False
         self._refused_at = self._began
         self._refused["overload"] += 1
         return True
+
+    def _is_spared(self, key: str) -> bool:
+        """Return whether a request beyond the number of this pass is taken up all the same."""
+        shares = self._cpu_shares
+        if shares is None:
+            return False
+        spared_max = max(LIGHT_FACTOR * self._taken_max, TAKEN_MIN)
+        if shares.has_heavy and not shares.is_heavy(key) and self._spared < spared_max:
+            self._spared += 1
+            return True
+        shares.charge(key, PASS_SECONDS_AIM / self._taken_max)
+        return False

@@ -35,6 +35,7 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.overload.budget import BodyLease, Budgets
+from greenroom.http.overload.cpu_shares import ADDRESS
 from greenroom.http.request import Answer, Request, body_bytes_max_of
 from greenroom.http.server.connection import Answerer
 from greenroom.http.server.options import HttpOptions
@@ -183,6 +184,7 @@ class AsgiFence:
             return _too_large(scope)
         request = request_of(scope, b"", self._proxies)
         key = address_key(request.address)
+        ADDRESS.set(key)
         needed = 0 if scope["http_version"] < "2" else _stream_bytes(scope)
         if not lease.hold(needed, key):
             raise _Refused(too_many_requests(OVERLOAD_RETRY_SECONDS))

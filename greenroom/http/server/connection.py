@@ -32,6 +32,7 @@ from greenroom.http.errors import (
 )
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.budget import ANSWER_BYTES_MIN, BodyLease, Budgets
+from greenroom.http.overload.cpu_shares import ADDRESS
 from greenroom.http.overload.pass_budget import PROBES, Pace
 from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.request import Answer, Request
@@ -347,6 +348,8 @@ class Connection:
         self.since = context.reaper.now
         self._vouched = False
         request = self._request(parser.body, body_too_large=body_too_large)
+        if self._trusted:
+            ADDRESS.set(address_key(request.address))
         try:
             answer = await context.answerer.answer(request)
             size = len(answer.body)
@@ -386,8 +389,8 @@ class Connection:
         it can do will do nothing but refuse. See `Arrival`.
         """
         context = self._context
-        if self.phase is not IDLE or context.stopping:
-            return False
+        if self.phase is not IDLE or context.stopping or self._trusted:
+            return False  # a proxy's is judged by the address that its head names
         must_refuse = self._arrived = context.pace.must_refuse(self._peer)
         if not must_refuse:
             return False

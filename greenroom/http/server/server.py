@@ -10,11 +10,13 @@ import time
 import trio
 
 from greenroom import sockets
+from greenroom.addresses import address_key
 from greenroom.http.errors import too_many_requests
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.accept_queue import HAS_EPOLL, Arrivals
 from greenroom.http.overload.budget import Budgets
 from greenroom.http.overload.concurrency import InFlight
+from greenroom.http.overload.cpu_shares import ADDRESS, CpuShares
 from greenroom.http.overload.pass_budget import Pace
 from greenroom.http.server.connection import Answerer, Connection, ConnectionContext
 from greenroom.http.server.hypercorn_server import HypercornServer
@@ -73,7 +75,7 @@ class HttpServer:
         self._sender = Sender()
         self._budgets = Budgets(options)
         self._limits = limits or CallLimits()
-        self._pace = Pace(self._limits.refused, in_flight)
+        self._pace = Pace(self._limits.refused, in_flight, CpuShares())
         self._arrivals = Arrivals(self._pace, self._sender) if HAS_EPOLL else None
         front = Front(answerer, pages, self._limits)
         self._context = ConnectionContext(
@@ -138,7 +140,7 @@ class HttpServer:
                     task_status.started(self.port)
             finally:
                 trio.lowlevel.remove_instrument(self._pace)
-                self._pace.is_behind = False  # nobody would find out that it is not any more
+                self._pace.rest()  # nobody would find out that it is not behind any more
                 for listener in listeners:
                     listener.close()
                 stop.set()
@@ -220,6 +222,7 @@ class HttpServer:
 
     async def _serve_fenced(self, connected: socket.socket, peer: str) -> None:
         """Serve one connection; nothing that happens in it reaches any other."""
+        ADDRESS.set(address_key(peer))
         try:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._serve(connected, peer)
