@@ -37,6 +37,7 @@ var floods = map[string]flood{
 	"rooms":    floodRooms,
 	"stored":   floodStored,
 	"settings": floodSettings,
+	"streams":  floodStreams,
 }
 
 // flooding is one connection of a flood.
@@ -323,6 +324,7 @@ const (
 	frameHeaders, frameSettings     = 1, 4
 	flagEndStream, flagEndHeaders   = 1, 4
 	settingWindow, streamsAtOnceMax = 4, 100
+	streamsOfOne                    = 64
 )
 
 // floodWindow asks for large pages over HTTP/2 that there is no window for, and leaves at once.
@@ -342,6 +344,38 @@ func floodWindow(p *presser, c *flooding) error {
 	c.Close()
 	time.Sleep(time.Second)
 	return err
+}
+
+// floodStreams asks for paths that do not exist over many streams at once, and again once all are answered.
+func floodStreams(p *presser, c *flooding) error {
+	path := "/nothing"
+	fields := []byte{0x82, 0x86, 0x04, byte(len(path))} // GET, http, :path
+	fields = append(append(fields, path...), 0x01, 1, 'a')
+	sent := append([]byte(framePreface), frame(frameSettings, 0, 0, nil)...)
+	for next := uint32(1); c.goesOn(); {
+		for i := 0; i < streamsOfOne; i++ {
+			sent = append(sent, frame(frameHeaders, flagEndStream|flagEndHeaders, next, fields)...)
+			next += 2
+		}
+		p.sent.Add(streamsOfOne - 1)
+		if err := c.say(sent); err != nil {
+			return err
+		}
+		sent = sent[:0]
+		for answered := 0; answered < streamsOfOne; {
+			head := make([]byte, 9)
+			if _, err := io.ReadFull(c.in, head); err != nil {
+				return err
+			}
+			if _, err := c.in.Discard(int(head[0])<<16 | int(head[1])<<8 | int(head[2])); err != nil {
+				return err
+			}
+			if head[3] <= frameHeaders && head[4]&flagEndStream != 0 {
+				answered++
+			}
+		}
+	}
+	return nil
 }
 
 // floodSettings sends SETTINGS frames over HTTP/2, each of which wants an answer.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -153,5 +154,9 @@ func cmdPress(args []string) {
 	row := map[string]any{"mode": *mode, "opened": p.opened.Load(), "failed": p.failed.Load(), "ended_by_server": p.ended.Load(),
 		"opened_per_s": r3(float64(p.opened.Load()) / dur.Seconds()), "cpu_pct": cpuPct(before, sampleCPU(watched), dur.Seconds())}
 	p.row(row)
+	var used syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) == nil {
+		row["own_cpu_s"] = r3(float64(used.Utime.Nano()+used.Stime.Nano()) / 1e9)
+	}
 	emit(row, "press", *label, *out)
 }

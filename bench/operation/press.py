@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import statistics
 import subprocess
 import tempfile
 import time
@@ -62,13 +63,19 @@ FLOODS = {
     "rooms": Flood("guests, each with a room of the largest rules", 8),
     "stored": Flood("messages of 60 KB to members without a connection", 10),
     "settings": Flood("SETTINGS frames of HTTP/2", 1),
+    "streams": Flood("64 streams at once of a path that does not exist, over HTTP/2", 64),
 }
+P99_MS_MAX = 50
+"""For honest players, whatever the others do."""
+RESIDENT_MIB_MAX = 512
+"""A server that has just started takes 90. An address may make it hold some tens more for each kind
+of thing that all share (`docs/reference/limits.md`), as far as others have left them free."""
 PLAYERS_MIXED, RATE_MIXED, RATE_BOARD, RATE_PAGES = 150, 300, 10, 2
 SAMPLE_SECONDS = 0.2
 FLOOD_NICENESS = 19
 """Floods come from elsewhere: here they must not keep the players and Postgres off their core."""
 FLOOD_SETTINGS = {"http2_clear_from": "127.0.0.0/8"}
-"""Two of the floods speak HTTP/2, and the generator no TLS."""
+"""Three of the floods speak HTTP/2, and the generator no TLS."""
 
 
 def measure(run: Run) -> str:
@@ -91,14 +98,46 @@ def measure_floods(run: Run) -> str:
         ),
         "|---" * 10 + "|",
     ]
+    found: dict[str, list[Flooded]] = {}
     for name, floods in {
         "nobody": [],
         **{each: [each] for each in FLOODS},
         "all": [*FLOODS],
     }.items():
         run.say(name)
-        lines.append(_row(name, [flood(run, floods) for _ in range(run.rounds)]))
-    return "\n".join(lines)
+        found[name] = [flood(run, floods) for _ in range(run.rounds)]
+        lines.append(_row(name, found[name]))
+    return "\n".join([*lines, "", *_verdict(found)])
+
+
+def _verdict(found: dict[str, list[Flooded]]) -> list[str]:
+    """Say what is asked for, and which floods keep to it, by their medians."""
+    p99_ms = {
+        name: max(statistics.median(each.p99_ms[kind] for each in rounds) for kind in HONEST)
+        for name, rounds in found.items()
+    }
+    bad = sum(each.refused + each.failed for rounds in found.values() for each in rounds)
+    resident = max(each.resident_bytes for rounds in found.values() for each in rounds)
+    late = [f"{name} ({p99:.0f} ms)" for name, p99 in p99_ms.items() if not p99 <= P99_MS_MAX]
+    verdict = f"beyond it: {', '.join(late)}" if late else "in every row"
+    return [
+        "| asked for | found |",
+        "|---|---|",
+        f"| p99 of every kind of player at most {P99_MS_MAX} ms | {verdict} |",
+        f"| no call of a player refused or failed | {bad:,} |",
+        f"| at most {RESIDENT_MIB_MAX} MiB resident | {resident / (1 << 20):.0f} MiB at most |",
+        "",
+        (
+            "The floods run on the core that the players and Postgres share. In the row `all` "
+            f"their generators take {_share(found['all'])} of it, and the server's own core is "
+            "free of them."
+        ),
+    ]
+
+
+def _share(rounds: list[Flooded]) -> str:
+    """Return what part of a core the generators of the floods took."""
+    return spread((each.generator_pct for each in rounds), ".0f") + " %"
 
 
 def _row(name: str, rounds: list[Flooded]) -> str:
@@ -131,6 +170,8 @@ class Flooded(NamedTuple):
     """Latency of the players' calls."""
     failed: int
     resident_bytes: int
+    generator_pct: float
+    """The part of a core that the generators of the floods took."""
 
 
 def flood(run: Run, names: list[str]) -> Flooded:
@@ -162,6 +203,7 @@ def flood(run: Run, names: list[str]) -> Flooded:
         rows = _play(run, target, key)
         flooded = [json.loads(each.communicate(timeout=120)[0]) for each in floods]
         watch.join()
+    generator_seconds = sum(row.get("own_cpu_s", 0.0) for row in flooded)
     statuses = [row["statuses"] for row in flooded]
     p99_ms = {kind: row.get("lat_ms", {}).get("P99", math.nan) for kind, row in rows.items()}
     return Flooded(
@@ -172,6 +214,7 @@ def flood(run: Run, names: list[str]) -> Flooded:
         sum(_bad(row, is_refused=True) for row in rows.values()),
         sum(_bad(row, is_refused=False) for row in rows.values()),
         most[0],
+        100 * generator_seconds / seconds,
     )
 
 

@@ -8,6 +8,7 @@ counts as if it had been answered. Otherwise an address would be light as soon a
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
@@ -68,7 +69,8 @@ class CpuShares(trio.abc.Instrument):
         """Cease to count, and forget."""
         if self._is_counting:
             self._is_counting = False
-            trio.lowlevel.remove_instrument(self)
+            with contextlib.suppress(KeyError):  # trio drops one that has raised
+                trio.lowlevel.remove_instrument(self)
         self._used.clear()
         self._rated.clear()
         self._heavy = frozenset()

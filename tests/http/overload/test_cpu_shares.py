@@ -6,7 +6,7 @@ import contextvars
 import math
 from collections import Counter
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 import trio
@@ -55,7 +55,7 @@ def task_of(address: str | None) -> trio.lowlevel.Task:
     context = contextvars.Context()
     if address is not None:
         context.run(ADDRESS.set, address)
-    return cast("Any", SimpleNamespace(context=context))
+    return cast("trio.lowlevel.Task", SimpleNamespace(context=context))
 
 
 class Seconds:
