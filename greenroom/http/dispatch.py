@@ -48,7 +48,7 @@ from greenroom.http.limits import (
     units_of_answer,
 )
 from greenroom.http.metrics import Metrics, Sample
-from greenroom.http.overload.concurrency import InFlight
+from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.overload.pass_budget import hold_up
 from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.request import Answer, Request
@@ -141,7 +141,7 @@ class Dispatcher:
         self._world = world
         self._ledger = world.ledger
         self._limits = limits
-        self.in_flight = InFlight(requests_in_flight_max, address_share_max)
+        self.in_flight = ConcurrencyLimit(requests_in_flight_max, address_share_max)
         self._pieces = Pieces()
         self._monotonic = monotonic
         self._router: Router[Route] = Router()

@@ -16,7 +16,7 @@ from typing import Any
 
 import trio
 
-from greenroom.http.overload.pass_budget import Pace, do_nothing
+from greenroom.http.overload.pass_budget import PassBudget, do_nothing
 from greenroom.sender import Sender
 
 HAS_EPOLL = hasattr(select, "epoll")
@@ -24,7 +24,7 @@ ARRIVALS_A_LOOK_MAX = 512
 """Some 6 ms if all are refused; the others wait for the next look."""
 
 
-class Arrival:
+class QueuedConnection:
     """A socket that something may arrive at, for the one task that reads from it."""
 
     __slots__ = ("_task", "_turn_away", "is_cut", "is_ready", "number")
@@ -74,10 +74,10 @@ class Arrival:
         return trio.lowlevel.Abort.SUCCEEDED
 
 
-class Arrivals:
+class AcceptQueue:
     """Watches the plain sockets of a server. Bounded by its connections."""
 
-    def __init__(self, pace: Pace, sender: Sender) -> None:
+    def __init__(self, pace: PassBudget, sender: Sender) -> None:
         """Watch none; there must be an epoll.
 
         Args:
@@ -87,7 +87,7 @@ class Arrivals:
         self._pace = pace
         self._sender = sender
         self._epoll = select.epoll()
-        self._watched: dict[int, Arrival] = {}
+        self._watched: dict[int, QueuedConnection] = {}
         """Watched connections by the numbers of their sockets."""
 
     @property
@@ -95,15 +95,15 @@ class Arrivals:
         """Return whether connections should wait here."""
         return self._pace.is_behind
 
-    def watch(self, connected: socket.socket, turn_away: Callable[[], bool]) -> Arrival:
+    def watch(self, connected: socket.socket, turn_away: Callable[[], bool]) -> QueuedConnection:
         """Watch a non-blocking socket until `forget` is called, which must be before its close."""
         number = connected.fileno()
-        arrival = Arrival(number, turn_away)
+        arrival = QueuedConnection(number, turn_away)
         self._epoll.register(number, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
         self._watched[number] = arrival  # not before: there may be no memory to register it
         return arrival
 
-    def forget(self, arrival: Arrival) -> None:
+    def forget(self, arrival: QueuedConnection) -> None:
         """Watch a socket no longer; does nothing the second time."""
         if self._watched.get(arrival.number) is arrival:
             del self._watched[arrival.number]

@@ -32,7 +32,7 @@ ALWAYS: Final = 512
 it."""
 
 
-class InFlight:
+class ConcurrencyLimit:
     """Counts requests under way. Constant memory, no clock of its own."""
 
     def __init__(self, requests_max: int, address_share_max: float = 1.0) -> None:

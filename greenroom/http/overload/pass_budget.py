@@ -1,13 +1,13 @@
-"""Whether the server keeps pace with what is asked of it, found by how long its passes take.
+"""Bounds how much a pass of the scheduler takes up, once passes have been long for a while.
 
-A pass of the scheduler takes up whatever has arrived since the last, so under overload nothing
+A pass of the scheduler takes up whatever has arrived since the last. So under overload nothing
 queues anywhere but in the sockets, and the wait there is about as long as a pass. The remedy is
-that of CoDel (Nichols and Jacobson, RFC 8289): a delay that stands, not a burst, is what is acted
-upon, and it is the delay that is measured, not the length of a queue. When passes have been long
-for a while, each takes up only so many requests as make a pass of the length aimed at; the others
-are refused at once, which costs a fraction of answering them. How many those are follows from how
-long the passes before were, but for their refusals: else the more came, the fewer were answered.
-Nobody has to know what a request costs. Constant memory, two looks at the clocks a pass.
+that of CoDel (Nichols and Jacobson, RFC 8289): act upon a standing delay, not a burst, and measure
+the delay, not the length of a queue. When passes have been long for a while, each takes up only as
+many requests as make a pass of the length aimed at. The others are refused at once, which costs a
+fraction of answering them. The number follows from the length of the passes before, without their
+refusals: else the more requests came, the fewer were answered. Nobody has to know what a request
+costs. It takes constant memory, and two looks at the clocks a pass.
 
 The requests of addresses that use more of the processor than others (`cpu_shares.py`) are refused
 first. The others are refused only when there are too many of them alone.
@@ -29,26 +29,28 @@ from typing import Final
 import trio
 
 from greenroom.addresses import address_key
-from greenroom.http.overload.concurrency import InFlight
+from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.overload.cpu_shares import CpuShares
 
 _log = logging.getLogger(__name__)
 
 PASS_SECONDS_MAX: Final = 0.025
-"""A pass that takes longer is a long one."""
+"""Seconds beyond which a pass is a long one."""
 PASS_SECONDS_AIM: Final = 0.008
-"""Of processor time, while requests are refused; refusing comes on top of it. A call takes some
-passes, and waits for one before it is taken up, so its latency under overload is some times this.
-Longer passes answer hardly more (see "Tried and dropped" in `bench/RESULTS.md`)."""
+"""Seconds of processor time of a pass while requests are refused, without the refusals.
+
+A call takes some passes, and waits for one before it is taken up, so its latency under overload is
+some times this. Longer passes answer hardly more (see "Tried and dropped" in `bench/RESULTS.md`).
+"""
 STANDING_SECONDS: Final = 0.5
-"""Passes that have been long for less are a burst, or somebody else's use of the machine."""
+"""Seconds of long passes that are still a burst, or somebody else's use of the machine."""
 HOLD_SECONDS: Final = 1.0
-"""After the last refusal, passes are still bounded for so long: a short pass is no recovery."""
+"""Seconds after the last refusal in which passes are still bounded: a short pass is no recovery."""
 IDLE_SECONDS_MAX: Final = 0.1
-"""What a pass has not used of the time before it, the next may use besides, up to so much."""
+"""Seconds that a pass may use besides, at most, of the time that was idle before it."""
 REFUSAL_SECONDS: Final = 50e-6
-"""What refusing takes, roughly, where it is not measured: what came over TLS, or had to be parsed
-to be understood."""
+"""Seconds that a refusal takes, roughly, where it is not measured: what came over TLS, or had to be
+parsed to be understood."""
 TAKEN_MIN: Final = 64
 """Requests of a pass that are never refused: whatever else a pass does, some are taken up."""
 HEAVY_TAKEN_MIN: Final = 16
@@ -66,11 +68,11 @@ PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 HOLD_UP_SECONDS = 1.0
-"""How long somebody waits for a refusal who has asked for too much that needs no token."""
+"""Seconds that an address waits for a refusal that has asked for too much without a token."""
 
 
 async def hold_up() -> None:
-    """Wait before a refusal: whoever asks without end asks that much less.
+    """Wait before a refusal, so that a client that asks without end asks less.
 
     A refusal costs a third of an answer, so as many as a connection can take would fill the core.
     Nothing is read from the connection meanwhile, and it is all that is held.
@@ -79,33 +81,33 @@ async def hold_up() -> None:
 
 
 def do_nothing() -> None:
-    """Stand for what there is nobody to do."""
+    """Do nothing: the default of the hooks."""
 
 
-class Pace(trio.abc.Instrument):
+class PassBudget(trio.abc.Instrument):
     """Watches the passes of the trio run that it was added to; without one, all is well."""
 
     def __init__(
         self,
         refused: Counter[str] | None = None,
-        in_flight: InFlight | None = None,
+        in_flight: ConcurrencyLimit | None = None,
         cpu_shares: CpuShares | None = None,
         *,
         monotonic: Callable[[], float] = time.monotonic,
         cpu: Callable[[], float] = time.thread_time,
     ) -> None:
-        """Begin with nothing seen.
+        """Begin without any pass.
 
         Args:
-            refused: where refusals are counted, by reason.
-            in_flight: what is under way already; while that is too much, requests are refused, too.
-            cpu_shares: finds out whose requests are refused first; all are alike without it.
+            refused: counts refusals by reason.
+            in_flight: the limit of requests under way; beyond it, requests are refused, too.
+            cpu_shares: tells whose requests are refused first; without it all are alike.
             monotonic: seconds.
             cpu: seconds that this thread has had a processor: what other programs take of the
                 machine is no reason to take up less.
         """
         self._refused = Counter[str]() if refused is None else refused
-        self._in_flight = in_flight or InFlight(sys.maxsize)
+        self._in_flight = in_flight or ConcurrencyLimit(sys.maxsize)
         self._cpu_shares = cpu_shares
         self._monotonic = monotonic
         self.cpu = cpu
@@ -115,7 +117,7 @@ class Pace(trio.abc.Instrument):
         self._long_since = math.inf
         self._refused_at = -math.inf
         self.is_behind = False
-        """Whether requests may be refused."""
+        """True if requests may be refused."""
         self._ended = math.inf
         self._idle = 0.0
         """Seconds between the pass before and this one."""
@@ -133,7 +135,7 @@ class Pace(trio.abc.Instrument):
         """Called at the end of such a pass: sends what it has answered; likewise."""
 
     def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
-        """Note that a pass begins."""
+        """Note the beginning of a pass."""
         now = self._began = self._monotonic()
         is_holding = now - self._refused_at < HOLD_SECONDS
         self._in_flight.look(now)
@@ -165,7 +167,7 @@ class Pace(trio.abc.Instrument):
             self._cpu_shares.stop()
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
-        """Note that a pass is over."""
+        """Note the end of a pass."""
         if self.is_behind:
             self._call(self.hand_out)
         now = self._monotonic()
@@ -178,7 +180,7 @@ class Pace(trio.abc.Instrument):
         self._ended = now
 
     def _call(self, hook: Callable[[], None]) -> None:
-        """Call one of the hooks; do without them after a bug in one.
+        """Call one of the hooks; stop calling it after a bug in it.
 
         Trio would drop the whole instrument, and the server would stay behind for ever.
         """
@@ -189,7 +191,7 @@ class Pace(trio.abc.Instrument):
             self.take_up = self.hand_out = do_nothing
 
     def _aim(self, seconds: float) -> None:
-        """Let the next pass take up more or less than this one, which took so long."""
+        """Let the next pass take up more or less than this one, which took `seconds`."""
         step = PASS_SECONDS_AIM / max(seconds, 1e-6)
         if step > 1.0 and self._taken <= self._taken_max:
             return  # it had nothing more to take up
@@ -202,7 +204,7 @@ class Pace(trio.abc.Instrument):
         return self._cpu_shares is not None and self._cpu_shares.has_heavy
 
     def note_refusing(self, seconds: float = REFUSAL_SECONDS) -> None:
-        """Note that so much of this pass, by `cpu`, went into refusals: it does not count."""
+        """Note that `seconds` of this pass, by `cpu`, went into refusals, and so do not count."""
         self._refusing += seconds
 
     def must_refuse(self, address: str) -> bool:

@@ -33,7 +33,7 @@ from greenroom.http.errors import (
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.budget import ANSWER_BYTES_MIN, BodyLease, Budgets
 from greenroom.http.overload.cpu_shares import ADDRESS
-from greenroom.http.overload.pass_budget import PROBES, Pace
+from greenroom.http.overload.pass_budget import PROBES, PassBudget
 from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.request import Answer, Request
 from greenroom.http.server.heads import KnownHeads
@@ -106,7 +106,7 @@ class ConnectionContext:
         reaper: Reaper,
         budgets: Budgets,
         *,
-        pace: Pace,
+        pace: PassBudget,
         limits: CallLimits,
     ) -> None:
         """Share these."""
@@ -386,7 +386,7 @@ class Connection:
         """Refuse what has arrived if it must be, before the task is woken and anything is read.
 
         Refusing must cost a fraction of answering, or a server that is asked for several times what
-        it can do will do nothing but refuse. See `Arrival`.
+        it can do will do nothing but refuse. See `QueuedConnection`.
         """
         context = self._context
         if self.phase is not IDLE or context.stopping or self._trusted:

@@ -47,7 +47,7 @@ class BadRequest(Exception):
         self.status = status
 
 
-class Event(Enum):
+class ParserEvent(Enum):
     """Results of `RequestParser.next`."""
 
     NEED_DATA = 0
@@ -59,10 +59,10 @@ class Event(Enum):
     """The beginning of HTTP/2, from a client that knows without asking that it is spoken here."""
 
 
-NEED_DATA: Final = Event.NEED_DATA
-REQUEST: Final = Event.REQUEST
-TOO_LARGE: Final = Event.TOO_LARGE
-HTTP_2: Final = Event.HTTP_2
+NEED_DATA: Final = ParserEvent.NEED_DATA
+REQUEST: Final = ParserEvent.REQUEST
+TOO_LARGE: Final = ParserEvent.TOO_LARGE
+HTTP_2: Final = ParserEvent.HTTP_2
 
 HEAD_TOO_LARGE = "Request head is too large"
 HTTP_2_IN_CLEAR = "HTTP/2 is spoken over TLS only: use HTTP/1.1 here"
@@ -302,7 +302,7 @@ class RequestParser:
         self._position = self._end
         return rest
 
-    def next(self) -> Event:
+    def next(self) -> ParserEvent:
         """Return the next request, or that more bytes are needed.
 
         Raises:
@@ -319,7 +319,7 @@ class RequestParser:
                 self._begin()
         return NEED_DATA
 
-    def _next_of_head(self) -> Event:
+    def _next_of_head(self) -> ParserEvent:
         """Feed one piece of the head; judge the head when that was its end."""
         piece = self._take_to_blank_line()
         if self._head:
@@ -383,7 +383,7 @@ class RequestParser:
         self.headers = head.headers
         self.keep_alive, self.http_1_0 = head.keep_alive, head.http_1_0
 
-    def _repeat(self, head: Head) -> Event:
+    def _repeat(self, head: Head) -> ParserEvent:
         """Go on behind a head that came before; httptools need not see it again."""
         self._is_repeated = self._head_done = True
         self._tail = b""
@@ -391,7 +391,7 @@ class RequestParser:
         self._complete = self._remaining <= 0
         return REQUEST if self._complete else NEED_DATA
 
-    def _next_of_body(self) -> Event:
+    def _next_of_body(self) -> ParserEvent:
         """Feed one piece of the body; the request is there when that was its end."""
         before = self._size
         if self._remaining >= 0:
@@ -412,7 +412,7 @@ class RequestParser:
         self._framing_bytes += len(piece) - (self._size - before)
         return self._judge_body()
 
-    def _judge_body(self) -> Event:
+    def _judge_body(self) -> ParserEvent:
         """Apply the bounds to what has come of the body."""
         size = self._size
         if self._framing_bytes > self._header_bytes_max + _FRAMING_BYTES_A_BODY_BYTE * size:
@@ -426,7 +426,7 @@ class RequestParser:
             return TOO_LARGE
         return REQUEST if self._complete else NEED_DATA
 
-    def _judge_head(self) -> Event:
+    def _judge_head(self) -> ParserEvent:
         """Check what the grammar leaves open, and say whose request it is."""
         if len(self._target) > TARGET_BYTES_MAX:
             raise BadRequest(TARGET_TOO_LONG)
@@ -475,7 +475,7 @@ class RequestParser:
         )
         self._known.remember(self._head, self._last)
 
-    def _judge_framing(self) -> Event:
+    def _judge_framing(self) -> ParserEvent:
         """Find out how the body ends, and whether it is too large before it has come."""
         headers = self.headers
         if self.method == "CONNECT":

@@ -21,7 +21,7 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.overload.budget import ANSWER_BYTES_MIN, BodyLease
-from greenroom.http.overload.pass_budget import PROBES, Pace
+from greenroom.http.overload.pass_budget import PROBES, PassBudget
 from greenroom.http.request import Answer, Request
 from greenroom.http.server.asgi_fence import ANSWER_LEASE, request_of
 from greenroom.http.server.options import HttpOptions
@@ -36,7 +36,7 @@ _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE",
 class _App:
     """The view functions of the application."""
 
-    def __init__(self, front: Front, options: HttpOptions, pace: Pace) -> None:
+    def __init__(self, front: Front, options: HttpOptions, pace: PassBudget) -> None:
         self._pace = pace
         self._front = front
         self._proxies = TrustedProxies(options.trusted_proxies)
@@ -78,7 +78,7 @@ class _App:
         return request_of(scope, await quart.request.body, self._proxies)
 
 
-def build_app(front: Front, options: HttpOptions, pace: Pace) -> QuartTrio:
+def build_app(front: Front, options: HttpOptions, pace: PassBudget) -> QuartTrio:
     """Return the application.
 
     Args:

@@ -13,11 +13,11 @@ from greenroom import sockets
 from greenroom.addresses import address_key
 from greenroom.http.errors import too_many_requests
 from greenroom.http.limits import CallLimits
-from greenroom.http.overload.accept_queue import HAS_EPOLL, Arrivals
+from greenroom.http.overload.accept_queue import HAS_EPOLL, AcceptQueue
 from greenroom.http.overload.budget import Budgets
-from greenroom.http.overload.concurrency import InFlight
+from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.overload.cpu_shares import ADDRESS, CpuShares
-from greenroom.http.overload.pass_budget import Pace
+from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.server.connection import Answerer, Connection, ConnectionContext
 from greenroom.http.server.hypercorn_server import HypercornServer
 from greenroom.http.server.options import HttpOptions
@@ -54,7 +54,7 @@ class HttpServer:
         answerer: Answerer,
         pages: Routes,
         limits: CallLimits | None = None,
-        in_flight: InFlight | None = None,
+        in_flight: ConcurrencyLimit | None = None,
     ) -> None:
         """Prepare; nothing is opened before `run`.
 
@@ -75,8 +75,8 @@ class HttpServer:
         self._sender = Sender()
         self._budgets = Budgets(options)
         self._limits = limits or CallLimits()
-        self._pace = Pace(self._limits.refused, in_flight, CpuShares())
-        self._arrivals = Arrivals(self._pace, self._sender) if HAS_EPOLL else None
+        self._pace = PassBudget(self._limits.refused, in_flight, CpuShares())
+        self._arrivals = AcceptQueue(self._pace, self._sender) if HAS_EPOLL else None
         front = Front(answerer, pages, self._limits)
         self._context = ConnectionContext(
             options,

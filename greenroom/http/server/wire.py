@@ -15,7 +15,7 @@ from typing import Protocol
 
 import trio
 
-from greenroom.http.overload.accept_queue import Arrival, Arrivals
+from greenroom.http.overload.accept_queue import AcceptQueue, QueuedConnection
 from greenroom.sender import Sender
 
 RECEIVE_BYTES = 1 << 16
@@ -86,7 +86,7 @@ class SocketWire:
     )
 
     def __init__(
-        self, connected: socket.socket, sender: Sender, arrivals: Arrivals | None = None
+        self, connected: socket.socket, sender: Sender, arrivals: AcceptQueue | None = None
     ) -> None:
         """Own a non-blocking connected socket.
 
@@ -98,10 +98,10 @@ class SocketWire:
         self._socket = connected
         self._sender = sender
         self._arrivals = arrivals
-        self._arrival: Arrival | None = None
+        self._arrival: QueuedConnection | None = None
         """The place in the accept queue while `receive` waits there."""
         self.turn_away: Callable[[], bool] | None = None
-        """See `Arrival`; while there is none, `receive` waits as ever."""
+        """See `QueuedConnection`; while there is none, `receive` waits as ever."""
         self._early = b""
         """Bytes that were received and put back."""
         self._posted = b""
@@ -133,7 +133,7 @@ class SocketWire:
                 arrival.is_ready = False
             return data
 
-    def _watch(self) -> Arrival | None:
+    def _watch(self) -> QueuedConnection | None:
         """Return what to wait for while the server is behind, None else."""
         arrivals, arrival = self._arrivals, self._arrival
         if arrivals is None or self.turn_away is None:

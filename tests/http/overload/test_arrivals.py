@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.http.limits import CallLimits
-from greenroom.http.overload.accept_queue import HAS_EPOLL, Arrivals
+from greenroom.http.overload.accept_queue import HAS_EPOLL, AcceptQueue
 from greenroom.http.overload.budget import Budgets
-from greenroom.http.overload.pass_budget import Pace
+from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.server.connection import Connection, ConnectionContext
 from greenroom.http.server.heads import KnownHeads
 from greenroom.http.server.options import HttpOptions
@@ -35,7 +35,7 @@ CHUNKED = (
 )
 
 
-class SetPace(Pace):
+class SetPace(PassBudget):
     """A pace that is as it is told to be."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Served:
         writer = AnswerWriter(0)
         self.echo = Echo()
         self.sender = Sender()
-        self.arrivals = Arrivals(pace, self.sender)
+        self.arrivals = AcceptQueue(pace, self.sender)
         self.wire = SocketWire(ours, self.sender, self.arrivals)
         reaper = Reaper(options, writer)
         budgets, limits = Budgets(options), CallLimits()

@@ -22,7 +22,7 @@ from greenroom.http.overload.cpu_shares import (
     CpuShares,
     level_of,
 )
-from greenroom.http.overload.pass_budget import Pace
+from greenroom.http.overload.pass_budget import PassBudget
 
 FLOOD, HONEST = "127.0.0.1", "127.0.0.2"
 GET = b"GET /api/x HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -110,7 +110,9 @@ class Behind:
     def __init__(self) -> None:
         self.refused = Counter[str]()
         self.shares = CpuShares(lambda: 0.0)
-        self.pace = Pace(self.refused, None, self.shares, monotonic=lambda: 0.0, cpu=lambda: 0.0)
+        self.pace = PassBudget(
+            self.refused, None, self.shares, monotonic=lambda: 0.0, cpu=lambda: 0.0
+        )
         self.pace.is_behind = True
         self.pace._taken_max = 4.0
 

@@ -6,7 +6,12 @@ from collections import deque
 
 import pytest
 
-from greenroom.http.overload.concurrency import ALWAYS, HOLD_SECONDS, WAIT_SECONDS_AIM, InFlight
+from greenroom.http.overload.concurrency import (
+    ALWAYS,
+    HOLD_SECONDS,
+    WAIT_SECONDS_AIM,
+    ConcurrencyLimit,
+)
 
 MOST = 2_000
 KEY = "192.0.2.1"
@@ -18,7 +23,7 @@ class Server:
 
     def __init__(self) -> None:
         self.now = 50.0
-        self.in_flight = InFlight(MOST + 1, 1e6)  # the last is never one address's
+        self.in_flight = ConcurrencyLimit(MOST + 1, 1e6)  # the last is never one address's
         self.refused = 0
         self.waiting: deque[int] = deque()
 
@@ -118,7 +123,7 @@ def test_silence_is_no_slowness(server: Server) -> None:
 
 
 def test_no_address_gets_all_places() -> None:
-    in_flight = InFlight(MOST)
+    in_flight = ConcurrencyLimit(MOST)
     entered = [in_flight.enter(50.0, KEY) for _ in range(MOST)]
     assert len([each for each in entered if each is not None]) == MOST // 2
     assert in_flight.enter(50.0, "192.0.2.2") is not None
@@ -126,7 +131,7 @@ def test_no_address_gets_all_places() -> None:
 
 def test_where_fewer_may_be_under_way_another_address_is_let_in_up_to_an_even_part() -> None:
     server = Server()
-    server.in_flight = InFlight(10 * MOST, 1e6)
+    server.in_flight = ConcurrencyLimit(10 * MOST, 1e6)
     server.run(2.0, 5_000, 500)
     assert server.in_flight.is_cut
     assert server.in_flight.enter(server.now, KEY) is None

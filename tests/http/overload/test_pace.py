@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from greenroom.http.overload.concurrency import INTERVAL_SECONDS, InFlight
+from greenroom.http.overload.concurrency import INTERVAL_SECONDS, ConcurrencyLimit
 from greenroom.http.overload.pass_budget import (
     HOLD_SECONDS,
     PASS_SECONDS_AIM,
@@ -14,7 +14,7 @@ from greenroom.http.overload.pass_budget import (
     STANDING_SECONDS,
     TAKEN_FIRST,
     TAKEN_MIN,
-    Pace,
+    PassBudget,
 )
 
 SHORT, LONG = PASS_SECONDS_MAX / 4, PASS_SECONDS_MAX * 4
@@ -26,7 +26,7 @@ class Passes:
 
     def __init__(self) -> None:
         self.now = 1_000.0
-        self.pace = Pace(monotonic=lambda: self.now, cpu=lambda: self.now)
+        self.pace = PassBudget(monotonic=lambda: self.now, cpu=lambda: self.now)
 
     def run(self, seconds: float, requests: int = MANY) -> bool:
         """Run a pass; return whether one of the requests would have been refused."""
@@ -61,8 +61,8 @@ def passes() -> Passes:
 
 def test_while_too_much_is_under_way_the_rest_is_refused_however_short_the_passes() -> None:
     now, refused = 10.0, Counter[str]()
-    in_flight = InFlight(301, 1e6)
-    pace = Pace(refused, in_flight, monotonic=lambda: now, cpu=lambda: now)
+    in_flight = ConcurrencyLimit(301, 1e6)
+    pace = PassBudget(refused, in_flight, monotonic=lambda: now, cpu=lambda: now)
     entered = [in_flight.enter(now, "") for _ in range(301)]
     assert entered.pop() is None
     now += INTERVAL_SECONDS
@@ -89,7 +89,7 @@ def test_bursts_on_an_idle_core_are_not_refused_for_ever_after_an_overload(passe
 
 
 def test_nothing_is_refused_where_no_passes_are_seen() -> None:
-    assert not Pace().must_refuse("")
+    assert not PassBudget().must_refuse("")
 
 
 def test_one_long_pass_refuses_nothing_however_long(passes: Passes) -> None:

@@ -14,7 +14,7 @@ from world_kit import open_arena
 
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.budget import Budgets
-from greenroom.http.overload.pass_budget import Pace
+from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.server.connection import Connection, ConnectionContext
 from greenroom.http.server.options import HttpOptions
@@ -181,7 +181,7 @@ async def test_connections_of_one_address_read_their_large_bodies_by_turns(
         writer,
         Reaper(options, writer),
         Budgets(options),
-        pace=Pace(),
+        pace=PassBudget(),
         limits=CallLimits(),
     )
     flood = [LargeBodies(passes, 20) for _ in range(10)]

@@ -20,7 +20,7 @@ from server_kit import Api
 from greenroom.addresses import address_key
 from greenroom.http.errors import too_many_requests
 from greenroom.http.limits import CallLimits, LimitSettings
-from greenroom.http.overload.concurrency import InFlight
+from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.request import Answer, Request
 from greenroom.http.server import hypercorn_server
 from greenroom.limiter import Rate
@@ -388,7 +388,7 @@ async def test_an_honest_connection_may_ask_as_often_as_it_likes(
 
 
 async def test_requests_of_one_address_that_wait_leave_room_for_others():
-    echo, in_flight = Echo(), InFlight(20)
+    echo, in_flight = Echo(), ConcurrencyLimit(20)
 
     class Counting:
         """A dispatcher, as far as it counts."""

@@ -16,7 +16,7 @@ from http_kit import Echo, read_all, replies
 
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.budget import BodyLease, Budgets
-from greenroom.http.overload.pass_budget import Pace
+from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.request import Answer, Request
 from greenroom.http.server.connection import Connection, ConnectionContext
 from greenroom.http.server.options import HttpOptions
@@ -48,7 +48,7 @@ class Served:
         self.reaper = Reaper(settings, writer)
         self.reaper.tick()
         self.budgets = Budgets(settings)
-        self.pace = Pace()
+        self.pace = PassBudget()
         self.context = ConnectionContext(
             settings,
             echo,
@@ -241,7 +241,7 @@ async def test_what_is_too_much_is_429_at_once_and_the_connection_stays(
     monkeypatch: pytest.MonkeyPatch,
 ):
     async with served() as one:
-        monkeypatch.setattr(Pace, "must_refuse", lambda *_: True)
+        monkeypatch.setattr(PassBudget, "must_refuse", lambda *_: True)
         await one.client.send_all(GET * 1_000)
         refused = b""
         while refused.count(b"retry_after") < 1_000:

@@ -11,7 +11,7 @@ from http_kit import Running, exchange, read_all, replies, serving
 
 from greenroom.addresses import INVALID_HOST
 from greenroom.heads import INVALID_REQUEST
-from greenroom.http.overload.pass_budget import Pace
+from greenroom.http.overload.pass_budget import PassBudget
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HANDSHAKE = (
@@ -106,7 +106,7 @@ async def test_blank_lines_before_a_request_are_overlooked_by_the_default_server
 async def test_what_nobody_has_time_for_is_refused_by_either_server(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(Pace, "must_refuse", lambda *_: True)
+    monkeypatch.setattr(PassBudget, "must_refuse", lambda *_: True)
     request = b"GET /api/x HTTP/1.1\r\nHost: a\r\n\r\n"
     [answer] = replies(await exchange(running.port, request))
     assert (answer.status, answer.headers["retry-after"]) == (429, "1")

@@ -13,7 +13,7 @@ import trio
 from http_kit import JSON, Echo, Running, exchange, read_all, replies, serving, until
 
 from greenroom.http.limits import CallLimits, LimitSettings
-from greenroom.http.overload.concurrency import InFlight
+from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.request import Answer, Request
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.server import HttpServer
@@ -327,7 +327,7 @@ async def test_a_stop_does_not_wait_for_ever(server: str):
 
 
 async def test_what_was_too_much_before_a_stop_is_answered_in_it():
-    in_flight = InFlight(2)
+    in_flight = ConcurrencyLimit(2)
     async with serving(in_flight=in_flight, stop_seconds_max=10) as running:
         begun = await trio.open_tcp_stream("127.0.0.1", running.port)
         await begun.send_all(

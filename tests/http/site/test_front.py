@@ -14,7 +14,7 @@ from greenroom.http.limits import (
     LimitSettings,
 )
 from greenroom.http.overload import pass_budget as pace
-from greenroom.http.overload.pass_budget import HOLD_UP_SECONDS, Pace
+from greenroom.http.overload.pass_budget import HOLD_UP_SECONDS, PassBudget
 from greenroom.http.request import PAGE_BODY_BYTES_MAX, Answer, Request
 from greenroom.http.server.hypercorn_server import HypercornServer
 from greenroom.http.server.parser import TARGET_BYTES_MAX, TARGET_TOO_LONG
@@ -164,7 +164,7 @@ async def test_probes_have_an_allowance_that_nothing_else_uses_up(server: str):
 async def test_under_overload_everything_is_shed_but_probes_and_preflights(
     server: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(Pace, "must_refuse", lambda *_: True)
+    monkeypatch.setattr(PassBudget, "must_refuse", lambda *_: True)
     async with serving(server=server, routes=ROUTES) as running:
         for path in ("/page", "/nope", "/static", "/mcp", "/api/x"):
             [refused] = replies(await exchange(running.port, request("GET", path)))

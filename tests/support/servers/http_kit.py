@@ -13,7 +13,7 @@ import trio
 
 from greenroom.http.errors import body_too_large
 from greenroom.http.limits import CallLimits
-from greenroom.http.overload.concurrency import InFlight
+from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.request import Answer, Request
 from greenroom.http.server.connection import Answerer
 from greenroom.http.server.options import HttpOptions
@@ -157,7 +157,7 @@ async def serving(
     answerer: Answerer | None = None,
     *,
     limits: CallLimits | None = None,
-    in_flight: InFlight | None = None,
+    in_flight: ConcurrencyLimit | None = None,
     routes: Routes | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
