@@ -28,6 +28,7 @@ from typing import Final
 from greenroom.client.decoding import NotDecoded, decode
 from greenroom.contract.errors import BanInfo as BanInfo  # noqa: PLC0414 (exported)
 from greenroom.contract.errors import ErrorReply
+from greenroom.contract.refusals import CODES
 
 
 class GreenroomError(Exception):
@@ -40,6 +41,7 @@ class ApiError(GreenroomError):
     Attributes:
         status: the HTTP status.
         text: the server's text, one of those that the API lists.
+        code: a name for the text, such as `room_full`; None for a text that is not known here.
     """
 
     def __init__(self, status: int, text: str) -> None:
@@ -47,6 +49,7 @@ class ApiError(GreenroomError):
         super().__init__(f"{status}: {text}")
         self.status = status
         self.text = text
+        self.code = CODES.get((status, text))
 
 
 class Unauthorized(ApiError):

@@ -152,10 +152,10 @@ def test_only_the_present_host_answers_and_a_full_lobby_keeps_its_requests():
 def test_what_a_lobby_holds_of_requests_is_bounded():
     kit = LobbyKit(LobbyLimits(requests_max=2, requests_bytes_max=10), join_by_requests=True)
     kit.request(2, b"x" * 6)
-    with pytest.raises(refusals.TooManyRequests):
+    with pytest.raises(refusals.TooManyJoinRequests):
         kit.request(3, b"x" * 5)
     kit.request(3, b"x" * 4)
-    with pytest.raises(refusals.TooManyRequests):
+    with pytest.raises(refusals.TooManyJoinRequests):
         kit.request(4, b"")
 
 

@@ -69,7 +69,7 @@ from greenroom.actors.lobby.refusals import (
     TooLateForToken,
     TooLateToKick,
     TooLateToStop,
-    TooManyRequests,
+    TooManyJoinRequests,
 )
 from greenroom.actors.lobby.state import JoinRequest
 from greenroom.actors.player.bans import ban_in_force
@@ -219,7 +219,7 @@ async def request_to_join(
 
     Raises:
         SeatDataTooLarge, AlreadyInLobby or JoiningInRoom, LobbyNotFound, TakesNoRequests,
-            AlreadyRequested, LobbyFull, TooManyRequests: in this order.
+            AlreadyRequested, LobbyFull, TooManyJoinRequests: in this order.
         ActorUnavailable: nothing was asked, or (CommitUnsettled) maybe was.
 
     Cancellation: nothing was asked; once it has been, the result is returned.
@@ -232,7 +232,7 @@ async def request_to_join(
         world.lobbies.index.count_pending_requests(player.key)
         >= world.lobbies.limits.requests_of_player_max
     ):
-        raise TooManyRequests
+        raise TooManyJoinRequests
     request_id = os.urandom(16).hex()
     command = RequestToJoin(
         request_id=request_id,

@@ -117,7 +117,7 @@ class RequestToJoin(Command[LobbyRole, None], frozen=True, kw_only=True):
     """Ask the host for a seat.
 
     Refused: AlreadyInLobby, LobbyNotFound, TakesNoRequests, AlreadyRequested, LobbyFull,
-    TooManyRequests.
+    TooManyJoinRequests.
     """
 
     request_id: str

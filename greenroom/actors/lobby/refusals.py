@@ -65,7 +65,7 @@ class AlreadyRequested(Refused):
     text = "You already have a pending request to this matchmaking lobby"
 
 
-class TooManyRequests(Refused):
+class TooManyJoinRequests(Refused):
     """The lobby holds as many requests as it may, or the player has sent as many."""
 
     text = "Too many pending join requests"

@@ -68,7 +68,7 @@ from greenroom.actors.lobby.refusals import (
     OnlyHostStarts,
     RequestNotFound,
     TakesNoRequests,
-    TooManyRequests,
+    TooManyJoinRequests,
 )
 from greenroom.actors.lobby.state import ANSWERED_MAX, JoinRequest, Lobby, LobbyLimits
 from greenroom.actors.room.messages import CreateRoom
@@ -206,7 +206,7 @@ def decide_request(
 
     Raises:
         AlreadyInLobby, LobbyNotFound, TakesNoRequests, AlreadyRequested, LobbyFull,
-            TooManyRequests: in this order.
+            TooManyJoinRequests: in this order.
     """
     _require_outsider(lobby, command.player_id)
     if not lobby.join_by_requests:
@@ -219,7 +219,7 @@ def decide_request(
         len(lobby.pending) >= limits.requests_max
         or held + len(command.player_data) > limits.requests_bytes_max
     ):
-        raise TooManyRequests
+        raise TooManyJoinRequests
     return JoinRequested(
         command.request_id, command.player_id, command.player_name, command.player_data, now
     )

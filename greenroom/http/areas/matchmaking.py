@@ -25,7 +25,7 @@ from greenroom.actors.lobby.refusals import (
     NeedsApproval,
     RequestNotHis,
     TakesNoRequests,
-    TooManyRequests,
+    TooManyJoinRequests,
 )
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
 from greenroom.actors.room.rules.refusals import (
@@ -142,7 +142,7 @@ async def create(caller: PlayerCaller, body: LobbyCreateBody) -> LobbyCreateRepl
         TakesNoRequests,
         AlreadyRequested,
         LobbyFull,
-        TooManyRequests,
+        TooManyJoinRequests,
         RoomsRefused,
     ),
 )
