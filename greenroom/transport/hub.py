@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -18,10 +18,10 @@ from greenroom.actors.room.ports import Accepted, Happened, Message, Receive
 from greenroom.fastlane.frames import ServerMessage, encode_received
 from greenroom.fastlane.link import SEQUENCES, fits
 from greenroom.sender import Sender
-from greenroom.transport.fanout import Fanout
+from greenroom.transport.fanout import UNENCODED, Fanout
+from greenroom.transport.link import Link
 from greenroom.transport.messages import (
     MALFORMED,
-    ClientKind,
     encode,
     encode_error,
     encode_sent,
@@ -41,66 +41,6 @@ STREAMS_MAX: Final = 64
 """Most streams that a room itself names; messages of further ones belong to no stream."""
 
 _NOBODY: Final[frozenset[int]] = frozenset()
-_UNENCODED: Final = [b"" for _ in ClientKind]
-"""The frames of a message by kind of client, before any is encoded."""
-
-
-class FastLane(Protocol):
-    """A member's UDP session, as the hub sees it. Nothing here blocks or raises."""
-
-    def put(self, frame: bytes) -> bool:
-        """Send a frame soon, or lose it; return whether messages can go this way now."""
-        ...
-
-
-class Link(Protocol):
-    """A connection, as the hub sees it; open while it is attached. Nothing here blocks or raises.
-
-    Attributes:
-        told: how many messages `tell` was given.
-        fanout: what is settled before anything else than `tell` is sent.
-    """
-
-    kind: ClientKind
-    connection_id: str
-    told: int
-    fanout: Fanout | None
-
-    @property
-    def lane(self) -> FastLane | None:
-        """Return the member's fast lane, if they have opened one."""
-        ...
-
-    def tell(self, frames: bytes, count: int) -> None:
-        """Send frames behind all earlier ones; `count` of them count for a replay."""
-        ...
-
-    def tell_now(self, frames: bytes, count: int) -> None:
-        """Like `tell`, but at once if nothing waits before them."""
-        ...
-
-    def put(self, frame: bytes) -> None:
-        """Send a frame behind all earlier ones."""
-        ...
-
-    def offer(self, frame: bytes) -> None:
-        """Send a frame behind all earlier ones, or drop it if much waits already."""
-        ...
-
-    def may_store(self, size: int) -> bool:
-        """Charge a message of `size` bytes that is to be stored.
-
-        If it is refused, its sender is told.
-        """
-        ...
-
-    def hear(self) -> None:
-        """Take in what the client has sent by now: soon the connection will have no member."""
-        ...
-
-    def close(self, code: int, reason: str) -> None:
-        """Close the connection politely, behind what was put."""
-        ...
 
 
 class _Place:
@@ -128,16 +68,12 @@ class _Kept(msgspec.Struct, gc=False):
 class _Roster:
     """The members of one room who are connected, or were."""
 
-    __slots__ = (
-        *("allowance", "fanout", "links", "log"),
-        *("log_bytes", "places", "sequence", "streams"),
-    )
+    __slots__ = ("allowance", "fanout", "log", "log_bytes", "places", "sequence", "streams")
 
     def __init__(self, sender: Sender) -> None:
         self.places: dict[int, _Place] = {}
-        self.links: dict[int, Link] = {}
-        """The links of connected members."""
-        self.fanout = Fanout(self.links, sender)
+        self.fanout = Fanout(sender)
+        """The links of connected members, and the way to them."""
         self.log: deque[_Kept] | None = None
         self.log_bytes = 0
         self.allowance: Allowance | None = None
@@ -203,9 +139,8 @@ class Hub:
         if roster is None:
             roster = self._rosters[room_id] = _Roster(self.sender)
             self._log_bytes_max = min(LOG_BYTES_MAX, LOGS_BYTES_MAX // len(self._rosters))
-        roster.fanout.settle()
         place = roster.places.setdefault(player_id, _Place())
-        old = roster.links.get(player_id)
+        old = roster.fanout.find(player_id)
         if old is not None:
             old.hear()
             old.close(NORMAL, "Connection replaced")
@@ -213,8 +148,7 @@ class Hub:
         replay = None if resume is None else _replay(roster, player_id, place, *resume)
         place.connection_id = link.connection_id
         place.count = 0 if replay is None else len(replay.messages) + (replay.missed != 0)
-        roster.links[player_id] = link
-        link.fanout = roster.fanout
+        roster.fanout.connect(player_id, link)
         return replay
 
     def detach(self, room_id: str, player_id: int, link: Link) -> bool:
@@ -226,13 +160,10 @@ class Hub:
             Whether it was the member's present connection.
         """
         roster = self._rosters.get(room_id)
-        if roster is None or roster.links.get(player_id) is not link:
+        if roster is None or roster.fanout.links.get(player_id) is not link:
             return False
-        roster.fanout.settle()
-        if roster.links.get(player_id) is not link:  # what it was told was more than it could take
-            return True
-        del roster.links[player_id]
-        roster.places[player_id].count += link.told
+        if roster.fanout.disconnect(player_id, link):
+            roster.places[player_id].count += link.told
         return True
 
     def allowance(self, room_id: str, per_second: float) -> Allowance:
@@ -249,7 +180,7 @@ class Hub:
 
     def statistics(self) -> HubStatistics:
         """Return how many members are connected, and how much was passed on."""
-        connected = sum(len(roster.links) for roster in self._rosters.values())
+        connected = sum(len(roster.fanout.links) for roster in self._rosters.values())
         return HubStatistics(len(self._rosters), connected, self.sent)
 
     # For rooms; see `Connections`.
@@ -257,7 +188,7 @@ class Hub:
     def connected(self, room_id: str) -> Container[int]:
         """Return the members who have an open connection; the container is live."""
         roster = self._rosters.get(room_id)
-        return _NOBODY if roster is None else roster.links
+        return _NOBODY if roster is None else roster.fanout.links
 
     def listen(self, room_id: str) -> None:
         """Take in what members have sent, where that is left to the room's ticks."""
@@ -268,34 +199,25 @@ class Hub:
         roster = self._rosters.get(room_id)
         if roster is None:
             return
-        targets = tuple(player_ids)
-        roster.fanout.settle()
+        targets, places = tuple(player_ids), roster.places
         _keep(roster, message, targets, self._log_bytes_max)
-        links, places = roster.links, roster.places
-        frames = _UNENCODED.copy()
-        for player_id in targets:
-            link = links.get(player_id)
-            if link is None:
-                if player_id in places:
-                    places[player_id].count += 1
-                continue
-            kind = link.kind
-            frame = frames[kind]
-            if not frame:
-                frame = frames[kind] = encode(message, kind)
-            link.tell(frame, 1)
-            self.sent += 1
+        absent = roster.fanout.tell(targets, message)
+        self.sent += len(targets) - len(absent)
+        for player_id in absent:
+            if player_id in places:
+                places[player_id].count += 1
 
     def push_others(self, room_id: str, message: Receive, members: Mapping[int, Any]) -> bool:
         """Send a message to all members but the sender, and acknowledge it."""
         roster = self._rosters.get(room_id)
         if roster is None:
             return False
-        if roster.links.keys() != members.keys():  # somebody is away, or on the way in or out
+        fanout = roster.fanout
+        if fanout.links.keys() != members.keys():  # somebody is away, or on the way in or out
             return False
         others = len(members) - 1
         _keep(roster, message, None, self._log_bytes_max)
-        roster.fanout.say(message, encode_sent(message.command, others))
+        fanout.say(message, encode_sent(message.command, others))
         self.sent += others
         return True
 
@@ -320,9 +242,9 @@ class Hub:
         roster = self._rosters.get(room_id)
         if roster is None:
             return
-        links = roster.links
+        links = roster.fanout.links
         packed: bytes | None = None
-        frames = _UNENCODED.copy()
+        frames = UNENCODED.copy()
         for player_id in tuple(links) if player_ids is None else player_ids:
             link = links.get(player_id)
             if link is None:
@@ -345,9 +267,9 @@ class Hub:
         roster = self._rosters.get(room_id)
         if roster is None:
             return
-        frames = _UNENCODED.copy()
+        links, frames = roster.fanout.links, UNENCODED.copy()
         for player_id in player_ids:
-            link = roster.links.get(player_id)
+            link = links.get(player_id)
             if link is None:
                 continue
             self.sent += 1
@@ -360,7 +282,7 @@ class Hub:
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
         """Acknowledge a message to its sender."""
         roster = self._rosters.get(room_id)
-        link = None if roster is None else roster.links.get(player_id)
+        link = None if roster is None else roster.fanout.links.get(player_id)
         if link is not None:
             link.put(encode_sent(answer.command, answer.target_count))
 
@@ -370,7 +292,7 @@ class Hub:
         If it is refused, the sender is told.
         """
         roster = self._rosters.get(room_id)
-        link = None if roster is None else roster.links.get(player_id)
+        link = None if roster is None else roster.fanout.links.get(player_id)
         return link is None or link.may_store(size)
 
     def refuse(
@@ -378,7 +300,7 @@ class Hub:
     ) -> None:
         """Tell a sender why their message has been refused; None if there is nothing to say."""
         roster = self._rosters.get(room_id)
-        link = None if roster is None else roster.links.get(player_id)
+        link = None if roster is None else roster.fanout.links.get(player_id)
         if link is not None:
             link.put(MALFORMED if reason is None else encode_error(reason, retry_seconds))
 
@@ -387,8 +309,7 @@ class Hub:
         roster = self._rosters.get(room_id)
         if roster is None:
             return
-        roster.fanout.settle()
-        link = roster.links.pop(player_id, None)
+        link = roster.fanout.take(player_id)
         roster.places.pop(player_id, None)
         if link is not None:
             link.close(NORMAL, "Player disconnect")
@@ -399,8 +320,7 @@ class Hub:
         """Close all connections of a room that is over, and forget it."""
         roster = self._rosters.pop(room_id, None)
         if roster is not None:
-            roster.fanout.settle()
-            for link in tuple(roster.links.values()):
+            for link in roster.fanout.take_all():
                 link.close(NORMAL, "Room cleanup")
 
 

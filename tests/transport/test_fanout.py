@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,3 +164,21 @@ def test_what_waits_for_the_end_of_a_turn_is_bounded(
     for _ in range(3):
         hub.push_others(ROOM, said(1), MEMBERS)
     assert links[1].told >= 2
+
+
+def test_nothing_is_told_to_members_past_the_fanout():
+    package = Path(fanout_module.__file__).parent
+    told = {
+        path.name: re.findall(r"\b\w*links?\w*\.(tell|tell_now)\(|\b(settle)\(", path.read_text())
+        for path in package.glob("*.py")
+    }
+    told.pop("fanout.py")
+    assert {name for name, calls in told.items() if calls} == {"connection.py"}
+    assert told["connection.py"] == [("", "settle")], "before a connection's own frames"
+
+
+def test_links_are_changed_by_the_fanout_alone():
+    changed = re.compile(r"links(\[[^\]]+\] = |\.(pop|clear|setdefault|update)\()")
+    package = Path(fanout_module.__file__).parent
+    found = [path.name for path in package.glob("*.py") if changed.search(path.read_text())]
+    assert found == ["fanout.py"]

@@ -221,26 +221,25 @@ class StudioRoomActor(RoomActor):
 
     def apply(self, event: Event) -> None:
         """Change the state by a journal entry, as a restart would."""
-        before = self._state
         super().apply(event)
         assert isinstance(event, JournalEntry)
+        room = self._room
         self._committed = None
         if self.host is not None:
-            self._follow(self.host, codec.event_of(event), is_first=before is None)
+            self._follow(self.host, room, codec.event_of(event))
         self._wake_ticks()
-        self._set_orders(self._room)
+        self._set_orders(room)
 
-    def _follow(self, host: BehaviourHost, happened: RoomEvent, *, is_first: bool) -> None:
+    def _follow(self, host: BehaviourHost, room: Room, happened: RoomEvent) -> None:
         """Let the behaviour's side follow an event that was applied to the room."""
+        host.room = room  # a room that is new has been made anew by its first event
         if isinstance(happened, MemberLeft):
             self.timers.stop(connection_timer(happened.player_id))
         if not self._circuit.is_open:
             host.roster.is_stale = True
         elif isinstance(happened, MemberLeft | HostChanged):
             host.miss(happened)
-        if is_first:
-            host.room = self._room
-        if not self._room.is_active:
+        if not room.is_active:
             self.host = self._ticks = self._sync = None
             self.timers.stop(_TIMERS)  # an actor with a timer stays in memory
 
