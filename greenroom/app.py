@@ -58,7 +58,7 @@ from greenroom.actors.services.reload import Reloader
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.studio import StudioService
 from greenroom.actors.services.sweep import restore_online, sweep_for_ever
-from greenroom.actors.services.usage import UsageKeeper
+from greenroom.actors.services.usage import UsageService
 from greenroom.actors.social.messages import FriendLimits, FriendshipRole
 from greenroom.actors.text import moderation
 from greenroom.actors.world.friendships import PAIRS_MAX, Friendships
@@ -401,7 +401,7 @@ class _Parts:
         )
         accounts, committer = self.storage.accounts, self.storage.committer
         ledger = _ledger(settings)
-        self.usage = UsageKeeper(ledger, self.storage.usage, clock)
+        self.usage = UsageService(ledger, self.storage.usage, clock)
         player_index, game_index = PlayerIndex(ledger), GameIndex(ledger)
         leaderboards = Leaderboards(accounts, _build_charges(settings))
         self.hub = Hub()

@@ -50,7 +50,7 @@ async def local_owner(accounts: Accounts) -> Owner:
 
     Cancellation: the owner may or may not have been created.
     """
-    owner = await accounts.owner_by_name(LOCAL_OWNER)
+    owner = await accounts.find_owner_by_name(LOCAL_OWNER)
     return owner or await accounts.create_owner(LOCAL_OWNER, "unlimited")
 
 
@@ -151,7 +151,7 @@ def _begin(begun: Path) -> _Kept:
 async def _finish(world: World, kept: _Kept) -> FirstGame:
     """Create the game unless an earlier start has created it."""
     accounts = world.accounts
-    game = await accounts.game_by_api_key(hash_token(kept.api_token))
+    game = await accounts.find_game_by_api_key(hash_token(kept.api_token))
     if game is not None:
         game_id, owner_name = game.game_id, game.owner_name
     else:

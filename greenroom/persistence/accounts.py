@@ -148,12 +148,12 @@ class DatabaseAccounts:
         rows = await self._rows(_PLAYER, int8(player_id))
         return _player(rows[0]) if rows else None
 
-    async def player_outline(self, player_id: int) -> Player | None:
+    async def load_player_outline(self, player_id: int) -> Player | None:
         """Return a player's record, with `{}` for the document."""
         rows = await self._rows(_PLAYER_OUTLINE, int8(player_id))
         return _player(rows[0]) if rows else None
 
-    async def player_by_token(self, token_hash: bytes) -> Player | None:
+    async def find_player_by_token(self, token_hash: bytes) -> Player | None:
         """Return the player whose token has this hash."""
         rows = await self._rows(_PLAYER_BY_TOKEN, token_hash)
         return _player(rows[0]) if rows else None
@@ -163,35 +163,35 @@ class DatabaseAccounts:
         rows = await self._rows(_GAME, int8(game_id))
         return _game(rows[0]) if rows else None
 
-    async def game_by_api_key(self, key_hash: bytes) -> Game | None:
+    async def find_game_by_api_key(self, key_hash: bytes) -> Game | None:
         """Return the game whose project key has this hash."""
         rows = await self._rows(_GAME_BY_API_KEY, key_hash)
         return _game(rows[0]) if rows else None
 
-    async def next_player_id(self) -> int:
+    async def take_player_id(self) -> int:
         """Return an id that no player had before, usually without asking the database."""
         return await self._player_ids.take()
 
-    async def next_game_id(self) -> int:
+    async def take_game_id(self) -> int:
         """Return an id that no game had before."""
         return await self._next(_NEXT_GAME_ID)
 
-    async def online_players(self, after_id: int, limit: int) -> list[Player]:
+    async def load_online_players(self, after_id: int, limit: int) -> list[Player]:
         """Return players of all games who are online, by id, from the first after `after_id`."""
         rows = await self._rows(_ONLINE_PLAYERS, int8(after_id), int8(limit))
         return [_player(row) for row in rows]
 
-    async def players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
+    async def load_players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
         """Return a game's players by id, from the first after `after_id`; documents as `{}`."""
         rows = await self._rows(_PLAYERS_PAGE, int8(game_id), int8(after_id), int8(limit))
         return [_player(row) for row in rows]
 
-    async def players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
+    async def load_players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
         """Return the existing ones of these players, in any order; a hundred at most."""
         rows = await self._rows(_PLAYERS_BY_ID, INT8_COLUMN.encode(player_ids))
         return [_player(row) for row in rows]
 
-    async def players_by_platform_ids(
+    async def find_players_by_platform_ids(
         self, game_id: int, platform_ids: Sequence[str]
     ) -> list[Player]:
         """Return a game's players who are these users; a hundred at most, documents as `{}`."""
@@ -199,7 +199,7 @@ class DatabaseAccounts:
         rows = await self._rows(_PLAYERS_BY_PLATFORM_IDS, int8(game_id), ids)
         return [_player(row) for row in rows]
 
-    async def documents_page(
+    async def load_documents_page(
         self, game_id: int, after_id: int, limit: int
     ) -> list[tuple[int, bytes]]:
         """Return ids and documents of a game's players, by id, from the first after `after_id`."""
@@ -214,7 +214,7 @@ class DatabaseAccounts:
         """Return all owners, by id."""
         return [_owner(row) for row in await self._rows(_OWNERS)]
 
-    async def owner_by_name(self, name: str) -> Owner | None:
+    async def find_owner_by_name(self, name: str) -> Owner | None:
         """Return the owner with this name."""
         rows = await self._rows(_OWNER_BY_NAME, text(name))
         return _owner(rows[0]) if rows else None
@@ -244,7 +244,7 @@ class DatabaseAccounts:
         if not await self._write(_SET_PLAN, int8(owner_id), text(plan)):
             raise Refused(f"There is no owner with the id {owner_id}")
 
-    async def bans_of(self, player_id: int) -> list[tuple[Ban, int | None]]:
+    async def load_bans(self, player_id: int) -> list[tuple[Ban, int | None]]:
         """Return all bans of a player, oldest first, each with the time of its end or None."""
         rows = await self._rows(_BANS_OF, int8(player_id))
         return [(Ban(*row[:5]), row[5]) for row in rows]

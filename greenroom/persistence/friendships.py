@@ -54,12 +54,12 @@ class DatabaseFriendships:
         """Read over `loaders`."""
         self._loaders = loaders
 
-    async def friendship(self, pair: Pair) -> Friendship | None:
+    async def load_friendship(self, pair: Pair) -> Friendship | None:
         """Return the friendship of two players."""
         rows = await self._rows(_FRIENDSHIP, int8(pair.low_id), int8(pair.high_id))
         return Friendship(status=rows[0][0], requested_by=rows[0][1]) if rows else None
 
-    async def friends_of(self, player_id: int) -> list[Friend]:
+    async def load_friends(self, player_id: int) -> list[Friend]:
         """Return a player's friends and open requests both ways, the oldest first."""
         return [
             Friend(
@@ -74,7 +74,7 @@ class DatabaseFriendships:
             for row in await self._rows(_FRIENDS_OF, int8(player_id))
         ]
 
-    async def tallies(self, player_ids: Sequence[int]) -> dict[int, Tally]:
+    async def load_tallies(self, player_ids: Sequence[int]) -> dict[int, Tally]:
         """Return the counts of each player; players without any are left out."""
         rows = await self._rows(_TALLIES, INT8_COLUMN.encode(player_ids))
         return {row[0]: Tally(*row[1:]) for row in rows}

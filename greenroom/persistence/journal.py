@@ -239,12 +239,12 @@ class JournalStore:
                 payload=payload,
             )
         after = 0 if found.snapshot is None else found.snapshot.kept_from - 1
-        while some := await self.history(kind, key, after, page):
+        while some := await self.load_history(kind, key, after, page):
             found.entries += some
             after = some[-1].sequence
         return found if found.snapshot is not None or found.entries else None
 
-    async def history(self, kind: str, key: str, after: int, limit: int) -> list[JournalEntry]:
+    async def load_history(self, kind: str, key: str, after: int, limit: int) -> list[JournalEntry]:
         """Return the kept entries of one actor, from the first after `after`.
 
         Raises:
@@ -254,7 +254,7 @@ class JournalStore:
         (rows,) = await self._loaders.fetch(query)
         return [JournalEntry(kind, *row) for row in rows]
 
-    async def base(self, kind: str, key: str, version_max: int) -> Snapshot | None:
+    async def load_base(self, kind: str, key: str, version_max: int) -> Snapshot | None:
         """Return the newest base of an actor with at most `version_max`, if there is one.
 
         Raises:

@@ -64,7 +64,7 @@ async def test_a_player_is_found_by_id_and_by_his_present_token(storage: Storage
     await settle(storage, registered(1))
     await settle(storage, PlayerTokenRotated(1, b"new token", 1_700_000_009))
 
-    player = await storage.accounts.player_by_token(b"new token")
+    player = await storage.accounts.find_player_by_token(b"new token")
 
     assert player is not None
     assert player == await storage.accounts.load_player(1)
@@ -72,7 +72,7 @@ async def test_a_player_is_found_by_id_and_by_his_present_token(storage: Storage
     assert player.updated_at == 1_700_000_009
     assert player.is_online
     assert player.last_heartbeat == player.created_at == 1_700_000_000
-    assert await storage.accounts.player_by_token(b"token 1") is None
+    assert await storage.accounts.find_player_by_token(b"token 1") is None
     assert await storage.accounts.load_player(2) is None
 
 
@@ -85,11 +85,11 @@ async def test_players_are_found_by_who_they_are_on_a_platform(storage: Storage)
     )
 
     ids = ["76561197960287930", "76561197960287999", ""]
-    found = await storage.accounts.players_by_platform_ids(1, ids)
+    found = await storage.accounts.find_players_by_platform_ids(1, ids)
 
     assert [(p.player_id, p.platform, p.platform_id) for p in found] == [(1, "steam", ids[0])]
-    assert await storage.accounts.players_by_platform_ids(2, ids) == []
-    assert await storage.accounts.players_by_platform_ids(1, []) == []
+    assert await storage.accounts.find_players_by_platform_ids(2, ids) == []
+    assert await storage.accounts.find_players_by_platform_ids(1, []) == []
 
 
 async def test_a_user_of_a_platform_has_one_account_a_game(storage: Storage):
@@ -117,22 +117,22 @@ async def test_a_game_comes_with_its_owner(storage: Storage):
     await storage.accounts.set_plan(1, "pro")
     await settle(storage, GameKeysRotated(1, b"new api", b"new admin", 1_700_000_005))
 
-    game = await storage.accounts.game_by_api_key(b"new api")
+    game = await storage.accounts.find_game_by_api_key(b"new api")
 
     assert game is not None
     assert game == await storage.accounts.load_game(1)
     assert (game.owner_name, game.plan, game.data) == ("local", "pro", b"{}")
     assert (game.private_key_hash, game.tag_key) == (b"new admin", b"0123456789abcdef")
     assert (game.created_at, game.updated_at) == (1_700_000_000, 1_700_000_005)
-    assert await storage.accounts.game_by_api_key(b"api") is None
+    assert await storage.accounts.find_game_by_api_key(b"api") is None
     assert await storage.accounts.load_games() == [game]
 
 
 async def test_owners_have_names_of_their_own(storage: Storage):
     owner = await storage.accounts.create_owner("Ada", "free")
 
-    assert await storage.accounts.owner_by_name("Ada") == owner
-    assert await storage.accounts.owner_by_name("Bob") is None
+    assert await storage.accounts.find_owner_by_name("Ada") == owner
+    assert await storage.accounts.find_owner_by_name("Bob") is None
     assert [o.name for o in await storage.accounts.load_owners()] == ["local", "Ada"]
     with pytest.raises(Refused, match="already an owner named Ada"):
         await storage.accounts.create_owner("Ada", "pro")
@@ -145,9 +145,9 @@ async def test_pages_of_players_follow_each_other_without_documents(storage: Sto
     await settle(storage, *(registered(n) for n in (1, 3, 5)))
     await settle(storage, registered(2, game_id=2))
 
-    page = await storage.accounts.players_page(1, 0, 2)
-    rest = await storage.accounts.players_page(1, 3, 2)
-    online = await storage.accounts.online_players(1, 2)
+    page = await storage.accounts.load_players_page(1, 0, 2)
+    rest = await storage.accounts.load_players_page(1, 3, 2)
+    online = await storage.accounts.load_online_players(1, 2)
 
     assert [player.player_id for player in page + rest] == [1, 3, 5]
     assert page[0].player_data == b"{}"
@@ -178,7 +178,7 @@ async def test_ids_are_never_given_twice_even_to_another_server(
     ids: list[int] = []
 
     async def take(storage: Storage) -> None:
-        ids.extend([await storage.accounts.next_player_id() for _ in range(50)])
+        ids.extend([await storage.accounts.take_player_id() for _ in range(50)])
 
     for _ in range(2):
         storage = Storage(empty_database, settings)
@@ -187,7 +187,7 @@ async def test_ids_are_never_given_twice_even_to_another_server(
             async with trio.open_nursery() as takers:
                 for _ in range(50):
                     takers.start_soon(take, storage)
-            assert await storage.accounts.next_game_id() > 0
+            assert await storage.accounts.take_game_id() > 0
             nursery.cancel_scope.cancel()
 
     assert len(ids) == len(set(ids)) == 5000
@@ -236,7 +236,7 @@ async def test_an_owner_who_was_replaced_writes_nothing(
 
     with pytest.raises(StorageUnavailable, match="another server has taken over"):
         await storage.accounts.create_owner("Eve", "pro")
-    assert await storage.accounts.owner_by_name("Eve") is None
+    assert await storage.accounts.find_owner_by_name("Eve") is None
     await connection.script("UPDATE shards SET epoch = epoch - 1", seconds_max=10)
 
 
@@ -304,13 +304,13 @@ async def test_some_players_are_found_by_their_ids(storage: Storage):
     ban = PlayerBanned(4, 1, "b" * 32, "forever", None, 1_700_000_001, None)
     await settle(storage, ban)
 
-    found = await storage.accounts.players_by_id([4, 99, 2, 2**63 - 1])
+    found = await storage.accounts.load_players_by_id([4, 99, 2, 2**63 - 1])
 
     assert sorted(player.player_id for player in found) == [2, 4]
     assert {player.player_id: player for player in found}[4] == await storage.accounts.load_player(
         4
     )
-    assert await storage.accounts.players_by_id([]) == []
+    assert await storage.accounts.load_players_by_id([]) == []
 
 
 async def test_documents_come_in_pages_of_one_game(storage: Storage):
@@ -320,8 +320,8 @@ async def test_documents_come_in_pages_of_one_game(storage: Storage):
         document = b'{"n": %d.0}' % n
         await settle(storage, registered(n, game_id=1 + n % 2, player_data=document))
 
-    first = await storage.accounts.documents_page(2, 0, 3)
-    second = await storage.accounts.documents_page(2, 5, 3)
+    first = await storage.accounts.load_documents_page(2, 0, 3)
+    second = await storage.accounts.load_documents_page(2, 5, 3)
 
     assert first == [(n, b'{"n": %d.0}' % n) for n in (1, 3, 5)]
     assert second == [(7, b'{"n": 7.0}')]

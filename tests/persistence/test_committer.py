@@ -272,7 +272,7 @@ async def test_presence_of_many_is_written_some_at_a_time(storage: Storage):
 
     await wait_until(lambda: storage.statistics().batches == before + 4)
     await committer.submit(writer, [PlayerRenamed(1, "X", 1)]).wait(writer, 10)
-    assert await storage.accounts.online_players(0, 10) == []
+    assert await storage.accounts.load_online_players(0, 10) == []
 
 
 async def test_a_stale_owner_writes_nothing_and_stops(

@@ -43,7 +43,7 @@ async def test_both_players_find_the_same_row(storage: Storage):
         FriendshipAccepted(1, 2, 4, 200),
     )
 
-    found = await storage.friendships.friends_of(2)
+    found = await storage.friendships.load_friends(2)
     assert shown(found) == [(3, "outgoing"), (1, "outgoing"), (4, "friend")]
     assert found[0] == Friend(
         player_id=3,
@@ -52,16 +52,16 @@ async def test_both_players_find_the_same_row(storage: Storage):
         relationship="outgoing",
         platform_id="76561197960287930",
     )
-    assert shown(await storage.friendships.friends_of(1)) == [(2, "incoming")]
-    assert await storage.friendships.tallies([1, 2, 3, 9]) == {
+    assert shown(await storage.friendships.load_friends(1)) == [(2, "incoming")]
+    assert await storage.friendships.load_tallies([1, 2, 3, 9]) == {
         1: Tally(incoming=1),
         2: Tally(friends=1, outgoing=2),
         3: Tally(incoming=1),
     }
-    assert await storage.friendships.friendship(Pair(1, 2, 4)) == Friendship(
+    assert await storage.friendships.load_friendship(Pair(1, 2, 4)) == Friendship(
         status="accepted", requested_by=4
     )
-    assert await storage.friendships.friendship(Pair(1, 1, 4)) is None
+    assert await storage.friendships.load_friendship(Pair(1, 1, 4)) is None
 
 
 async def test_the_database_holds_what_apply_makes_of_a_pair(storage: Storage):
@@ -82,7 +82,7 @@ async def test_the_database_holds_what_apply_makes_of_a_pair(storage: Storage):
         batch = storage.committer.submit(writer, events)
         if dice.random() < 0.2:
             await batch.wait(writer, 10)
-            assert await storage.friendships.friendship(pair) == between
+            assert await storage.friendships.load_friendship(pair) == between
     assert writer.errors == []
 
 
@@ -90,7 +90,7 @@ async def test_a_friendship_goes_with_its_players(storage: Storage):
     await settle(storage, registered(1), registered(2), FriendshipRequested(1, 1, 2, 1, 1))
     await storage.accounts.delete_game(1)
 
-    assert await storage.friendships.friendship(Pair(1, 1, 2)) is None
+    assert await storage.friendships.load_friendship(Pair(1, 1, 2)) is None
 
 
 @pytest.mark.parametrize("pair", [Pair(1, 1, 9), Pair(1, 1, 2), Pair(2, 1, 2), Pair(1, 1, 1)])
@@ -99,4 +99,4 @@ async def test_no_row_can_be_of_anybody_but_two_players_of_one_game(storage: Sto
     await settle(storage, second, registered(1), registered(2, game_id=2))
     with pytest.raises(ActorCrashed):
         await settle(storage, FriendshipRequested(*pair, 1, 1))
-    assert await storage.friendships.friendship(pair) is None
+    assert await storage.friendships.load_friendship(pair) is None

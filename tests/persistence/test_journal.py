@@ -132,7 +132,7 @@ async def cut(storage: Storage, now: int, *keys: str, rows_max: int = 1_000) -> 
 
 
 async def kept(storage: Storage, key: str) -> list[int]:
-    return [e.sequence for e in await storage.journal.history("room", key, 0, 1_000)]
+    return [e.sequence for e in await storage.journal.load_history("room", key, 0, 1_000)]
 
 
 async def test_cutting_keeps_what_is_young_unsaved_or_still_kept(storage: Storage):
@@ -151,11 +151,11 @@ async def test_cutting_keeps_what_is_young_unsaved_or_still_kept(storage: Storag
     await storage.journal.save([snapshot("a", 60)])
     await cut(storage, OLD + 90 * HOUR)
     assert await kept(storage, "a") == [59, 60], "the newest old base is of version 58"
-    base = await storage.journal.base("room", "a", 60)
+    base = await storage.journal.load_base("room", "a", 60)
     assert base is not None
     assert (base.version, base.payload) == (60, snapshot("a", 60).payload)
-    assert (await storage.journal.base("room", "a", 59)) == snapshot("a", 58)
-    assert await storage.journal.base("room", "a", 57) is None, "older bases are gone"
+    assert (await storage.journal.load_base("room", "a", 59)) == snapshot("a", 58)
+    assert await storage.journal.load_base("room", "a", 57) is None, "older bases are gone"
     assert await kept(storage, "b") == [1, 2, 3], "no snapshot holds them"
     assert await cut(storage, OLD + 200 * HOUR, "nobody") == [set()]
 
@@ -166,7 +166,7 @@ async def test_a_quiet_actor_gets_no_further_bases(storage: Storage):
     for days in range(1, 10):
         await cut(storage, OLD + days * DAY)
     assert await kept(storage, "a") == []
-    assert await storage.journal.base("room", "a", 1) == snapshot("a", 1)
+    assert await storage.journal.load_base("room", "a", 1) == snapshot("a", 1)
 
 
 async def test_a_room_whose_journal_was_cut_comes_back_with_its_updates_and_cursors(
@@ -203,7 +203,7 @@ async def test_an_ended_actor_is_forgotten(storage: Storage):
     await storage.journal.forget("room", "a")
 
     assert list(await storage.journal.load("room")) == ["b"]
-    assert await storage.journal.base("room", "a", 1) is None
+    assert await storage.journal.load_base("room", "a", 1) is None
 
 
 async def test_thousands_of_snapshots_are_saved_in_parts(storage: Storage):

@@ -125,11 +125,11 @@ class MemoryJournals:
         self.snapshots.update({snapshot.key: snapshot for snapshot in snapshots})
         return set()
 
-    async def history(self, kind: str, key: str, after: int, limit: int) -> list[JournalEntry]:
+    async def load_history(self, kind: str, key: str, after: int, limit: int) -> list[JournalEntry]:
         await self._reach()
         return [e for e in self.entries.get(key, []) if e.sequence > after][:limit]
 
-    async def base(self, kind: str, key: str, version_max: int) -> Snapshot | None:
+    async def load_base(self, kind: str, key: str, version_max: int) -> Snapshot | None:
         await self._reach()
         found = [base for base in self.bases.get(key, []) if base.version <= version_max]
         return found[-1] if found else None
@@ -171,19 +171,19 @@ class MemoryFriendships:
     def forget(self, player_id: int) -> None:
         self.rows = {pair: row for pair, row in self.rows.items() if player_id not in pair[1:]}
 
-    async def friendship(self, pair: Pair) -> Friendship | None:
+    async def load_friendship(self, pair: Pair) -> Friendship | None:
         found = self.rows.get(pair)
-        await self._memory.reach("friendship")
+        await self._memory.reach("load_friendship")
         return found
 
-    async def friends_of(self, player_id: int) -> list[Friend]:
+    async def load_friends(self, player_id: int) -> list[Friend]:
         found = self._of(player_id)
-        await self._memory.reach("friends_of")
+        await self._memory.reach("load_friends")
         return found
 
-    async def tallies(self, player_ids: Sequence[int]) -> dict[int, Tally]:
+    async def load_tallies(self, player_ids: Sequence[int]) -> dict[int, Tally]:
         counted = {i: Counter(f.relationship for f in self._of(i)) for i in player_ids}
-        await self._memory.reach("tallies")
+        await self._memory.reach("load_tallies")
         return {i: Tally(c["friend"], c["incoming"], c["outgoing"]) for i, c in counted.items()}
 
     def _of(self, player_id: int) -> list[Friend]:
@@ -297,51 +297,51 @@ class Memory:
     async def load_player(self, player_id: int) -> Player | None:
         return await self._read("player", self.players.get(player_id))
 
-    async def player_outline(self, player_id: int) -> Player | None:
-        found = await self._read("player_outline", self.players.get(player_id))
+    async def load_player_outline(self, player_id: int) -> Player | None:
+        found = await self._read("load_player_outline", self.players.get(player_id))
         return None if found is None else _outline(found)
 
-    async def player_by_token(self, token_hash: bytes) -> Player | None:
+    async def find_player_by_token(self, token_hash: bytes) -> Player | None:
         found = [p for p in self.players.values() if p.token_hash == token_hash]
-        return await self._read("player_by_token", found[0] if found else None)
+        return await self._read("find_player_by_token", found[0] if found else None)
 
     async def load_game(self, game_id: int) -> Game | None:
         return await self._read("game", self.all_games.get(game_id))
 
-    async def game_by_api_key(self, key_hash: bytes) -> Game | None:
+    async def find_game_by_api_key(self, key_hash: bytes) -> Game | None:
         found = [g for g in self.all_games.values() if g.api_key_hash == key_hash]
-        return await self._read("game_by_api_key", found[0] if found else None)
+        return await self._read("find_game_by_api_key", found[0] if found else None)
 
-    async def next_player_id(self) -> int:
+    async def take_player_id(self) -> int:
         self._next_id += 1
         return self._next_id
 
-    async def next_game_id(self) -> int:
+    async def take_game_id(self) -> int:
         return len(self.all_games) + 1
 
-    async def online_players(self, after_id: int, limit: int) -> list[Player]:
+    async def load_online_players(self, after_id: int, limit: int) -> list[Player]:
         online = (p for p in self._sorted() if p.is_online and p.player_id > after_id)
         return [copy.copy(p) for p, _ in zip(online, range(limit), strict=False)]
 
-    async def players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
+    async def load_players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
         if self.away:
             raise StorageUnavailable("the database is away")
         rows = [p for p in self._sorted() if p.game_id == game_id and p.player_id > after_id]
         return [_outline(row) for row in rows[:limit]]
 
-    async def players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
+    async def load_players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
         found = [copy.copy(self.players[i]) for i in player_ids if i in self.players]
-        await self._read("players_by_id", None)
+        await self._read("load_players_by_id", None)
         return found
 
-    async def players_by_platform_ids(
+    async def find_players_by_platform_ids(
         self, game_id: int, platform_ids: Sequence[str]
     ) -> list[Player]:
-        await self._read("players_by_platform_ids", None)
+        await self._read("find_players_by_platform_ids", None)
         players = (p for p in self.players.values() if p.game_id == game_id)
         return [_outline(p) for p in players if p.platform_id in platform_ids]
 
-    async def bans_of(self, player_id: int) -> list[tuple[Ban, int | None]]:
+    async def load_bans(self, player_id: int) -> list[tuple[Ban, int | None]]:
         player = self.players.get(player_id)
         return [] if player is None or player.ban is None else [(player.ban, None)]
 
@@ -352,12 +352,12 @@ class Memory:
         self.tickets.setdefault(ticket_hash, expires_at)
         return is_new
 
-    async def documents_page(
+    async def load_documents_page(
         self, game_id: int, after_id: int, limit: int
     ) -> list[tuple[int, bytes]]:
         rows = [p for p in self._sorted() if p.game_id == game_id and p.player_id > after_id]
         page = [(row.player_id, row.player_data) for row in rows[:limit]]
-        await self._read("documents_page", None)
+        await self._read("load_documents_page", None)
         return page
 
     async def load_games(self) -> list[Game]:
@@ -366,7 +366,7 @@ class Memory:
     async def load_owners(self) -> list[Owner]:
         return list(self.all_owners.values())
 
-    async def owner_by_name(self, name: str) -> Owner | None:
+    async def find_owner_by_name(self, name: str) -> Owner | None:
         return next((o for o in self.all_owners.values() if o.name == name), None)
 
     async def create_owner(self, name: str, plan: Plan) -> Owner:

@@ -59,7 +59,7 @@ async def list_friends(world: World, player_id: int) -> Friends:
 
     Cancellation: nothing has changed.
     """
-    everybody = await world.friendships.rows.friends_of(player_id)
+    everybody = await world.friendships.rows.load_friends(player_id)
     by_kind: dict[Relationship | None, list[Friend]] = {}
     for friend in everybody:
         by_kind.setdefault(friend.relationship, []).append(_with_presence(world, friend))
@@ -105,10 +105,10 @@ async def find_platform_friends(
     places = {platform_id: place for place, platform_id in enumerate(dict.fromkeys(platform_ids))}
     if not places:
         return []
-    players = await world.accounts.players_by_platform_ids(game_id, list(places))
+    players = await world.accounts.find_players_by_platform_ids(game_id, list(places))
     others = [player for player in players if player.player_id != player_id]
     others.sort(key=lambda player: (places[player.platform_id or ""], player.player_id))
-    known = await world.friendships.rows.friends_of(player_id) if others else []
+    known = await world.friendships.rows.load_friends(player_id) if others else []
     relationships: dict[int, Relationship | None] = {f.player_id: f.relationship for f in known}
     return [_shown(world, other, relationships.get(other.player_id)) for other in others]
 

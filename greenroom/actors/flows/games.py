@@ -57,7 +57,7 @@ async def create_game(world: World, owner: Owner, name: str, keys: GameKeys) -> 
 
     Cancellation: there is no such game; once there is, its id is returned.
     """
-    game_id = await world.accounts.next_game_id()
+    game_id = await world.accounts.take_game_id()
     world.ledger.check_game(owner.owner_id, owner.plan)
     world.ledger.check_document(game_id, 0)
     world.ledger.open_game(game_id, owner.owner_id, owner.plan)

@@ -64,7 +64,7 @@ async def identify_game(world: World, api_token: str) -> GameIdentity | None:
         return GameIdentity(world.games.ref(game_id), game_id)
     if not checksum_ok(api_token):
         return None
-    found = await world.accounts.game_by_api_key(key_hash)
+    found = await world.accounts.find_game_by_api_key(key_hash)
     if found is None:
         return None
     game = world.games.ref(found.game_id)
@@ -146,7 +146,7 @@ async def _wake_player(
     """Load the passive player with this token; return the id."""
     if not checksum_ok(player_token):
         raise InvalidPlayerToken
-    found = await world.accounts.player_by_token(token_hash)
+    found = await world.accounts.find_player_by_token(token_hash)
     if found is None:
         raise InvalidPlayerToken
     if found.game_id != game.game_id:

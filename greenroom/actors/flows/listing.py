@@ -30,7 +30,7 @@ async def list_players(
     left = ID_MAX if limit is None else limit
     while left > 0:
         wanted = min(left, PAGE_PLAYERS_MAX)
-        page = await world.accounts.players_page(game_id, after_id, wanted)
+        page = await world.accounts.load_players_page(game_id, after_id, wanted)
         if page:
             yield [_with_presence(world.player_index, player) for player in page]
             after_id = page[-1].player_id

@@ -70,7 +70,7 @@ async def ask_or_read(
         with suppress(ActorStopped):  # the player has left memory meanwhile
             return await present.ask(command)
     known = 1 <= player_id <= ID_MAX
-    record = await world.accounts.player_outline(player_id) if known else None
+    record = await world.accounts.load_player_outline(player_id) if known else None
     if record is None:
         raise PlayerNotFound
     return read(record)

@@ -124,7 +124,7 @@ async def _read(world: World, player_ids: Sequence[int]) -> dict[int, Profile]:
             found[player_id] = Profile(player_id, document.player_name, document.player_data)
         rest = [player_id for player_id in player_ids if player_id not in found]
         if rest:
-            for record in await world.accounts.players_by_id(rest):
+            for record in await world.accounts.load_players_by_id(rest):
                 profile = Profile(record.player_id, record.player_name, record.player_data)
                 found[record.player_id] = profile
     return found

@@ -70,7 +70,7 @@ async def register_player(
     Cancellation: no account was opened; once it has been, the result is returned.
     """
     name = await game.ask(CheckPlayerName(player_name))
-    player_id = await world.accounts.next_player_id()
+    player_id = await world.accounts.take_player_id()
     tag = await game.ask(MakePlayerTag(player_id))
     token = make_token(PLAYER_TOKEN, os.urandom(TOKEN_RANDOM_BYTES))
     actor = PlayerActor(None, world.player_index, world.clock)

@@ -90,7 +90,7 @@ async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket, address: st
         user = await platform.authenticate(ticket, wanted.identity)
     await _use_up(world, user, ticket)
     async with world.platforms.turn(game.key, user):
-        found = await world.accounts.players_by_platform_ids(game.key, [user.platform_id])
+        found = await world.accounts.find_players_by_platform_ids(game.key, [user.platform_id])
         account = next((one for one in found if one.platform == user.platform), None)
         if account is not None:
             player = await _log_in(world, account.player_id, address)

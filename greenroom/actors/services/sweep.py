@@ -34,7 +34,7 @@ async def restore_online(world: World) -> int:
         StorageUnavailable: the database does not answer.
     """
     restored = after_id = 0
-    while page := await world.accounts.online_players(after_id, RESTORE_PAGE):
+    while page := await world.accounts.load_online_players(after_id, RESTORE_PAGE):
         for player in page:
             world.players.adopt(
                 player.player_id, PlayerActor(player, world.player_index, world.clock)

@@ -64,7 +64,7 @@ class UsageRecords(Protocol):
         ...
 
 
-class UsageKeeper:
+class UsageService:
     """A service; one per world."""
 
     def __init__(self, ledger: Ledger, records: UsageRecords, clock: Clock) -> None:

@@ -47,7 +47,7 @@ class Friendships:
         """Bring a pair to memory; None for one that can never be."""
         if not 1 <= pair.low_id < pair.high_id:
             return None
-        friendship = await self.rows.friendship(pair)
+        friendship = await self.rows.load_friendship(pair)
         return FriendshipActor(
             pair, friendship, clock=self._clock, limits=self._limits, is_gone=self._is_gone
         )
@@ -75,7 +75,7 @@ class Friendships:
         before = {i: self._under_way[i] for i in both}
         self._under_way.update(both)
         try:
-            found = await self.rows.tallies(both)
+            found = await self.rows.load_tallies(both)
             own, other = (_added(found.get(i, Tally()), before[i]) for i in both)
             yield own, other
         finally:

@@ -27,11 +27,11 @@ class Journals(Protocol):
         """Write snapshots; return (kind, key) of those that are older than what is stored."""
         ...
 
-    async def history(self, kind: str, key: str, after: int, limit: int) -> list[JournalEntry]:
+    async def load_history(self, kind: str, key: str, after: int, limit: int) -> list[JournalEntry]:
         """Return entries of one actor that are still kept, from the first after `after`."""
         ...
 
-    async def base(self, kind: str, key: str, version_max: int) -> Snapshot | None:
+    async def load_base(self, kind: str, key: str, version_max: int) -> Snapshot | None:
         """Return the newest base of an actor that is of `version_max` at most, if there is one.
 
         A base is a state to replay from where the entries before it have been cut.

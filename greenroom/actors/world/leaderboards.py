@@ -302,7 +302,7 @@ class Leaderboards:
     ) -> list[tuple[int, bytes]] | None:
         """Return a page, or None while the database is away."""
         try:
-            return await self._accounts.documents_page(game_id, after_id, wanted)
+            return await self._accounts.load_documents_page(game_id, after_id, wanted)
         except StorageUnavailable:
             return None
 

@@ -22,11 +22,11 @@ class Accounts(Protocol):
         """Return a player's whole record, with the ban that is in force."""
         ...
 
-    async def player_outline(self, player_id: int) -> Player | None:
+    async def load_player_outline(self, player_id: int) -> Player | None:
         """Return a player's record, with `{}` for the document."""
         ...
 
-    async def player_by_token(self, token_hash: bytes) -> Player | None:
+    async def find_player_by_token(self, token_hash: bytes) -> Player | None:
         """Return the player whose token has this hash."""
         ...
 
@@ -34,31 +34,31 @@ class Accounts(Protocol):
         """Return a game's whole record."""
         ...
 
-    async def game_by_api_key(self, key_hash: bytes) -> Game | None:
+    async def find_game_by_api_key(self, key_hash: bytes) -> Game | None:
         """Return the game whose project key has this hash."""
         ...
 
-    async def next_player_id(self) -> int:
+    async def take_player_id(self) -> int:
         """Return an id that no player had yet; one that is not used is lost, without harm."""
         ...
 
-    async def next_game_id(self) -> int:
+    async def take_game_id(self) -> int:
         """Return an id that no game had yet."""
         ...
 
-    async def online_players(self, after_id: int, limit: int) -> list[Player]:
+    async def load_online_players(self, after_id: int, limit: int) -> list[Player]:
         """Return players of all games who are online, by id, from the first after `after_id`."""
         ...
 
-    async def players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
+    async def load_players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
         """Return a game's players by id, from the first after `after_id`; documents as `{}`."""
         ...
 
-    async def players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
+    async def load_players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
         """Return those of these players who are there, in any order; a hundred at most."""
         ...
 
-    async def players_by_platform_ids(
+    async def find_players_by_platform_ids(
         self, game_id: int, platform_ids: Sequence[str]
     ) -> list[Player]:
         """Return a game's players who are these users of a platform, in any order.
@@ -72,7 +72,7 @@ class Accounts(Protocol):
         """
         ...
 
-    async def bans_of(self, player_id: int) -> list[tuple[Ban, int | None]]:
+    async def load_bans(self, player_id: int) -> list[tuple[Ban, int | None]]:
         """Return all bans of a player, oldest first, each with when it was ended, if it was."""
         ...
 
@@ -86,7 +86,7 @@ class Accounts(Protocol):
         """
         ...
 
-    async def documents_page(
+    async def load_documents_page(
         self, game_id: int, after_id: int, limit: int
     ) -> list[tuple[int, bytes]]:
         """Return ids and documents of a game's players, by id, from the first after `after_id`."""
@@ -100,7 +100,7 @@ class Accounts(Protocol):
         """Return all owners, by id."""
         ...
 
-    async def owner_by_name(self, name: str) -> Owner | None:
+    async def find_owner_by_name(self, name: str) -> Owner | None:
         """Return the owner of this name."""
         ...
 
@@ -127,17 +127,17 @@ class Accounts(Protocol):
 class FriendshipRows(Protocol):
     """Friendships as they stand in the database. Methods raise as those of `Accounts` do."""
 
-    async def friendship(self, pair: Pair) -> Friendship | None:
+    async def load_friendship(self, pair: Pair) -> Friendship | None:
         """Return the friendship of two players."""
         ...
 
-    async def friends_of(self, player_id: int) -> list[Friend]:
+    async def load_friends(self, player_id: int) -> list[Friend]:
         """Return everybody who is friend, incoming or outgoing to a player, longest so first.
 
         Nobody in it is shown online: that is not in the database.
         """
         ...
 
-    async def tallies(self, player_ids: Sequence[int]) -> dict[int, Tally]:
+    async def load_tallies(self, player_ids: Sequence[int]) -> dict[int, Tally]:
         """Return how much each player has; who has nothing may be left out."""
         ...

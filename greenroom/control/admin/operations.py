@@ -70,7 +70,7 @@ async def create_owner(context: AdminContext, ask: messages.CreateOwner) -> mess
             f"An owner's name must be 1 to {OWNER_NAME_CHARACTERS_MAX} characters, "
             "without control characters."
         )
-    if await context.world.accounts.owner_by_name(name) is not None:
+    if await context.world.accounts.find_owner_by_name(name) is not None:
         raise OperationRefused(f"There is already an owner named {name}.")
     return _owner(await context.world.accounts.create_owner(name, ask.plan))
 
@@ -258,7 +258,7 @@ def as_url(conninfo: str) -> str:
 
 
 async def _owner_named(context: AdminContext, name: str) -> game_messages.Owner:
-    owner = await context.world.accounts.owner_by_name(name)
+    owner = await context.world.accounts.find_owner_by_name(name)
     if owner is None:
         raise OperationRefused(f"There is no owner named {name}: see greenroom owner list.")
     return owner

@@ -65,8 +65,8 @@ async def export_player(context: AdminContext, ask: messages.ExportPlayer) -> me
     """Return what the database and the player's room hold about one player."""
     await context.restore_rooms()
     record = await _record(context, ask.player_id)
-    bans = await context.world.accounts.bans_of(ask.player_id)
-    friends = await context.world.friendships.rows.friends_of(ask.player_id)
+    bans = await context.world.accounts.load_bans(ask.player_id)
+    friends = await context.world.friendships.rows.load_friends(ask.player_id)
     return messages.PlayerExport(
         player=shown_player(view_player(record)),
         platform=record.platform,

@@ -282,7 +282,7 @@ async def test_a_rotated_token_is_dead_even_while_the_database_knows_it(
     async def try_the_old() -> None:
         with pytest.raises(InvalidPlayerToken):
             await identify(arena, new.token)
-        assert arena.memory.reads[-1] == "player_by_token"
+        assert arena.memory.reads[-1] == "find_player_by_token"
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(rotate)

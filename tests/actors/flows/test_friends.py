@@ -293,7 +293,7 @@ async def test_users_of_a_platform_are_found_in_the_order_of_their_ids(
     (me, plain) = await come(arena, 2)
     found = {}
     for platform_id in ("b", "a", "c"):
-        player_id = await arena.world.accounts.next_player_id()
+        player_id = await arena.world.accounts.take_player_id()
         actor = PlayerActor(None, arena.world.player_index, arena.world.clock)
         ref = arena.world.players.adopt(player_id, actor)
         await ref.ask(

@@ -58,7 +58,7 @@ async def test_a_game_is_known_by_its_keys_active_or_not(autojump_clock: MockClo
             assert await identify_admin(found, keys.api_private_token)
             assert not await identify_admin(found, keys.api_token)
             assert not await identify_admin(found, make_game_keys().api_private_token)
-        assert memory.reads == ["game_by_api_key", "game"]
+        assert memory.reads == ["find_game_by_api_key", "game"]
         assert await identify_game(world, keys.api_private_token) is None
 
 

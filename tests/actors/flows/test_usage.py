@@ -40,7 +40,7 @@ from greenroom.actors.plans.refusals import (
 )
 from greenroom.actors.player.messages import LogOut, ReplacePlayerDocument
 from greenroom.actors.services.sweep import sweep
-from greenroom.actors.services.usage import SAVE_SECONDS, UsageKeeper
+from greenroom.actors.services.usage import SAVE_SECONDS, UsageService
 
 
 def limit(arena: Arena, **limits: float) -> OwnerUsage:
@@ -281,7 +281,7 @@ async def test_usage_is_written_within_a_second_and_only_when_it_has_changed(
     nursery: Any, autojump_clock: MockClock
 ):
     records, ledger = Records(stored(calls=5)), Ledger()
-    await nursery.start(UsageKeeper(ledger, records, Noon()).run)
+    await nursery.start(UsageService(ledger, records, Noon()).run)
     await trio.sleep(10)
     assert records.saves == 1  # what it is, once
 
@@ -295,11 +295,11 @@ async def test_what_was_written_today_is_remembered_by_the_next_server(
     nursery: Any, autojump_clock: MockClock
 ):
     records, ledger = Records(stored()), Ledger()
-    await nursery.start(UsageKeeper(ledger, records, Noon()).run)
+    await nursery.start(UsageService(ledger, records, Noon()).run)
     ledger.count_written(1, "192.0.2.1", 1_000, Noon().now())
     await trio.sleep(SAVE_SECONDS * 1.5)
     later = Ledger()
-    await UsageKeeper(later, records, Noon()).restore()
+    await UsageService(later, records, Noon()).restore()
     written = ledger.written_bytes
     assert written > 1_000
     assert (later.written_bytes, later.usage_of_owner(7, "free").written_bytes) == (
@@ -311,7 +311,7 @@ async def test_what_was_written_today_is_remembered_by_the_next_server(
 async def test_what_could_not_be_written_is_written_later_and_at_the_end(autojump_clock: MockClock):
     records, ledger = Records(stored()), Ledger()
     async with trio.open_nursery() as nursery:
-        await nursery.start(UsageKeeper(ledger, records, Noon()).run)
+        await nursery.start(UsageService(ledger, records, Noon()).run)
         records.away = True
         ledger.count_call(1, Noon().now())
         await trio.sleep(5)
@@ -326,7 +326,7 @@ async def test_what_could_not_be_written_is_written_later_and_at_the_end(autojum
 
 async def test_a_keeper_that_is_run_again_goes_on_from_memory(autojump_clock: MockClock):
     records, ledger = Records(stored(calls=5)), Ledger()
-    keeper = UsageKeeper(ledger, records, Noon())
+    keeper = UsageService(ledger, records, Noon())
     for _ in range(2):
         async with trio.open_nursery() as nursery:
             await nursery.start(keeper.run)
@@ -340,7 +340,7 @@ async def test_bytes_are_counted_anew_and_what_changes_meanwhile_is_added(
 ):
     records, ledger = Records(stored(storage_bytes=1)), Ledger()
     records.players = [10] * 1_000
-    await nursery.start(UsageKeeper(ledger, records, Noon()).run)
+    await nursery.start(UsageService(ledger, records, Noon()).run)
     await trio.sleep(0.01)
     ledger.usage_of_game(1).count_stored(7)
     await trio.sleep(5)

@@ -92,7 +92,7 @@ async def test_a_game_builds_one_at_a_time_and_so_many_wait(
     autojump_clock: MockClock, arena: Arena, monkeypatch: pytest.MonkeyPatch
 ):
     reading = most = 0
-    read = arena.memory.documents_page
+    read = arena.memory.load_documents_page
 
     async def page(game_id: int, after_id: int, limit: int) -> list[tuple[int, bytes]]:
         nonlocal reading, most
@@ -102,7 +102,7 @@ async def test_a_game_builds_one_at_a_time_and_so_many_wait(
         reading -= 1
         return await read(game_id, after_id, limit)
 
-    monkeypatch.setattr(arena.memory, "documents_page", page)
+    monkeypatch.setattr(arena.memory, "load_documents_page", page)
     outcomes: Counter[str] = Counter()
 
     async def ask(number: int) -> None:
@@ -128,7 +128,7 @@ async def test_builds_are_charged_by_size_to_the_address_and_the_game(
             (n, b"{}" + b" " * 62) for n in range(after_id + 1, min(after_id + limit, 3_000) + 1)
         ]
 
-    memory.documents_page = page  # type: ignore[method-assign]
+    memory.load_documents_page = page  # type: ignore[method-assign]
     async with trio.open_nursery() as nursery:
         leaderboards = Leaderboards(memory, charges)
         await nursery.start(leaderboards.run)
@@ -246,7 +246,7 @@ async def test_what_waits_while_a_game_declares_others_is_not_built(
 
     assert outcomes == {"StorageUnavailable": 2}
     assert (await rank(arena, "score")).total == 40
-    assert arena.memory.reads.count("documents_page") == 2
+    assert arena.memory.reads.count("load_documents_page") == 2
 
 
 async def test_what_waits_while_its_game_is_deleted_is_not_built(

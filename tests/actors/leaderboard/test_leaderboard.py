@@ -104,7 +104,7 @@ async def test_the_passive_come_from_the_database_in_one_query_and_once(
             standings = await rank(arena, limit=3)
             names = [entry.player_name for entry in standings.entries]
             assert names == ["Player 5", "Player 4", "Player 3"]
-        assert arena.memory.reads == ["players_by_id"]
+        assert arena.memory.reads == ["load_players_by_id"]
 
 
 async def test_large_documents_are_shown_up_to_a_bound_and_the_first_always(
@@ -215,7 +215,7 @@ async def test_callers_share_a_build_and_a_cancelled_one_does_not_end_it(
             for _ in range(5):
                 nursery.start_soon(rank, arena)
 
-        assert arena.memory.reads.count("documents_page") == 1
+        assert arena.memory.reads.count("load_documents_page") == 1
 
 
 async def test_a_long_build_is_waited_for_for_a_while_and_goes_on(
@@ -262,7 +262,7 @@ async def test_pages_grow_while_documents_are_small_and_shrink_when_they_are_not
         ids = range(after_id + 1, min(after_id + limit, 3000) + 1)
         return [(n, b"x" * 100_000 if n > 2500 else b"{}") for n in ids]
 
-    monkeypatch.setattr(memory, "documents_page", page)
+    monkeypatch.setattr(memory, "load_documents_page", page)
     async with trio.open_nursery() as nursery:
         leaderboards = Leaderboards(memory)
         await nursery.start(leaderboards.run)
@@ -287,7 +287,7 @@ async def test_a_build_that_fails_harms_nobody_else(
             raise RuntimeError("a bug")
 
         with monkeypatch.context() as patch, caplog.at_level(logging.CRITICAL):
-            patch.setattr(arena.memory, "documents_page", broken)
+            patch.setattr(arena.memory, "load_documents_page", broken)
             with pytest.raises(ActorCrashed):
                 await rank(arena, "level")
         assert (await rank(arena)).total == 2
@@ -345,7 +345,7 @@ async def test_an_index_forgotten_while_it_is_built_is_not_there(
             nursery.start_soon(look)
             await trio.sleep(0.5)
             arena.world.leaderboards.forget_game(arena.game.game_id)
-        assert arena.memory.reads.count("documents_page") == 1
+        assert arena.memory.reads.count("load_documents_page") == 1
 
 
 async def test_a_restarted_service_has_forgotten_everything(
@@ -361,7 +361,7 @@ async def test_a_restarted_service_has_forgotten_everything(
             index = await leaderboards.find_or_build(1, SCORE)
             nursery.cancel_scope.cancel()
         assert index.is_dropped
-    assert memory.reads == ["documents_page"] * 2
+    assert memory.reads == ["load_documents_page"] * 2
 
 
 async def test_a_crashed_player_is_shown_as_the_database_has_him(
@@ -382,4 +382,4 @@ async def test_a_crashed_player_is_shown_as_the_database_has_him(
 
         with caplog.at_level(logging.CRITICAL):
             assert lines(await rank(arena)) == before
-        assert "players_by_id" in arena.memory.reads
+        assert "load_players_by_id" in arena.memory.reads
