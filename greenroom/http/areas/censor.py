@@ -1,4 +1,4 @@
-"""The censor area: whether a text offends, and what is left of it."""
+"""The censor area: the check of a text for offensive words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENDPOINTS: Final = Area(Auth.KEY, TokenTexts(key_missing="API token is required"
 
 
 class TextTooLong(Refused):
-    """More than is checked in one call."""
+    """The text is longer than one call may check."""
 
     text = f"text must be at most {CENSORED_CHARACTERS_MAX} characters"
 

@@ -65,13 +65,13 @@ ENDPOINTS: Final = Area(Auth.PLAYER, TEXTS)
 
 
 class NobodyNamed(Refused):
-    """Neither a tag nor an id."""
+    """The request names neither a tag nor an id."""
 
     text = "Missing required field: player_tag or player_id"
 
 
 class InvalidPlatformIds(Refused):
-    """No list of ids, or too long a one."""
+    """The ids are not a list, or too many."""
 
     text = PLATFORM_IDS_TEXT
 
@@ -88,13 +88,13 @@ def _info(friend: Friend) -> FriendInfo:
 
 
 def shown_tag(player_tag: str) -> str:
-    """Return a tag as answers give it."""
+    """Return a tag with the `#` that answers show."""
     return f"#{player_tag}"
 
 
 @ENDPOINTS.add(LIST_FRIENDS)
 async def list_(caller: PlayerCaller) -> FriendListReply:
-    """See one's friends and open requests."""
+    """List the caller's friends and open requests."""
     own = await caller.player.ask(DescribePlayer())
     found = await list_friends(caller.world, caller.player_id)
     return FriendListReply(
@@ -136,28 +136,28 @@ async def request(caller: PlayerCaller, body: AddresseeBody) -> FriendRequestRep
 
 @ENDPOINTS.add(ACCEPT_FRIEND, refusals=(FriendRequestNotFound, FriendsFull, OtherFriendsFull))
 async def accept(caller: PlayerCaller, body: OtherBody) -> FriendAcceptReply:
-    """Become friends with whoever has asked."""
+    """Accept the request of another player."""
     await accept_friendship(caller.world, caller.game_id, caller.player_id, body.player_id)
     return FriendAcceptReply(player_id=body.player_id)
 
 
 @ENDPOINTS.add(DECLINE_FRIEND, refusals=(FriendRequestNotFound,))
 async def decline(caller: PlayerCaller, body: OtherBody) -> FriendDeclineReply:
-    """Say no to whoever has asked."""
+    """Decline the request of another player."""
     await decline_friendship(caller.world, caller.game_id, caller.player_id, body.player_id)
     return FriendDeclineReply(player_id=body.player_id)
 
 
 @ENDPOINTS.add(REMOVE_FRIEND, refusals=(NotFriends,))
 async def remove(caller: PlayerCaller, body: OtherBody) -> FriendRemoveReply:
-    """Be friends no more."""
+    """End a friendship."""
     await end_friendship(caller.world, caller.game_id, caller.player_id, body.player_id)
     return FriendRemoveReply(player_id=body.player_id)
 
 
 @ENDPOINTS.add(PLATFORM_FRIENDS, refusals=(InvalidPlatformIds,), rate_class="read")
 async def platform(caller: PlayerCaller, body: PlatformBody) -> PlatformReply:
-    """Find players by who they are on the platform."""
+    """Find players by their ids on the platform."""
     if len(body.platform_ids) > PLATFORM_IDS_MAX:
         raise InvalidPlatformIds
     found = await find_platform_friends(

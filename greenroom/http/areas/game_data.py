@@ -31,7 +31,7 @@ ENDPOINTS: Final = Area(Auth.KEY, TokenTexts(key_missing=_KEY_MISSING))
 
 
 class PlayerDataReadOnly(Refused):
-    """The game's settings leave players' documents to its server and its owner."""
+    """The game's settings let only its behaviours and its owner write players' documents."""
 
     text = "Clients may not write player_data in this game"
 

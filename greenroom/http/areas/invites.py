@@ -1,4 +1,4 @@
-"""The friends area's invites: to the room or lobby that one is in."""
+"""The friends area: invites to the room or lobby that the caller is in."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ ENDPOINTS: Final = Area(Auth.PLAYER, TEXTS)
     ),
 )
 async def invite(caller: PlayerCaller, body: OtherBody) -> InviteReply:
-    """Invite a friend to the room or lobby that one is in."""
+    """Invite a friend to the room or lobby that the caller is in."""
     invite_id = await invite_friend(caller.world, caller.game_id, caller.player, body.player_id)
     return InviteReply(invite_id=invite_id)
 
 
 @ENDPOINTS.add(LIST_INVITES)
 async def list_(caller: PlayerCaller) -> InvitesReply:
-    """See what one is invited to."""
+    """List the caller's open invites."""
     return InvitesReply(invites=[_entry(i) for i in invites_to(caller.world, caller.player_id)])
 
 
@@ -70,7 +70,7 @@ def _entry(invite: InviteView) -> InviteEntry:
 
 @ENDPOINTS.add(ACCEPT_INVITE, refusals=(InviteNotFound,))
 async def accept(caller: PlayerCaller, body: InviteBody) -> InviteAcceptReply:
-    """Accept an invite; to join is another call, which needs neither password nor approval."""
+    """Accept an invite. Joining is another call, which then needs neither password nor approval."""
     found = await answer_invite(caller.world, caller.player_id, body.invite_id, "accepted")
     return InviteAcceptReply(
         invite_id=found.invite_id,

@@ -28,13 +28,13 @@ ENDPOINTS: Final = Area(Auth.KEY, TokenTexts(key_missing="api_token is required"
 
 
 class SortByMissing(Refused):
-    """Nothing to rank by, or something that is no array of strings."""
+    """There are no fields to rank by, or they are not an array of strings."""
 
     text = SORT_BY_TEXT
 
 
 class SortByTooLong(Refused):
-    """More, or longer, fields than are kept in order."""
+    """There are too many fields to rank by, or one is too long."""
 
     text = (
         f"sort_by must be an array of at most {FIELDS_MAX} field names"
@@ -43,7 +43,7 @@ class SortByTooLong(Refused):
 
 
 class NoValidSortFields(Refused):
-    """Names without a single character that names may have."""
+    """No field name has a character that names may have."""
 
     text = "No valid sort fields provided after sanitization"
 

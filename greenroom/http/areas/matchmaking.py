@@ -147,7 +147,7 @@ async def create(caller: PlayerCaller, body: LobbyCreateBody) -> LobbyCreateRepl
     ),
 )
 async def request(caller: PlayerCaller, matchmaking_id: str, body: RequestBody) -> RequestReply:
-    """Ask the host for a seat."""
+    """Ask the host for a seat in the lobby."""
     data = document_of(body.player_data)
     request_id = await request_to_join(
         caller.world, caller.game_id, caller.player, matchmaking_id, data
@@ -157,7 +157,7 @@ async def request(caller: PlayerCaller, matchmaking_id: str, body: RequestBody) 
 
 @ENDPOINTS.add(JOIN_REQUEST, refusals=(RequestNotHis,))
 async def status(caller: PlayerCaller, request_id: str) -> RequestStatusReply:
-    """See what became of one's request."""
+    """Read the outcome of the caller's request."""
     found, lobby = await read_request(caller.world, caller.player_id, request_id)
     return RequestStatusReply(
         request=RequestView(
@@ -188,7 +188,7 @@ async def status(caller: PlayerCaller, request_id: str) -> RequestStatusReply:
     ),
 )
 async def join(caller: PlayerCaller, matchmaking_id: str, body: LobbyJoinBody) -> LobbyJoinReply:
-    """Take a seat."""
+    """Take a seat in the lobby."""
     entrance = Entrance(
         password=body.password,
         join_token=body.join_token,

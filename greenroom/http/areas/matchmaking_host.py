@@ -1,4 +1,4 @@
-"""The matchmaking area, what only a lobby's host may do."""
+"""The matchmaking area: calls that only a lobby's host may make."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ ENDPOINTS: Final = Area(Auth.PLAYER, TEXTS)
     refusals=(InvalidAnswer, RequestNotFound, OnlyHostAnswers, PlayerIsSeated, LobbyFull),
 )
 async def respond(caller: PlayerCaller, request_id: str, body: AnswerBody) -> AnswerReply:
-    """Let a requester in, or turn them down."""
+    """Approve or reject a join request."""
     reply = _ANSWERS.get(body.action)
     if reply is None:
         raise InvalidAnswer
@@ -98,7 +98,7 @@ async def remove(caller: PlayerCaller) -> LobbyRemoveReply:
 
 @ENDPOINTS.add(START_LOBBY, refusals=(NotInLobby, OnlyHostStarts, LobbyHasStarted, LobbyNotFull))
 async def start(caller: PlayerCaller) -> LobbyStartReply:
-    """Make the lobby a room."""
+    """Start the lobby: it becomes a room."""
     room = await start_lobby(caller.world, caller.player_id)
     return LobbyStartReply(
         room_id=room.room_id, room_name=room.room_name, players_transferred=len(room.members)
@@ -117,7 +117,7 @@ async def stop(caller: PlayerCaller) -> LobbyStopReply:
     refusals=(NotInLobby, OnlyHostKicks, TooLateToKick, KickingOneself, LobbyMemberNotFound),
 )
 async def kick(caller: PlayerCaller, body: KickBody) -> LobbyKickReply:
-    """Put a member out."""
+    """Kick a member from the lobby."""
     await kick_from_lobby(caller.world, caller.player_id, body.player_id)
     return LobbyKickReply(kicked_player_id=body.player_id)
 

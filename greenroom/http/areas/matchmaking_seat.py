@@ -68,7 +68,7 @@ async def current(caller: PlayerCaller) -> LobbyCurrentReply:
 def _current_lobby(
     caller: PlayerCaller, status: LobbyStatus, seat: SeatView | None
 ) -> CurrentLobby:
-    """Show an open lobby, or with a seat in its room a started one."""
+    """Return an open lobby, or a started one with the seat in its room."""
     lobby, world = status.lobby, caller.world
     host_id = lobby.host_id if seat is None else seat.host_id
     joined_at = lobby.created_at if status.member is None else status.member.joined_at
@@ -112,14 +112,14 @@ def _pending_request(lobby_id: str, request: JoinRequest) -> PendingRequest:
 
 @ENDPOINTS.add(LEAVE_LOBBY, refusals=(NotInAnyLobby, MayNotLeaveLobby))
 async def leave(caller: PlayerCaller) -> LobbyLeaveReply:
-    """Give up one's seat."""
+    """Leave the lobby, or the room that it has become."""
     await leave_lobby(caller.world, caller.player_id)
     return LobbyLeaveReply()
 
 
 @ENDPOINTS.add(LOBBY_PLAYERS, refusals=(NotInAnyLobby,))
 async def players(caller: PlayerCaller) -> LobbyPlayersReply:
-    """See who is in the lobby, or in the room that it has become."""
+    """List the members of the lobby, or of the room that it has become."""
     roster = await read_lobby_roster(caller.world, caller.player_id)
     return LobbyPlayersReply(
         players=[
@@ -166,6 +166,6 @@ def _room_seat(caller: PlayerCaller, entry: RosterEntry) -> LobbyMember:
 
 @ENDPOINTS.add(LOBBY_BEAT, refusals=(NotInAnyLobby,), rate_class="read")
 async def heartbeat(caller: PlayerCaller) -> LobbyHeartbeatReply:
-    """Say that one is there."""
+    """Keep the seat."""
     await keep_lobby_seat(caller.world, caller.player_id)
     return LobbyHeartbeatReply()

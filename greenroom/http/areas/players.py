@@ -97,19 +97,19 @@ ENDPOINTS: Final = Area(Auth.PLAYER, _PLAYER_TEXTS)
 
 
 class InvalidBanDuration(Refused):
-    """No length that a ban can have."""
+    """The length of the ban is not one of the words."""
 
     text = f"Invalid ban_duration. Must be one of: {', '.join(BAN_DURATIONS)}"
 
 
 class BanReasonTooLong(Refused):
-    """A reason that is an essay."""
+    """The reason of the ban is too long."""
 
     text = f"ban_reason must be at most {BAN_REASON_CHARACTERS_MAX} characters"
 
 
 class LimitTooSmall(Refused):
-    """A list of nothing."""
+    """The limit asks for no players at all."""
 
     text = "limit must be at least 1"
 
@@ -212,14 +212,14 @@ async def logout(caller: PlayerCaller) -> LogoutReply:
 
 @ENDPOINTS.add(RENAME, refusals=(NameRefused, StorageLimitReached), rate_class="account")
 async def rename(caller: PlayerCaller, body: RenameBody) -> RenameReply:
-    """Go by another name."""
+    """Change the player's name."""
     name = await rename_player(caller.world, caller.game, caller.player, body.new_name)
     return RenameReply(new_name=name, player_id=caller.player_id)
 
 
 @ENDPOINTS.add(ROTATE, texts=_SESSION_TEXTS, refusals=(Unauthorized,), rate_class="account")
 async def rotate(caller: PlayerCaller) -> RotateReply:
-    """Replace the token; the one that was sent is good for nothing from now on."""
+    """Replace the token. The old one no longer works."""
     try:
         token = await rotate_token(caller.player, caller.token_hash)
     except InvalidPlayerToken:  # another call with the same token was quicker
@@ -232,7 +232,7 @@ async def rotate(caller: PlayerCaller) -> RotateReply:
 
 @ENDPOINTS.add(LIST_PLAYERS, auth=Auth.ADMIN, texts=_ADMIN_TEXTS, refusals=(LimitTooSmall,))
 async def list_(caller: AdminCaller, query: ListQuery) -> Streamed:
-    """List the game's players, however many they are."""
+    """List the game's players; the answer is streamed."""
     if query.limit is not None and query.limit < 1:
         raise LimitTooSmall
     pages = list_players(caller.world, caller.game_id, query.after_id or 0, query.limit)

@@ -1,4 +1,4 @@
-"""The realtime area: a token to connect with, and where."""
+"""The realtime area: a token to connect with, and the address."""
 
 from __future__ import annotations
 

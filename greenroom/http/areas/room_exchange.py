@@ -1,4 +1,4 @@
-"""The rooms area: what members ask and tell each other."""
+"""The rooms area: actions that members ask for, and updates that they tell."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def send_actions(caller: PlayerCaller, body: ActionsBody) -> ActionsReply:
 
 @ENDPOINTS.add(ACTION_RESULTS, refusals=(PlayerNotInAnyRoom,))
 async def poll_actions(caller: PlayerCaller) -> ResultsReply:
-    """Read what came of one's actions."""
+    """Read the results of the caller's actions."""
     room = caller.world.rooms.of(caller.player_id, PlayerNotInAnyRoom)
     results = await room.ask(ReadResults(caller.player_id))
     return ResultsReply(
@@ -122,7 +122,7 @@ async def poll_actions(caller: PlayerCaller) -> ResultsReply:
 
 @ENDPOINTS.add(PENDING_ACTIONS, refusals=(NotInAnyRoom,))
 async def pending_actions(caller: PlayerCaller) -> PendingReply:
-    """Read what one is asked to do."""
+    """Read the actions that the caller is asked to do."""
     room = caller.world.rooms.of(caller.player_id, NotInAnyRoom)
     pending = await room.ask(ReadPending(caller.player_id))
     return PendingReply(actions=[action_entry(action) for action in pending])
@@ -134,7 +134,7 @@ async def pending_actions(caller: PlayerCaller) -> PendingReply:
 async def complete_action(
     caller: PlayerCaller, action_id: str, body: CompleteBody
 ) -> CompleteReply:
-    """Say what came of an action."""
+    """Give the result of an action."""
     status = _STATUSES.get(body.status)
     if status is None:
         raise InvalidStatus
@@ -165,7 +165,7 @@ async def send_updates(caller: PlayerCaller, body: UpdatesBody) -> UpdatesReply:
     POLL_UPDATES, refusals=(InvalidSources, PlayerNotInAnyRoom, NoValidSources), rate_class="read"
 )
 async def poll_updates(caller: PlayerCaller, body: PollBody) -> PollReply:
-    """Read what one was told."""
+    """Read the updates that the caller was told."""
     sources = read_sources(body.from_players, body.from_players_ids)
     room = caller.world.rooms.of(caller.player_id, PlayerNotInAnyRoom)
     page = await room.ask(PollUpdates(caller.player_id, sources, body.last_update))

@@ -1,4 +1,4 @@
-"""The rooms area: what only the host may do."""
+"""The rooms area: calls that only the host may make."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def stop(caller: PlayerCaller) -> RoomStopReply:
     ROOM_KICK, refusals=(NotInAnyGameRoom, OnlyHostKicks, KickingOneself, MemberNotFound)
 )
 async def kick(caller: PlayerCaller, body: KickBody) -> RoomKickReply:
-    """Put a member out."""
+    """Kick a member from the room."""
     room = caller.world.rooms.of(caller.player_id, NotInAnyGameRoom)
     await room.ask(KickMember(caller.player_id, body.player_id))
     return RoomKickReply(kicked_player_id=body.player_id)

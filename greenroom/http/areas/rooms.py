@@ -83,7 +83,7 @@ ENDPOINTS: Final = Area(Auth.PLAYER, TEXTS)
 
 
 def document_of(given: RawDocument | None) -> bytes:
-    """Return a document's bytes, those of an empty one if it was not given."""
+    """Return a document's bytes, or those of an empty one."""
     return _EMPTY if given is None else bytes(given)
 
 
@@ -160,7 +160,7 @@ async def list_(caller: GameCaller, body: ListBody) -> RoomListReply:
     ),
 )
 async def join(caller: PlayerCaller, room_id: str, body: JoinBody) -> RoomJoinReply:
-    """Take a seat."""
+    """Take a seat in the room."""
     entrance = Entrance(
         password=body.password,
         join_token=body.join_token,
@@ -176,7 +176,7 @@ async def join(caller: PlayerCaller, room_id: str, body: JoinBody) -> RoomJoinRe
 
 @ENDPOINTS.add(ROOM_PLAYERS, refusals=(NotInAnyRoom,))
 async def players(caller: PlayerCaller) -> RoomPlayersReply:
-    """See who is in the room."""
+    """List the members of the room."""
     room = caller.world.rooms.of(caller.player_id, NotInAnyRoom)
     roster = await room.ask(ReadRoster(caller.player_id))
     return RoomPlayersReply(
@@ -198,7 +198,7 @@ async def players(caller: PlayerCaller) -> RoomPlayersReply:
 
 @ENDPOINTS.add(LEAVE_ROOM, refusals=(NotInAnyRoom, MayNotLeave))
 async def leave(caller: PlayerCaller) -> RoomLeaveReply:
-    """Give up one's seat."""
+    """Leave the room."""
     room = caller.world.rooms.of(caller.player_id, NotInAnyRoom)
     await room.ask(LeaveRoom(caller.player_id))
     return RoomLeaveReply()
@@ -206,7 +206,7 @@ async def leave(caller: PlayerCaller) -> RoomLeaveReply:
 
 @ENDPOINTS.add(ROOM_BEAT, refusals=(PlayerNotInAnyRoom,), rate_class="read")
 async def heartbeat(caller: PlayerCaller) -> RoomHeartbeatReply:
-    """Say that one is there."""
+    """Keep the seat."""
     room = caller.world.rooms.of(caller.player_id, PlayerNotInAnyRoom)
     await room.ask(KeepSeat(caller.player_id))
     return RoomHeartbeatReply()
@@ -217,7 +217,7 @@ async def heartbeat(caller: PlayerCaller) -> RoomHeartbeatReply:
 
 @ENDPOINTS.add(ROOM_CURRENT)
 async def current(caller: PlayerCaller) -> RoomCurrentReply:
-    """See the room and what waits there."""
+    """Read the room, and the actions and updates that wait there."""
     room_id = caller.world.rooms.index.seat_of(caller.player_id)
     status = None
     if room_id is not None:
@@ -264,7 +264,7 @@ def _current_room(caller: PlayerCaller, status: RoomStatus) -> CurrentRoom:
 
 
 def action_entry(action: PendingAction) -> ActionEntry:
-    """Return an action as its target is shown it."""
+    """Return an action as its target sees it."""
     return ActionEntry(
         action_id=action.action_id,
         player_id=action.player_id,
@@ -278,7 +278,7 @@ def action_entry(action: PendingAction) -> ActionEntry:
 
 
 def update_entry(update: UpdateView) -> UpdateEntry:
-    """Return an update as its target is shown it."""
+    """Return an update as its target sees it."""
     return UpdateEntry(
         update_id=update.update_id,
         from_player_id=update.from_player_id,

@@ -1,4 +1,4 @@
-"""The time area: what time it is here, which no client can set."""
+"""The time area: the time of the server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENDPOINTS: Final = Area(Auth.KEY, TokenTexts(key_missing="API key is required"))
 
 
 class InvalidOffset(Refused):
-    """No offset that a clock on this planet has."""
+    """The offset is not a whole number of hours within the limits."""
 
     text = f"utc must be a whole number of hours between -{OFFSET_HOURS_MAX} and {OFFSET_HOURS_MAX}"
 

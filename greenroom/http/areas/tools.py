@@ -1,4 +1,4 @@
-"""Reads that POST /mcp offers and the API itself has not; the other tools are endpoints' rows."""
+"""Reads that POST /mcp offers and the API itself does not; the other tools are endpoints."""
 
 from __future__ import annotations
 
