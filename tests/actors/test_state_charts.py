@@ -34,8 +34,11 @@ Edges = set[tuple[str, str]]
 def arrows(name: str) -> Edges:
     """Return from where to where the arrows of a chart go; `gone` is what its end is called."""
     chart = tomllib.loads((PICTURES / f"{name}.toml").read_text())
-    ends = {key for key, box in chart["box"].items() if box.get("style") == "end"}
-    rename = {key: "gone" for key in ends if "text" not in chart["box"][key]} | {"void": "gone"}
+    rename = {
+        key: "gone"
+        for key, box in chart["box"].items()
+        if box.get("style") == "end" and box.get("text", "gone") == "gone"
+    }
     return {
         (rename.get(arrow["from"], arrow["from"]), rename.get(arrow["to"], arrow["to"]))
         for arrow in chart["arrow"]
