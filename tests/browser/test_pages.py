@@ -17,6 +17,8 @@ async def test_the_reference_page_stands_on_its_own(server: ServerProcess):
         page = await browser.new_page()
         await page.show(f"http://{origin}/docs")
         await page.until("document.body.innerText.includes('/api/game_room.php/create')")
+        await page.until("document.body.textContent.includes('API docs by Redocly')")
+        await page.until("!document.querySelector('img[alt=\"redocly logo\"]')")
         assert page.errors == []
         foreign = {urlsplit(url).netloc for url in page.urls} - {origin, ""}
         assert not foreign

@@ -169,8 +169,9 @@ async def join_room(
 ) -> bool:
     """Take a seat in a room, durably; return whether it made them host.
 
-            Raises: SeatDataTooLarge, AlreadyInRoom or JoiningInLobby, RoomNotFound, RoomInactive,
-            RoomFull, IncorrectPassword: in this order.
+    Raises:
+        SeatDataTooLarge, AlreadyInRoom or JoiningInLobby, RoomNotFound, RoomInactive, RoomFull,
+            IncorrectPassword: in this order.
         TooManyGuesses: before the last three of these.
         ActorUnavailable: no seat was taken, or (CommitUnsettled) maybe was.
 

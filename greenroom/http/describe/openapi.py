@@ -7,7 +7,7 @@ requests are decoded into and replies encoded from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from inspect import getdoc
 from typing import Any
 from urllib.parse import urlencode
@@ -132,10 +132,7 @@ def build(endpoints: Iterable[Endpoint]) -> Schema:
             "license": {"name": "MIT", "url": "https://opensource.org/license/mit"},
         },
         "servers": [{"url": "/", "description": "This server"}],
-        "tags": [
-            *({"name": name, "description": text} for name, text in tags.items()),
-            {"name": REALTIME_TAG, "description": examples.realtime(), "x-traitTag": True},
-        ],
+        "tags": [*_described(tags)],
         "paths": paths,
         "components": {
             "securitySchemes": {
@@ -154,6 +151,14 @@ def build(endpoints: Iterable[Endpoint]) -> Schema:
     }
 
 
+def _described(tags: Mapping[str, str]) -> Iterator[Schema]:
+    """Yield the tags; the text about realtime messages follows that about their tokens."""
+    for name, text in tags.items():
+        yield {"name": name, "description": text}
+        if name == _TAGS["realtime"][0]:
+            yield {"name": REALTIME_TAG, "description": examples.realtime(), "x-traitTag": True}
+
+
 def _tag(endpoint: Endpoint) -> tuple[str, str]:
     area = endpoint.path.split("/")[2].removesuffix(".php")
     return _TAGS.get(area, (area, ""))
@@ -170,7 +175,7 @@ def _operation(endpoint: Endpoint, replies: ReplySchemas) -> Schema:
         "operationId": _operation_id(endpoint),
         "tags": [_tag(endpoint)[0]],
         "summary": endpoint.summary,
-        "description": getdoc(endpoint.handler) or endpoint.summary,
+        **_description(endpoint),
         "security": _SECURITY[endpoint.auth],
         "parameters": _parameters(endpoint, told),
         "responses": _responses(endpoint, replies, told),
@@ -187,6 +192,12 @@ def _operation(endpoint: Endpoint, replies: ReplySchemas) -> Schema:
     if told is not None:
         operation["x-codeSamples"] = code_samples(_sample(endpoint, told))
     return operation
+
+
+def _description(endpoint: Endpoint) -> Schema:
+    """Return what the handler says of itself, unless that is the summary once more."""
+    text = getdoc(endpoint.handler) or ""
+    return {} if text.rstrip(".") in {"", endpoint.summary} else {"description": text}
 
 
 def _sample(endpoint: Endpoint, told: ToldCall) -> CallSample:

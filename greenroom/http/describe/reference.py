@@ -129,8 +129,7 @@ def _operations(document: Schema) -> Iterator[ReferenceEntry]:
         for method, operation in methods.items():
             title = f"{method.upper()} {path}"
             parts = [f"### {title}", f"{operation['summary']}."]
-            if operation["description"].rstrip(".") != operation["summary"]:
-                parts.append(operation["description"])
+            parts += filter(None, [operation.get("description")])
             parts += _headers(operation, document)
             parts += _parameters(operation)
             parts += _body(operation)

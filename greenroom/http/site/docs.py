@@ -1,7 +1,7 @@
 """GET /docs: the API reference as a page, drawn in the browser by Redoc, all of it from here.
 
 The page's policy lets the browser ask nobody but this server. (Redoc would load a logo from
-elsewhere, and shows none without.) Its styles are made at run time, hence inline; no script is.
+elsewhere; our copy of it does not.) Its styles are made at run time, hence inline; no script is.
 """
 
 from __future__ import annotations

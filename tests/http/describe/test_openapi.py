@@ -23,7 +23,7 @@ from greenroom.contract.fields import NAME_PATTERN, Body, KeepEmpty, Missing, Ra
 from greenroom.http.bodies import BodyDecoder, InvalidBody
 from greenroom.http.caller import GameCaller
 from greenroom.http.describe.glossary import DESCRIPTIONS
-from greenroom.http.describe.openapi import build
+from greenroom.http.describe.openapi import REALTIME_TAG, build
 from greenroom.http.describe.schemas import (
     EXAMPLES,
     PLAIN_EXAMPLES,
@@ -112,6 +112,17 @@ def test_areas_have_names_to_read() -> None:
     names = {tag["name"] for tag in DOCUMENT["tags"]}
     assert all(re.fullmatch(r"[A-Z][a-z]+( [a-z]+)?", name) for name in names)
     assert {tag for *_, operation in operations() for tag in operation["tags"]} <= names
+
+
+def test_realtime_messages_are_told_of_after_their_tokens() -> None:
+    names = [tag["name"] for tag in DOCUMENT["tags"]]
+    assert names.index(REALTIME_TAG) == names.index("Realtime tokens") + 1
+
+
+def test_no_operation_is_described_by_its_summary_once_more() -> None:
+    for method, path, operation in operations():
+        described = operation.get("description", "")
+        assert described.rstrip(".") != operation["summary"], f"{method} {path}"
 
 
 def test_every_boolean_of_a_body_says_what_counts_without_it() -> None:

@@ -14,6 +14,8 @@ from greenroom.http.describe import examples
 from greenroom.http.describe.openapi import REALTIME_TAG
 
 SECONDS_MAX = 30.0
+COLUMNS_MAX = 74
+"""The characters of a line that /docs shows in a window of 1,400 pixels."""
 CHANCE = {"connection_id", "player_id", "player_name", "room_id", "game_player_id", "timestamp"}
 """Members that are otherwise in each room."""
 
@@ -50,3 +52,9 @@ def test_it_is_a_section_of_its_own_in_the_page() -> None:
     (tag,) = (tag for tag in DOCUMENT["tags"] if tag["name"] == REALTIME_TAG)
     assert tag["description"] == examples.realtime()
     assert tag["x-traitTag"] is True
+
+
+def test_its_messages_are_read_without_scrolling_sideways() -> None:
+    blocks = re.findall(r"```json\n(.+?)\n```", examples.realtime(), re.DOTALL)
+    widest = max(len(line) for block in blocks for line in block.splitlines())
+    assert widest <= COLUMNS_MAX
