@@ -217,6 +217,23 @@ def a_room_is_never_full(patch: Patch) -> None:
     patch.setattr(rules, "decide_join", decide)
 
 
+def a_room_has_more_seats_than_it_was_opened_with(patch: Patch) -> None:
+    def new(event: Any) -> Any:
+        return msgspec.structs.replace(new_room(event), max_players=16)
+
+    new_room = rules.new_room
+    patch.setattr(rules, "new_room", new)
+
+
+def a_room_has_fewer_seats_after_a_restart(patch: Patch) -> None:
+    def restore(*args: Any) -> Any:
+        room = sound(*args)
+        return room and msgspec.structs.replace(room, max_players=1)
+
+    sound = codec.restore
+    patch.setattr(codec, "restore", restore)
+
+
 def the_host_leaves_and_nobody_follows(patch: Patch) -> None:
     ignore(patch, HostChanged)
 
@@ -443,6 +460,8 @@ DEFECTS: dict[Callable[[Patch], None], str] = {
     nobody_minds_a_second_seat: "two seats in what is durable",
     a_seat_is_not_claimed: "two seats in what is durable",
     nobody_is_put_out_of_a_second_seat: "two seats in what is durable",
+    a_room_has_more_seats_than_it_was_opened_with: "holds more than it may",
+    a_room_has_fewer_seats_after_a_restart: "holds more than it may",
     the_host_leaves_and_nobody_follows: "and should be",
     the_roster_keeps_who_has_left: "and should be",
     a_seat_is_not_freed: "is not in",

@@ -30,6 +30,27 @@ def test_the_books_of_an_empty_queue_balance():
         committer._take()
 
 
+async def test_nothing_joins_a_batch_that_was_settled_while_it_waits(
+    empty_database: str, settings: StorageSettings
+):
+    lease = Lease(empty_database, settings)
+    await lease.open()
+    committer, writer = Committer(settings), FakeWriter("room/r")
+    first, second = (JournalEntry("room", "r", n, 1, b"{}", 1) for n in (1, 2))
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(committer.run, lease)
+            batch = committer.submit(writer, [first])
+            batch.settle()
+            before = committer.statistics().queued_rows
+            with pytest.raises(AssertionError, match="queued before its batch settles"):
+                committer.submit(writer, [second])
+            assert committer.statistics().queued_rows == before
+            batch.settled = False  # the bug is over
+            nursery.cancel_scope.cancel()
+    lease.close()
+
+
 async def test_a_sequence_that_somebody_else_advanced_acknowledges_nothing(
     empty_database: str, settings: StorageSettings, monkeypatch: pytest.MonkeyPatch
 ):
