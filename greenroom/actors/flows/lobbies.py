@@ -86,7 +86,7 @@ from greenroom.actors.room.messages import (
     StopRoom,
 )
 from greenroom.actors.room.rules.events import NewMember, RoomCreated
-from greenroom.actors.room.rules.membership import check_size, new_room
+from greenroom.actors.room.rules.membership import check_size, room_of
 from greenroom.actors.room.rules.refusals import (
     MayNotLeave,
     NotInAnyGameRoom,
@@ -140,6 +140,7 @@ async def create_lobby(
         MaxPlayersOutOfRange, RulesTooLarge, SeatDataTooLarge, NameRefused: no such lobby can be.
         AlreadyInLobby, CreatingInRoom: they have a seat.
         TooManyRooms, RoomsRefused: there is no space for it now.
+        Refused: the behaviour of the room that it would become does not take it, or has failed.
         ActorUnavailable: the lobby was not opened, or (CommitUnsettled) maybe was.
 
     Cancellation: no lobby was opened; once one has been, the result is returned.
@@ -190,6 +191,7 @@ async def join_lobby(
             SeatDataTooLarge, AlreadyInLobby or JoiningInRoom, LobbyNotFound, NeedsApproval,
             LobbyFull, IncorrectPassword: in this order.
         TooManyGuesses: before the last three of these.
+        Refused: the behaviour of the room that it would become does not let them in, or has failed.
         ActorUnavailable: no seat was taken, or (CommitUnsettled) maybe was.
 
     Cancellation: no seat was taken; once one was, this returns.
@@ -272,6 +274,8 @@ async def answer_request(
         PlayerIsSeated: the requester has a seat meanwhile, is banned, or the account is gone; the
             request has been rejected. If they are only taking a seat right now, it stays.
         LobbyFull: the request stays.
+        Refused: the behaviour of the room that it would become does not let the requester in, or
+            has failed; the request stays.
         ActorUnavailable: nothing has changed, or (CommitUnsettled) maybe has.
 
     Cancellation: nothing has changed; once it has, that is the result.
@@ -346,31 +350,20 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
 
     Raises:
         NotInLobby, OnlyHostStarts, LobbyHasStarted, LobbyNotFull: in this order.
+        Refused: the behaviour does not take the room, or has failed; the lobby is as it was.
         ActorUnavailable: it has not started, or (CommitUnsettled) maybe has.
 
     Cancellation: it has not started; once it has, the result is returned.
     """
     try:
-        behaviour = _behaviour_of(world, player_id)
-        command = StartLobby(player_id, os.urandom(16).hex(), new_join_token(), behaviour)
+        command = StartLobby(player_id, os.urandom(16).hex(), new_join_token())
         start = await _ask_open(world, player_id, command, NotInLobby)
     except LobbyHasStarted as started:
         raise await _too_late(world, player_id, OnlyHostStarts, type(started)) from None
-    room = start.room
+    room = room_of(start.events)
     # Whoever was quicker has had the room loaded from its journal, and the one there stays.
-    world.rooms.directory.adopt(room.room_id, world.rooms.actor(new_room(room)))
-    return room
-
-
-def _behaviour_of(world: World, player_id: int) -> str | None:
-    """Return the behaviour of the room that a player's lobby becomes."""
-    index = world.lobbies.index
-    lobby_id = index.seat_of(player_id)
-    game_id = None if lobby_id is None else index.game_of(lobby_id)
-    listing = None if lobby_id is None else index.listing_of(lobby_id)
-    if game_id is None or listing is None:
-        return None
-    return world.rooms.studio.choose(game_id, listing.rules)
+    world.rooms.directory.adopt(room.room_id, world.rooms.actor(room))
+    return start.room
 
 
 async def end_lobbies_of(world: World, game_id: int) -> None:

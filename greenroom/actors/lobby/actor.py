@@ -46,6 +46,7 @@ from greenroom.actors.lobby.messages import (
     StartLobby,
     StopLobby,
 )
+from greenroom.actors.lobby.ports import Behaviours
 from greenroom.actors.lobby.refusals import (
     LobbyNotFound,
     NotInAnyLobby,
@@ -56,9 +57,10 @@ from greenroom.actors.lobby.refusals import (
 from greenroom.actors.lobby.state import JoinRequest, Lobby, LobbyLimits, weigh
 from greenroom.actors.plans.holdings import Holding
 from greenroom.actors.room.index import RoomIndex
+from greenroom.actors.room.opened import Opened
 from greenroom.actors.room.rules import codec as room_codec
 from greenroom.actors.room.rules import membership as room_rules
-from greenroom.actors.room.rules.events import RoomCreated
+from greenroom.actors.room.rules.events import MemberJoined, NewMember, RoomCreated
 from greenroom.actors.room.rules.state import MEMBER_BYTES, SMALL_BYTES
 from greenroom.actors.seating import invites
 from greenroom.actors.seating.invite_messages import AnswerInvite, InvitePlayer, NotInRoomOrLobby
@@ -79,6 +81,7 @@ class LobbyActor(Actor[LobbyRole]):
         index: LobbyIndex,
         rooms: RoomIndex,
         is_online: Callable[[int], bool],
+        behaviours: Behaviours,
         clock: Clock,
         limits: LobbyLimits,
     ) -> None:
@@ -87,6 +90,7 @@ class LobbyActor(Actor[LobbyRole]):
         self._index = index
         self._rooms = rooms
         self._is_online = is_online
+        self._behaviours = behaviours
         self._clock = clock
         self._limits = limits
         self._guesses = Guesses(limits.guesses)
@@ -129,8 +133,8 @@ class LobbyActor(Actor[LobbyRole]):
         assert isinstance(event, JournalEntry)
         if event.kind == room_codec.KIND:
             created = room_codec.event_of(event)
-            assert isinstance(created, RoomCreated)
-            self._rooms.expect(room_rules.new_room(created))
+            if isinstance(created, RoomCreated):
+                self._rooms.expect(room_rules.new_room(created))
             return
         happened = codec.event_of(event)
         if isinstance(happened, LobbyCreated):
@@ -161,6 +165,27 @@ class LobbyActor(Actor[LobbyRole]):
         if self._holding is not None:
             self._holding.admit(more_bytes)
 
+    def _ask_behaviour(self, lobby: Lobby, joined: MemberJoined | None = None) -> None:
+        """Ask the behaviour whether it would take the room that the lobby would become now.
+
+        Args:
+            lobby: the lobby.
+            joined: who is about to be a member besides.
+
+        Raises:
+            Refused: it does not, or has failed.
+        """
+        behaviour = self._behaviours.choose(lobby.game_id, lobby.rules)
+        if behaviour is None:
+            return
+        members = list(lobby.members.values())
+        if joined is not None:
+            player_id, name, data = joined.player_id, joined.player_name, joined.player_data
+            members.append(NewMember(player_id, name, data, joined.at))
+        command = StartLobby(lobby.host_id, lobby.lobby_id, lobby.join_token)
+        now = self._clock.now()
+        self._behaviours.rehearse(rules.plan_room(lobby, command, members, behaviour, now))
+
     def _show(self, lobby: Lobby) -> None:
         """Bring the index up to date."""
         for player_id in self._index.show(lobby):
@@ -183,8 +208,9 @@ class LobbyActor(Actor[LobbyRole]):
         if self._state is not None:
             raise RuntimeError(f"lobby {command.lobby_id} exists already")
         event = rules.decide_create(command, self._clock.now())
-        _, size = weigh(rules.new_lobby(event))
-        self._index.holdings.check_new(event.game_id, event.lobby_id, size)
+        lobby = rules.new_lobby(event)
+        self._index.holdings.check_new(event.game_id, event.lobby_id, weigh(lobby)[1])
+        self._ask_behaviour(lobby)
         reply = LobbyOpened(event.lobby_id, event.lobby_name, event.join_token)
         return Changed(reply, codec.entry(event.lobby_id, 1, event))
 
@@ -199,6 +225,7 @@ class LobbyActor(Actor[LobbyRole]):
         else:
             event = self._guesses.judge(command.address, clock.monotonic(), wrong, decide)
         self._admit(MEMBER_BYTES + len(command.player_data))
+        self._ask_behaviour(lobby, event)
         return self._changed(None, event)
 
     @handles(LeaveLobby)
@@ -240,9 +267,14 @@ class LobbyActor(Actor[LobbyRole]):
     @handles(StartLobby)
     def start(self, command: StartLobby) -> Changed[LobbyStart]:
         """Start the game: the lobby becomes a room."""
-        events, room = rules.decide_start(self._lobby, command, self._online, self._clock.now())
-        entry = room_codec.entry(room.room_id, 1, room)
-        return Changed(LobbyStart(room), *self._entries(events), entry)
+        lobby, now = self._lobby, self._clock.now()
+        behaviour = self._behaviours.choose(lobby.game_id, lobby.rules)
+        events, room = rules.decide_start(lobby, command, self._online, now, behaviour)
+        opened = Opened((room,)) if behaviour is None else self._behaviours.open(room)
+        numbered = enumerate(opened.events, 1)
+        entries = [room_codec.entry(room.room_id, number, event) for number, event in numbered]
+        reply = LobbyStart(opened.events)
+        return Changed(reply, *self._entries(events), *entries, once_durable=opened.once_durable)
 
     @handles(EndLobby)
     def end(self, command: EndLobby) -> Changed[None]:
@@ -267,7 +299,10 @@ class LobbyActor(Actor[LobbyRole]):
     @handles(ApproveRequest)
     def approve(self, command: ApproveRequest) -> Changed[None]:
         """Seat a requester."""
-        return self._changed(None, *rules.decide_approve(self._lobby, command, self._clock.now()))
+        lobby = self._lobby
+        answered, joined = rules.decide_approve(lobby, command, self._clock.now())
+        self._ask_behaviour(lobby, joined)
+        return self._changed(None, answered, joined)
 
     @handles(RejectRequest)
     def reject(self, command: RejectRequest) -> Changed[None]:

@@ -11,7 +11,7 @@ import msgspec
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.lobby.events import LobbyEndReason
 from greenroom.actors.lobby.state import JoinRequest
-from greenroom.actors.room.rules.events import LeaveReason, NewMember, RoomCreated
+from greenroom.actors.room.rules.events import LeaveReason, NewMember, RoomCreated, RoomEvent
 from greenroom.actors.seating.invite_messages import InvitingRole
 
 
@@ -71,7 +71,15 @@ class LobbyStatus(msgspec.Struct, frozen=True, kw_only=True):
 class LobbyStart(msgspec.Struct, frozen=True):
     """The room that a lobby has become, as it begins."""
 
-    room: RoomCreated
+    events: tuple[RoomEvent, ...]
+    """The creation, and what a behaviour makes of it."""
+
+    @property
+    def room(self) -> RoomCreated:
+        """Return the creation."""
+        created = self.events[0]
+        assert isinstance(created, RoomCreated)
+        return created
 
 
 # Commands.
@@ -234,14 +242,12 @@ class SetLobbyPassword(Command[LobbyRole, None], frozen=True):
 class StartLobby(Command[LobbyRole, LobbyStart], frozen=True):
     """Become a room of this id. Refused: LobbyHasStarted, NotInLobby, OnlyHostStarts, LobbyNotFull.
 
-    The room's first entry goes to the journal together with the lobby's own.
+    The room's first entries go to the journal together with the lobby's own.
     """
 
     player_id: int
     room_id: str
     join_token: str
-    behaviour: str | None = None
-    """The name of what a studio has written for the room."""
 
 
 class RenameLobbyMember(Command[LobbyRole, None], frozen=True):

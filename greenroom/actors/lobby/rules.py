@@ -27,7 +27,7 @@ The members online are an argument, in joining order: they are no part of a lobb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -239,7 +239,9 @@ def require_request(lobby: Lobby, player_id: int, request_id: str) -> JoinReques
     return request
 
 
-def decide_approve(lobby: Lobby, command: ApproveRequest, now: int) -> tuple[LobbyEvent, ...]:
+def decide_approve(
+    lobby: Lobby, command: ApproveRequest, now: int
+) -> tuple[JoinAnswered, MemberJoined]:
     """Seat a requester, whose one seat the caller has made sure of.
 
     Raises:
@@ -351,9 +353,20 @@ def decide_join_token(lobby: Lobby, command: RenewLobbyToken, now: int) -> Lobby
 
 
 def decide_start(
-    lobby: Lobby, command: StartLobby, online: Sequence[int], now: int
+    lobby: Lobby,
+    command: StartLobby,
+    online: Sequence[int],
+    now: int,
+    behaviour: str | None = None,
 ) -> tuple[tuple[LobbyEvent, ...], RoomCreated]:
     """Become a room of those who are online; the others are put out, requests turned down.
+
+    Args:
+        lobby: the lobby.
+        command: who starts it, and the room's id and join token.
+        online: the members online, in the order of joining.
+        now: whole Unix seconds.
+        behaviour: the name of what a studio has written for the room.
 
     Raises:
         LobbyHasStarted, NotInLobby, OnlyHostStarts, LobbyNotFull: in this order.
@@ -367,6 +380,18 @@ def decide_start(
     ]
     events += [_answered(lobby, request, "rejected", now) for request in lobby.pending.values()]
     events.append(LobbyStarted(command.room_id, now))
+    members = [lobby.members[player_id] for player_id in moved]
+    return tuple(events), plan_room(lobby, command, members, behaviour, now)
+
+
+def plan_room(
+    lobby: Lobby,
+    command: StartLobby,
+    members: Iterable[NewMember],
+    behaviour: str | None,
+    now: int,
+) -> RoomCreated:
+    """Return the room that a lobby would become by this command, with these members."""
     create = CreateRoom(
         room_id=command.room_id,
         game_id=lobby.game_id,
@@ -379,12 +404,12 @@ def decide_start(
         realtime=lobby.realtime_room,
         rules=lobby.rules,
         host_id=lobby.host_id,
-        members=tuple(lobby.members[player_id] for player_id in moved),
+        members=tuple(members),
         lobby_id=lobby.lobby_id,
         invites=tuple(lobby.invites.values()),
-        behaviour=command.behaviour,
+        behaviour=behaviour,
     )
-    return tuple(events), room_rules.decide_create(create, now)
+    return room_rules.decide_create(create, now)
 
 
 def decide_end_for_all(lobby: Lobby, reason: LobbyEndReason, now: int) -> tuple[LobbyEnded, ...]:

@@ -17,6 +17,7 @@ import msgspec
 
 from greenroom.actors.kernel.actor import handles
 from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.journal import JournalEntry, Snapshot, TakeSnapshot
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.room.actor import RoomActor
@@ -52,15 +53,15 @@ from greenroom.actors.room.studio_messages import (
 )
 from greenroom.actors.studio_room import hooks, input_rules, outbox
 from greenroom.actors.studio_room.circuit_breaker import CircuitBreaker, describe_pause
-from greenroom.actors.studio_room.effects import in_order
+from greenroom.actors.studio_room.effects import hand_over_results, in_order
 from greenroom.actors.studio_room.host import BehaviourHost
 from greenroom.actors.studio_room.input_buffer import InputBuffer
+from greenroom.actors.studio_room.opening import describe_refusal, open_room
 from greenroom.actors.studio_room.ports import Studio
-from greenroom.actors.studio_room.refusals import BehaviourFailed, BehaviourRests
+from greenroom.actors.studio_room.refusals import BehaviourFailed
 from greenroom.actors.studio_room.sync import StateSync, is_wanted
 from greenroom.actors.studio_room.tick_clock import TickClock
 from greenroom.actors.studio_room.turn import Turn
-from greenroom.behaviour.effects import UpdatePlayer
 from greenroom.behaviour.errors import BehaviourBug, HookTooSlow
 from greenroom.behaviour.handlers import Kind
 
@@ -133,9 +134,7 @@ class StudioRoomActor(RoomActor):
             self.timers.start(_KEEP, 0.0, KeepStudio())
         elif room.is_active:
             self._come_back(room)
-        for number, order in room.orders.items():
-            if isinstance(order, UpdatePlayer):
-                self._studio.deliver(room.room_id, number, order)
+        hand_over_results(room, self._studio)
         self._set_orders(room)
 
     def _come_back(self, room: Room) -> None:
@@ -356,36 +355,43 @@ class StudioRoomActor(RoomActor):
     def create(self, command: CreateRoom) -> Changed[RoomOpened]:
         """Create the room, if the behaviour takes these rules and this host."""
         event = self._decide_create(command)
-        host = BehaviourHost.create(membership.new_room(event), self._studio)
-        turn = Turn(host, self._clock.time(), (), self._report)
-        hooks.open_room(turn)
+        turn = open_room(membership.new_room(event), self._studio, self._clock, self._report)
         turn.events = (event,)
         happened = turn.commit(self._clock.now())
         entries = [codec.entry(event.room_id, n, each) for n, each in enumerate(happened, 1)]
-        self._install(host)
+        self._install(turn.host)
         reply = RoomOpened(event.room_id, event.room_name, event.join_token)
         return Changed(reply, *entries, once_durable=self._afterwards(turn))
 
     @handles(KeepStudio)
     def keep_studio(self, command: KeepStudio) -> Changed[None]:
-        """Write the behaviour's part down; let it begin if the room came from a lobby."""
+        """Write the behaviour's part down; let it begin in a room without one."""
         host = self.host
         if host is not None:
             return self._commit(self._begin(host), None)
-        if not self._room.is_active or self._room.kept is not None:
-            return Changed(None)
-        host = BehaviourHost.create(self._room, self._studio)
-        turn = self._begin(host)
-        hooks.open_room(turn)
-        self._install(host)
-        return self._commit(turn, None)
+        is_to_begin = self._room.is_active and self._room.kept is None
+        return self._begin_late(None, None) if is_to_begin else Changed(None)
+
+    def _begin_late(self, begun: Reply, failed: Reply) -> Changed[Reply]:
+        """Let the behaviour begin in a room that an earlier version made of a lobby without it."""
+        room = self._room
+        try:
+            turn = open_room(room, self._studio, self._clock, self._report)
+            self._install(turn.host)
+            return self._commit(turn, begun)
+        except Refused as refused:
+            self.host = self._ticks = self._sync = None
+            self._studio.report(room.room_id, refused, room.rules, describe_refusal(room))
+            return Changed(failed)
 
     @handles(ReloadBehaviour)
     def reload_behaviour(self, command: ReloadBehaviour) -> Changed[Reloaded]:
         """Go on with other code and the same state; with the old code if it cannot be."""
         room, host = self._room, self.host
-        if room.kept is None or not room.is_active:
+        if not room.is_active:
             return Changed("no behaviour")
+        if room.kept is None:
+            return self._begin_late("new code", "old code")
         if host is None:
             self._come_back(room)
             return Changed("old code" if self.host is None else "new code")
@@ -470,10 +476,8 @@ class StudioRoomActor(RoomActor):
             BehaviourRests: it can be, in a while.
             BehaviourFailed: it cannot, unless it is reloaded.
         """
-        if self._room.is_active and self._room.kept is not None:
-            seconds = self._circuit.seconds_left(self._clock.monotonic())
-            closes = self._circuit.is_open and seconds < math.inf
-            raise BehaviourRests(max(seconds, 1.0)) if closes else BehaviourFailed
+        if self._room.is_active:
+            raise self._circuit.refusal(self._clock.monotonic())
 
     # Time.
 

@@ -11,6 +11,7 @@ import math
 from typing import Final
 
 from greenroom.actors.room.studio_messages import NoteConnection, TakeResult
+from greenroom.actors.studio_room.refusals import BehaviourFailed, BehaviourRests
 
 FIRST_SECONDS: Final = 1.0
 """How long the circuit is open at first; each further time is twice as long."""
@@ -55,6 +56,12 @@ class CircuitBreaker:
     def seconds_left(self, now: float) -> float:
         """Return in how many seconds the circuit closes: 0 if it is closed, infinity if never."""
         return max(0.0, self._closes_at - now) if self.is_open else 0.0
+
+    def refusal(self, now: float) -> BehaviourFailed:
+        """Return the refusal of what the behaviour should see while it is not called."""
+        seconds = self.seconds_left(now)
+        closes = self.is_open and seconds < math.inf
+        return BehaviourRests(max(seconds, 1.0)) if closes else BehaviourFailed()
 
     def close(self) -> None:
         """Close the circuit."""

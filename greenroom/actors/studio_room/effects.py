@@ -94,6 +94,13 @@ def _push(room: Room, connections: Connections, push: Push) -> None:
         connections.push(room.room_id, push.player_ids, message)
 
 
+def hand_over_results(room: Room, studio: Studio) -> None:
+    """Have all results written that a room waits for, once it is back."""
+    for number, order in room.orders.items():
+        if isinstance(order, UpdatePlayer):
+            studio.deliver(room.room_id, number, order)
+
+
 def in_order(steps: Iterable[Callable[[], None] | None]) -> Callable[[], None] | None:
     """Return a function that does all steps; None if there are none."""
     wanted = [step for step in steps if step is not None]

@@ -1,7 +1,7 @@
 """The hooks that are called for what happens in a room, and what happens if one of them fails.
 
     what happens         hooks                      if a hook fails
-    RoomCreated          on_create, then on_join    the room is not created
+    RoomCreated          on_create, then on_join    the room is not created; see `opening`
     MemberJoined         can_join, on_join          the player does not join
     HostChanged          choose_host,               the member online who joined first becomes host;
                          on_host_change             the rest as below
@@ -80,7 +80,7 @@ def _follow(turn: Turn, event: RoomEvent, *, host_is_chosen: bool) -> RoomEvent:
     if turn.has_failed:
         return event
     if isinstance(event, MemberJoined):
-        _join(turn, event)
+        join(turn, event)
         return event
     try:
         if isinstance(event, HostChanged):
@@ -91,8 +91,12 @@ def _follow(turn: Turn, event: RoomEvent, *, host_is_chosen: bool) -> RoomEvent:
     return event
 
 
-def _join(turn: Turn, event: MemberJoined) -> None:
-    """Ask whether a player may join, and tell the behaviour that they have."""
+def join(turn: Turn, event: MemberJoined) -> None:
+    """Ask whether a player may join, and tell the behaviour that they have.
+
+    Raises:
+        RefusedByBehaviour, BehaviourFailed: they may not.
+    """
     data = plain(event.player_data)
     joining = Joining(player_id=event.player_id, player_name=event.player_name, player_data=data)
     turn.ask("can_join", joining, payload=data)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -67,8 +68,15 @@ class BehaviourHost:
         self.is_saved = True
 
     @classmethod
-    def create(cls, room: Room, studio: Studio) -> BehaviourHost:
-        """Return a new room's behaviour; arguments as above.
+    def create(
+        cls, room: Room, studio: Studio, report: Callable[[str, Exception, object], None]
+    ) -> BehaviourHost:
+        """Return a new room's behaviour.
+
+        Args:
+            room: as above.
+            studio: as above.
+            report: told where it fails.
 
         Raises:
             RefusedByBehaviour, BehaviourFailed: there is to be no such room.
@@ -78,7 +86,7 @@ class BehaviourHost:
         except Refused as refused:
             raise RefusedByBehaviour(str(refused)) from None
         except BehaviourBug as bug:
-            studio.report(room.room_id, bug, room.rules)
+            report(room.room_id, bug, room.rules)
             raise BehaviourFailed from bug
 
     def _new_runner(self, saved: bytes | None) -> Runner[Any]:

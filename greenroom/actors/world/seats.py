@@ -30,6 +30,7 @@ from greenroom.actors.room.rules.state import Room, RoomLimits
 from greenroom.actors.room.rules.tokens import TOKEN_SECONDS
 from greenroom.actors.seating.seats import SeatKind
 from greenroom.actors.studio_room.actor import StudioRoomActor
+from greenroom.actors.studio_room.opening import LobbyBehaviours
 from greenroom.actors.studio_room.ports import Studio
 from greenroom.actors.world.journalled import Journalled
 from greenroom.actors.world.journals import Journals
@@ -118,6 +119,7 @@ class Lobbies(Journalled[LobbyRole, Lobby]):
         self.index = index
         self.limits = limits
         self._rooms = rooms
+        self._behaviours = LobbyBehaviours(rooms.studio, clock)
         self._clock = clock
         self._is_online = is_online
 
@@ -142,6 +144,7 @@ class Lobbies(Journalled[LobbyRole, Lobby]):
             index=self.index,
             rooms=self._rooms.index,
             is_online=self._is_online,
+            behaviours=self._behaviours,
             clock=self._clock,
             limits=self.limits,
         )

@@ -26,6 +26,8 @@ A host may always leave, whatever `can_leave` says to the others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.room.messages import CreateRoom, JoinRoom, KickMember, PutOut, RenewJoinToken
 from greenroom.actors.room.rules import actions, presence, tokens, updates
@@ -286,6 +288,16 @@ def new_room(event: RoomCreated) -> Room:
             for member in event.members
         },
     )
+
+
+def room_of(events: Sequence[RoomEvent]) -> Room:
+    """Return the room that its first events make."""
+    created, *more = events
+    assert isinstance(created, RoomCreated)
+    room = new_room(created)
+    for event in more:
+        apply(room, event)
+    return room
 
 
 def apply(room: Room, event: RoomEvent) -> None:
