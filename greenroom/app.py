@@ -79,8 +79,8 @@ from greenroom.control.ready import FirstGame, Ready, no_ready_file_left, ready
 from greenroom.control.signals import stop_signals
 from greenroom.fronts import Fronts
 from greenroom.http.platforms.steam import Steam
-from greenroom.limiter import Limiter, rate_of
-from greenroom.memory import trim_for_ever
+from greenroom.memory_trim import trim_for_ever
+from greenroom.network.limiter import Limiter, rate_of
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX, EmbeddedPostgres
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage

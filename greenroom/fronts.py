@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 
 from greenroom.actors.world.world import RealtimeAddress, World
 from greenroom.config import Settings
-from greenroom.disk_shares import DiskShares, Progress
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.limits import CallLimits, LimitSettings
@@ -25,6 +24,7 @@ from greenroom.http.server.server import HttpServer
 from greenroom.http.server.tls import server_context
 from greenroom.http.site.discovery import discovery_routes
 from greenroom.http.site.health import Health
+from greenroom.network.disk_shares import DiskShares, Progress
 from greenroom.persistence.storage import Storage
 from greenroom.supervisors.spec import ChildSpec
 from greenroom.supervisors.tree import TreeNode

@@ -23,8 +23,6 @@ from typing import Any, get_args, get_type_hints
 
 from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH
 from greenroom.actors.world.world import World
-from greenroom.addresses import address_key
-from greenroom.disk_shares import COUNTED_BYTES
 from greenroom.http.auth import AUTHENTICATE, TokenInvalid
 from greenroom.http.bodies import BodyDecoder, read_document, read_nothing, read_query
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
@@ -55,6 +53,8 @@ from greenroom.http.request import Answer, Request
 from greenroom.http.router import Router
 from greenroom.http.streams import ReplyStream, Streamed
 from greenroom.http.table import Endpoint
+from greenroom.network.addresses import address_key
+from greenroom.network.disk_shares import COUNTED_BYTES
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 Each class has an allowance for every client address, which is charged before any token is looked
 at. It has one for every player, which is charged once their token is known to be good. Time comes
-in as an argument; `greenroom.limiter` does the arithmetic and says what happens under overload.
+in as an argument; `network.limiter` does the arithmetic and says what happens under overload.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Final
 
 import msgspec
 
-from greenroom.addresses import address_key
 from greenroom.config import DEFAULTS
-from greenroom.disk_shares import COUNTED_BYTES, DiskShares
-from greenroom.limiter import KEYS_MAX, Limiter, Rate, rate_of
+from greenroom.network.addresses import address_key
+from greenroom.network.disk_shares import COUNTED_BYTES, DiskShares
+from greenroom.network.limiter import KEYS_MAX, Limiter, Rate, rate_of
 
 RATE_CLASSES: Final[dict[str, str]] = {
     "account": "sessions, names and tokens of a player, each a durable write",

@@ -28,10 +28,10 @@ from prometheus_client.core import (
 )
 
 from greenroom.actors.world.world import World
-from greenroom.addresses import host_name, is_loopback, names_loopback
 from greenroom.http.errors import error_answer, invalid_endpoint
 from greenroom.http.request import Answer, Request
-from greenroom.proxies import FORWARDING_HEADERS
+from greenroom.network.addresses import host_name, is_loopback, names_loopback
+from greenroom.network.proxies import FORWARDING_HEADERS
 from greenroom.supervisors.tree import ACTORS, TreeNode
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, cast
 
-from greenroom.addresses import address_key
-from greenroom.shares import Shares
+from greenroom.network.addresses import address_key
+from greenroom.network.shares import Shares
 
 BACKLOG_BYTES_MAX: Final = 8 << 20
 """Bytes of large messages that wait for one client; a single one may be larger still."""

@@ -24,8 +24,8 @@ from greenroom.actors.room.rules.channel import SendMessage
 from greenroom.actors.room.rules.refusals import TokenInvalidated, TokenUnknown
 from greenroom.actors.room.studio_messages import ShowState
 from greenroom.actors.studio_room.refusals import RefusedByBehaviour
-from greenroom.addresses import is_loopback, names_loopback
 from greenroom.fastlane.suites import choose_suite
+from greenroom.network.addresses import is_loopback, names_loopback
 from greenroom.transport.context import RealtimeContext
 from greenroom.transport.fanout import Fanout
 from greenroom.transport.handshake import (

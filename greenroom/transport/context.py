@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from greenroom.actors.world.world import World
-from greenroom.proxies import TrustedProxies
+from greenroom.network.proxies import TrustedProxies
 from greenroom.transport.backlog import LargeMessages
 from greenroom.transport.deadlines import Deadlines
 from greenroom.transport.hub import Hub

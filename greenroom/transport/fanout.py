@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from greenroom.actors.room.ports import Message, Receive
-from greenroom.sender import Sender
+from greenroom.network.sender import Sender
 from greenroom.transport.link import Link
 from greenroom.transport.messages import ClientKind, encode
 

@@ -19,9 +19,9 @@ from httptools import (
     HttpRequestParser,
 )
 
-from greenroom.addresses import INVALID_HOST, host_name, is_host
-from greenroom.heads import FIELDS_MAX, INVALID_REQUEST, TOO_MANY_FIELDS
-from greenroom.proxies import FORWARDING_HEADERS
+from greenroom.network.addresses import INVALID_HOST, host_name, is_host
+from greenroom.network.head_limits import FIELDS_MAX, INVALID_REQUEST, TOO_MANY_FIELDS
+from greenroom.network.proxies import FORWARDING_HEADERS
 from greenroom.transport.messages import CLIENT_KINDS, ClientKind
 
 HEAD_BYTES_MAX: Final = 8 << 10

@@ -17,7 +17,7 @@ import msgspec
 from greenroom.actors.room.ports import Accepted, Happened, Message, Receive
 from greenroom.fastlane.frames import ServerMessage, encode_received
 from greenroom.fastlane.link import SEQUENCES, fits
-from greenroom.sender import Sender
+from greenroom.network.sender import Sender
 from greenroom.transport.fanout import UNENCODED, Fanout
 from greenroom.transport.link import Link
 from greenroom.transport.messages import (

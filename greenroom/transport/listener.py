@@ -9,9 +9,9 @@ from typing import ClassVar, Final
 
 import trio
 
-from greenroom import sockets
 from greenroom.actors.world.world import World
-from greenroom.occupancy import Occupancy
+from greenroom.network import sockets
+from greenroom.network.occupancy import Occupancy
 from greenroom.transport.connection import RealtimeConnection
 from greenroom.transport.context import RealtimeContext
 from greenroom.transport.hub import Hub

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from greenroom.sender import Sender
+from greenroom.network.sender import Sender
 from greenroom.transport.backlog import Backlog, LargeMessages
 from greenroom.transport.tls import TlsBroken, TlsCodec
 

@@ -27,7 +27,7 @@ from typing import Any, Final
 import trio
 
 from greenroom.actors.kernel.clock import sleep_until_tick
-from greenroom.sender import Sender
+from greenroom.network.sender import Sender
 from greenroom.transport.load import Load, busy_seconds
 
 ROOMS_A_PASS_MAX: Final = 16

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.addresses import address_key
 from greenroom.config import Settings
 from greenroom.http.limits import (
     RATE_CLASSES,
@@ -19,7 +18,8 @@ from greenroom.http.limits import (
     units_of,
     units_of_answer,
 )
-from greenroom.limiter import Limiter, Rate
+from greenroom.network.addresses import address_key
+from greenroom.network.limiter import Limiter, Rate
 
 RATES = st.builds(Rate, st.floats(0.01, 1000), st.integers(1, 100).map(float))
 STEPS = st.lists(st.floats(0, 100), min_size=1, max_size=200)

@@ -10,7 +10,7 @@ from pathlib import Path
 from greenroom.config import FIELDS
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.limits import RATE_CLASSES, CallLimits
-from greenroom.limiter import Rate
+from greenroom.network.limiter import Rate
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from garbage_kit import own_garbage
 
-from greenroom import memory
+from greenroom import memory_trim as memory
 
 MODULE = memory.__name__
 

@@ -112,7 +112,7 @@ def test_what_is_found_in_the_comments_of_other_files() -> None:
     [
         ("README.md", ""),
         ("docs/decisions/0001.md", "docs"),
-        ("greenroom/limiter.py", "greenroom"),
+        ("greenroom/config.py", "greenroom"),
         ("greenroom/http/areas/games.py", "greenroom/http"),
         ("tests/http/test_x.py", "tests/http"),
     ],

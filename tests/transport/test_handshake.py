@@ -14,10 +14,10 @@ from http_kit import exchange, read_all, replies
 from realtime_kit import Client, RealtimeKit, open_stage
 
 from greenroom.actors.room.messages import KickMember
-from greenroom.addresses import INVALID_HOST
-from greenroom.heads import FIELDS_MAX
 from greenroom.http.limits import CallLimits, LimitSettings
-from greenroom.sockets import ListenError
+from greenroom.network.addresses import INVALID_HOST
+from greenroom.network.head_limits import FIELDS_MAX
+from greenroom.network.sockets import ListenError
 from greenroom.transport import listener as websocket
 from greenroom.transport.handshake import (
     HEAD_BYTES_MAX,

@@ -15,7 +15,7 @@ from realtime_kit import Client, RealtimeKit, open_stage
 
 from greenroom.actors.room.messages import SendUpdates
 from greenroom.actors.room.rules.groups import read_targets
-from greenroom.sender import Sender
+from greenroom.network.sender import Sender
 from greenroom.transport.backlog import BACKLOG_BYTES_MAX, Backlog, LargeMessages
 from greenroom.transport.outbox import SEND_BYTES_MAX, Outbox
 

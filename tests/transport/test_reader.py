@@ -12,7 +12,7 @@ import trio
 import trio.testing
 from realtime_kit import open_stage
 
-from greenroom.sender import Sender
+from greenroom.network.sender import Sender
 from greenroom.transport import reader as reader_module
 from greenroom.transport.load import Load
 from greenroom.transport.reader import MORE, Reader

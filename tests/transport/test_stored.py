@@ -12,8 +12,8 @@ from greenroom.actors.plans.plan import ServerLimits
 from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH, RoomsRefused
 from greenroom.actors.room.messages import PollUpdates
 from greenroom.actors.room.rules import groups
-from greenroom.disk_shares import BYTES_MAX, COUNTED_BYTES, DiskShares, Progress
 from greenroom.http.limits import BODY_BYTES_PER_UNIT, CallLimits, LimitSettings
+from greenroom.network.disk_shares import BYTES_MAX, COUNTED_BYTES, DiskShares, Progress
 
 SLOW = 0.001
 """Calls a second: nothing comes back while a test runs."""

@@ -24,7 +24,7 @@ from greenroom.fastlane import frames, link, packets
 from greenroom.fastlane.frames import ClientMessage, Ping, ServerMessage
 from greenroom.fastlane.link import RESPONSE_BYTES
 from greenroom.fastlane.suites import SUITES, SuiteName
-from greenroom.sockets import ListenError
+from greenroom.network.sockets import ListenError
 from greenroom.transport import connection
 from greenroom.transport.udp import turns
 from greenroom.transport.udp.port import UdpPort

@@ -10,8 +10,8 @@ import math
 from typing import Final
 
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
-from greenroom.addresses import address_key
-from greenroom.limiter import Limiter
+from greenroom.network.addresses import address_key
+from greenroom.network.limiter import Limiter
 
 UNIT_BYTES: Final = 1 << 10
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from typing import Final
 
-from greenroom.addresses import address_key
+from greenroom.network.addresses import address_key
 
 ADDRESSES_MAX: Final = 4_096
 """Counted each by itself, for one owner: about half a megabyte."""

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from greenroom.actors.kernel.errors import Refused
-from greenroom.limiter import Limiter, Rate, rate_of
+from greenroom.network.limiter import Limiter, Rate, rate_of
 
 Seat = TypeVar("Seat")
 

@@ -14,8 +14,8 @@ import trio
 
 from greenroom.actors.game.settings import GameSettings
 from greenroom.actors.kernel.errors import Refused
-from greenroom.addresses import address_key
-from greenroom.shares import Shares
+from greenroom.network.addresses import address_key
+from greenroom.network.shares import Shares
 
 SIGN_INS_MAX: Final = 32
 """Tickets that platforms are asked about at once; whoever comes beyond is told to try again."""

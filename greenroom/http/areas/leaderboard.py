@@ -18,7 +18,7 @@ from greenroom.contract.leaderboard import (
     LeaderboardReply,
 )
 from greenroom.http.caller import GameCaller
-from greenroom.http.pages import LimitOutOfRange, read_limit
+from greenroom.http.paging import LimitOutOfRange, read_limit
 from greenroom.http.table import Area, Auth, TokenTexts
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]")

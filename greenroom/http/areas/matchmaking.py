@@ -37,7 +37,6 @@ from greenroom.actors.room.rules.refusals import (
 from greenroom.actors.seating.passwords import TooManyGuesses
 from greenroom.actors.text.names import NameRefused
 from greenroom.actors.world.journalled import find_open
-from greenroom.addresses import address_key
 from greenroom.contract.fields import timestamp, verbatim
 from greenroom.contract.matchmaking import (
     ASK_TO_JOIN,
@@ -59,8 +58,9 @@ from greenroom.contract.matchmaking import (
 from greenroom.contract.rooms import ListBody
 from greenroom.http.areas.rooms import TEXTS, document_of, heartbeat_of
 from greenroom.http.caller import GameCaller, PlayerCaller
-from greenroom.http.pages import LimitOutOfRange, read_limit
+from greenroom.http.paging import LimitOutOfRange, read_limit
 from greenroom.http.table import Area, Auth
+from greenroom.network.addresses import address_key
 
 ENDPOINTS: Final = Area(Auth.PLAYER, TEXTS)
 

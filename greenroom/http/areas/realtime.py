@@ -6,10 +6,10 @@ from typing import Final
 
 from greenroom.actors.flows.realtime import mint_token
 from greenroom.actors.room.rules.refusals import NotRealtime
-from greenroom.addresses import host_name
 from greenroom.contract.realtime import MINT_TOKEN, PlayerInfo, RealtimeServer, TokenReply
 from greenroom.http.caller import PlayerCaller
 from greenroom.http.table import Area, Auth, TokenTexts
+from greenroom.network.addresses import host_name
 
 TEXTS: Final = TokenTexts(
     key_missing="API token is required",

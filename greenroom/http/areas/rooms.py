@@ -40,7 +40,6 @@ from greenroom.actors.seating.passwords import TooManyGuesses
 from greenroom.actors.text.names import NameRefused
 from greenroom.actors.world.journalled import find_open
 from greenroom.actors.world.world import World
-from greenroom.addresses import address_key
 from greenroom.contract.fields import OMITTED, RawDocument, timestamp, verbatim
 from greenroom.contract.rooms import (
     CREATE_ROOM,
@@ -67,8 +66,9 @@ from greenroom.contract.rooms import (
     UpdateEntry,
 )
 from greenroom.http.caller import GameCaller, PlayerCaller
-from greenroom.http.pages import LimitOutOfRange, read_limit
+from greenroom.http.paging import LimitOutOfRange, read_limit
 from greenroom.http.table import Area, Auth, TokenTexts
+from greenroom.network.addresses import address_key
 
 TEXTS: Final = TokenTexts(
     key_missing="API token is required",

@@ -17,7 +17,7 @@ from typing import Any
 import trio
 
 from greenroom.http.overload.pass_budget import PassBudget, do_nothing
-from greenroom.sender import Sender
+from greenroom.network.sender import Sender
 
 HAS_EPOLL = hasattr(select, "epoll")
 ARRIVALS_A_LOOK_MAX = 512

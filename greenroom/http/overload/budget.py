@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from greenroom.http.server.options import HttpOptions
-from greenroom.shares import Shares
+from greenroom.network.shares import Shares
 
 
 class Budgets:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from greenroom.shares import Shares
+from greenroom.network.shares import Shares
 
 WAIT_SECONDS_AIM: Final = 0.15
 """Seconds that a request should wait at most for those before it."""

@@ -28,9 +28,9 @@ from typing import Final
 
 import trio
 
-from greenroom.addresses import address_key
 from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.overload.cpu_shares import CpuShares
+from greenroom.network.addresses import address_key
 
 _log = logging.getLogger(__name__)
 

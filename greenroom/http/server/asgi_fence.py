@@ -25,8 +25,6 @@ from hypercorn.typing import (
     Scope,
 )
 
-from greenroom.addresses import INVALID_HOST, address_key, is_host
-from greenroom.heads import INVALID_REQUEST
 from greenroom.http.cors import CORS_HEADERS
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
@@ -40,7 +38,9 @@ from greenroom.http.request import Answer, Request, body_bytes_max_of
 from greenroom.http.server.connection import Answerer
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import TIMED_OUT, split_target
-from greenroom.proxies import TrustedProxies, plain_address
+from greenroom.network.addresses import INVALID_HOST, address_key, is_host
+from greenroom.network.head_limits import INVALID_REQUEST
+from greenroom.network.proxies import TrustedProxies, plain_address
 
 _logger = logging.getLogger(__name__)
 

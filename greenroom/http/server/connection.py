@@ -23,7 +23,6 @@ from typing import Any, Protocol
 
 import trio
 
-from greenroom.addresses import address_key
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
     error_answer,
@@ -36,7 +35,7 @@ from greenroom.http.overload.cpu_shares import ADDRESS
 from greenroom.http.overload.pass_budget import PROBES, PassBudget
 from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.request import Answer, Request
-from greenroom.http.server.heads import KnownHeads
+from greenroom.http.server.head_cache import KnownHeads
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import (
     HTTP_2,
@@ -53,7 +52,8 @@ from greenroom.http.server.parser import (
 from greenroom.http.server.reaper import ANSWERING, CLOSING, HANDED, IDLE, READING, Phase, Reaper
 from greenroom.http.server.wire import RECEIVE_BYTES, ConnectionLost, SocketWire, Wire
 from greenroom.http.server.writer import CONTINUE, LAST_CHUNK, AnswerWriter, chunk
-from greenroom.proxies import TrustedProxies
+from greenroom.network.addresses import address_key
+from greenroom.network.proxies import TrustedProxies
 
 _logger = logging.getLogger(__name__)
 

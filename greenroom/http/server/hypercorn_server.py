@@ -29,8 +29,6 @@ from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework, LifespanState
 
-from greenroom.addresses import address_key
-from greenroom.heads import INVALID_REQUEST
 from greenroom.http.errors import error_answer
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.budget import BodyLease, Budgets
@@ -43,8 +41,10 @@ from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import HTTP_2_IN_CLEAR
 from greenroom.http.server.wire import TcpStream, abort_stream
 from greenroom.http.server.writer import AnswerWriter
-from greenroom.limiter import Limiter, Rate
-from greenroom.proxies import TrustedProxies
+from greenroom.network.addresses import address_key
+from greenroom.network.head_limits import INVALID_REQUEST
+from greenroom.network.limiter import Limiter, Rate
+from greenroom.network.proxies import TrustedProxies
 
 _logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ body. A message can end nowhere else, so no piece ever holds parts of two messag
 request that goes to another server can be handed on exactly as they came.
 
 A head that has come before, byte for byte, is not parsed again. The last head of the connection is
-remembered here, those of other connections in `heads.py`.
+remembered here, those of other connections in `head_cache.py`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from httptools import (
     HttpRequestParser,
 )
 
-from greenroom.addresses import INVALID_HOST, is_host
-from greenroom.heads import FIELDS_MAX, INVALID_REQUEST, TOO_MANY_FIELDS
 from greenroom.http.request import body_bytes_max_of
-from greenroom.http.server.heads import Head, KnownHeads
+from greenroom.http.server.head_cache import Head, KnownHeads
+from greenroom.network.addresses import INVALID_HOST, is_host
+from greenroom.network.head_limits import FIELDS_MAX, INVALID_REQUEST, TOO_MANY_FIELDS
 
 
 class BadRequest(Exception):

@@ -12,8 +12,6 @@ from hypercorn.typing import HTTPScope
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
-from greenroom.addresses import address_key
-from greenroom.heads import FIELDS_MAX, TOO_MANY_FIELDS
 from greenroom.http.cors import CORS_HEADERS
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
@@ -28,7 +26,9 @@ from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import TARGET_BYTES_MAX, TARGET_TOO_LONG
 from greenroom.http.server.writer import BARE_STATUSES
 from greenroom.http.site.front import Front
-from greenroom.proxies import TrustedProxies
+from greenroom.network.addresses import address_key
+from greenroom.network.head_limits import FIELDS_MAX, TOO_MANY_FIELDS
+from greenroom.network.proxies import TrustedProxies
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"]
 

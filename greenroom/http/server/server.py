@@ -9,8 +9,6 @@ import time
 
 import trio
 
-from greenroom import sockets
-from greenroom.addresses import address_key
 from greenroom.http.errors import too_many_requests
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.accept_queue import HAS_EPOLL, AcceptQueue
@@ -34,8 +32,10 @@ from greenroom.http.server.wire import (
 )
 from greenroom.http.server.writer import AnswerWriter
 from greenroom.http.site.front import Front, Routes
-from greenroom.occupancy import Occupancy
-from greenroom.sender import Sender
+from greenroom.network import sockets
+from greenroom.network.addresses import address_key
+from greenroom.network.occupancy import Occupancy
+from greenroom.network.sender import Sender
 
 _logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from typing import Protocol
 import trio
 
 from greenroom.http.overload.accept_queue import AcceptQueue, QueuedConnection
-from greenroom.sender import Sender
+from greenroom.network.sender import Sender
 
 RECEIVE_BYTES = 1 << 16
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)

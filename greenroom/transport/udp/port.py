@@ -20,11 +20,11 @@ from typing import Final
 import msgspec
 import trio
 
-from greenroom import sockets
 from greenroom.fastlane import packets
 from greenroom.fastlane.frames import TOKEN_BYTES
 from greenroom.fastlane.link import PING_SECONDS, SILENT_SECONDS_MAX, LinkStatistics, ServerEnd
 from greenroom.fastlane.suites import KEY_BYTES, SuiteName, suite
+from greenroom.network import sockets
 from greenroom.transport.udp.session import SessionOwner, UdpCounts, UdpSession
 from greenroom.transport.udp.turns import Address, Turns
 

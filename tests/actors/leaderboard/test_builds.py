@@ -22,7 +22,7 @@ from greenroom.actors.world.leaderboards import (
     BUILDS_PER_GAME_MAX,
     Leaderboards,
 )
-from greenroom.limiter import Limiter, Rate, rate_of
+from greenroom.network.limiter import Limiter, Rate, rate_of
 
 STRANGER, PLAYER = "192.0.2.1", "192.0.2.2"
 

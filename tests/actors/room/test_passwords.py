@@ -17,7 +17,7 @@ from greenroom.actors.room.rules.refusals import (
 )
 from greenroom.actors.seating import passwords
 from greenroom.actors.seating.passwords import Guesses, GuessLimits, TooManyGuesses
-from greenroom.limiter import Rate
+from greenroom.network.limiter import Rate
 
 LIMITS = GuessLimits()
 

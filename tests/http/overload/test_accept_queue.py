@@ -18,13 +18,13 @@ from greenroom.http.overload.accept_queue import HAS_EPOLL, AcceptQueue
 from greenroom.http.overload.budget import Budgets
 from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.server.connection import Connection, ConnectionContext
-from greenroom.http.server.heads import KnownHeads
+from greenroom.http.server.head_cache import KnownHeads
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import REQUEST, BadRequest, RequestParser, is_one_plain_request
 from greenroom.http.server.reaper import Reaper
 from greenroom.http.server.wire import RECEIVE_BYTES, SocketWire
 from greenroom.http.server.writer import AnswerWriter
-from greenroom.sender import Sender
+from greenroom.network.sender import Sender
 
 pytestmark = pytest.mark.skipif(not HAS_EPOLL, reason="there is no epoll")
 

@@ -9,7 +9,8 @@ from http_kit import Reply, read_all, replies, serving, until
 from trio.testing import MockClock
 from world_kit import open_arena
 
-from greenroom.disk_shares import (
+from greenroom.http.limits import DISK_RETRY_SECONDS, CallLimits
+from greenroom.network.disk_shares import (
     BYTES_MAX,
     COUNTED_BYTES,
     COUNTED_BYTES_MAX,
@@ -17,7 +18,6 @@ from greenroom.disk_shares import (
     DiskShares,
     Progress,
 )
-from greenroom.http.limits import DISK_RETRY_SECONDS, CallLimits
 
 FLOOD, HONEST = "127.0.0.1", "127.0.0.2"
 REASON = "bytes on their way by address"
@@ -144,7 +144,7 @@ async def put(port: int, address: str, token: str, body: bytes) -> Reply:
 async def test_the_address_with_too_much_on_its_way_is_refused_and_no_other(
     disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("greenroom.disk_shares.WAIT_SECONDS_MAX", 0.0)
+    monkeypatch.setattr("greenroom.network.disk_shares.WAIT_SECONDS_MAX", 0.0)
     async with open_arena() as arena:
         kit = DispatchKit(arena)
         limits: CallLimits = kit.limits

@@ -17,13 +17,13 @@ from http2_kit import Http2, answered, connect, serving_tls
 from http_kit import SECONDS_MAX, Echo, Reply, read_all, replies, serving, until
 from server_kit import Api
 
-from greenroom.addresses import address_key
 from greenroom.http.errors import too_many_requests
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.request import Answer, Request
 from greenroom.http.server import hypercorn_server
-from greenroom.limiter import Rate
+from greenroom.network.addresses import address_key
+from greenroom.network.limiter import Rate
 
 ATTACKER = "127.0.0.1"
 HONEST = "127.0.0.2"

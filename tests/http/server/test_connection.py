@@ -24,7 +24,7 @@ from greenroom.http.server.parser import RequestParser
 from greenroom.http.server.reaper import Reaper
 from greenroom.http.server.wire import SocketWire, StreamWire, Wire
 from greenroom.http.server.writer import AnswerWriter
-from greenroom.sender import Sender
+from greenroom.network.sender import Sender
 
 H = b"Host: a\r\n"
 GET = b"GET /api/x HTTP/1.1\r\n" + H + b"\r\n"

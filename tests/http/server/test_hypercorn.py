@@ -9,9 +9,9 @@ import pytest
 import trio
 from http_kit import Running, exchange, read_all, replies, serving
 
-from greenroom.addresses import INVALID_HOST
-from greenroom.heads import INVALID_REQUEST
 from greenroom.http.overload.pass_budget import PassBudget
+from greenroom.network.addresses import INVALID_HOST
+from greenroom.network.head_limits import INVALID_REQUEST
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HANDSHAKE = (

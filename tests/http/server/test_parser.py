@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.addresses import INVALID_HOST
-from greenroom.heads import FIELDS_MAX, INVALID_REQUEST, TOO_MANY_FIELDS
 from greenroom.http.request import PAGE_BODY_BYTES_MAX
-from greenroom.http.server.heads import HEAD_BYTES_MAX, HEADS_KNOWN_MAX, Head, KnownHeads
+from greenroom.http.server.head_cache import HEAD_BYTES_MAX, HEADS_KNOWN_MAX, Head, KnownHeads
 from greenroom.http.server.parser import (
     HEAD_TOO_LARGE,
     HTTP_2,
@@ -26,6 +24,8 @@ from greenroom.http.server.parser import (
     BadRequest,
     RequestParser,
 )
+from greenroom.network.addresses import INVALID_HOST
+from greenroom.network.head_limits import FIELDS_MAX, INVALID_REQUEST, TOO_MANY_FIELDS
 
 H = b"Host: a\r\n"
 CHUNKED = b"POST /api/x HTTP/1.1\r\n" + H + b"Transfer-Encoding: chunked\r\n\r\n"

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from greenroom.http.server.wire import ConnectionLost, SocketWire
-from greenroom.sender import Sender
+from greenroom.network.sender import Sender
 
 LARGE = bytes(range(256)) * 8192
 

@@ -17,7 +17,7 @@ from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.request import Answer, Request
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.server import HttpServer
-from greenroom.sockets import ListenError
+from greenroom.network.sockets import ListenError
 
 H = b"Host: a\r\n"
 GET = b"GET /api/x HTTP/1.1\r\n" + H + b"\r\n"

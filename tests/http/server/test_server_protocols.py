@@ -17,7 +17,6 @@ import pytest
 import trio
 from http_kit import UPGRADES, Echo, Running, exchange, read_all, replies, serving, until
 
-from greenroom.heads import FIELDS_MAX, TOO_MANY_FIELDS
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.overload import pass_budget as pace
 from greenroom.http.server import hypercorn_server
@@ -25,6 +24,7 @@ from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import HTTP_2_IN_CLEAR, TARGET_BYTES_MAX, TARGET_TOO_LONG
 from greenroom.http.server.server import HttpServer
 from greenroom.http.server.tls import TlsError
+from greenroom.network.head_limits import FIELDS_MAX, TOO_MANY_FIELDS
 
 H = b"Host: a\r\n"
 GET = b"GET /api/x HTTP/1.1\r\n" + H + b"\r\n"

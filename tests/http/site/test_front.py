@@ -6,7 +6,6 @@ import pytest
 import trio
 from http_kit import Echo, exchange, hello, replies, serving
 
-from greenroom.heads import FIELDS_MAX, TOO_MANY_FIELDS
 from greenroom.http.limits import (
     ANSWER_BYTES_PER_UNIT,
     CONNECTIONS_A_BROKEN_ONE,
@@ -20,6 +19,7 @@ from greenroom.http.server.hypercorn_server import HypercornServer
 from greenroom.http.server.parser import TARGET_BYTES_MAX, TARGET_TOO_LONG
 from greenroom.http.site.front import EveryMethod, Front, Routes
 from greenroom.http.site.static import Static
+from greenroom.network.head_limits import FIELDS_MAX, TOO_MANY_FIELDS
 
 H = b"Host: a\r\n"
 SERVERS = ["greenroom", "hypercorn"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from greenroom.occupancy import Occupancy
-from greenroom.proxies import TrustedProxies
+from greenroom.network.occupancy import Occupancy
+from greenroom.network.proxies import TrustedProxies
 
 
 def occupancy(connections_max: int, per_address_max: int | None = None) -> Occupancy:

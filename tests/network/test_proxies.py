@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.proxies import TrustedProxies, plain_address
+from greenroom.network.proxies import TrustedProxies, plain_address
 
 PROXIES = TrustedProxies(["10.0.0.0/8", "::1", "192.0.2.7"])
 

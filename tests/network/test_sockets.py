@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from greenroom.sockets import ListenError, accept_forever, bind_tcp, bind_udp
+from greenroom.network.sockets import ListenError, accept_forever, bind_tcp, bind_udp
 
 
 def closed(sockets: list[socket.socket]) -> list[int]:

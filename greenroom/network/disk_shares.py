@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import trio
 
-from greenroom.shares import Shares
+from greenroom.network.shares import Shares
 
 BYTES_MAX: Final = 1 << 20
 """The bound for all addresses together: as much as is durable in some tens of milliseconds.

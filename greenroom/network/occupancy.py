@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from greenroom.addresses import address_key
-from greenroom.proxies import TrustedProxies
+from greenroom.network.addresses import address_key
+from greenroom.network.proxies import TrustedProxies
 
 
 class Occupancy:

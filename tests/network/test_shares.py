@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.shares import Shares
+from greenroom.network.shares import Shares
 
 MOST = 1_000
 

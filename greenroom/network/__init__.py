@@ -1,0 +1,1 @@
+"""Code that the HTTP and the realtime port share: addresses, shares, limits, listening, sending."""
