@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import string
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import msgspec
 import pytest
@@ -23,7 +25,10 @@ from largest_kit import (
     tool_call,
 )
 
+from greenroom.actors.leaderboard.boards import INDEXES_PER_GAME_MAX, Boards
+from greenroom.actors.leaderboard.index import read_keys
 from greenroom.actors.player.merging import merge
+from greenroom.contract.leaderboard import FIELDS_MAX
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.request import Request
 
@@ -174,6 +179,27 @@ async def test_no_crafted_body_takes_long():
 def test_a_result_is_merged_quickly_into_any_document(name: str):
     document = documents()[name]
     assert any(_is_merged_quickly(document) for _ in range(ATTEMPTS_MAX))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", sorted(documents().keys() - NO_DOCUMENTS))
+def test_leaderboards_read_any_document_in_short_steps(name: str):
+    document = documents()[name]
+    assert any(_is_ranked_quickly(document) for _ in range(ATTEMPTS_MAX))
+
+
+def _is_ranked_quickly(document: bytes) -> bool:
+    """Return whether all indexes that a game may have read a document in steps that are short."""
+    names, boards = string.ascii_letters, Boards()
+    for shift in range(INDEXES_PER_GAME_MAX):
+        fields = tuple(names[shift:] + names[:shift])[:FIELDS_MAX]
+        boards.open(1, ("a", "A", *fields), 0.0).complete()
+    with _undisturbed():
+        took = [_cpu_seconds(partial(read, document)) for read in boards.readers(1)]
+        keys = read_keys(boards.readers(1), document)
+        took.append(_cpu_seconds(lambda: boards.put_keys(1, 1, keys)))
+    return max(took) < max(LOOP_SECONDS_MAX, FLOORS_MAX * _floor_seconds())
 
 
 def _is_merged_quickly(document: bytes) -> bool:

@@ -36,12 +36,15 @@ _MEMBERS = {
     "no name": b'"":1,',
     "a name that is known": b'"rules":{},',
     "an escaped name": b'"\\u0041":1,',
+    "a name of no field": b'"z":1,',
 }
 _WHOLE = {
     "white space": b'{"a":' + b" " * SIZE + b"1}",
     "digits": b'{"a":' + b"1" * SIZE + b"}",
     "digits behind the point": b'{"a":0.' + b"1" * SIZE + b"}",
+    "zeros behind the point": b'{"a":0.' + b"0" * SIZE + b"1}",
     "an exponent of digits": b'{"a":1e' + b"1" * SIZE + b"}",
+    "an exponent of zeros": b'{"a":1E-' + b"0" * SIZE + b"1}",
     "broken UTF-8 at its end": b'{"a":"' + "é".encode() * (SIZE // 2) + b'\xff"}',
     "what is never closed": b'{"a":' + b"[" * 190_000 + b" " * (SIZE - 190_000),
 }

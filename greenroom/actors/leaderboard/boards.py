@@ -9,12 +9,18 @@ Those that a game declares are steady from the start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import Final
 
-from greenroom.actors.kernel.members import Members, members_reader
-from greenroom.actors.leaderboard.index import Fields, Index
+from greenroom.actors.leaderboard.index import (
+    Fields,
+    Index,
+    Keys,
+    Readers,
+    keys_readers,
+    read_keys,
+)
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
 
 INDEXES_PER_GAME_MAX: Final = 8
@@ -45,7 +51,7 @@ class Boards:
             places_per_game_max: how many places those of one game may have together.
         """
         self._games: dict[int, dict[Fields, Index]] = {}
-        self._readers: dict[int, Callable[[bytes], Members]] = {}
+        self._readers: dict[int, Readers] = {}
         """The readers of all fields of a game's indexes, while these stay the same."""
         self._places_max = places_max
         self._places_per_game_max = places_per_game_max
@@ -101,26 +107,30 @@ class Boards:
         self._readers.pop(game_id, None)
         return index
 
-    def fill(self, index: Index, player_id: int, members: Members) -> None:
+    def fill(self, index: Index, player_id: int, keys: Keys) -> None:
         """Put a player into one index, as read some time ago; see `Index.fill`."""
         if not index.is_dropped:
-            self._places += index.fill(player_id, members)
+            self._places += index.fill(player_id, keys)
 
     def put(self, game_id: int, player_id: int, document: bytes) -> None:
         """Give a player their place in all indexes of their game."""
-        indexes = self._games.get(game_id)
-        if indexes:
-            members = self._reader(game_id)(document)
-            for index in indexes.values():
-                self._places += index.put(player_id, members)
+        self.put_keys(game_id, player_id, read_keys(self.readers(game_id), document))
 
-    def _reader(self, game_id: int) -> Callable[[bytes], Members]:
-        """Return what reads all fields that a game's indexes ask for."""
-        reader = self._readers.get(game_id)
-        if reader is None:
+    def put_keys(self, game_id: int, player_id: int, keys: Keys) -> None:
+        """Give a player their place in all indexes, by what the game's readers have read."""
+        for index in self._games.get(game_id, {}).values():
+            self._places += index.put(player_id, keys)
+
+    def readers(self, game_id: int) -> Readers:
+        """Return what reads all fields that a game's indexes ask for; nothing if it has none.
+
+        It is the same object as long as they ask for the same.
+        """
+        readers = self._readers.get(game_id, ())
+        if not readers and game_id in self._games:
             asked = chain.from_iterable(self._games[game_id])
-            reader = self._readers[game_id] = members_reader(asked)
-        return reader
+            readers = self._readers[game_id] = keys_readers(asked)
+        return readers
 
     def remove(self, game_id: int, player_id: int) -> None:
         """Take out a player who has been deleted."""

@@ -6,18 +6,58 @@ equals stand in the order of their ids. Keys are kept sorted; changing one costs
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final
 
 from sortedcontainers import SortedList
 
-from greenroom.actors.kernel.members import Members, members_reader
+from greenroom.actors.kernel.members import members_reader
 from greenroom.actors.leaderboard.numbers import LACKING, sort_key
 
 Fields = tuple[str, ...]
+Keys = dict[str, bytes]
+"""What sorts a player, by field; a field that their document lacks is missing."""
+Readers = tuple[Callable[[bytes], Keys], ...]
+"""See `keys_readers`."""
+
+NAMES_AT_ONCE: Final = 2
+"""A document may have 170,000 members that are compared with each."""
 
 _ID_BYTES: Final = 8
 _NOWHERE, _BEHIND_ALL = b"", b"\xff"
+
+
+def keys_readers(names: Iterable[str]) -> Readers:
+    """Return functions that together read the keys of a document.
+
+    Each looks for a few names, because every member of the document is compared with all of them.
+    A number may have as many digits as a document has room for. So it is converted once, however
+    many indexes sort by it.
+
+    Args:
+        names: of all fields that some index sorts by.
+    """
+    ordered = sorted(set(names))
+    starts = range(0, len(ordered), NAMES_AT_ONCE)
+    return tuple(_keys_reader(ordered[start : start + NAMES_AT_ONCE]) for start in starts)
+
+
+def _keys_reader(names: Sequence[str]) -> Callable[[bytes], Keys]:
+    read = members_reader(names)
+
+    def read_keys(document: bytes) -> Keys:
+        return {name: sort_key(bytes(raw)) for name, raw in read(document).items()}
+
+    return read_keys
+
+
+def read_keys(readers: Readers, document: bytes) -> Keys:
+    """Return all keys of a document."""
+    keys: Keys = {}
+    for read in readers:
+        keys.update(read(document))
+    return keys
 
 
 class Index:
@@ -35,7 +75,7 @@ class Index:
         "is_complete",
         "is_dropped",
         "is_steady",
-        "read",
+        "readers",
     )
 
     def __init__(self, game_id: int, fields: Fields) -> None:
@@ -47,8 +87,8 @@ class Index:
         """
         self.game_id = game_id
         self.fields = fields
-        self.read = members_reader(fields)
-        """The reader of the fields, which `fill` needs."""
+        self.readers = keys_readers(fields)
+        """They read what `put` and `fill` need."""
         self.is_complete = False
         self.is_dropped = False
         self.is_steady = False
@@ -67,9 +107,13 @@ class Index:
         """Return how many players there are."""
         return len(self._keys)
 
-    def put(self, player_id: int, members: Members) -> bool:
+    def read(self, document: bytes) -> Keys:
+        """Return the keys of a document."""
+        return read_keys(self.readers, document)
+
+    def put(self, player_id: int, keys: Keys) -> bool:
         """Give a player the place that their document earns; return whether they had none."""
-        key = self._key(player_id, members)
+        key = self._key(player_id, keys)
         old = self._keys.get(player_id)
         if key <= self._looked_to or (old is not None and old <= self._looked_to):
             self._change_top()
@@ -81,14 +125,14 @@ class Index:
         self._sorted.add(key)
         return old is None
 
-    def fill(self, player_id: int, members: Members) -> bool:
+    def fill(self, player_id: int, keys: Keys) -> bool:
         """Put in a player as read some time ago, unless a change has told of them since.
 
         Returns whether they had no place.
         """
         if player_id in self._keys or player_id in self._gone:
             return False
-        return self.put(player_id, members)
+        return self.put(player_id, keys)
 
     def remove(self, player_id: int) -> bool:
         """Take a player out who is no more; a page read before does not bring them back.
@@ -122,10 +166,7 @@ class Index:
         self.edition = object()
         self._looked_to = _NOWHERE
 
-    def _key(self, player_id: int, members: Members) -> bytes:
-        parts = [
-            LACKING if (raw := members.get(field)) is None else sort_key(bytes(raw))
-            for field in self.fields
-        ]
+    def _key(self, player_id: int, keys: Keys) -> bytes:
+        parts = [keys.get(field, LACKING) for field in self.fields]
         parts.append(player_id.to_bytes(_ID_BYTES, "big"))
         return b"".join(parts)

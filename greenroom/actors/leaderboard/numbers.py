@@ -58,7 +58,7 @@ def _magnitude(number: bytes) -> bytes:
     if len(number) <= DIGITS_MAX and number.isdigit():  # as most are
         digits = number.rstrip(b"0")
         return _POINTS[len(number)] + digits + b"\0" if digits else b""
-    mantissa, _, exponent = number.lower().partition(b"e")
+    mantissa, _, exponent = number.replace(b"E", b"e").partition(b"e")
     whole, _, fraction = mantissa.partition(b".")
     written = whole + fraction
     digits = written.lstrip(b"0")

@@ -6,6 +6,10 @@ here, and what becomes of an actor, a crash included, does not matter. While an 
 pages read and the changes told overlap: a change always wins over a page, for a page read later has
 the change, too.
 
+What one commit may have read at once is bounded. Further documents wait in a backlog (`backlog.py`)
+and are read in the passes that follow. Whoever asks for a leaderboard waits until those of its game
+that were there before are read.
+
 A game's indexes are built one at a time, in the order in which they were asked for. Reading for
 them is charged to the address that asked and to the game (`charges.py`).
 """
@@ -21,9 +25,10 @@ import trio
 from greenroom.actors.game.messages import GameSettingsReplaced
 from greenroom.actors.kernel.errors import ActorCrashed, StorageUnavailable
 from greenroom.actors.kernel.message import Event
+from greenroom.actors.leaderboard.backlog import Backlog, Change
 from greenroom.actors.leaderboard.boards import Boards
 from greenroom.actors.leaderboard.charges import Charges
-from greenroom.actors.leaderboard.index import Fields, Index
+from greenroom.actors.leaderboard.index import Fields, Index, Keys, Readers
 from greenroom.actors.leaderboard.profiles import Profiles
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
 from greenroom.actors.leaderboard.tops import Tops
@@ -53,6 +58,8 @@ PAGE_BYTES_AIM = 1 << 20
 """Pages hold fewer players where documents are large."""
 CHUNK_BYTES = 64 << 10
 """How much is worked through, about a third of a millisecond, before others have their turn."""
+BACKLOG_BYTES_MAX = 32 << 20
+"""Documents of all games that wait to be read. Beyond, the game with most loses its indexes."""
 _ROW_BYTES = 1 << 10  # what a row's place costs, counted as bytes of its document
 _QUERY_BYTES = 64 << 10  # what a page costs besides its rows, likewise
 _RETRY_SECONDS = 0.5
@@ -112,6 +119,11 @@ class Leaderboards:
         self._accounts = accounts
         self._charges = charges
         self._boards = Boards()
+        self._backlog = Backlog()
+        self._reader = trio.lowlevel.ParkingLot()
+        """The task that reads the backlog, when there is none."""
+        self._askers = trio.lowlevel.ParkingLot()
+        """Those who wait for the backlog to be read."""
         self.profiles = Profiles()
         self.tops = Tops()
         self._nursery: trio.Nursery | None = None
@@ -126,7 +138,7 @@ class Leaderboards:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 task_status.started()
-                await trio.sleep_forever()
+                await self._read_backlog()
         finally:
             self._nursery = None
             self._clear()
@@ -135,21 +147,29 @@ class Leaderboards:
         """Take note of events that have become durable, in their order; never fails.
 
         Without indexes this costs nothing; with them, some microseconds for each change of a
-        document in their games.
+        document in their games. Documents beyond `CHUNK_BYTES` are read later.
         """
         if not self._boards and self.profiles.is_empty:
             return
+        left_bytes = CHUNK_BYTES
         try:
             for event in events:
-                self._note(event)
+                left_bytes -= self._note(event, left_bytes)
+            while self._backlog.size_bytes > BACKLOG_BYTES_MAX:
+                self._give_up_following(self._backlog.fullest())
         except Exception:  # noqa: BLE001 - the committer must not suffer for it
-            _log.exception("leaderboards are out of step, and will be built again")
-            self._clear()
+            self._begin_anew()
+        if self._backlog.size_bytes:
+            self._reader.unpark_all()
 
-    def _note(self, event: Event) -> None:
+    def _note(self, event: Event, left_bytes: int) -> int:
+        """Take note of an event; return how many bytes were read, of those that are left."""
+        read_bytes = 0
         if isinstance(event, PlayerDocumentReplaced | PlayerRegistered):
-            self._boards.put(event.game_id, event.player_id, event.player_data)
+            change = Change(event.game_id, event.player_id, event.player_data)
+            read_bytes = self._put(change, left_bytes)
         elif isinstance(event, PlayerDeleted):
+            self._backlog.forget(event.game_id, event.player_id)
             self._boards.remove(event.game_id, event.player_id)
         elif isinstance(event, PlayerRenamed):
             self.tops.note_rename()
@@ -157,17 +177,75 @@ class Leaderboards:
             if isinstance(event, GameSettingsReplaced) and event.settings.leaderboards:
                 self._boards.keep_only(event.game_id, event.settings.leaderboards)
                 self._give_up_waiting(event.game_id)
-            return
+            return 0
         self.profiles.forget(event.player_id)
+        return read_bytes
+
+    def _put(self, change: Change, left_bytes: int) -> int:
+        """Read a document if it fits into what is left, or let it wait; return what was read."""
+        size = (_ROW_BYTES + len(change.document)) * len(self._boards.readers(change.game_id))
+        if not size:
+            return 0  # the game has no indexes
+        if size > left_bytes:
+            self._backlog.put(change)
+            return 0
+        self._backlog.forget(change.game_id, change.player_id)
+        self._boards.put(*change)
+        return size
+
+    async def _read_backlog(self) -> None:
+        """Read what waits, piece by piece, others having their turns in between."""
+        done_bytes = 0
+        while True:
+            self._askers.unpark_all()
+            change = self._backlog.first()
+            if change is None:
+                await self._reader.park()
+                continue
+            try:
+                done_bytes += await self._read_waiting(change)
+            except Exception:  # noqa: BLE001 - the leaderboards go on, built again
+                self._begin_anew()
+            if done_bytes > CHUNK_BYTES:
+                done_bytes = 0
+                await trio.lowlevel.checkpoint()
+
+    async def _read_waiting(self, change: Change) -> int:
+        """Read a document of the backlog; return what that cost, in bytes.
+
+        It goes on waiting if its game's indexes ask for something else meanwhile.
+        """
+        game_id, player_id, document = change
+        readers = self._boards.readers(game_id)
+        keys = await _read_in_turns(readers, document)
+        if self._backlog.has(change) and self._boards.readers(game_id) is readers:
+            self._backlog.forget(game_id, player_id)
+            self._boards.put_keys(game_id, player_id, keys)
+        self._backlog.end_turn(game_id)
+        return _ROW_BYTES + len(document) * len(readers)
+
+    def _give_up_following(self, game_id: int) -> None:
+        """Forget a game's indexes, because its documents come faster than they are read."""
+        _log.warning("the leaderboards of game %d cannot follow, and are built again", game_id)
+        self._backlog.forget_game(game_id)
+        self._boards.forget_game(game_id)
+
+    def _begin_anew(self) -> None:
+        """Forget everything, because of the exception that is being handled."""
+        _log.exception("leaderboards are out of step, and will be built again")
+        self._clear()
 
     def forget_game(self, game_id: int) -> None:
         """Forget all of a game that has been deleted from the database."""
+        self._backlog.forget_game(game_id)
         self._boards.forget_game(game_id)
         self._give_up_waiting(game_id)
         self.profiles.clear()  # those of other games are read again
         self.tops.clear()
 
     def _clear(self) -> None:
+        self._backlog.clear()
+        self._askers.unpark_all()
         self._boards.clear()
         self.profiles.clear()
         self.tops.clear()
@@ -180,9 +258,28 @@ class Leaderboards:
                 build.failure = StorageUnavailable("leaderboards have changed")
 
     def find(self, game_id: int, fields: Fields) -> Index | None:
-        """Return a game's index, if there is one and it is complete; it counts as asked for."""
+        """Return a game's index, which counts as asked for.
+
+        It is None if there is none that is complete, or if documents of the game wait to be read.
+        """
+        return None if self._backlog.newest(game_id) else self._find_complete(game_id, fields)
+
+    def _find_complete(self, game_id: int, fields: Fields) -> Index | None:
         index = self._boards.find(game_id, fields, trio.current_time())
         return index if index is not None and index.is_complete else None
+
+    async def _catch_up(self, game_id: int) -> None:
+        """Wait until a game's documents are read that wait now.
+
+        Raises:
+            StorageUnavailable: that took too long.
+        """
+        newest = self._backlog.newest(game_id)
+        with trio.move_on_after(BUILD_WAIT_SECONDS_MAX):
+            while not self._backlog.is_read_to(game_id, newest):
+                await self._askers.park()
+            return
+        raise StorageUnavailable("the leaderboard is behind the changes of documents")
 
     async def find_or_build(
         self, game_id: int, fields: Fields, address: str = "", *, is_declared: bool = False
@@ -202,7 +299,8 @@ class Leaderboards:
 
         Cancellation just ends the wait.
         """
-        index = self.find(game_id, fields)
+        await self._catch_up(game_id)
+        index = self._find_complete(game_id, fields)
         if index is not None:
             return index
         turns = self._turns.get(game_id)
@@ -285,7 +383,7 @@ class Leaderboards:
         """Put a page into an index, others having their turns in between, and charge it."""
         done_bytes, page_bytes = 0, _QUERY_BYTES
         for player_id, document in page:
-            self._boards.fill(index, player_id, index.read(document))
+            self._boards.fill(index, player_id, await _read_in_turns(index.readers, document))
             done_bytes += _ROW_BYTES + len(document)
             if done_bytes > CHUNK_BYTES:
                 page_bytes += done_bytes
@@ -305,6 +403,16 @@ class Leaderboards:
             return await self._accounts.load_documents_page(game_id, after_id, wanted)
         except StorageUnavailable:
             return None
+
+
+async def _read_in_turns(readers: Readers, document: bytes) -> Keys:
+    """Read a document's keys, others having their turns in between if it is large."""
+    keys: Keys = {}
+    for read in readers:
+        keys.update(read(document))
+        if len(document) > CHUNK_BYTES:
+            await trio.lowlevel.checkpoint()
+    return keys
 
 
 def _next_page_players(page: Sequence[tuple[int, bytes]]) -> int:

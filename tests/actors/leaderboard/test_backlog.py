@@ -1,0 +1,193 @@
+"""Documents beyond what a commit may have read at once: read later, and missed by nobody."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from world_kit import Memory
+
+from greenroom.actors.leaderboard.backlog import Backlog, Change
+from greenroom.actors.leaderboard.boards import Boards
+from greenroom.actors.player.messages import PlayerDeleted, PlayerDocumentReplaced
+from greenroom.actors.world import leaderboards as leaderboards_module
+from greenroom.actors.world.leaderboards import CHUNK_BYTES, Leaderboards
+
+GAME, OTHER_GAME = 1, 2
+SCORE, LEVEL = ("score",), ("level",)
+
+
+def small(player_id: int, score: int, game_id: int = GAME) -> PlayerDocumentReplaced:
+    return PlayerDocumentReplaced(player_id, game_id, b'{"score":%d}' % score, 0)
+
+
+def large(player_id: int, score: int, game_id: int = GAME) -> PlayerDocumentReplaced:
+    text = b'{"score":%d,"level":%d,"text":"%b"}' % (score, -score, b"x" * CHUNK_BYTES)
+    return PlayerDocumentReplaced(player_id, game_id, text, 0)
+
+
+@asynccontextmanager
+async def serving() -> AsyncGenerator[Leaderboards]:
+    """Run leaderboards of two games without players."""
+    async with trio.open_nursery() as nursery:
+        leaderboards = Leaderboards(Memory())
+        await nursery.start(leaderboards.run)
+        for game_id in (GAME, OTHER_GAME):
+            await leaderboards.find_or_build(game_id, SCORE)
+        yield leaderboards
+        nursery.cancel_scope.cancel()
+
+
+async def top(leaderboards: Leaderboards, game_id: int = GAME) -> list[int]:
+    return (await leaderboards.find_or_build(game_id, SCORE)).top(10)
+
+
+@pytest.fixture
+def placed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that tells which players are given a place."""
+    told: list[int] = []
+    put_keys = Boards.put_keys
+
+    def put(boards: Boards, game_id: int, player_id: int, keys: dict[str, bytes]) -> None:
+        told.append(player_id)
+        put_keys(boards, game_id, player_id, keys)
+
+    monkeypatch.setattr(Boards, "put_keys", put)
+    return told
+
+
+async def test_a_commit_reads_so_much_and_whoever_asks_waits_for_the_rest(
+    autojump_clock: trio.testing.MockClock, placed: list[int]
+):
+    async with serving() as leaderboards:
+        leaderboards.note_durable([small(1, 1), *(large(n, n) for n in range(2, 6)), small(6, 6)])
+        assert placed == [1, 6]
+        assert leaderboards.find(GAME, SCORE) is None
+        assert leaderboards.find(OTHER_GAME, SCORE) is not None
+        assert await top(leaderboards) == [6, 5, 4, 3, 2, 1]
+        assert leaderboards.find(GAME, SCORE) is not None
+
+
+async def test_many_small_documents_of_a_commit_are_read_in_pieces(
+    autojump_clock: trio.testing.MockClock, placed: list[int]
+):
+    async with serving() as leaderboards:
+        leaderboards.note_durable([small(n, n) for n in range(1, 1001)])
+        assert 10 < len(placed) < 100
+        assert (await top(leaderboards))[0] == 1000
+        assert len(placed) == 1000
+
+
+async def test_the_last_document_of_a_player_counts(autojump_clock: trio.testing.MockClock):
+    async with serving() as leaderboards:
+        leaderboards.note_durable([small(n, 5) for n in range(1, 5)])
+        leaderboards.note_durable([large(1, 9), small(1, 1)])  # the large one is no longer read
+        leaderboards.note_durable([small(2, 1), large(2, 9)])
+        leaderboards.note_durable([large(3, 8), large(3, 7)])
+        leaderboards.note_durable([large(4, 10)])
+        leaderboards.note_durable([PlayerDeleted(4, GAME)])
+        assert await top(leaderboards) == [2, 3, 1]
+
+
+async def test_a_document_replaced_while_it_is_read_has_no_place(
+    autojump_clock: trio.testing.MockClock,
+):
+    async with serving() as leaderboards:
+        leaderboards.note_durable([large(1, 1)])
+        for _ in range(3):
+            await trio.lowlevel.checkpoint()  # it may have been read, but others had their turn
+            leaderboards.note_durable([large(1, 2), large(1, 3)])
+        assert await top(leaderboards) == [1]
+        index = await leaderboards.find_or_build(GAME, SCORE)
+        leaderboards.note_durable([small(2, 2)])
+        assert index.top(10) == [1, 2]
+
+
+async def test_a_leaderboard_opened_while_documents_are_read_has_them(
+    autojump_clock: trio.testing.MockClock,
+):
+    async with serving() as leaderboards:
+        leaderboards.note_durable([small(2, 0), *(large(n, n) for n in (1, 3))])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(leaderboards.find_or_build, GAME, LEVEL)
+            await trio.lowlevel.checkpoint()
+            leaderboards.note_durable([large(n, n) for n in (4, 5)])
+        index = await leaderboards.find_or_build(GAME, LEVEL)
+        assert index.top(2) == [4, 5]
+        assert await top(leaderboards) == [5, 4, 3, 1, 2]
+
+
+async def test_a_game_that_cannot_be_followed_is_built_again_and_no_other(
+    autojump_clock: trio.testing.MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+):
+    monkeypatch.setattr(leaderboards_module, "BACKLOG_BYTES_MAX", 4 * CHUNK_BYTES)
+    async with serving() as leaderboards:
+        index = await leaderboards.find_or_build(GAME, SCORE)
+        other = await leaderboards.find_or_build(OTHER_GAME, SCORE)
+        with caplog.at_level(logging.WARNING):
+            changes = [large(n, n) for n in range(1, 6)]
+            leaderboards.note_durable([large(9, 9, OTHER_GAME), *changes])
+        assert index.is_dropped
+        assert "game 1 cannot follow" in caplog.text
+        assert await top(leaderboards, OTHER_GAME) == [9]
+        assert not other.is_dropped
+        assert (await leaderboards.find_or_build(GAME, SCORE)).is_complete
+
+
+async def test_whoever_waits_hears_of_the_end_of_a_game(autojump_clock: trio.testing.MockClock):
+    async with serving() as leaderboards:
+        leaderboards.note_durable([large(1, 1)])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(leaderboards.find_or_build, GAME, SCORE)
+            leaderboards.note_durable([large(2, 2)])
+            leaderboards.forget_game(GAME)
+        assert trio.current_time() == 0
+
+
+changes = st.builds(Change, st.integers(1, 3), st.integers(1, 4), st.binary(max_size=9))
+steps = st.one_of(
+    changes, st.just("read"), st.tuples(st.integers(1, 3), st.integers(1, 4)), st.integers(1, 3)
+)
+
+
+@given(st.lists(steps, max_size=30))
+def test_the_backlog_has_the_latest_of_each_player_in_order(todo: list[object]):
+    backlog, model = Backlog(), dict[tuple[int, int], bytes]()
+    for step in todo:
+        if isinstance(step, Change):
+            backlog.put(step)
+            model[step.game_id, step.player_id] = step.document
+            assert backlog.has(step)
+        elif isinstance(step, tuple):
+            backlog.forget(*step)
+            model.pop(step, None)
+        elif isinstance(step, int):
+            backlog.forget_game(step)
+            model = {place: text for place, text in model.items() if place[0] != step}
+        else:
+            _read_first(backlog, model)
+        assert backlog.size_bytes == sum(map(len, model.values()))
+    while model:
+        _read_first(backlog, model)
+    assert backlog.first() is None
+
+
+def _read_first(backlog: Backlog, model: dict[tuple[int, int], bytes]) -> None:
+    change = backlog.first()
+    if change is None:
+        assert not model
+        return
+    game_id, player_id, document = change
+    newest = backlog.newest(game_id)
+    first = next(place for place in model if place[0] == game_id)
+    assert (first, model.pop(first)) == ((game_id, player_id), document)
+    backlog.forget(game_id, player_id)
+    backlog.end_turn(game_id)
+    assert backlog.is_read_to(game_id, newest) == all(place[0] != game_id for place in model)
