@@ -140,13 +140,21 @@ class SentAs(msgspec.Struct, frozen=True):
 
 LIST_LIMIT_MAX: Final = 100
 LIST_LIMIT_DEFAULT: Final = 20
-_LIMIT_FIELD = msgspec.Meta(
-    description=f"How many are wanted; {LIST_LIMIT_DEFAULT} without it",
-    ge=1,
-    le=LIST_LIMIT_MAX,
-    examples=[10],
-)
-Limit = Annotated[int | None, _LIMIT_FIELD]
+
+
+def wanted_by_default(count: int) -> msgspec.Meta:
+    """Return the mark of a field `limit` that says how many entries a list has without it."""
+    return msgspec.Meta(
+        description=f"How many are wanted; {count} without it",
+        extra_json_schema={"default": count},
+    )
+
+
+Limit = Annotated[
+    int | None,
+    msgspec.Meta(ge=1, le=LIST_LIMIT_MAX, examples=[10]),
+    wanted_by_default(LIST_LIMIT_DEFAULT),
+]
 """The type of a request's field `limit`; a list that differs says its own default."""
 
 OMITTED: Final[Any] = msgspec.UNSET

@@ -6,7 +6,14 @@ from typing import Annotated, Final
 
 import msgspec
 
-from greenroom.contract.fields import Body, Document, Limit, Missing, Reply
+from greenroom.contract.fields import (
+    Body,
+    Document,
+    Limit,
+    Missing,
+    Reply,
+    wanted_by_default,
+)
 from greenroom.contract.operation import Operation
 
 FIELDS_MAX: Final = 16
@@ -38,9 +45,7 @@ class LeaderboardBody(Body, kw_only=True):
             },
         ),
     ]
-    limit: Annotated[
-        Limit, msgspec.Meta(description=f"How many are wanted; {LIMIT_DEFAULT} without it")
-    ] = None
+    limit: Annotated[Limit, wanted_by_default(LIMIT_DEFAULT)] = None
 
 
 class LeaderboardEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -11,7 +11,7 @@ import msgspec
 from greenroom.actors.flows.identify import bring_in
 from greenroom.actors.flows.register import NameMissing, NewPlayer, register_player
 from greenroom.actors.game.messages import CheckPlayerName, GameRole, ReadGameSettings
-from greenroom.actors.kernel.errors import ActorStopped, StorageUnavailable
+from greenroom.actors.kernel.errors import ActorStopped, CommitUnsettled, StorageUnavailable
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.messages import PlayerNotFound, SignIn
 from greenroom.actors.player.tokens import (
@@ -75,8 +75,8 @@ async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket, address: st
         PlatformUnavailable: the platform gave no clear answer, or too many are signing in.
         BannedByPublisher, PlayerIsBanned: the player may not play.
         NameRefused, NameMissing: a new account cannot have this name, or needs one to be given.
-        ActorUnavailable: nobody is signed in, or (CommitUnsettled) maybe, with a token that nobody
-            knows.
+        ActorUnavailable: nobody is signed in. But the old token may be good no longer: sign in with
+            another ticket.
 
     Cancellation: the ticket may have been used up; besides, nothing has happened.
     """
@@ -132,6 +132,8 @@ async def _log_in(world: World, player_id: int, address: str) -> NewPlayer:
         shown = await player.ask(SignIn(hash_token(token), address))
     except (PlayerNotFound, ActorStopped):
         raise StorageUnavailable("the account is just being deleted") from None
+    except CommitUnsettled:
+        raise StorageUnavailable("the new token was not durable in time") from None
     return NewPlayer(shown.player_id, shown.player_name, shown.player_tag, token)
 
 

@@ -17,7 +17,7 @@ from greenroom.actors.leaderboard.numbers import LACKING, sort_key
 
 Fields = tuple[str, ...]
 Keys = dict[str, bytes]
-"""What sorts a player, by field; a field that their document lacks is missing."""
+"""Keys that sort a player, by field; a field that their document lacks is missing."""
 Readers = tuple[Callable[[bytes], Keys], ...]
 """See `keys_readers`."""
 

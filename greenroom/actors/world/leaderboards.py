@@ -6,9 +6,9 @@ here, and what becomes of an actor, a crash included, does not matter. While an 
 pages read and the changes told overlap: a change always wins over a page, for a page read later has
 the change, too.
 
-What one commit may have read at once is bounded. Further documents wait in a backlog (`backlog.py`)
-and are read in the passes that follow. Whoever asks for a leaderboard waits until those of its game
-that were there before are read.
+What one commit may have read at once is bounded. Further documents wait (`unread.py`) and are read
+in the passes that follow. Whoever asks for a leaderboard waits until those of its game that were
+there before are read.
 
 A game's indexes are built one at a time, in the order in which they were asked for. Reading for
 them is charged to the address that asked and to the game (`charges.py`).
@@ -25,13 +25,13 @@ import trio
 from greenroom.actors.game.messages import GameSettingsReplaced
 from greenroom.actors.kernel.errors import ActorCrashed, StorageUnavailable
 from greenroom.actors.kernel.message import Event
-from greenroom.actors.leaderboard.backlog import Backlog, Change
 from greenroom.actors.leaderboard.boards import Boards
 from greenroom.actors.leaderboard.charges import Charges
 from greenroom.actors.leaderboard.index import Fields, Index, Keys, Readers
 from greenroom.actors.leaderboard.profiles import Profiles
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
 from greenroom.actors.leaderboard.tops import Tops
+from greenroom.actors.leaderboard.unread import Change, Unread
 from greenroom.actors.player.messages import (
     PlayerDeleted,
     PlayerDocumentReplaced,
@@ -58,7 +58,7 @@ PAGE_BYTES_AIM = 1 << 20
 """Pages hold fewer players where documents are large."""
 CHUNK_BYTES = 64 << 10
 """How much is worked through, about a third of a millisecond, before others have their turn."""
-BACKLOG_BYTES_MAX = 32 << 20
+UNREAD_BYTES_MAX = 32 << 20
 """Documents of all games that wait to be read. Beyond, the game with most loses its indexes."""
 _ROW_BYTES = 1 << 10  # what a row's place costs, counted as bytes of its document
 _QUERY_BYTES = 64 << 10  # what a page costs besides its rows, likewise
@@ -119,11 +119,11 @@ class Leaderboards:
         self._accounts = accounts
         self._charges = charges
         self._boards = Boards()
-        self._backlog = Backlog()
+        self._unread = Unread()
         self._reader = trio.lowlevel.ParkingLot()
-        """The task that reads the backlog, when there is none."""
+        """The task that reads documents, while none wait."""
         self._askers = trio.lowlevel.ParkingLot()
-        """Those who wait for the backlog to be read."""
+        """Those who wait for documents to be read."""
         self.profiles = Profiles()
         self.tops = Tops()
         self._nursery: trio.Nursery | None = None
@@ -138,7 +138,7 @@ class Leaderboards:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 task_status.started()
-                await self._read_backlog()
+                await self._read_unread()
         finally:
             self._nursery = None
             self._clear()
@@ -155,11 +155,11 @@ class Leaderboards:
         try:
             for event in events:
                 left_bytes -= self._note(event, left_bytes)
-            while self._backlog.size_bytes > BACKLOG_BYTES_MAX:
-                self._give_up_following(self._backlog.fullest())
+            while self._unread.size_bytes > UNREAD_BYTES_MAX:
+                self._give_up_following(self._unread.fullest())
         except Exception:  # noqa: BLE001 - the committer must not suffer for it
             self._begin_anew()
-        if self._backlog.size_bytes:
+        if self._unread.size_bytes:
             self._reader.unpark_all()
 
     def _note(self, event: Event, left_bytes: int) -> int:
@@ -169,7 +169,7 @@ class Leaderboards:
             change = Change(event.game_id, event.player_id, event.player_data)
             read_bytes = self._put(change, left_bytes)
         elif isinstance(event, PlayerDeleted):
-            self._backlog.forget(event.game_id, event.player_id)
+            self._unread.forget(event.game_id, event.player_id)
             self._boards.remove(event.game_id, event.player_id)
         elif isinstance(event, PlayerRenamed):
             self.tops.note_rename()
@@ -187,18 +187,18 @@ class Leaderboards:
         if not size:
             return 0  # the game has no indexes
         if size > left_bytes:
-            self._backlog.put(change)
+            self._unread.put(change)
             return 0
-        self._backlog.forget(change.game_id, change.player_id)
+        self._unread.forget(change.game_id, change.player_id)
         self._boards.put(*change)
         return size
 
-    async def _read_backlog(self) -> None:
+    async def _read_unread(self) -> None:
         """Read what waits, piece by piece, others having their turns in between."""
         done_bytes = 0
         while True:
             self._askers.unpark_all()
-            change = self._backlog.first()
+            change = self._unread.first()
             if change is None:
                 await self._reader.park()
                 continue
@@ -211,23 +211,23 @@ class Leaderboards:
                 await trio.lowlevel.checkpoint()
 
     async def _read_waiting(self, change: Change) -> int:
-        """Read a document of the backlog; return what that cost, in bytes.
+        """Read a document that waits; return what that cost, in bytes.
 
         It goes on waiting if its game's indexes ask for something else meanwhile.
         """
         game_id, player_id, document = change
         readers = self._boards.readers(game_id)
         keys = await _read_in_turns(readers, document)
-        if self._backlog.has(change) and self._boards.readers(game_id) is readers:
-            self._backlog.forget(game_id, player_id)
+        if self._unread.has(change) and self._boards.readers(game_id) is readers:
+            self._unread.forget(game_id, player_id)
             self._boards.put_keys(game_id, player_id, keys)
-        self._backlog.end_turn(game_id)
+        self._unread.end_turn(game_id)
         return _ROW_BYTES + len(document) * len(readers)
 
     def _give_up_following(self, game_id: int) -> None:
         """Forget a game's indexes, because its documents come faster than they are read."""
         _log.warning("the leaderboards of game %d cannot follow, and are built again", game_id)
-        self._backlog.forget_game(game_id)
+        self._unread.forget_game(game_id)
         self._boards.forget_game(game_id)
 
     def _begin_anew(self) -> None:
@@ -237,14 +237,14 @@ class Leaderboards:
 
     def forget_game(self, game_id: int) -> None:
         """Forget all of a game that has been deleted from the database."""
-        self._backlog.forget_game(game_id)
+        self._unread.forget_game(game_id)
         self._boards.forget_game(game_id)
         self._give_up_waiting(game_id)
         self.profiles.clear()  # those of other games are read again
         self.tops.clear()
 
     def _clear(self) -> None:
-        self._backlog.clear()
+        self._unread.clear()
         self._askers.unpark_all()
         self._boards.clear()
         self.profiles.clear()
@@ -262,7 +262,7 @@ class Leaderboards:
 
         It is None if there is none that is complete, or if documents of the game wait to be read.
         """
-        return None if self._backlog.newest(game_id) else self._find_complete(game_id, fields)
+        return None if self._unread.newest(game_id) else self._find_complete(game_id, fields)
 
     def _find_complete(self, game_id: int, fields: Fields) -> Index | None:
         index = self._boards.find(game_id, fields, trio.current_time())
@@ -274,9 +274,9 @@ class Leaderboards:
         Raises:
             StorageUnavailable: that took too long.
         """
-        newest = self._backlog.newest(game_id)
+        newest = self._unread.newest(game_id)
         with trio.move_on_after(BUILD_WAIT_SECONDS_MAX):
-            while not self._backlog.is_read_to(game_id, newest):
+            while not self._unread.is_read_to(game_id, newest):
                 await self._askers.park()
             return
         raise StorageUnavailable("the leaderboard is behind the changes of documents")

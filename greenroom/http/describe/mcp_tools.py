@@ -9,7 +9,7 @@ from typing import Annotated, Any, Protocol
 import msgspec
 
 from greenroom.actors.kernel.errors import Refused
-from greenroom.contract.fields import Body, Missing
+from greenroom.contract.fields import Body, Missing, wanted_by_default
 from greenroom.http.bodies import BodyDecoder, InvalidBody
 from greenroom.http.describe.reference import Reference
 from greenroom.http.describe.schemas import Schema, body_schema
@@ -83,9 +83,9 @@ class SearchBody(Body, kw_only=True):
         msgspec.Meta(
             ge=1,
             le=SEARCH_LIMIT_MAX,
-            description=f"Operations to return, {SEARCH_LIMIT} if absent",
             examples=[SEARCH_LIMIT],
         ),
+        wanted_by_default(SEARCH_LIMIT),
     ] = None
 
 

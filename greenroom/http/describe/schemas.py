@@ -128,8 +128,9 @@ def field_schema(field: Field, *, is_required: bool = False) -> Schema:
         if field.type is str and not field.keep_empty:
             schema.setdefault("minLength", 1)
         return schema
-    if field.default is not None:
-        schema["default"] = field.default
+    default = _limits(field).get("default", field.default)
+    if default is not None:
+        schema["default"] = default
     if "enum" in schema and not field.keep_empty:
         schema["enum"] = [*schema["enum"], ""]  # which is absent
     return _nullable(schema)
@@ -175,7 +176,7 @@ def integer_schema(field: Field) -> Schema:
         "format": "int64",
         "minimum": limits.pop("minimum", -INTEGER_MAX),
         "maximum": limits.pop("maximum", INTEGER_MAX),
-        **limits,
+        **{word: value for word, value in limits.items() if word != "default"},
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import trio
+from trio.testing import MockClock
 from world_kit import Arena, Memory, add_game, identify, open_world
 
 from greenroom.actors.flows.moderation import ban_player, unban_player
@@ -198,6 +199,20 @@ async def test_a_database_that_is_away_signs_nobody_in(arena: Arena):
     arena.memory.away = True
     with pytest.raises(StorageUnavailable):
         await enter(arena, "0701")
+
+
+async def test_a_sign_in_that_is_not_durable_in_time_can_be_made_again(
+    autojump_clock: MockClock, arena: Arena
+):
+    first = await enter(arena, "0701")
+    arena.memory.automatic = False
+    with pytest.raises(StorageUnavailable):
+        await enter(arena, "0702")
+    arena.memory.automatic = True
+    arena.memory.commit()
+    again = await enter(arena, "0703")
+    assert (again.player.player_id, again.is_new) == (first.player.player_id, False)
+    assert (await identify(arena, again.player.token)).player_id == first.player.player_id
 
 
 async def test_a_game_without_a_platform_says_so(arena: Arena, fake: Fake):

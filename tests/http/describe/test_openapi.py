@@ -19,7 +19,16 @@ from trio.testing import MockClock
 from world_kit import Arena, open_arena
 
 from greenroom.actors.text.names import FREE, NameRefused, check_player_name
-from greenroom.contract.fields import NAME_PATTERN, Body, KeepEmpty, Missing, RawDocument, Reply
+from greenroom.contract.fields import (
+    LIST_LIMIT_DEFAULT,
+    NAME_PATTERN,
+    Body,
+    KeepEmpty,
+    Missing,
+    RawDocument,
+    Reply,
+)
+from greenroom.contract.leaderboard import LIMIT_DEFAULT as LEADERBOARD_LIMIT
 from greenroom.http.bodies import BodyDecoder, InvalidBody
 from greenroom.http.caller import GameCaller
 from greenroom.http.describe.glossary import DESCRIPTIONS
@@ -135,6 +144,20 @@ def test_every_boolean_of_a_body_says_what_counts_without_it() -> None:
     ]
     assert len(booleans) > 5
     assert all(schema["default"] is False for *_, schema in booleans)
+
+
+def test_every_limit_of_a_list_says_what_counts_without_it() -> None:
+    limits = {
+        where: content["schema"]["properties"]["limit"]
+        for where, content in bodies()
+        if not where[-3:].isdigit() and "limit" in content["schema"].get("properties", {})
+    }
+    assert len(limits) > 2
+    for where, schema in limits.items():
+        default = schema["default"]
+        assert f"{default} without it" in schema["description"]
+        assert default == (LEADERBOARD_LIMIT if "leaderboard" in where else LIST_LIMIT_DEFAULT)
+        assert "default" not in schema["anyOf"][0]
 
 
 def test_limits_and_ports_in_examples_are_such_as_one_may_meet() -> None:

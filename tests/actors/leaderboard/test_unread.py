@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from world_kit import Memory
 
-from greenroom.actors.leaderboard.backlog import Backlog, Change
 from greenroom.actors.leaderboard.boards import Boards
+from greenroom.actors.leaderboard.unread import Change, Unread
 from greenroom.actors.player.messages import PlayerDeleted, PlayerDocumentReplaced
 from greenroom.actors.world import leaderboards as leaderboards_module
 from greenroom.actors.world.leaderboards import CHUNK_BYTES, Leaderboards
@@ -127,7 +127,7 @@ async def test_a_game_that_cannot_be_followed_is_built_again_and_no_other(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ):
-    monkeypatch.setattr(leaderboards_module, "BACKLOG_BYTES_MAX", 4 * CHUNK_BYTES)
+    monkeypatch.setattr(leaderboards_module, "UNREAD_BYTES_MAX", 4 * CHUNK_BYTES)
     async with serving() as leaderboards:
         index = await leaderboards.find_or_build(GAME, SCORE)
         other = await leaderboards.find_or_build(OTHER_GAME, SCORE)
@@ -159,35 +159,35 @@ steps = st.one_of(
 
 @given(st.lists(steps, max_size=30))
 def test_the_backlog_has_the_latest_of_each_player_in_order(todo: list[object]):
-    backlog, model = Backlog(), dict[tuple[int, int], bytes]()
+    unread, model = Unread(), dict[tuple[int, int], bytes]()
     for step in todo:
         if isinstance(step, Change):
-            backlog.put(step)
+            unread.put(step)
             model[step.game_id, step.player_id] = step.document
-            assert backlog.has(step)
+            assert unread.has(step)
         elif isinstance(step, tuple):
-            backlog.forget(*step)
+            unread.forget(*step)
             model.pop(step, None)
         elif isinstance(step, int):
-            backlog.forget_game(step)
+            unread.forget_game(step)
             model = {place: text for place, text in model.items() if place[0] != step}
         else:
-            _read_first(backlog, model)
-        assert backlog.size_bytes == sum(map(len, model.values()))
+            _read_first(unread, model)
+        assert unread.size_bytes == sum(map(len, model.values()))
     while model:
-        _read_first(backlog, model)
-    assert backlog.first() is None
+        _read_first(unread, model)
+    assert unread.first() is None
 
 
-def _read_first(backlog: Backlog, model: dict[tuple[int, int], bytes]) -> None:
-    change = backlog.first()
+def _read_first(unread: Unread, model: dict[tuple[int, int], bytes]) -> None:
+    change = unread.first()
     if change is None:
         assert not model
         return
     game_id, player_id, document = change
-    newest = backlog.newest(game_id)
+    newest = unread.newest(game_id)
     first = next(place for place in model if place[0] == game_id)
     assert (first, model.pop(first)) == ((game_id, player_id), document)
-    backlog.forget(game_id, player_id)
-    backlog.end_turn(game_id)
-    assert backlog.is_read_to(game_id, newest) == all(place[0] != game_id for place in model)
+    unread.forget(game_id, player_id)
+    unread.end_turn(game_id)
+    assert unread.is_read_to(game_id, newest) == all(place[0] != game_id for place in model)

@@ -18,7 +18,7 @@ class Change(NamedTuple):
     document: bytes
 
 
-class Backlog:
+class Unread:
     """The documents that wait, at most one of each player."""
 
     __slots__ = ("_games", "_newest", "size_bytes")
@@ -52,7 +52,8 @@ class Backlog:
 
     def has(self, change: Change) -> bool:
         """Return whether this document still waits, and no newer one in its place."""
-        found = self._games.get(change.game_id, {}).get(change.player_id)
+        waiting = self._games.get(change.game_id)
+        found = None if waiting is None else waiting.get(change.player_id)
         return found is not None and found[1] is change
 
     def forget(self, game_id: int, player_id: int) -> None:
@@ -98,5 +99,7 @@ class Backlog:
         self.size_bytes = 0
 
     def _size_bytes_of(self, game_id: int) -> int:
-        waiting = self._games.get(game_id, {})
+        waiting = self._games.get(game_id)
+        if waiting is None:
+            return 0
         return sum(len(change.document) for _, change in waiting.values())
