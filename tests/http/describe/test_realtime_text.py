@@ -14,7 +14,7 @@ from greenroom.http.describe import examples
 from greenroom.http.describe.openapi import REALTIME_TAG
 
 SECONDS_MAX = 30.0
-COLUMNS_MAX = 74
+COLUMNS_MAX = 68
 """The characters of a line that /docs shows in a window of 1,400 pixels."""
 CHANCE = {"connection_id", "player_id", "player_name", "room_id", "game_player_id", "timestamp"}
 """Members that are otherwise in each room."""
