@@ -86,3 +86,42 @@ def test_who_is_away_is_shown_until_they_are_back() -> None:
     assert away() == [first]
     room.reconnect(first)
     assert away() == []
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_nobody_is_there_and_nothing_is_won(restarts: int) -> None:
+    room, first, second = begin()
+    room.act(first, "place", {"cell": 0})
+    room.drop(first)
+    room.drop(second)
+    for _ in range(restarts):
+        room.restart()
+    room.advance(300.0)
+    assert room.documents == {}
+    assert (room.state.turn, room.state.winner, room.state.wins) == (0, 0, {})
+
+
+def test_no_game_begins_until_both_are_back() -> None:
+    room, first, second = begin()
+    room.drop(first)
+    room.advance(60.0)
+    assert room.documents == {second: {"tictactoe_wins": 1}}, "one game, which went to its end"
+    room.act(second, "again")
+    assert room.state.turn == 0
+    room.reconnect(first)
+    assert room.state.turn in {first, second}
+
+
+def test_players_who_poll_go_on_by_asking() -> None:
+    room = RoomHarness(TicTacToe, seed=1)
+    players = [room.join(connected=False), room.join(connected=False)]
+    room.advance(60.0)
+    assert (room.state.turn, room.documents) == (0, {}), "neither has moved"
+    for player in players:
+        assert room.state.turn == 0
+        room.act(player, "again")
+    first = room.state.turn
+    room.act(first, "place", {"cell": 4})
+    room.advance(60.0)
+    assert room.documents == {first: {"tictactoe_wins": 1}}
+    assert room.state.turn == 0

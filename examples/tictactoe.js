@@ -12,6 +12,8 @@ let state = null;
 let version = 0;
 let channel = null;
 let attempts = 0;
+/** Whether the connection is new, and the state not shown since. */
+let isBack = false;
 /** How far the server's clock is ahead of ours. */
 let serverAheadMs = 0;
 
@@ -161,12 +163,15 @@ function say(message) {
 function take(message) {
   if (message.type === "connected") {
     attempts = 0;
+    isBack = true;
     find("connection").textContent = "Connected";
   } else if (message.type === "heartbeat_ack") {
     serverAheadMs = Date.parse(message.timestamp) - Date.now();
     if (state) drawClock();
   } else if (message.type === "event" && message.event === "state") {
     show(message.data.shared, message.data.version);
+    if (isBack && !state.turn && state.players.length > 1) attempt(() => act("again", {}));
+    isBack = false;
   } else if (message.type === "event" && message.event === "delta") {
     const { from, to, shared } = message.data;
     if (state === null || from !== version) say({ type: "state" });
@@ -210,9 +215,12 @@ function reconnectSoon() {
 }
 
 /** Move; the room refuses what is against the rules. */
-async function place(cell) {
-  const move = { target_players: "host", action_type: "place", request_data: { cell } };
-  const sent = await call("POST", "game_room.php/actions", move);
+const place = (cell) => act("place", { cell });
+
+/** Send an action to the room. */
+async function act(type, data) {
+  const action = { target_players: "host", action_type: type, request_data: data };
+  const sent = await call("POST", "game_room.php/actions", action);
   const { actions } = await call("GET", "game_room.php/actions/poll");
   const mine = actions.find((action) => sent.action_ids.includes(action.action_id));
   if (mine?.status === "failed") throw new Refusal(mine.response_data.error);

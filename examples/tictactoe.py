@@ -3,8 +3,8 @@
     greenroom serve --behaviours-dir examples --behaviours */tictactoe=tictactoe:TicTacToe
 
 Rooms whose rules say {"type": "tictactoe"} play it. Clients send the action `place` with
-{"cell": 0 to 8}. Connected ones are shown the table (`shared`); everybody hears `start`, `placed`
-and `over`. A client: tictactoe.html.
+{"cell": 0 to 8}, and `again` when they come back after a game. Connected ones are shown the table
+(`shared`); everybody hears `start`, `placed` and `over`. A client: tictactoe.html.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ class Board(msgspec.Struct):
     wins: dict[int, int] = {}
     away: list[int] = []
     """The players whose connection is lost."""
+    polling: list[int] = []
+    """The players without a connection who have moved in this game."""
+    is_paused: bool = False
+    """True while the pause lasts; then the next game begins, if both players are there."""
 
     def line_of(self, player_id: int) -> tuple[int, ...]:
         """Return the cells of a player's three in a row; none without."""
@@ -59,7 +63,11 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class TicTacToe(RoomBehaviour[Board]):
-    """Two play, one after the other; a player who does not move in time loses."""
+    """Two play, one after the other; a player who does not move in time loses.
+
+    A player who is not there wins nothing, and no game begins without both. A player is there who
+    is connected. One who polls is there for as long as they move.
+    """
 
     def can_join(self, room: Room[Board], joining: Joining) -> None:
         """Let two play, and nobody look on."""
@@ -80,17 +88,20 @@ class TicTacToe(RoomBehaviour[Board]):
     def on_drop(self, room: Room[Board], member: Member) -> None:
         """Show that a player is away; the clock goes on."""
         room.state.away.append(member.player_id)
+        self._note_move(room, member)
 
     def on_reconnect(self, room: Room[Board], member: Member) -> None:
         """Show that a player is back."""
         self._come_back(room, member.player_id)
+        self._start_if_ready(room)
 
     def on_timer(self, room: Room[Board], name: str) -> None:
         """End a game whose player does not move in time; begin the next after the pause."""
         if name == "turn":
             self._end(room, self._other(room.state))
-        elif len(room.members) == 2:
-            self._start(room)
+        else:
+            room.state.is_paused = False
+            self._start_if_ready(room)
 
     def shared(self, room: Room[Board]) -> object:
         """Show everything: there are no secrets at this table."""
@@ -115,6 +126,7 @@ class TicTacToe(RoomBehaviour[Board]):
         if state.cells[move.cell]:
             raise Refused("That cell is taken")
         state.cells[move.cell] = by.player_id
+        self._note_move(room, by)
         won = bool(state.line_of(by.player_id))
         is_over = won or all(state.cells)
         state.turn = self._other(state)
@@ -125,8 +137,23 @@ class TicTacToe(RoomBehaviour[Board]):
             self._wait_for_move(room)
         return Placed(won, is_over)
 
+    @action("again")
+    def again(self, room: Room[Board], by: Member) -> None:
+        """Begin the next game where it waits for players who were away."""
+        if not room.state.turn:
+            self._note_move(room, by)
+        self._start_if_ready(room)
+
+    def _start_if_ready(self, room: Room[Board]) -> None:
+        """Begin a game if none goes on, the pause is over and both players are there."""
+        there = [i for i in room.members if self._is_there(room, i)]
+        if len(there) == 2 and not (room.state.turn or room.state.is_paused):
+            self._start(room)
+
     def _start(self, room: Room[Board]) -> None:
         state = room.state
+        state.polling = []
+        state.is_paused = False
         state.cells = [0] * 9
         state.players = sorted(room.members)
         state.turn = state.first = room.random.choice(state.players)
@@ -137,7 +164,10 @@ class TicTacToe(RoomBehaviour[Board]):
 
     def _end(self, room: Room[Board], winner_id: int) -> None:
         state = room.state
+        if not self._is_there(room, winner_id):
+            winner_id = 0
         state.turn = 0
+        state.is_paused = True
         state.winner = winner_id
         room.cancel("turn")
         room.broadcast("over", {"winner": winner_id or None})
@@ -145,6 +175,21 @@ class TicTacToe(RoomBehaviour[Board]):
             state.wins[winner_id] = state.wins.get(winner_id, 0) + 1
             room.update_player(winner_id, {"tictactoe_wins": state.wins[winner_id]})
         room.after(PAUSE_SECONDS, "next")
+
+    @staticmethod
+    def _is_there(room: Room[Board], player_id: int) -> bool:
+        member = room.members.get(player_id)
+        if member is None:
+            return False
+        return member.is_connected or (member.is_online and player_id in room.state.polling)
+
+    @staticmethod
+    def _note_move(room: Room[Board], member: Member) -> None:
+        """Take note of a player who polls, or who had a connection until now."""
+        state, player_id = room.state, member.player_id
+        state.polling = [i for i in state.polling if i != player_id]
+        if not (member.is_connected or player_id in state.away):
+            state.polling.append(player_id)
 
     @staticmethod
     def _come_back(room: Room[Board], player_id: int) -> None:

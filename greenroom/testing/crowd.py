@@ -19,6 +19,7 @@ from random import Random
 from typing import Any, Final, Generic, TypeVar
 
 from greenroom.behaviour import JobFailed, Member, Refused, RoomBehaviour
+from greenroom.testing.checks import CheckFailed
 from greenroom.testing.harness import RoomHarness
 
 State = TypeVar("State")
@@ -55,6 +56,7 @@ class SimulatedCrowd(Generic[State]):
         fault_chance: float = 0.2,
         seconds_max: float = 1.0,
         check: Callable[[RoomHarness[State]], object] | None = None,
+        wins_need_players: bool = False,
     ) -> None:
         """Prepare a crowd.
 
@@ -69,6 +71,8 @@ class SimulatedCrowd(Generic[State]):
                 failing jobs of `room.run`.
             seconds_max: how many seconds pass before a step, at most.
             check: is called with the room after each step; it raises if something is wrong.
+            wins_need_players: whether to check that nobody is there, nothing is won: no result is
+                written while time passes and no member is connected or online.
         """
         self.seed = int.from_bytes(os.urandom(6), "big") if seed is None else seed
         self.rooms = 0
@@ -81,6 +85,7 @@ class SimulatedCrowd(Generic[State]):
         self._fault_chance = fault_chance
         self._seconds_max = seconds_max
         self._check = check
+        self._wins_need_players = wins_need_players
         self.room = self._new_room()
 
     def run(self, steps: int) -> None:
@@ -113,7 +118,7 @@ class SimulatedCrowd(Generic[State]):
     def _step(self) -> None:
         """Let some time pass, then do one step."""
         self.steps.append("time")
-        self.room.advance(round(self._chance.uniform(0, self._seconds_max), 3))
+        self._wait(round(self._chance.uniform(0, self._seconds_max), 3))
         if not self.room.is_open and self.room.has_been_open:
             self.room = self._new_room()
         name, act = self._choose()
@@ -125,6 +130,22 @@ class SimulatedCrowd(Generic[State]):
             self.steps[-1] += f": {refused}"
         if self._check is not None and self.room.is_open:
             self._check(self.room)
+
+    def _wait(self, seconds: float) -> None:
+        """Let time pass.
+
+        Raises:
+            CheckFailed: nobody was there, and something was won.
+        """
+        room = self.room
+        if not (self._wins_need_players and room.is_open):
+            room.advance(seconds)
+            return
+        is_empty = not any(one.is_connected or one.is_online for one in room.room.members.values())
+        before = {player_id: dict(fields) for player_id, fields in room.documents.items()}
+        room.advance(seconds)
+        if is_empty and room.documents != before:
+            raise CheckFailed(f"nobody is there, and {before} has become {room.documents}")
 
     def _choose(self) -> tuple[str, Callable[[], object]]:
         """Return what happens next, and its name."""

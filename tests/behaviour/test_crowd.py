@@ -174,7 +174,29 @@ def test_what_a_studio_checks_is_checked_after_every_step():
         crowd.run(1_000)
 
 
+class Idling(RoomBehaviour[None]):
+    """Goes on without anybody."""
+
+    def on_create(self, room: Room[None]) -> None:
+        room.every(2.0, "win")
+
+    def on_timer(self, room: Room[None], name: str) -> None:
+        for player_id in room.members:
+            room.update_player(player_id, {"won_at": room.now})
+
+
+def test_what_is_won_while_nobody_is_there_is_found():
+    SimulatedCrowd(Idling, {}, fault_chance=1.0, seed=SEED).run(300)
+    crowd = SimulatedCrowd(Idling, {}, fault_chance=1.0, seed=SEED, wins_need_players=True)
+    with pytest.raises(CheckFailed, match="nobody is there"):
+        crowd.run(300)
+
+
 def test_the_examples_bear_a_crowd():
-    SimulatedCrowd(TicTacToe, {"place": place}, players_max=2, seed=SEED).run(300)
+    moves: dict[str, Move[Any]] = {"place": place, "again": acting("again")}
+    crowd = SimulatedCrowd(
+        TicTacToe, moves, players_max=2, seed=SEED, seconds_max=10.0, wins_need_players=True
+    )
+    crowd.run(600)
     moves = {kind: acting(kind) for kind in ("deal", "look", "draw")}
     SimulatedCrowd(Cards, moves, seed=SEED).run(300)

@@ -48,10 +48,14 @@ class Table:
 
     def place(self, player_id: int, cell: int) -> Any:
         """Make a move; return what became of it."""
+        return self.act(player_id, "place", {"cell": cell})
+
+    def act(self, player_id: int, action_type: str, data: Any = None) -> Any:
+        """Send an action; return what became of it."""
         body = {
             "target_players": "host",
-            "action_type": "place",
-            "request_data": {"cell": cell},
+            "action_type": action_type,
+            "request_data": data or {},
         }
         sent = self.call(player_id, "actions", body)
         if sent.status != 200:
@@ -142,6 +146,7 @@ async def test_who_was_connected_goes_on_with_his_token_and_what_was_acknowledge
         for client in (one, two):
             assert (await client.expect("connected"))["data"]["room_id"] == table.room_id
             if not (await client.expect("event"))["data"]["shared"]["turn"]:
+                table.act(first, "again")
                 await hear(client, "start")
         attempts = {player_id: table.place(player_id, 8)[0] for player_id in (first, second)}
         assert "completed" in attempts.values(), "the next game has begun"
