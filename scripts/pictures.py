@@ -4,20 +4,24 @@
     scripts/pictures.py --check    tell which are not as their text says; the status is 1 if any
 
 A text has boxes on a grid, and arrows between them; `docs/pictures/README.md` says what may stand
-in it. Needs nothing but Python 3.11.
+in it. A chart of states has its arrows from a table in the server's code; its text says where they
+go, and what each step is called. Needs nothing but Python 3.11.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
+ROOT = Path(__file__).resolve().parent.parent
+PICTURES = ROOT / "docs" / "pictures"
 
 COLUMN, ROW = 100.0, 100.0
 """Pixels from one place of the grid to the next."""
@@ -26,6 +30,8 @@ BOX = (1.4, 0.5)
 LINE = 17.0
 """Pixels from one line of text to the next."""
 DOT = 7.0
+WRAP = 28
+"""Characters in a line of an arrow's text, where that comes from a table."""
 MARGIN = 12.0
 
 STYLE = """\
@@ -74,9 +80,17 @@ class Box(NamedTuple):
         return Point(self.middle.x + x / reach, self.middle.y + y / reach)
 
 
+class ChartError(Exception):
+    """A chart's text does not fit the table that it is drawn from."""
+
+
 def main(arguments: Sequence[str]) -> int:
     """Draw the pictures, or check them; return the exit status."""
-    drawn = {path.with_suffix(".svg"): draw(path) for path in sorted(PICTURES.glob("*.toml"))}
+    try:
+        drawn = {path.with_suffix(".svg"): draw(path) for path in sorted(PICTURES.glob("*.toml"))}
+    except ChartError as error:
+        print(error, file=sys.stderr)
+        return 1
     stale = [path for path, text in drawn.items() if not path.exists() or path.read_text() != text]
     for path in stale:
         if arguments:
@@ -89,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def draw(path: Path) -> str:
     """Return the picture of a text, as SVG."""
-    described = tomllib.loads(path.read_text())
+    described = read_text(path)
     boxes = {name: read_box(name, box) for name, box in described["box"].items()}
     parts = [part for group in described.get("group", ()) for part in draw_group(group)]
     arrows = described.get("arrow", [])
@@ -114,6 +128,71 @@ def draw(path: Path) -> str:
             "</svg>\n",
         )
     )
+
+
+def read_text(path: Path) -> dict[str, Any]:
+    """Return what is to be drawn, with the arrows of its table if it names one.
+
+    Raises:
+        ChartError: the text lacks a state, an arrow or a step of the table, or has one too many.
+    """
+    described = tomllib.loads(path.read_text())
+    if "table" in described:
+        table = read_table(described["table"])
+        if missing := {str(state) for state in table} ^ set(described["box"]):
+            raise ChartError(f"{path.name}: boxes and states differ in {sorted(missing)}")
+        try:
+            described["arrow"] = list(chart_arrows(described, list_ways(table)))
+        except ChartError as error:
+            raise ChartError(f"{path.name}: {error}") from None
+    return described
+
+
+def read_table(place: str) -> Mapping[str, Mapping[str, str]]:
+    """Return a table of transitions by its place, `module:NAME`."""
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    module, name = place.split(":")
+    table: Mapping[str, Mapping[str, str]] = getattr(importlib.import_module(module), name)
+    return table
+
+
+def list_ways(table: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], list[str]]:
+    """Return the steps by from where to where they lead, except those that change nothing."""
+    ways: dict[tuple[str, str], list[str]] = {}
+    for state, steps in table.items():
+        for step, after in steps.items():
+            if after != state:
+                ways.setdefault((str(state), str(after)), []).append(str(step))
+    return ways
+
+
+def chart_arrows(
+    described: dict[str, Any], ways: dict[tuple[str, str], list[str]]
+) -> Iterator[dict[str, Any]]:
+    """Yield the arrows of a chart; one to the same box by the same steps is labelled once."""
+    names: dict[str, str] = described["step"]
+    layout = {(arrow["from"], arrow["to"]): arrow for arrow in described["arrow"]}
+    if different := layout.keys() ^ ways.keys():
+        raise ChartError(f"arrows and transitions differ in {sorted(different)}")
+    if unlike := {step for steps in ways.values() for step in steps} ^ names.keys():
+        raise ChartError(f"names and steps differ in {sorted(unlike)}")
+    labelled = set[tuple[str, ...]]()
+    for (source, target), arrow in layout.items():
+        steps = ways[source, target]
+        if (target, *steps) in labelled:
+            yield arrow
+            continue
+        labelled.add((target, *steps))
+        text = enumerate_names([names[step] for step in steps])
+        yield {**arrow, "text": fill(text, arrow.get("wrap", WRAP))}
+
+
+def enumerate_names(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them: one, two or three."""
+    if len(names) < 3:
+        return " or ".join(names)
+    return f"{', '.join(names[:-1])}, or {names[-1]}"
 
 
 def scale(place: Sequence[float]) -> Point:

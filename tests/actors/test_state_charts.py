@@ -1,16 +1,14 @@
-"""The state charts in docs show the transitions that the rules make, and no others.
+"""The tables of transitions have those that the rules make, and no others.
 
-For each chart every step is tried in every state, by way of the rules. What comes of it is compared
-with the arrows of the chart's text.
+For each table every step is tried in every state, by way of the rules. What comes of it is compared
+with the table. The charts of the docs are drawn from the same tables.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import lobby_kit
 import pytest
@@ -19,11 +17,17 @@ from room_kit import GUEST, HOST, THIRD, RoomKit
 
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.lobby import rules as lobby_rules
+from greenroom.actors.lobby.events import LobbyEndReason
 from greenroom.actors.lobby.state import ANSWERED_MAX
+from greenroom.actors.lobby.transitions import LOBBY, REQUEST, LobbyStep
 from greenroom.actors.room.rules.actions import RESULT_SECONDS_MAX, RESULTS_MAX
+from greenroom.actors.room.rules.events import EndReason
+from greenroom.actors.room.rules.transitions import ACTION, ROOM
+from greenroom.actors.seating.invite_messages import InviteAnswer
 from greenroom.actors.seating.invites import INVITES_MAX
+from greenroom.actors.seating.transitions import INVITE
+from greenroom.contract.words import ActionStatus, JoinRequestAnswer
 
-PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 MINUTE = 60
 FOR_EVER = 10 * 86_400
 
@@ -31,17 +35,13 @@ Step = Callable[[Any], object]
 Edges = set[tuple[str, str]]
 
 
-def arrows(name: str) -> Edges:
-    """Return from where to where the arrows of a chart go; `gone` is what its end is called."""
-    chart = tomllib.loads((PICTURES / f"{name}.toml").read_text())
-    rename = {
-        key: "gone"
-        for key, box in chart["box"].items()
-        if box.get("style") == "end" and box.get("text", "gone") == "gone"
-    }
+def changes(table: Mapping[Any, Mapping[Any, Any]]) -> Edges:
+    """Return from where to where the steps of a table lead, except those that change nothing."""
     return {
-        (rename.get(arrow["from"], arrow["from"]), rename.get(arrow["to"], arrow["to"]))
-        for arrow in chart["arrow"]
+        (str(state), str(after))
+        for state, steps in table.items()
+        for after in steps.values()
+        if after != state
     }
 
 
@@ -87,7 +87,9 @@ def room_of_two(*, host_switch: bool = False) -> RoomKit:
 def state_of_room(kit: RoomKit) -> str:
     if not kit.room.is_active:
         return "ended"
-    return "active" if any(m.is_online for m in kit.room.members.values()) else "idle"
+    found = "active" if any(m.is_online for m in kit.room.members.values()) else "idle"
+    assert kit.room.state == found
+    return found
 
 
 def all_silent(kit: RoomKit) -> None:
@@ -117,20 +119,19 @@ def test_the_chart_of_rooms(host_switch: bool):
     }
     make = partial(room_of_two, host_switch=host_switch)
     found = edges(make, state_of_room, ways, ROOM_STEPS)
-    assert found == arrows("room")
+    assert found == changes(ROOM)
 
 
 # Lobbies and the requests to join them.
 
 
 def state_of_lobby(kit: LobbyKit) -> str:
-    if not kit.lobby.is_active:
-        return "gone"
-    return "open" if kit.lobby.is_open else "started"
+    assert kit.lobby.is_open == (kit.lobby.state == "open")
+    return str(kit.lobby.state)
 
 
-def end_for_all(kit: LobbyKit) -> None:
-    kit.take(*lobby_rules.decide_end_for_all(kit.lobby, "stopped", kit.now))
+def end_for_all(kit: LobbyKit, reason: LobbyEndReason) -> None:
+    kit.take(*lobby_rules.decide_end_for_all(kit.lobby, reason, kit.now))
 
 
 LOBBY_STEPS: list[Step] = [
@@ -139,13 +140,14 @@ LOBBY_STEPS: list[Step] = [
     lambda kit: kit.leave(lobby_kit.HOST),
     lambda kit: kit.join(lobby_kit.THIRD),
     lambda kit: kit.put_out(lobby_kit.HOST),
-    end_for_all,
+    partial(end_for_all, reason="room_ended"),
+    partial(end_for_all, reason="game_deleted"),
 ]
 
 
 def test_the_chart_of_lobbies():
-    ways = {"open": [], "started": LOBBY_STEPS[:1], "gone": LOBBY_STEPS[1:2]}
-    assert edges(LobbyKit, state_of_lobby, ways, LOBBY_STEPS) == arrows("lobby")
+    ways = {"open": [], "started": LOBBY_STEPS[:1], "ended": LOBBY_STEPS[1:2]}
+    assert edges(LobbyKit, state_of_lobby, ways, LOBBY_STEPS) == changes(LOBBY)
 
 
 def lobby_with_a_request() -> LobbyKit:
@@ -184,7 +186,7 @@ def test_the_chart_of_requests_to_join():
         "gone": REQUEST_STEPS[3:4],
     }
     found = edges(lobby_with_a_request, state_of_request, ways, REQUEST_STEPS)
-    assert found == arrows("join-request")
+    assert found == changes(REQUEST)
 
 
 # Actions and invites.
@@ -232,7 +234,7 @@ def test_the_chart_of_actions():
         "failed": ACTION_STEPS[1:2],
         "gone": ACTION_STEPS[2:3],
     }
-    assert edges(room_with_an_action, state_of_action, ways, ACTION_STEPS) == arrows("action")
+    assert edges(room_with_an_action, state_of_action, ways, ACTION_STEPS) == changes(ACTION)
 
 
 def room_with_an_invite() -> RoomKit:
@@ -270,4 +272,39 @@ INVITE_STEPS: list[Step] = [
 
 def test_the_chart_of_invites():
     ways = {"pending": [], "accepted": INVITE_STEPS[:1], "gone": INVITE_STEPS[1:2]}
-    assert edges(room_with_an_invite, state_of_invite, ways, INVITE_STEPS) == arrows("invite")
+    assert edges(room_with_an_invite, state_of_invite, ways, INVITE_STEPS) == changes(INVITE)
+
+
+# A reason or an answer is a step of the same name.
+
+
+@pytest.mark.parametrize(
+    ("table", "words", "end"),
+    [
+        (ROOM, EndReason, "ended"),
+        (LOBBY, LobbyEndReason, "ended"),
+        (REQUEST, JoinRequestAnswer, None),
+        (ACTION, ActionStatus, None),
+        (INVITE, InviteAnswer, None),
+    ],
+)
+def test_each_reason_and_each_answer_is_a_step(
+    table: Mapping[Any, Mapping[Any, str]], words: Any, end: str | None
+):
+    for word in get_args(words):
+        after = {str(steps[word]) for steps in table.values() if word in steps}
+        assert after == {end or {"declined": "gone"}.get(word, word)}
+
+
+@pytest.mark.parametrize("kind", ["open", "started", "ended"])
+@pytest.mark.parametrize("reason", get_args(LobbyEndReason))
+def test_a_lobby_ends_for_all_by_what_its_table_allows(kind: str, reason: LobbyEndReason):
+    kit = LobbyKit()
+    if kind != "open":
+        kit.start(lobby_kit.HOST)
+    if kind == "ended":
+        end_for_all(kit, "room_ended")
+    state = kit.lobby.state
+    assert state == kind
+    end_for_all(kit, reason)
+    assert kit.lobby.state == LOBBY[state].get(LobbyStep(reason), state)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import tomllib
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pictures
 import pytest
 
+from greenroom.actors.lobby.transitions import LOBBY, LobbyState, LobbyStep
 from greenroom.actors.seating.invite_messages import InviteAnswer
 from greenroom.contract.words import ActionStatus, JoinRequestStatus
 
@@ -18,8 +18,12 @@ FOLDER = pictures.PICTURES
 NAMES = sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
+TABLE: dict[str, object] = cast("Any", LOBBY)
+CHARTS = ("action", "invite", "join-request", "lobby", "room")
+
+
 def described(name: str) -> dict[str, Any]:
-    return tomllib.loads((FOLDER / f"{name}.toml").read_text())
+    return pictures.read_text(FOLDER / f"{name}.toml")
 
 
 def test_every_picture_is_as_its_text_says(
@@ -73,3 +77,40 @@ def test_no_box_stands_apart(name: str) -> None:
     text = described(name)
     joined = {arrow[end] for arrow in text["arrow"] for end in ("from", "to")}
     assert joined == set(text["box"])
+
+
+def test_every_chart_of_states_is_drawn_from_a_table() -> None:
+    assert {name for name in NAMES if "table" in described(name)} == set(CHARTS)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_step_that_changes_a_state_is_named_in_its_chart(name: str) -> None:
+    text = described(name)
+    words = " ".join(arrow.get("text", "") for arrow in text["arrow"]).split()
+    for step in text["step"].values():
+        assert " ".join(step.split()) in " ".join(words)
+
+
+def test_a_chart_follows_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = dict(LOBBY[LobbyState.STARTED])
+    after = {**before, LobbyStep.STOPPED: LobbyState.ENDED}
+    monkeypatch.setitem(TABLE, LobbyState.STARTED, after)
+    assert "or stop" in " ".join(a.get("text", "") for a in described("lobby")["arrow"])
+    assert pictures.main(["--check"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "steps", "error"),
+    [
+        (LobbyState.STARTED, {LobbyStep.START: LobbyState.OPEN}, "arrows and transitions differ"),
+        (LobbyState.OPEN, {}, "arrows and transitions differ"),
+        (LobbyState.STARTED, {LobbyStep.GAME_DELETED: LobbyState.ENDED}, "names and steps differ"),
+        ("asleep", {}, "boxes and states differ"),
+    ],
+)
+def test_a_chart_that_does_not_fit_its_table_is_not_drawn(
+    state: str, steps: object, error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TABLE, state, steps)
+    with pytest.raises(pictures.ChartError, match=f"lobby.toml: {error}"):
+        described("lobby")

@@ -71,6 +71,7 @@ from greenroom.actors.lobby.refusals import (
     TooManyJoinRequests,
 )
 from greenroom.actors.lobby.state import ANSWERED_MAX, JoinRequest, Lobby, LobbyLimits
+from greenroom.actors.lobby.transitions import ANSWERS, LOBBY, REQUEST, LobbyStep, RequestStep
 from greenroom.actors.room.messages import CreateRoom
 from greenroom.actors.room.rules import membership as room_rules
 from greenroom.actors.room.rules.events import (
@@ -92,7 +93,6 @@ from greenroom.actors.room.rules.refusals import (
 from greenroom.actors.seating import invites
 from greenroom.actors.seating.invites import InviteAnswered, Invited, InviteDropped
 from greenroom.actors.seating.passwords import password_matches, token_matches
-from greenroom.contract.words import JoinRequestAnswer
 
 _EMPTY = b"{}"
 
@@ -250,7 +250,7 @@ def decide_approve(
     request = require_request(lobby, command.player_id, command.request_id)
     _require_free_seat(lobby)
     joined = MemberJoined(request.player_id, command.requester_name, request.player_data, now)
-    return (_answered(lobby, request, "approved", now), joined)
+    return (_answered(lobby, request, RequestStep.APPROVED, now), joined)
 
 
 def decide_reject(lobby: Lobby, player_id: int, request_id: str, now: int) -> JoinAnswered:
@@ -259,12 +259,13 @@ def decide_reject(lobby: Lobby, player_id: int, request_id: str, now: int) -> Jo
     Raises:
         RequestNotFound, OnlyHostAnswers: in this order.
     """
-    return _answered(lobby, require_request(lobby, player_id, request_id), "rejected", now)
+    request = require_request(lobby, player_id, request_id)
+    return _answered(lobby, request, RequestStep.REJECTED, now)
 
 
-def _answered(
-    lobby: Lobby, request: JoinRequest, answer: JoinRequestAnswer, now: int
-) -> JoinAnswered:
+def _answered(lobby: Lobby, request: JoinRequest, step: RequestStep, now: int) -> JoinAnswered:
+    """Answer a request as the step does."""
+    answer = ANSWERS[REQUEST[request.state][step]]
     host = lobby.members[lobby.host_id]
     return JoinAnswered(request.request_id, answer, host.player_id, host.player_name, now)
 
@@ -378,7 +379,10 @@ def decide_start(
     events: list[LobbyEvent] = [
         MemberLeft(player_id, "stale", now) for player_id in lobby.members if player_id not in moved
     ]
-    events += [_answered(lobby, request, "rejected", now) for request in lobby.pending.values()]
+    events += [
+        _answered(lobby, request, RequestStep.LOBBY_STARTED, now)
+        for request in lobby.pending.values()
+    ]
     events.append(LobbyStarted(command.room_id, now))
     members = [lobby.members[player_id] for player_id in moved]
     return tuple(events), plan_room(lobby, command, members, behaviour, now)
@@ -414,9 +418,7 @@ def plan_room(
 
 def decide_end_for_all(lobby: Lobby, reason: LobbyEndReason, now: int) -> tuple[LobbyEnded, ...]:
     """End the lobby, whoever is in it; because of its room only if it has become one."""
-    if not lobby.is_active or (reason == "room_ended" and lobby.room_id is None):
-        return ()
-    return (LobbyEnded(reason, now),)
+    return (LobbyEnded(reason, now),) if LobbyStep(reason) in LOBBY[lobby.state] else ()
 
 
 def decide_rename(

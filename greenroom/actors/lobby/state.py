@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from greenroom.actors.lobby.transitions import LOBBY, LobbyState, LobbyStep, RequestState
 from greenroom.actors.room.rules.events import NewMember
 from greenroom.actors.room.rules.state import MEMBER_BYTES, PLACE_BYTES, SMALL_BYTES, invites_bytes
 from greenroom.actors.seating.invites import Invites
@@ -40,6 +41,11 @@ class JoinRequest(msgspec.Struct, frozen=True, kw_only=True):
     responder_id: int | None = None
     responder_name: str | None = None
 
+    @property
+    def state(self) -> RequestState:
+        """Return where the request stands in the table of its transitions."""
+        return RequestState(self.status)
+
 
 class Lobby(msgspec.Struct, kw_only=True):
     """A lobby's whole state. Once started, it stays as it was then."""
@@ -74,6 +80,13 @@ class Lobby(msgspec.Struct, kw_only=True):
     ended_at: int | None = None
 
     @property
+    def state(self) -> LobbyState:
+        """Return where the lobby stands in the table of its transitions."""
+        if self.ended_at is not None:
+            return LobbyState.ENDED
+        return LobbyState.OPEN if self.room_id is None else LobbyState.STARTED
+
+    @property
     def is_active(self) -> bool:
         """Return whether it has not ended; a started one has not while its room lasts."""
         return self.ended_at is None
@@ -81,7 +94,7 @@ class Lobby(msgspec.Struct, kw_only=True):
     @property
     def is_open(self) -> bool:
         """Return whether players come and go: neither started nor ended."""
-        return self.room_id is None and self.ended_at is None
+        return LobbyStep.COME_AND_GO in LOBBY[self.state]
 
 
 def weigh(lobby: Lobby) -> tuple[int, int]:

@@ -26,6 +26,7 @@ from greenroom.actors.seating.invite_messages import (
     InviteView,
     TooManyInvites,
 )
+from greenroom.actors.seating.transitions import INVITE, InviteState, InviteStep
 
 INVITES_MAX: Final = 64
 """Invites that a room or lobby holds; beyond, the oldest accepted falls off, or it is refused."""
@@ -38,6 +39,15 @@ class Invite(msgspec.Struct, frozen=True):
     player_id: int
     inviter: Inviter
     is_accepted: bool = False
+
+    @property
+    def state(self) -> InviteState:
+        """Return where the invite stands in the table of its transitions."""
+        return InviteState.ACCEPTED if self.is_accepted else InviteState.PENDING
+
+    def can(self, step: InviteStep) -> bool:
+        """Return whether a step is possible now."""
+        return step in INVITE[self.state]
 
 
 Invites = dict[int, Invite]
@@ -79,12 +89,12 @@ def decide_invite(invites: Invites, command: InvitePlayer, now: int) -> tuple[In
         TooManyInvites: so many others have.
     """
     before = invites.get(command.player_id)
-    if before is not None and not before.is_accepted:
+    if before is not None and not before.can(InviteStep.REPLACED):
         raise InviteAlreadySent
     invited = Invited(command.invite_id, command.player_id, command.inviter, now)
     if before is not None or len(invites) < INVITES_MAX:
         return (invited,)
-    oldest = next((i for i, invite in invites.items() if invite.is_accepted), None)
+    oldest = next((i for i, invite in invites.items() if invite.can(InviteStep.REPLACED)), None)
     if oldest is None:
         raise TooManyInvites
     return (InviteDropped(oldest, now), invited)
@@ -97,17 +107,18 @@ def decide_answer(invites: Invites, command: AnswerInvite, now: int) -> InviteAn
         InviteNotFound: it is another player's, or no longer open.
     """
     invite = invites.get(command.player_id)
-    if invite is None or invite.invite_id != command.invite_id or invite.is_accepted:
+    step = InviteStep(command.answer)
+    if invite is None or invite.invite_id != command.invite_id or not invite.can(step):
         raise InviteNotFound
     return InviteAnswered(command.player_id, command.answer, now)
 
 
 def apply(invites: Invites, event: InviteEvent) -> None:
     """Change the invites by one event that has happened; cannot fail."""
-    if isinstance(event, InviteAnswered) and event.answer == "accepted":
-        accept(invites, event.player_id)
+    if isinstance(event, InviteAnswered):
+        _follow(invites, event.player_id, InviteStep(event.answer))
         return
-    invites.pop(event.player_id, None)
+    _follow(invites, event.player_id, InviteStep.REPLACED)
     if isinstance(event, Invited):
         invites[event.player_id] = Invite(event.invite_id, event.player_id, event.inviter)
 
@@ -115,7 +126,7 @@ def apply(invites: Invites, event: InviteEvent) -> None:
 def leave(invites: Invites, player_id: int, reason: str) -> None:
     """End the invite of a member who was put out on purpose, so that it does not let them in."""
     if reason in {"kicked", "banned"}:
-        invites.pop(player_id, None)
+        _follow(invites, player_id, InviteStep.PUT_OUT)
 
 
 def view_invites(
@@ -131,6 +142,14 @@ def view_invites(
 
 def accept(invites: Invites, player_id: int) -> None:
     """Mark a player's invite as accepted, if there is one: the player joined, or said so."""
+    _follow(invites, player_id, InviteStep.JOINED)
+
+
+def _follow(invites: Invites, player_id: int, step: InviteStep) -> None:
+    """Let a step lead a player's invite where the table says, if it leads anywhere."""
     invite = invites.get(player_id)
-    if invite is not None:
+    after = None if invite is None else INVITE[invite.state].get(step)
+    if invite is not None and after is InviteState.ACCEPTED:
         invites[player_id] = msgspec.structs.replace(invite, is_accepted=True)
+    elif after is InviteState.GONE:
+        del invites[player_id]

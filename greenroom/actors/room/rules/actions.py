@@ -26,6 +26,7 @@ from greenroom.actors.room.rules.events import ActionProcessed, ActionsSent
 from greenroom.actors.room.rules.groups import find_targets
 from greenroom.actors.room.rules.refusals import ActionNotFound, TooManyActions
 from greenroom.actors.room.rules.state import Action, Result, Room
+from greenroom.actors.room.rules.transitions import ACTION, ActionState, ActionStep
 
 PENDING_MAX: Final = 1_000
 PENDING_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -134,13 +135,24 @@ def forget_member(room: Room, player_id: int, now: int) -> None:
     """Void what somebody who left has asked for; fail what they were asked."""
     waiting, failed = dict[str, Action](), list[Result]()
     for action in room.actions.values():
-        if player_id not in {action.sender_id, action.target_id}:
+        after = _state_without(player_id, action)
+        if after is ActionState.PENDING:
             waiting[action.action_id] = action
-        elif action.sender_id != player_id:
+        elif after is ActionState.FAILED:
             failed.append(_result(action, ActionProcessed(action.action_id, "failed", None, now)))
     room.actions = waiting
     room.results = [result for result in room.results if result.sender_id != player_id]
     _add_results(room, failed, now)
+
+
+def _state_without(player_id: int, action: Action) -> ActionState:
+    """Return what a waiting action becomes when somebody leaves."""
+    if player_id not in {action.sender_id, action.target_id}:
+        return ActionState.PENDING
+    is_sender = action.sender_id == player_id
+    return ACTION[ActionState.PENDING][
+        ActionStep.SENDER_LEFT if is_sender else ActionStep.TARGET_LEFT
+    ]
 
 
 def _result(action: Action, event: ActionProcessed) -> Result:

@@ -70,6 +70,7 @@ from greenroom.actors.room.rules.refusals import (
     RoomInactive,
 )
 from greenroom.actors.room.rules.state import Member, Room
+from greenroom.actors.room.rules.transitions import ROOM, RoomStep
 from greenroom.actors.seating import invites
 from greenroom.actors.seating.invites import InviteAnswered, Invited, InviteDropped
 from greenroom.actors.seating.passwords import password_matches, token_matches
@@ -136,7 +137,7 @@ def decide_join(room: Room, command: JoinRoom, now: int) -> tuple[RoomEvent, ...
     """
     if command.player_id in room.members:
         raise AlreadyInRoom
-    if not room.is_active:
+    if RoomStep.JOIN not in ROOM[room.state]:
         raise RoomInactive
     if len(room.members) >= room.max_players:
         raise RoomFull
@@ -212,7 +213,7 @@ def decide_stop(room: Room, player_id: int, now: int) -> RoomEnded:
 
 def decide_end(room: Room, reason: EndReason, now: int) -> tuple[RoomEnded, ...]:
     """End the room for those who stand above it: operators, and the end of its game."""
-    return (RoomEnded(reason, now),) if room.is_active else ()
+    return (RoomEnded(reason, now),) if RoomStep(reason) in ROOM[room.state] else ()
 
 
 def decide_password(

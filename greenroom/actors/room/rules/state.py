@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.room.rules.events import Delivery, UpdatesSent
+from greenroom.actors.room.rules.transitions import RoomState
 from greenroom.actors.seating.invites import Invites
 from greenroom.actors.seating.passwords import GuessLimits
 from greenroom.behaviour.effects import Deliver, FinishAction, RoomOrder, UpdatePlayer
@@ -192,6 +193,13 @@ class Room(msgspec.Struct, kw_only=True):
     orders: dict[int, RoomOrder] = {}
     """Durable effects that are not carried out yet, by number, oldest first."""
     last_order: int = 0
+
+    @property
+    def state(self) -> RoomState:
+        """Return where the room stands in the table of its transitions."""
+        if self.ended_at is not None:
+            return RoomState.ENDED
+        return RoomState.ACTIVE if self.silent_since is None else RoomState.IDLE
 
     @property
     def is_active(self) -> bool:
