@@ -413,7 +413,9 @@ class _Parts:
         seats, holdings = SeatTable(), Holdings(ledger)
         journal, limits = self.storage.journal, _room_limits(settings)
         rooms = Rooms(journal, RoomIndex(seats, holdings), clock, limits, self.hub, studio)
-        self.rooms: DynamicSupervisor[RoomRole] = DynamicSupervisor("room", rooms.load, committer)
+        self.rooms: DynamicSupervisor[RoomRole] = DynamicSupervisor(
+            "room", rooms.load, committer, before_timer=self.hub.before_timer
+        )
         rooms.directory = self.rooms
         lobbies = Lobbies(
             rooms,

@@ -27,7 +27,12 @@ from greenroom.actors.kernel.errors import (
     StorageUnavailable,
 )
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.kernel.timers import PASS_SECONDS, ActorTimers, TimerQueue
+from greenroom.actors.kernel.timers import (
+    PASS_SECONDS,
+    ActorTimers,
+    BeforeTimer,
+    TimerQueue,
+)
 from greenroom.interrupts import is_real_interrupt
 from greenroom.supervisors.policy import RestartBudget
 from greenroom.supervisors.tree import ACTORS, TreeNode
@@ -74,6 +79,7 @@ class DynamicSupervisor(Generic[Role]):
         load: Loader[Role],
         durability: Durability,
         bounds: Bounds | None = None,
+        before_timer: BeforeTimer | None = None,
     ) -> None:
         """Start without active actors.
 
@@ -84,6 +90,7 @@ class DynamicSupervisor(Generic[Role]):
                 space for the actor: so is answered whoever waits for it.
             durability: the destination of events.
             bounds: see `Bounds`.
+            before_timer: called before each turn that a timer of an actor causes.
         """
         self.kind = kind
         self.durability = durability
@@ -96,7 +103,7 @@ class DynamicSupervisor(Generic[Role]):
         self._cells: dict[Any, Cell[Role]] = {}
         self._ready: deque[Cell[Any]] = deque()
         self._wake = trio.Event()
-        self.timers = TimerQueue()
+        self.timers = TimerQueue(before_timer)
         self._budgets: dict[Any, RestartBudget] = {}
         self._idle_since: dict[Any, tuple[int, float]] = {}
         self._left_behind: dict[Any, Batch] = {}

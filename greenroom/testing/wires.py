@@ -61,9 +61,6 @@ class HarnessConnections:
             if player_id in self.members:
                 self.heard.setdefault(player_id, []).append(_heard(message))
 
-    def listen(self, room_id: str) -> None:
-        """Do nothing: here messages are handled at once."""
-
     def push_others(self, room_id: str, message: Receive, members: Mapping[int, Any]) -> bool:
         """Record a message for all but the sender; return False if not all are connected."""
         if self.members != set(members):

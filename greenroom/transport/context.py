@@ -7,10 +7,8 @@ from greenroom.network.proxies import TrustedProxies
 from greenroom.transport.backlog import LargeMessages
 from greenroom.transport.deadlines import Deadlines
 from greenroom.transport.hub import Hub
-from greenroom.transport.load import Load
 from greenroom.transport.options import RealtimeOptions
 from greenroom.transport.ports import AddressLimits
-from greenroom.transport.reader import Reader
 from greenroom.transport.udp.port import UdpPort
 
 
@@ -30,7 +28,7 @@ class RealtimeContext:
         udp: UdpPort | None,
         limits: AddressLimits,
     ) -> None:
-        """Share these, and make a reader, a sender and deadlines."""
+        """Share these, and make deadlines."""
         self.options = options
         self.proxies = TrustedProxies(options.trusted_proxies)
         self.udp = udp
@@ -41,8 +39,7 @@ class RealtimeContext:
         self.large = LargeMessages(
             options.large_bytes_max, options.address_share_max, options.stall_seconds_max
         )
-        self.reader = Reader(self.sender, Load())
-        hub.listen_now = self.reader.listen
+        self.reader = hub.reader
         shortest_seconds = min(
             options.inactive_seconds_max,
             options.ping_seconds,

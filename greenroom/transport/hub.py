@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from greenroom.actors.kernel.message import Command
 from greenroom.actors.room.ports import Accepted, Happened, Message, Receive
+from greenroom.actors.room.studio_messages import Tick
 from greenroom.fastlane.frames import ServerMessage, encode_received
 from greenroom.fastlane.link import SEQUENCES, fits
 from greenroom.network.sender import Sender
 from greenroom.transport.fanout import UNENCODED, Fanout
 from greenroom.transport.link import Link
+from greenroom.transport.load import Load
 from greenroom.transport.messages import (
     MALFORMED,
     encode,
@@ -28,6 +31,7 @@ from greenroom.transport.messages import (
     encode_state,
 )
 from greenroom.transport.rates import Allowance
+from greenroom.transport.reader import Reader
 from greenroom.transport.websocket.session import NORMAL
 
 LOG_MESSAGES_MAX: Final = 128
@@ -112,11 +116,11 @@ class Hub:
         self._rosters: dict[str, _Roster] = {}
         self.sender = Sender()
         """The sender of all connections."""
+        self.reader = Reader(self.sender, Load())
+        """Reads for all connections."""
         self._log_bytes_max = LOG_BYTES_MAX
         self.sent = 0
         """Messages that were passed on, one for each receiver."""
-        self.listen_now: Callable[[str], None] = _hear_nobody
-        """Takes in what a room's members have sent, where that is left to its ticks."""
 
     # For connections.
 
@@ -183,16 +187,22 @@ class Hub:
         connected = sum(len(roster.fanout.links) for roster in self._rosters.values())
         return HubStatistics(len(self._rosters), connected, self.sent)
 
+    # For the supervisor of rooms.
+
+    def before_timer(self, room_id: str, command: Command[Any, Any]) -> None:
+        """Read what members have sent if the room is about to tick; see `Reader.listen`.
+
+        What they have sent becomes turns of the room, so this is called outside of any turn.
+        """
+        if type(command) is Tick and command.takes_input:
+            self.reader.listen(room_id)
+
     # For rooms; see `Connections`.
 
     def connected(self, room_id: str) -> Container[int]:
         """Return the members who have an open connection; the container is live."""
         roster = self._rosters.get(room_id)
         return _NOBODY if roster is None else roster.fanout.links
-
-    def listen(self, room_id: str) -> None:
-        """Take in what members have sent, where that is left to the room's ticks."""
-        self.listen_now(room_id)
 
     def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
         """Send a message to some members."""
@@ -322,10 +332,6 @@ class Hub:
         if roster is not None:
             for link in roster.fanout.take_all():
                 link.close(NORMAL, "Room cleanup")
-
-
-def _hear_nobody(_room_id: str) -> None:
-    """Do nothing; in place of listening while there is no port."""
 
 
 def _pack(roster: _Roster, message: Receive, stream: int | str | None) -> bytes:

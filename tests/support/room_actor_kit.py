@@ -59,9 +59,6 @@ class HeardConnections:
     def connected(self, room_id: str) -> set[int]:
         return self.present
 
-    def listen(self, room_id: str) -> None:
-        pass
-
     def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
         self.heard.append((tuple(player_ids), message))
 

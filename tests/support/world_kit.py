@@ -50,7 +50,6 @@ from greenroom.actors.player.messages import (
     PlayerView,
 )
 from greenroom.actors.room.index import RoomIndex
-from greenroom.actors.room.ports import Connections
 from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.actors.seating.seats import SeatTable
 from greenroom.actors.services.studio import StudioService
@@ -416,7 +415,7 @@ async def open_world(
     memory: Memory,
     settings: WorldSettings | None = None,
     bounds: Bounds | None = None,
-    connections: Connections | None = None,
+    hub: Hub | None = None,
     *,
     studio: StudioService | None = None,
     providers: Sequence[Provider] = (),
@@ -425,7 +424,7 @@ async def open_world(
     server: ServerLimits | None = None,
 ) -> AsyncGenerator[World]:
     """Run a world over what `memory` holds; leaving it is the end of the server."""
-    clock, ledger = TestClock(), Ledger(server=server)
+    clock, ledger, hub = TestClock(), Ledger(server=server), hub or Hub()
     player_index, game_index = PlayerIndex(ledger), GameIndex(ledger)
     players = DynamicSupervisor(
         "player", player_loader(memory, player_index, clock), memory, bounds
@@ -439,10 +438,10 @@ async def open_world(
         RoomIndex(seats, holdings),
         clock,
         room_limits or RoomLimits(),
-        connections or Hub(),
+        hub,
         studio or StudioService(Registry()),
     )
-    room_actors = DynamicSupervisor("room", rooms.load, memory, bounds)
+    room_actors = DynamicSupervisor("room", rooms.load, memory, bounds, hub.before_timer)
     rooms.directory = room_actors
     friendships = Friendships(
         memory.friendships, clock, limits or FriendLimits(), player_index.is_closed
@@ -489,14 +488,14 @@ async def add_game(world: World, name: str = "Arena") -> tuple[GameIdentity, Gam
 
 @asynccontextmanager
 async def open_arena(
-    connections: Connections | None = None,
+    hub: Hub | None = None,
     behaviour: str | None = None,
     server: ServerLimits | None = None,
 ) -> AsyncGenerator[Arena]:
     """Run a world with one game in it, all rooms of which have a behaviour, if any is named."""
     memory = Memory()
     studio = StudioService(Registry([behaviour] if behaviour else []))
-    async with open_world(memory, connections=connections, studio=studio, server=server) as world:
+    async with open_world(memory, hub=hub, studio=studio, server=server) as world:
         studio.world = world
         game, keys = await add_game(world)
         yield Arena(world, memory, game, keys)

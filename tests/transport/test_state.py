@@ -165,12 +165,14 @@ async def test_who_sends_to_a_room_that_ticks_is_answered_in_order():
         ]
 
 
-async def test_what_was_sent_before_a_connection_is_replaced_is_heard():
+async def test_what_was_sent_before_a_connection_is_replaced_is_heard(
+    monkeypatch: pytest.MonkeyPatch,
+):
     async with open_stage(behaviour=TICKING) as stage, stage.connected(0) as host:
-        stage.hub.listen_now = lambda _room_id: None
-        reader = stage.port._context.reader
+        reader = stage.hub.reader
         reader._load.is_high = True
-        reader.listen(stage.room_id)  # from now on nobody does
+        reader.listen(stage.room_id)
+        monkeypatch.setattr(reader, "listen", lambda _room_id: None)  # nobody does from now on
         for _ in range(3):
             await host.say("count")
         directory = stage.arena.world.rooms.directory
@@ -183,9 +185,9 @@ async def test_what_was_sent_before_a_connection_is_replaced_is_heard():
             await until(lambda: behaviour.runner.room.state.total == 3)
 
 
-async def test_a_room_that_ticks_often_listens_before_each_tick():
+async def test_a_room_that_ticks_often_listens_before_each_tick(monkeypatch: pytest.MonkeyPatch):
     async with open_stage(behaviour=TICKING) as stage, stage.connected(0):
         listened: list[str] = []
-        stage.hub.listen_now = listened.append
+        monkeypatch.setattr(stage.hub.reader, "listen", listened.append)
         await until(lambda: len(listened) == 3)
         assert set(listened) == {stage.room_id}

@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     from greenroom.actors.kernel.cell import Cell
 
 _Entry = tuple[float, int]
-First = Callable[[], None] | None
-"""A function to call right before a timer's turn, outside of any turn. It must not raise."""
+BeforeTimer = Callable[[Any, Command[Any, Any]], None]
+"""A function to call with an actor's key and command right before the timer's turn.
+
+It is called outside of any turn, so commands that it posts to the actor have their turns first. If
+the mailbox is not empty, they are queued as any others, and the timer's turn overtakes them. It
+must not raise.
+"""
 
 STEP_SECONDS = 0.002
 """Timers are due in steps of this length.
@@ -49,27 +54,25 @@ class TimerQueue:
     run. An actor has one timer for each name, and the names are constants of the actor's code.
     """
 
-    def __init__(self) -> None:
-        """Start empty."""
-        self._heap: list[tuple[float, int, Cell[Any], str, Command[Any, Any], First]] = []
+    def __init__(self, before_timer: BeforeTimer | None = None) -> None:
+        """Start empty.
+
+        Args:
+            before_timer: called before each timer's turn; nothing is called if it is None.
+        """
+        self._before_timer = before_timer
+        self._heap: list[tuple[float, int, Cell[Any], str, Command[Any, Any]]] = []
         self._count = 0
         self._tidy_at = _STALE_MIN
         self._changed = trio.Event()
 
-    def add(
-        self,
-        cell: Cell[Any],
-        name: str,
-        due: float,
-        command: Command[Any, Any],
-        first: First = None,
-    ) -> _Entry:
+    def add(self, cell: Cell[Any], name: str, due: float, command: Command[Any, Any]) -> _Entry:
         """Queue a command for a cell at trio time `due`; the entry returned identifies it."""
         if len(self._heap) >= self._tidy_at:
             self._tidy()
         self._count += 1
         entry = (due, self._count)
-        heapq.heappush(self._heap, (due, self._count, cell, name, command, first))
+        heapq.heappush(self._heap, (due, self._count, cell, name, command))
         if self._heap[0][1] == self._count:
             self._changed.set()
         return entry
@@ -94,11 +97,11 @@ class TimerQueue:
         """Wake every actor that has a timer due at `now`, for at most `PASS_SECONDS`."""
         until = time.perf_counter() + PASS_SECONDS
         while self._heap and self._heap[0][0] <= now and time.perf_counter() < until:
-            due, count, cell, name, command, first = heapq.heappop(self._heap)
+            due, count, cell, name, command = heapq.heappop(self._heap)
             if not _is_running(cell, name, (due, count)):
                 continue
-            if first is not None:
-                first()
+            if self._before_timer is not None:
+                self._before_timer(cell.key, command)
                 if not _is_running(cell, name, (due, count)):
                     continue
             assert cell.timers is not None
@@ -130,18 +133,12 @@ class ActorTimers:
         self._cell = cell
         self._now = now
 
-    def start(
-        self, name: str, seconds: float, command: Command[Any, Any], first: First = None
-    ) -> None:
-        """Have `command` delivered to this actor in `seconds`; replaces the timer of that name.
-
-        `first` is called right before, so the turns that it causes come first. If the mailbox is
-        not empty, those turns are queued as any others, and the timer's turn overtakes them.
-        """
+    def start(self, name: str, seconds: float, command: Command[Any, Any]) -> None:
+        """Have `command` delivered to this actor in `seconds`; replaces the timer of that name."""
         if self._cell.timers is None:
             self._cell.timers = {}
         due = self._now() + seconds
-        self._cell.timers[name] = self._queue.add(self._cell, name, due, command, first)
+        self._cell.timers[name] = self._queue.add(self._cell, name, due, command)
 
     def try_again(self, name: str, command: Command[Any, Any]) -> None:
         """Repeat a refused timer, unless another of its name has been started since."""

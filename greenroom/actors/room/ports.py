@@ -46,14 +46,6 @@ class Connections(Protocol):
         """Return the members who have an open connection; the container is live."""
         ...
 
-    def listen(self, room_id: str) -> None:
-        """Take in what members have sent by now: the room is about to tick.
-
-        Under load their messages are only taken in then. They come as turns of the room, so this
-        must not be called within a turn.
-        """
-        ...
-
     def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
         """Send a message to some members."""
         ...

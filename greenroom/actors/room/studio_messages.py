@@ -15,6 +15,9 @@ Reloaded = Literal["new code", "old code", "no behaviour"]
 class Tick(Command[RoomRole, None], frozen=True):
     """Advance the game by one step."""
 
+    takes_input: bool = False
+    """The behaviour takes members' input at its ticks."""
+
 
 class FireTimers(Command[RoomRole, None], frozen=True):
     """Call `on_timer` for the behaviour's timers that are due."""

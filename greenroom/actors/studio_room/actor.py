@@ -504,8 +504,8 @@ class StudioRoomActor(RoomActor):
             return
         if room.silent_since is None:
             self._is_ticking = True
-            first = partial(self._connections.listen, room.room_id) if self.input.is_used else None
-            self.timers.start(_TICK, ticks.seconds_to_next(self._clock.monotonic()), Tick(), first)
+            seconds = ticks.seconds_to_next(self._clock.monotonic())
+            self.timers.start(_TICK, seconds, Tick(self.input.is_used))
 
     @handles(FireTimers)
     def fire_timers(self, command: FireTimers) -> Changed[None]:

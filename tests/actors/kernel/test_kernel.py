@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
 import pytest
 import trio
 import trio.testing
@@ -24,7 +28,7 @@ from greenroom.actors.kernel.errors import (
     MailboxFull,
     StorageUnavailable,
 )
-from greenroom.actors.kernel.timers import RETRY_SECONDS
+from greenroom.actors.kernel.timers import RETRY_SECONDS, BeforeTimer
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
 Counters = DynamicSupervisor[CounterRole]
@@ -42,6 +46,19 @@ class Noting(Counter):
     def add(self, command: Add) -> int:
         self.amounts.append(command.amount)
         return 0
+
+
+@asynccontextmanager
+async def counters_with(before_timer: BeforeTimer) -> AsyncGenerator[Counters]:
+    """Run counters that have something done before their timers."""
+    committer = HandCommitter()
+    supervisor: Counters = DynamicSupervisor(
+        "counter", committer.load, committer, before_timer=before_timer
+    )
+    async with trio.open_nursery() as nursery:
+        await nursery.start(supervisor.run)
+        yield supervisor
+        nursery.cancel_scope.cancel()
 
 
 async def settle_down() -> None:
@@ -257,34 +274,41 @@ async def test_a_crash_ends_the_timers_of_that_life(
     assert await ref.ask(Read()) == 0
 
 
-async def test_what_is_done_first_has_its_turns_before_the_timers(
-    counters: Counters,
-    autojump_clock: Jump,
-) -> None:
-    noting = Noting(0)
-    ref = counters.adopt(1, noting)
-    noting.timers.start("a", 10, Add(2), lambda: ref.post(Add(1)))
-    noting.timers.start("b", 20, Add(3), lambda: noting.timers.stop("b"))
-    noting.timers.start("stopped", 30, Add(4), lambda: noting.amounts.append(-1))
-    noting.timers.stop("stopped")
-    await trio.sleep(60)
+async def test_what_is_done_before_a_timer_has_its_turns_first(autojump_clock: Jump) -> None:
+    called: list[tuple[Any, Any]] = []
+
+    def before_timer(key: Any, command: Any) -> None:
+        called.append((key, command))
+        if command == Add(2):
+            counters.ref(key).post(Add(1))
+        else:
+            noting.timers.stop("b")
+
+    async with counters_with(before_timer) as counters:
+        noting = Noting(0)
+        counters.adopt(1, noting)
+        noting.timers.start("a", 10, Add(2))
+        noting.timers.start("b", 20, Add(3))
+        noting.timers.start("stopped", 30, Add(4))
+        noting.timers.stop("stopped")
+        await trio.sleep(60)
     assert noting.amounts == [1, 2]
+    assert called == [(1, Add(2)), (1, Add(3))]
 
 
-async def test_a_timer_whose_actor_crashes_over_what_is_done_first_is_not_delivered(
-    counters: Counters,
+async def test_a_timer_whose_actor_crashes_over_what_is_done_before_it_is_not_delivered(
     autojump_clock: Jump,
 ) -> None:
-    counter = Counter(0)
-    ref = counters.adopt(1, counter)
-
-    def crash() -> None:
+    def before_timer(key: Any, command: Any) -> None:
         with pytest.raises(ActorCrashed):
-            ref.post(Add(13))
+            counters.ref(key).post(Add(13))
 
-    counter.timers.start("a", 10, Add(5), crash)
-    await trio.sleep(60)
-    assert await ref.ask(Read()) == 0
+    async with counters_with(before_timer) as counters:
+        counter = Counter(0)
+        ref = counters.adopt(1, counter)
+        counter.timers.start("a", 10, Add(5))
+        await trio.sleep(60)
+        assert await ref.ask(Read()) == 0
 
 
 async def test_timers_go_before_what_users_sent(
