@@ -65,7 +65,13 @@ from greenroom.actors.world.friendships import PAIRS_MAX, Friendships
 from greenroom.actors.world.leaderboards import Leaderboards
 from greenroom.actors.world.platform import Platforms
 from greenroom.actors.world.seats import Lobbies, Rooms, Seats
-from greenroom.actors.world.world import World, WorldSettings, game_loader, player_loader
+from greenroom.actors.world.world import (
+    RealtimeAddress,
+    World,
+    WorldSettings,
+    game_loader,
+    player_loader,
+)
 from greenroom.behaviour.errors import BehaviourBug
 from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.watchdog import Watchdog
@@ -127,9 +133,9 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
     ):
         async with trio.open_nursery() as nursery:
             await nursery.start(_watch_signals, nursery.cancel_scope)
-            server = _Server(settings, Fronts(settings), studio)
-            await nursery.start(_Root(settings, server).run)
-            announce(server.ready())
+            root = _Root(settings, Fronts(settings), studio)
+            await nursery.start(root.run)
+            announce(root.server.ready())
             gc.freeze()
             gc.enable()
             gc.set_threshold(*GC_THRESHOLDS)
@@ -148,9 +154,9 @@ async def open_admin_context(
     """
     with hold_data_dir(settings.data_dir, purpose):
         async with trio.open_nursery() as nursery:
-            server = _Server(settings, None, StudioService(_registry(settings)))
-            await nursery.start(_Root(settings, server).run)
-            yield server.admin_context()
+            root = _Root(settings, None, StudioService(_registry(settings)))
+            await nursery.start(root.run)
+            yield root.server.admin_context()
             nursery.cancel_scope.cancel()
 
 
@@ -181,12 +187,13 @@ async def _watch_signals(
 class _Root:
     """The root supervisor: the database, then the server on it."""
 
-    def __init__(self, settings: Settings, server: _Server) -> None:
+    def __init__(self, settings: Settings, fronts: Fronts | None, studio: StudioService) -> None:
+        database = _Database(settings)
+        self.server = _Server(settings, fronts, studio, database, self.node)
         stop_seconds = 2 * settings.stop_seconds_max + 20.0  # HTTP's, storage's, and the others'
-        children = [ChildSpec("server", server, shutdown_seconds=stop_seconds)]
+        children = [ChildSpec("server", self.server, shutdown_seconds=stop_seconds)]
         if settings.database_url is None:
-            postgres = _Postgres(settings, server)
-            children.insert(0, ChildSpec("postgres", postgres, shutdown_seconds=STOP_SECONDS_MAX))
+            children.insert(0, ChildSpec("postgres", database, shutdown_seconds=STOP_SECONDS_MAX))
         self._supervisor = Supervisor(
             "greenroom",
             children,
@@ -194,7 +201,6 @@ class _Root:
             restarts_max=5,
             window_seconds=60.0,
         )
-        server.root = self.node
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run the tree."""
@@ -207,21 +213,22 @@ class _Root:
         return TreeNode("greenroom", "running", mailbox=queued, children=children)
 
 
-class _Postgres:
-    """The embedded Postgres; tells the server where it listens."""
+class _Database:
+    """The database's address; as a service, the embedded Postgres if no other is configured."""
 
-    def __init__(self, settings: Settings, server: _Server) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self.conninfo = settings.database_url or ""
+        """The address in libpq's format; that of the embedded Postgres once it runs."""
         self._postgres = EmbeddedPostgres(settings.data_dir, settings.postgres_bin_dir)
-        self._server = server
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Run the database; report as started once it takes connections."""
-        server = self._server
+        """Run the embedded Postgres; report as started once it takes connections."""
+        database = self
 
         class Told(trio.TaskStatus[str]):
             def started(self, value: str | None = None) -> None:
                 assert value is not None
-                server.conninfo = value
+                database.conninfo = value
                 task_status.started()
 
         await self._postgres.run(task_status=Told())
@@ -230,9 +237,16 @@ class _Postgres:
 class _Server:
     """Everything above the database, as one service that is built anew at every start."""
 
-    def __init__(self, settings: Settings, fronts: Fronts | None, studio: StudioService) -> None:
-        self.conninfo = settings.database_url or ""
-        self.root: Callable[[], TreeNode] = lambda: TreeNode("greenroom", "stopped")
+    def __init__(
+        self,
+        settings: Settings,
+        fronts: Fronts | None,
+        studio: StudioService,
+        database: _Database,
+        tree: Callable[[], TreeNode],
+    ) -> None:
+        self._database = database
+        self._tree = tree
         self._settings = settings
         self._fronts = fronts
         self._studio = studio
@@ -243,7 +257,12 @@ class _Server:
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Build the parts and supervise them."""
-        parts = self._parts = _Parts(self._settings, self.conninfo, self._studio)
+        parts = self._parts = _Parts(
+            self._settings,
+            self._database.conninfo,
+            self._studio,
+            None if self._fronts is None else self._fronts.realtime_address,
+        )
         self._studio.world = parts.world
         supervisor = Supervisor(
             "server",
@@ -264,8 +283,8 @@ class _Server:
         assert self._parts is not None
         return AdminContext(
             world=self._parts.world,
-            conninfo=self.conninfo,
-            tree=lambda: self.root(),  # noqa: PLW0108 - set after the office is built
+            conninfo=self._database.conninfo,
+            tree=self._tree,
             settings=self._settings,
             restore_rooms=self._restore_rooms,
         )
@@ -321,7 +340,7 @@ class _Server:
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
             ChildSpec("control", _Task(control_socket.run, context, path)),
             *reload,
-            *self._fronts.children(parts.world, parts.storage, parts.hub, self.root),
+            *self._fronts.children(parts.world, parts.storage, parts.hub, self._tree),
         ]
 
     async def _make_first_game(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -387,10 +406,26 @@ def _friend_limits(settings: Settings) -> FriendLimits:
     )
 
 
+def _world_settings(settings: Settings) -> WorldSettings:
+    return WorldSettings(
+        stale_seconds=settings.stale_seconds,
+        sweep_seconds=settings.sweep_seconds,
+        snapshot_seconds=settings.snapshot_seconds,
+        journal_retention_seconds=settings.journal_retention_hours * 3_600,
+        room_document_bytes_max=settings.room_document_bytes_max,
+    )
+
+
 class _Parts:
     """Storage, the actors on it, and the world that flows see."""
 
-    def __init__(self, settings: Settings, conninfo: str, studio: StudioService) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        conninfo: str,
+        studio: StudioService,
+        realtime_address: Callable[[], RealtimeAddress] | None,
+    ) -> None:
         clock = SystemClock()
         self.storage = Storage(
             conninfo,
@@ -449,13 +484,8 @@ class _Parts:
             seats=Seats(rooms, lobbies),
             platforms=Platforms([self.steam], settings.address_share_max),
             friendships=friendships,
-            settings=WorldSettings(
-                stale_seconds=settings.stale_seconds,
-                sweep_seconds=settings.sweep_seconds,
-                snapshot_seconds=settings.snapshot_seconds,
-                journal_retention_seconds=settings.journal_retention_hours * 3_600,
-                room_document_bytes_max=settings.room_document_bytes_max,
-            ),
+            realtime_address=realtime_address,
+            settings=_world_settings(settings),
         )
 
     async def keep_presence(self, *, task_status: trio.TaskStatus[None]) -> None:

@@ -84,11 +84,9 @@ class Fronts:
                 lambda: Progress(*storage.committer.progress()),
             ),
         )
-        port, self._http = self.http_port, self._server(world, storage, hub, tree, limits)
-        self._http.port = port
+        self._http = self._server(world, storage, hub, tree, limits)
         options = realtime_options(self._settings, self.realtime_port, self._tls)
         self._realtime = RealtimePort(options, world, hub, self._udp, limits)
-        world.realtime_address = self._realtime_address
         stop_seconds = self._settings.stop_seconds_max + 5.0
         return [
             ChildSpec("realtime", self._realtime),
@@ -107,7 +105,8 @@ class Fronts:
             about = "Large messages that wait for realtime clients."
             yield Sample("greenroom_realtime_large_bytes", about, self._realtime.large_bytes)
 
-    def _realtime_address(self) -> RealtimeAddress:
+    def realtime_address(self) -> RealtimeAddress:
+        """Return what clients reach the realtime ports by, once these have been bound."""
         settings = self._settings
         return RealtimeAddress(
             host=settings.public_host,
@@ -150,7 +149,7 @@ class Fronts:
             "/readyz": health.ready,
             "/metrics": metrics.answer,
         }
-        options = http_options(settings)
+        options = http_options(settings, self.http_port)
         return HttpServer(options, dispatcher, discovery, limits, dispatcher.in_flight)
 
 
@@ -160,11 +159,11 @@ def limit_settings(settings: Settings) -> LimitSettings:
     return LimitSettings(**{name: getattr(settings, name) for name in names})
 
 
-def http_options(settings: Settings) -> HttpOptions:
+def http_options(settings: Settings, port: int) -> HttpOptions:
     """Return the settings that the HTTP server needs."""
     return HttpOptions(
         host=settings.host,
-        port=settings.port,
+        port=port,
         server=settings.server,
         tls_certificate_file=settings.tls_certificate_file,
         tls_key_file=settings.tls_key_file,
