@@ -38,20 +38,16 @@ from typing import Any
 import msgspec
 import trio
 
+from greenroom import actor_settings
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.kernel.clock import SystemClock
 from greenroom.actors.leaderboard.charges import UNIT_BYTES, Charges
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.lobby.messages import LobbyRole
-from greenroom.actors.lobby.state import LobbyLimits
 from greenroom.actors.plans.holdings import Holdings
-from greenroom.actors.plans.ledger import Ledger
-from greenroom.actors.plans.plan import ServerLimits, plans_of
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import RoomRole
-from greenroom.actors.room.rules.state import RoomLimits
-from greenroom.actors.seating.passwords import GuessLimits
 from greenroom.actors.seating.seats import SeatTable
 from greenroom.actors.services.journal_cutter import JournalCutter
 from greenroom.actors.services.reload import Reloader
@@ -59,19 +55,13 @@ from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.studio import StudioService
 from greenroom.actors.services.sweep import restore_online, sweep_for_ever
 from greenroom.actors.services.usage import UsageService
-from greenroom.actors.social.messages import FriendLimits, FriendshipRole
+from greenroom.actors.social.messages import FriendshipRole
 from greenroom.actors.text import moderation
 from greenroom.actors.world.friendships import PAIRS_MAX, Friendships
 from greenroom.actors.world.leaderboards import Leaderboards
 from greenroom.actors.world.platform import Platforms
 from greenroom.actors.world.seats import Lobbies, Rooms, Seats
-from greenroom.actors.world.world import (
-    RealtimeAddress,
-    World,
-    WorldSettings,
-    game_loader,
-    player_loader,
-)
+from greenroom.actors.world.world import RealtimeAddress, World, game_loader, player_loader
 from greenroom.behaviour.errors import BehaviourBug
 from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.watchdog import Watchdog
@@ -125,7 +115,7 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
     moderation.prepare()
     sys.dont_write_bytecode |= settings.reload  # its files may be changed twice in a second
     watchdog = Watchdog(settings.hook_seconds_max)
-    studio = StudioService(_registry(settings), watchdog.watch, settings.job_seconds_max)
+    studio = StudioService(_registry(settings), settings.job_seconds_max, watchdog.watch)
     with (
         hold_data_dir(settings.data_dir, "server"),
         no_ready_file_left(settings.ready_file),
@@ -154,7 +144,8 @@ async def open_admin_context(
     """
     with hold_data_dir(settings.data_dir, purpose):
         async with trio.open_nursery() as nursery:
-            root = _Root(settings, None, StudioService(_registry(settings)))
+            studio = StudioService(_registry(settings), settings.job_seconds_max)
+            root = _Root(settings, None, studio)
             await nursery.start(root.run)
             yield root.server.admin_context()
             nursery.cancel_scope.cancel()
@@ -351,35 +342,6 @@ class _Server:
         task_status.started()
 
 
-def _room_limits(settings: Settings) -> RoomLimits:
-    return RoomLimits(
-        seat_grace_seconds=settings.seat_grace_seconds,
-        idle_seconds_max=settings.room_idle_seconds,
-        updates_max=settings.room_updates_max,
-        updates_bytes_max=settings.room_updates_bytes_max,
-        guesses=_guess_limits(settings),
-    )
-
-
-def _guess_limits(settings: Settings) -> GuessLimits:
-    factor, burst_seconds = settings.rate_limit_factor, settings.rate_burst_seconds
-    return GuessLimits(
-        address=rate_of(settings.wrong_passwords_per_second_address * factor, burst_seconds),
-        place=rate_of(settings.wrong_passwords_per_second_place * factor, burst_seconds),
-    )
-
-
-def _ledger(settings: Settings) -> Ledger:
-    server = ServerLimits(
-        rooms_bytes_max=settings.rooms_bytes_max,
-        players_bytes_max=settings.players_bytes_max,
-        games_bytes_max=settings.games_bytes_max,
-        written_bytes_per_day_max=settings.written_bytes_per_day_max,
-    )
-    plans = plans_of(msgspec.structs.asdict(settings))
-    return Ledger(plans, settings.plan_share_per_address, server)
-
-
 def _build_charges(settings: Settings) -> Charges:
     def limiter(bytes_per_second: float) -> Limiter:
         per_second = bytes_per_second / UNIT_BYTES * settings.rate_limit_factor
@@ -388,31 +350,6 @@ def _build_charges(settings: Settings) -> Charges:
     return Charges(
         limiter(settings.leaderboard_bytes_per_second_address),
         limiter(settings.leaderboard_bytes_per_second_game),
-    )
-
-
-def _lobby_limits(settings: Settings) -> LobbyLimits:
-    return LobbyLimits(
-        requests_max=settings.lobby_requests_max,
-        requests_bytes_max=settings.lobby_requests_bytes_max,
-        requests_of_player_max=settings.lobby_requests_of_player_max,
-        guesses=_guess_limits(settings),
-    )
-
-
-def _friend_limits(settings: Settings) -> FriendLimits:
-    return FriendLimits(
-        friends_max=settings.friends_max, friend_requests_max=settings.friend_requests_max
-    )
-
-
-def _world_settings(settings: Settings) -> WorldSettings:
-    return WorldSettings(
-        stale_seconds=settings.stale_seconds,
-        sweep_seconds=settings.sweep_seconds,
-        snapshot_seconds=settings.snapshot_seconds,
-        journal_retention_seconds=settings.journal_retention_hours * 3_600,
-        room_document_bytes_max=settings.room_document_bytes_max,
     )
 
 
@@ -435,7 +372,7 @@ class _Parts:
             ),
         )
         accounts, committer = self.storage.accounts, self.storage.committer
-        ledger = _ledger(settings)
+        ledger = actor_settings.ledger(settings)
         self.usage = UsageService(ledger, self.storage.usage, clock)
         player_index, game_index = PlayerIndex(ledger), GameIndex(ledger)
         leaderboards = Leaderboards(accounts, _build_charges(settings))
@@ -446,7 +383,7 @@ class _Parts:
         )
         self.games = DynamicSupervisor("game", game_loader(accounts, game_index, clock), committer)
         seats, holdings = SeatTable(), Holdings(ledger)
-        journal, limits = self.storage.journal, _room_limits(settings)
+        journal, limits = self.storage.journal, actor_settings.room_limits(settings)
         rooms = Rooms(journal, RoomIndex(seats, holdings), clock, limits, self.hub, studio)
         self.rooms: DynamicSupervisor[RoomRole] = DynamicSupervisor(
             "room", rooms.load, committer, before_timer=self.hub.before_timer
@@ -456,7 +393,7 @@ class _Parts:
             rooms,
             LobbyIndex(seats, holdings),
             clock,
-            _lobby_limits(settings),
+            actor_settings.lobby_limits(settings),
             is_online=player_index.is_online,
         )
         self.lobbies: DynamicSupervisor[LobbyRole] = DynamicSupervisor(
@@ -465,7 +402,10 @@ class _Parts:
         lobbies.directory = self.lobbies
         self.steam = Steam(settings.steam_base_url, settings.platform_seconds_max)
         friendships = Friendships(
-            self.storage.friendships, clock, _friend_limits(settings), player_index.is_closed
+            self.storage.friendships,
+            clock,
+            actor_settings.friend_limits(settings),
+            player_index.is_closed,
         )
         self.friendships: DynamicSupervisor[FriendshipRole] = DynamicSupervisor(
             "friendship", friendships.load, committer, Bounds(actors_max=PAIRS_MAX)
@@ -485,7 +425,7 @@ class _Parts:
             platforms=Platforms([self.steam], settings.address_share_max),
             friendships=friendships,
             realtime_address=realtime_address,
-            settings=_world_settings(settings),
+            settings=actor_settings.world_settings(settings),
         )
 
     async def keep_presence(self, *, task_status: trio.TaskStatus[None]) -> None:

@@ -16,18 +16,19 @@ from typing import Any, ClassVar
 import msgspec
 import trio
 
+from greenroom import actor_settings
 from greenroom.actors.kernel.clock import SystemClock
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import CreateRoom, RoomRole
 from greenroom.actors.room.rules.events import NewMember
-from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.actors.room.studio_messages import Tick
 from greenroom.actors.services.studio import StudioService
 from greenroom.actors.studio_room.actor import StudioRoomActor
 from greenroom.behaviour import Member, Room, RoomBehaviour
 from greenroom.behaviour.registry import Registry
+from greenroom.config import DEFAULTS
 from greenroom.supervisors.dynamic import DynamicSupervisor
 from greenroom.transport.fanout import Fanout
 from greenroom.transport.hub import Hub
@@ -162,14 +163,14 @@ class Port:
         self.hub = Hub()
         self.links: list[Link] = []
         self._name = f"{__name__}:{behaviour.__name__}"
-        self._studio = StudioService(Registry([self._name]))
+        self._studio = StudioService(Registry([self._name]), DEFAULTS.job_seconds_max)
         self._index = RoomIndex()
         self._clock = SystemClock()
         self._count = 0
 
     def actor(self) -> StudioRoomActor:
         """Return a room's actor without a room."""
-        limits = RoomLimits()
+        limits = actor_settings.room_limits()
         return StudioRoomActor(None, self._index, self._clock, limits, self.hub, self._studio)
 
     def command(self) -> CreateRoom:

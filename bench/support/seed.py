@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 import psycopg
 
+from greenroom import actor_settings
 from greenroom.actors.kernel.journal import JournalEntry, Snapshot
 from greenroom.actors.player import tokens
 from greenroom.actors.room.messages import Group, SendUpdates
 from greenroom.actors.room.rules import codec, updates
 from greenroom.actors.room.rules import membership as rules
 from greenroom.actors.room.rules.events import NewMember, RoomCreated
-from greenroom.actors.room.rules.state import Room, RoomLimits
+from greenroom.actors.room.rules.state import Room
 
 FIRST_PLAYER_ID = 10_000_001
 """Above every id that a server hands out while it is measured."""
@@ -26,7 +27,7 @@ ROOM_MEMBERS = 6
 UPDATE_BYTES = 100
 
 _DATA = b'{"x":"%b"}' % (b"x" * (UPDATE_BYTES - 8))
-_LIMITS = RoomLimits()
+_LIMITS = actor_settings.room_limits()
 
 
 def add_players(url: str, count: int, *, are_online: bool = True) -> None:

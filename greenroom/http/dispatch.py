@@ -23,6 +23,7 @@ from typing import Any, get_args, get_type_hints
 
 from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH
 from greenroom.actors.world.world import World
+from greenroom.config import DEFAULTS
 from greenroom.http.auth import AUTHENTICATE, TokenInvalid
 from greenroom.http.bodies import BodyDecoder, read_document, read_nothing, read_query
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
@@ -120,7 +121,7 @@ class Dispatcher:
         limits: CallLimits,
         metrics: Metrics,
         requests_in_flight_max: int,
-        address_share_max: float = 1.0,
+        address_share_max: float = DEFAULTS.address_share_max,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Plan every endpoint.

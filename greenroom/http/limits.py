@@ -55,7 +55,9 @@ class LimitSettings(msgspec.Struct, frozen=True, kw_only=True):
     failed_tokens_per_second_address: float = DEFAULTS.failed_tokens_per_second_address
     connections_per_second_address: float = DEFAULTS.connections_per_second_address
     http2_frames_per_second_address: float = DEFAULTS.http2_frames_per_second_address
-    realtime_connections_per_second_address: float = 200.0
+    realtime_connections_per_second_address: float = (
+        DEFAULTS.realtime_connections_per_second_address
+    )
 
 
 BODY_BYTES_PER_UNIT: Final = 16 << 10

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import trio
 
+from greenroom.config import DEFAULTS
 from greenroom.network.shares import Shares
 
 BYTES_MAX: Final = 1 << 20
@@ -57,7 +58,9 @@ class DiskShares:
     """Counts what is on its way to the disk. Its memory is bounded by that."""
 
     def __init__(
-        self, address_share_max: float = 1.0, progress: Callable[[], Progress] = nothing_waits
+        self,
+        address_share_max: float = DEFAULTS.address_share_max,
+        progress: Callable[[], Progress] = nothing_waits,
     ) -> None:
         """Begin with nothing on its way.
 

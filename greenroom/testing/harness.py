@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from greenroom import actor_settings
 from greenroom.actors.kernel.errors import Refused as KernelRefused
 from greenroom.actors.kernel.message import Changed, Command
 from greenroom.actors.room.index import RoomIndex
@@ -35,7 +36,6 @@ from greenroom.actors.room.rules.codec import event_of
 from greenroom.actors.room.rules.events import ActionProcessed, NewMember, RoomEvent
 from greenroom.actors.room.rules.groups import read_targets
 from greenroom.actors.room.rules.state import Room as RoomState
-from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.actors.room.studio_messages import (
     NoteConnection,
     NoteDelivered,
@@ -399,7 +399,7 @@ class RoomHarness(Generic[State]):
         return state
 
     def _new_actor(self, state: RoomState | None) -> StudioRoomActor:
-        index, limits = RoomIndex(), RoomLimits()
+        index, limits = RoomIndex(), actor_settings.room_limits()
         around = (index, self._clock, limits, self._connections)
         actor = StudioRoomActor(state, *around, self._studio)
         actor.input.is_enabled = False

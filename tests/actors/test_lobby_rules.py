@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from lobby_kit import GUEST, HOST, LOBBY_ID, NOW, ROOM_ID, THIRD, TOKEN, LobbyKit, create, names
 
+from greenroom import actor_settings
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.journal import Recovered
 from greenroom.actors.kernel.journal_codec import UnreadableJournal
@@ -15,7 +17,7 @@ from greenroom.actors.kernel.message import Event
 from greenroom.actors.lobby import codec, refusals, rules, views
 from greenroom.actors.lobby.events import LobbyEnded
 from greenroom.actors.lobby.messages import RenewLobbyToken
-from greenroom.actors.lobby.state import ANSWERED_MAX, LobbyLimits
+from greenroom.actors.lobby.state import ANSWERED_MAX
 from greenroom.actors.room.rules.events import HostChanged, MemberLeft
 from greenroom.actors.room.rules.refusals import (
     IncorrectPassword,
@@ -150,7 +152,12 @@ def test_only_the_present_host_answers_and_a_full_lobby_keeps_its_requests():
 
 
 def test_what_a_lobby_holds_of_requests_is_bounded():
-    kit = LobbyKit(LobbyLimits(requests_max=2, requests_bytes_max=10), join_by_requests=True)
+    kit = LobbyKit(
+        msgspec.structs.replace(
+            actor_settings.lobby_limits(), requests_max=2, requests_bytes_max=10
+        ),
+        join_by_requests=True,
+    )
     kit.request(2, b"x" * 6)
     with pytest.raises(refusals.TooManyJoinRequests):
         kit.request(3, b"x" * 5)

@@ -8,11 +8,11 @@ import trio
 from postgres_kit import FakeWriter, select
 from room_kit import GUEST, HOST, ROOM_ID, RoomKit, facts
 
+from greenroom import actor_settings
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.actors.room.messages import PollUpdates
 from greenroom.actors.room.rules import codec, updates
 from greenroom.actors.room.rules.groups import read_sources
-from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.persistence import journal
 from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.errors import QueryFailed
@@ -172,7 +172,7 @@ async def test_a_quiet_actor_gets_no_further_bases(storage: Storage):
 async def test_a_room_whose_journal_was_cut_comes_back_with_its_updates_and_cursors(
     storage: Storage,
 ):
-    kit = RoomKit(RoomLimits(updates_max=30))
+    kit = RoomKit(msgspec.structs.replace(actor_settings.room_limits(), updates_max=30))
     kit.join(GUEST)
     for n in range(20):
         kit.tell(HOST, "all", data=b'{"n":%d}' % n)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from greenroom import actor_settings
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.actors.lobby import codec, rules
 from greenroom.actors.lobby.events import LobbyEvent
@@ -54,7 +55,7 @@ class LobbyKit:
     """A lobby, its journal, a clock, and who is online."""
 
     def __init__(self, limits: LobbyLimits | None = None, **changes: Any) -> None:
-        self.limits = limits or LobbyLimits()
+        self.limits = limits or actor_settings.lobby_limits()
         self.now = NOW
         self.offline: set[int] = set()
         event = rules.decide_create(create(**changes), self.now)

@@ -10,6 +10,7 @@ import trio
 from room_kit import ROOM_ID, create
 from world_kit import TestClock
 
+from greenroom import actor_settings
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.actors.kernel.message import Event
@@ -19,7 +20,6 @@ from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import JoinRoom, RoomRole
 from greenroom.actors.room.ports import Accepted, Message, Receive
 from greenroom.actors.room.rules import codec
-from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
 
@@ -111,7 +111,7 @@ class Rooms:
         self.journal = journal
         self.index = RoomIndex()
         self.clock = TestClock()
-        self.limits = RoomLimits()
+        self.limits = actor_settings.room_limits()
         self.connections = HeardConnections()
         self.directory: DynamicSupervisor[RoomRole] = DynamicSupervisor("room", self._load, journal)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from greenroom import actor_settings
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.actors.room.messages import (
     CompleteAction,
@@ -73,7 +74,7 @@ class RoomKit:
     """A room, its journal, and a clock that the test sets."""
 
     def __init__(self, limits: RoomLimits | None = None, **changes: Any) -> None:
-        self.limits = limits or RoomLimits()
+        self.limits = limits or actor_settings.room_limits()
         self.now = NOW
         event = rules.decide_create(create(**changes), self.now)
         self.room = rules.new_room(event)

@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 import trio
 
+from greenroom import actor_settings
 from greenroom.actors.flows.games import GameKeys, create_game, make_game_keys
 from greenroom.actors.flows.identify import (
     GameIdentity,
@@ -34,9 +35,7 @@ from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.lobby.index import LobbyIndex
-from greenroom.actors.lobby.state import LobbyLimits
 from greenroom.actors.plans.holdings import Holdings
-from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.plans.plan import Plan, ServerLimits
 from greenroom.actors.player import rules as player_rules
 from greenroom.actors.player.index import PlayerIndex
@@ -71,6 +70,7 @@ from greenroom.actors.world.platform import Platforms, Provider
 from greenroom.actors.world.seats import Lobbies, Rooms, Seats
 from greenroom.actors.world.world import World, WorldSettings, game_loader, player_loader
 from greenroom.behaviour.registry import Registry
+from greenroom.config import DEFAULTS
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
 from greenroom.transport.hub import Hub
 
@@ -424,7 +424,8 @@ async def open_world(
     server: ServerLimits | None = None,
 ) -> AsyncGenerator[World]:
     """Run a world over what `memory` holds; leaving it is the end of the server."""
-    clock, ledger, hub = TestClock(), Ledger(server=server), hub or Hub()
+    clock, ledger, hub = TestClock(), actor_settings.ledger(), hub or Hub()
+    ledger.server = server or ledger.server
     player_index, game_index = PlayerIndex(ledger), GameIndex(ledger)
     players = DynamicSupervisor(
         "player", player_loader(memory, player_index, clock), memory, bounds
@@ -437,19 +438,21 @@ async def open_world(
         memory.journals,
         RoomIndex(seats, holdings),
         clock,
-        room_limits or RoomLimits(),
+        room_limits or actor_settings.room_limits(),
         hub,
-        studio or StudioService(Registry()),
+        studio or StudioService(Registry(), DEFAULTS.job_seconds_max),
     )
     room_actors = DynamicSupervisor("room", rooms.load, memory, bounds, hub.before_timer)
     rooms.directory = room_actors
     friendships = Friendships(
-        memory.friendships, clock, limits or FriendLimits(), player_index.is_closed
+        memory.friendships, clock, limits or actor_settings.friend_limits(), player_index.is_closed
     )
     pairs = DynamicSupervisor("friendship", friendships.load, memory, bounds)
     friendships.directory = pairs
     lobby_index = LobbyIndex(seats, holdings)
-    lobbies = Lobbies(rooms, lobby_index, clock, LobbyLimits(), player_index.is_online)
+    lobbies = Lobbies(
+        rooms, lobby_index, clock, actor_settings.lobby_limits(), player_index.is_online
+    )
     lobby_actors = DynamicSupervisor("lobby", lobbies.load, memory, bounds)
     lobbies.directory = lobby_actors
     async with trio.open_nursery() as nursery:
@@ -468,11 +471,11 @@ async def open_world(
             game_index=game_index,
             leaderboards=leaderboards,
             rooms=rooms,
-            platforms=Platforms(providers),
+            platforms=Platforms(providers, DEFAULTS.address_share_max),
             friendships=friendships,
             lobbies=lobbies,
             seats=Seats(rooms, lobbies),
-            settings=settings or WorldSettings(),
+            settings=settings or actor_settings.world_settings(),
         )
         nursery.cancel_scope.cancel()
 
@@ -494,7 +497,7 @@ async def open_arena(
 ) -> AsyncGenerator[Arena]:
     """Run a world with one game in it, all rooms of which have a behaviour, if any is named."""
     memory = Memory()
-    studio = StudioService(Registry([behaviour] if behaviour else []))
+    studio = StudioService(Registry([behaviour] if behaviour else []), DEFAULTS.job_seconds_max)
     async with open_world(memory, hub=hub, studio=studio, server=server) as world:
         studio.world = world
         game, keys = await add_game(world)

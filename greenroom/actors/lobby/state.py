@@ -15,13 +15,13 @@ from greenroom.contract.words import JoinRequestStatus
 class LobbyLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The bounds of what a lobby holds."""
 
-    requests_max: int = 100
+    requests_max: int
     """Join requests that wait for an answer; beyond: refused."""
-    requests_bytes_max: int = 1024 * 1024
+    requests_bytes_max: int
     """Bytes of their `player_data` together; beyond: refused."""
-    requests_of_player_max: int = 10
+    requests_of_player_max: int
     """One player's that wait, in all lobbies together; beyond: refused."""
-    guesses: GuessLimits = GuessLimits()
+    guesses: GuessLimits
 
 
 ANSWERED_MAX = 200

@@ -14,7 +14,14 @@ from typing import Final, Literal
 
 import msgspec
 
-from greenroom.actors.plans.plan import PLANS, UNLIMITED, Plan, PlanLimits, ServerLimits
+from greenroom.actors.plans.plan import (
+    UNLIMITED,
+    UNLIMITED_PLANS,
+    UNLIMITED_SERVER,
+    Plan,
+    PlanLimits,
+    ServerLimits,
+)
 from greenroom.actors.plans.refusals import (
     CallShareUsed,
     GamesHoldTooMuch,
@@ -36,11 +43,8 @@ GAME_HELD_BYTES: Final = 4_096
 """Bytes that a game takes in memory besides its document."""
 PLAYER_BYTES: Final = 256
 """Bytes that a player is taken to weigh besides name and document: the row, with its indexes."""
-SHARE_PER_ADDRESS: Final = 0.25
-"""The part of a plan that one address may use.
-
-It is enough for a class of pupils, and four strangers can spend the plan.
-"""
+WHOLE_PLAN: Final = 1.0
+"""The share of a plan with which one address may use all of it."""
 
 
 class OwnerUsage:
@@ -53,7 +57,7 @@ class OwnerUsage:
     )
 
     def __init__(
-        self, owner_id: int, limits: PlanLimits, share_per_address: float = SHARE_PER_ADDRESS
+        self, owner_id: int, limits: PlanLimits, share_per_address: float = WHOLE_PLAN
     ) -> None:
         """Start with nothing used."""
         self.owner_id = owner_id
@@ -187,21 +191,21 @@ class Ledger:
 
     def __init__(
         self,
-        plans: Mapping[Plan, PlanLimits] = PLANS,
-        share_per_address: float = SHARE_PER_ADDRESS,
-        server: ServerLimits | None = None,
+        plans: Mapping[Plan, PlanLimits] = UNLIMITED_PLANS,
+        share_per_address: float = WHOLE_PLAN,
+        server: ServerLimits = UNLIMITED_SERVER,
     ) -> None:
-        """Start without owners.
+        """Start without owners. Without arguments, all is counted and nothing refused.
 
         Args:
             plans: what each plan allows.
             share_per_address: the part of a plan, between 0 and 1, that one address may use. For
                 written bytes and for memory of rooms, also the part of the server's limit.
-            server: what all may use together; the defaults if not given.
+            server: what all may use together.
         """
         self._plans = plans
         self._share_per_address = share_per_address
-        self.server = server or ServerLimits()
+        self.server = server
         self.written_bytes = 0
         """Bytes written today, by all."""
         self.games_bytes = 0

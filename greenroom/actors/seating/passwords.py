@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from greenroom.actors.kernel.errors import Refused
-from greenroom.network.limiter import Limiter, Rate, rate_of
+from greenroom.network.limiter import Limiter, Rate
 
 Seat = TypeVar("Seat")
 
@@ -71,8 +71,9 @@ class TooManyGuesses(Refused):
 class GuessLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How often the password and join token of a room or lobby may be guessed."""
 
-    address: Rate = rate_of(0.25, burst_seconds=20.0)
-    place: Rate = rate_of(1.0, burst_seconds=20.0)
+    address: Rate
+    """The wrong guesses at this place from one address."""
+    place: Rate
     """The wrong guesses at this place from all addresses together."""
 
 

@@ -38,14 +38,14 @@ class StudioService:
     """`Studio` for all rooms of a world, and the service that does what they set off."""
 
     def __init__(
-        self, registry: Registry, watch: Watch = unwatched, job_seconds_max: float = 30.0
+        self, registry: Registry, job_seconds_max: float, watch: Watch = unwatched
     ) -> None:
         """Prepare; jobs and results wait until `run_service`.
 
         Args:
             registry: the behaviours.
-            watch: watches over every hook.
             job_seconds_max: how long a job may take.
+            watch: watches over every hook.
         """
         self.world: World
         """Given by whoever builds the world, which needs this first."""

@@ -42,9 +42,9 @@ class Friendship(msgspec.Struct, kw_only=True):
 class FriendLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The server's settings about friends."""
 
-    friends_max: int = 500
+    friends_max: int
     """Friends of a player."""
-    friend_requests_max: int = 500
+    friend_requests_max: int
     """Unanswered requests from a player, and as many to them."""
 
 

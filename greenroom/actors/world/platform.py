@@ -63,7 +63,7 @@ class Provider(Protocol):
 class Platforms:
     """The platforms of a world, and the turns of those who sign in through them."""
 
-    def __init__(self, providers: Sequence[Provider], address_share_max: float = 1.0) -> None:
+    def __init__(self, providers: Sequence[Provider], address_share_max: float) -> None:
         """Know these.
 
         Args:

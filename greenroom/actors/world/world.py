@@ -32,17 +32,17 @@ ID_MAX = 2**63 - 1
 class WorldSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings that flows use."""
 
-    stale_seconds: float = 120.0
+    stale_seconds: float
     """A player not heard of for so long goes offline."""
-    sweep_seconds: float = 5.0
+    sweep_seconds: float
     """How often stale players are looked for."""
     presence_seconds: float = 10.0
     """How often the times of the last signs of life are written."""
-    snapshot_seconds: float = 10.0
+    snapshot_seconds: float
     """How often rooms that have changed are written whole."""
-    journal_retention_seconds: int = 24 * 3_600
+    journal_retention_seconds: int
     """How far the history of rooms reaches back, of those that have ended too."""
-    room_document_bytes_max: int = 64 << 10
+    room_document_bytes_max: int
     """Bytes of the `rules` of a room or lobby, and of the `player_data` of each seat in one."""
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from greenroom.config import DEFAULTS
 from greenroom.network.shares import Shares
 
 WAIT_SECONDS_AIM: Final = 0.15
@@ -35,7 +36,9 @@ it."""
 class ConcurrencyLimit:
     """Counts requests under way. Constant memory, no clock of its own."""
 
-    def __init__(self, requests_max: int, address_share_max: float = 1.0) -> None:
+    def __init__(
+        self, requests_max: int, address_share_max: float = DEFAULTS.address_share_max
+    ) -> None:
         """Begin with none.
 
         Args:

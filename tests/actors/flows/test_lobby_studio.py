@@ -27,6 +27,7 @@ from greenroom.actors.services.studio import StudioService
 from greenroom.actors.studio_room.refusals import BehaviourFailed
 from greenroom.behaviour import Joining, Member, Refused, Room, RoomBehaviour, action
 from greenroom.behaviour.registry import Registry
+from greenroom.config import DEFAULTS
 
 NOTHING = Entrance(password=None, join_token=None, player_data=b"{}")
 WANTED = NewLobby(
@@ -76,7 +77,7 @@ async def one() -> int:
 @asynccontextmanager
 async def at_work(memory: Memory, *behaviours: str) -> AsyncGenerator[Arena]:
     """A world whose rooms have `Diary`; leaving it is the end of the server."""
-    studio = StudioService(Registry(behaviours))
+    studio = StudioService(Registry(behaviours), DEFAULTS.job_seconds_max)
     async with open_world(memory, studio=studio) as world, trio.open_nursery() as nursery:
         studio.world = world
         await nursery.start(lambda task_status: studio.run_service(task_status=task_status))

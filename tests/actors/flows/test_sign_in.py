@@ -25,6 +25,7 @@ from greenroom.actors.world.platform import (
     PlatformUnavailable,
     PlatformUser,
 )
+from greenroom.config import DEFAULTS
 
 
 class Fake:
@@ -268,7 +269,7 @@ async def test_sign_ins_of_one_address_that_wait_leave_room_for_others(arena: Ar
 
 
 async def test_no_turn_is_kept_once_nobody_wants_it():
-    platforms = Platforms([])
+    platforms = Platforms([], DEFAULTS.address_share_max)
     user = PlatformUser("fake", "1")
     async with trio.open_nursery() as nursery:
 

@@ -27,6 +27,7 @@ from greenroom.behaviour import Member, Room, RoomBehaviour, action
 from greenroom.behaviour.effects import UpdatePlayer
 from greenroom.behaviour.errors import HookCrashed, HookTooSlow
 from greenroom.behaviour.registry import Registry
+from greenroom.config import DEFAULTS
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
 WANTED = NewRoom(
@@ -77,7 +78,7 @@ async def one() -> int:
 
 
 def the_studio(behaviour: str = "Counting") -> StudioService:
-    return StudioService(Registry([f"{__name__}:{behaviour}"]))
+    return StudioService(Registry([f"{__name__}:{behaviour}"]), DEFAULTS.job_seconds_max)
 
 
 @asynccontextmanager

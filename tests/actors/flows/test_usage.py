@@ -19,6 +19,7 @@ from world_kit import (
     register,
 )
 
+from greenroom import actor_settings
 from greenroom.actors.flows.games import delete_game, set_plan
 from greenroom.actors.flows.register import rename_player
 from greenroom.actors.game.messages import ReplaceGameDocument
@@ -32,7 +33,7 @@ from greenroom.actors.plans.ledger import (
     StoredUsage,
     player_bytes,
 )
-from greenroom.actors.plans.plan import PLANS, UNLIMITED, PlanLimits
+from greenroom.actors.plans.plan import UNLIMITED, PlanLimits
 from greenroom.actors.plans.refusals import (
     StorageLimitReached,
     TooManyGames,
@@ -204,7 +205,7 @@ async def test_a_plan_counts_from_the_moment_it_is_set_and_a_deleted_game_no_mor
         await register(arena)
         await set_plan(arena.world, LOCAL.owner_id, "free")
         owner = arena.world.ledger.usage_of_owner(LOCAL.owner_id, "unlimited")
-        assert owner.limits == PLANS["free"]
+        assert owner.limits == actor_settings.plans()["free"]
         with pytest.raises(TooManyGames):
             await add_game(arena.world, "Second")
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from world_kit import Arena, describe, identify, open_arena, register
 
+from greenroom import actor_settings
 from greenroom.actors.flows.identify import PlayerIdentity
 from greenroom.actors.flows.lobbies import NewLobby, create_lobby, join_lobby
 from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
@@ -36,7 +37,7 @@ from greenroom.actors.room.messages import (
 from greenroom.actors.room.rules import codec, membership, updates
 from greenroom.actors.room.rules.groups import read_sources, read_targets
 from greenroom.actors.social.actor import FriendshipActor
-from greenroom.actors.social.messages import FriendLimits, Pair
+from greenroom.actors.social.messages import Pair
 
 
 @pytest.fixture
@@ -253,7 +254,7 @@ def test_a_pair_has_its_lower_id_first():
             Pair(1, 2, 1),
             None,
             clock=SystemClock(),
-            limits=FriendLimits(),
+            limits=actor_settings.friend_limits(),
             is_gone=lambda _: False,
         )
 

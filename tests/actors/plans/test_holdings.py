@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from greenroom.actors.plans.holdings import Holding, Holdings
 from greenroom.actors.plans.ledger import CALL_BYTES, DAY_SECONDS, Ledger
-from greenroom.actors.plans.plan import PLANS, PlanLimits, ServerLimits
+from greenroom.actors.plans.plan import UNLIMITED_PLANS, UNLIMITED_SERVER, PlanLimits, ServerLimits
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
 from greenroom.actors.plans.shares import AddressCounts
 
@@ -27,9 +27,9 @@ class Place:
         return self.count, self.size
 
 
-def ledger_of(server: ServerLimits | None = None, **limits: float) -> Ledger:
+def ledger_of(server: ServerLimits = UNLIMITED_SERVER, **limits: float) -> Ledger:
     """Game 1 of owner 7, whose plan has these limits, and game 2 of owner 8, whose has none."""
-    ledger = Ledger({**PLANS, "free": PlanLimits(**limits)}, 0.25, server)
+    ledger = Ledger({**UNLIMITED_PLANS, "free": PlanLimits(**limits)}, 0.25, server)
     ledger.open_game(1, 7, "free")
     ledger.open_game(2, 8, "unlimited")
     return ledger

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom import actor_settings
 from greenroom.actors.plans.ledger import DAY_SECONDS, Ledger, StoredUsage, player_bytes
-from greenroom.actors.plans.plan import PLANS, UNLIMITED, PlanLimits, plans_of
+from greenroom.actors.plans.plan import UNLIMITED, PlanLimits
 from greenroom.actors.plans.refusals import (
     StorageLimitReached,
     TooManyGames,
     TooManyPlayersOnline,
 )
+from greenroom.config import DEFAULTS
 
 NOON = 20_000 * DAY_SECONDS + DAY_SECONDS // 2
 
 
 def small(**limits: float) -> Ledger:
     """A ledger whose plan `free` has these limits, with game 1 of owner 7 in it."""
-    ledger = Ledger({**PLANS, "free": PlanLimits(**limits)})
+    ledger = Ledger({**actor_settings.plans(), "free": PlanLimits(**limits)})
     ledger.open_game(1, 7, "free")
     return ledger
 
@@ -38,17 +41,22 @@ def small(**limits: float) -> Ledger:
 def test_plans_are_as_specified(
     plan: str, storage: float, games: float, online: float, calls: float
 ):
-    limits = plans_of({})[plan]  # type: ignore[index]
+    limits = actor_settings.plans()[plan]  # type: ignore[index]
 
     assert (limits.storage_bytes_max, limits.games_max) == (storage, games)
     assert (limits.players_online_max, limits.calls_per_day_max) == (online, calls)
 
 
 def test_settings_change_the_plans_they_name():
-    plans = plans_of({"free_games_max": 9, "pro_storage_bytes_max": 5, "port": 80})
+    plans = actor_settings.plans(
+        msgspec.structs.replace(DEFAULTS, free_games_max=9, pro_storage_bytes_max=5)
+    )
 
     assert (plans["free"].games_max, plans["pro"].storage_bytes_max) == (9, 5)
-    assert (plans["standard"], plans["unlimited"]) == (PLANS["standard"], UNLIMITED)
+    assert (plans["standard"], plans["unlimited"]) == (
+        actor_settings.plans()["standard"],
+        UNLIMITED,
+    )
 
 
 def test_calls_are_counted_until_midnight_utc_for_all_games_of_an_owner():
@@ -71,7 +79,7 @@ def test_a_clock_set_back_does_not_give_the_day_again():
 
 
 def test_what_was_counted_today_is_restored_and_what_was_yesterday_is_not():
-    ledger = Ledger()
+    ledger = actor_settings.ledger()
     today = NOON // DAY_SECONDS
     ledger.restore(
         [
@@ -84,7 +92,7 @@ def test_what_was_counted_today_is_restored_and_what_was_yesterday_is_not():
 
     owner = ledger.usage_of_owner(7, "unlimited")
     assert (owner.calls, owner.storage_bytes, owner.games) == (600, 1_500, 2)
-    assert owner.limits == PLANS["free"]
+    assert owner.limits == actor_settings.plans()["free"]
     assert (ledger.usage_of_game(2).calls, ledger.usage_of_game(3).calls) == (0, 5)
     assert (owner.written_bytes, ledger.written_bytes) == (40_000, 40_009)
     assert (ledger.usage_of_game(1).written_bytes, ledger.usage_of_game(2).written_bytes) == (
@@ -138,7 +146,7 @@ def test_what_is_too_large_already_may_stay_and_shrink_but_not_grow():
 
 
 def test_games_are_as_many_as_the_plan_has():
-    ledger = Ledger()
+    ledger = actor_settings.ledger()
     for game_id in (1, 2, 3):
         ledger.check_game(7, "pro")
         ledger.open_game(game_id, 7, "pro")

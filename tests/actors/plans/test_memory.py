@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.plans.memory import Memory, Objection, Piece
-from greenroom.actors.plans.plan import PLANS, PlanLimits, ServerLimits
+from greenroom.actors.plans.plan import UNLIMITED_PLANS, PlanLimits, ServerLimits
 from greenroom.actors.plans.refusals import PlayersHoldTooMuch
 from greenroom.actors.plans.shares import share_key
 from greenroom.actors.player.memory import LARGE_PART, SMALL_BYTES, part_for
@@ -21,7 +21,7 @@ class Players:
 
     def __init__(self, plan: float = 1e9, server: float = 1e9) -> None:
         self.ledger = Ledger(
-            {**PLANS, "free": PlanLimits(players_bytes_max=plan)},
+            {**UNLIMITED_PLANS, "free": PlanLimits(players_bytes_max=plan)},
             0.25,
             ServerLimits(players_bytes_max=server),
         )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.actors.plans.ledger import DAY_SECONDS, Ledger
-from greenroom.actors.plans.plan import PLANS, PlanLimits
+from greenroom.actors.plans.plan import UNLIMITED_PLANS, PlanLimits
 from greenroom.actors.plans.refusals import CallShareUsed, TooManyPlayersFromAddress
 from greenroom.actors.plans.shares import AddressCounts, share_key
 
@@ -18,7 +18,7 @@ NOON = 20_000 * DAY_SECONDS + DAY_SECONDS // 2
 
 def shared(share: float = 0.25, **limits: float) -> Ledger:
     """A ledger whose plan `free` has these limits, with game 1 of owner 7 in it."""
-    ledger = Ledger({**PLANS, "free": PlanLimits(**limits)}, share)
+    ledger = Ledger({**UNLIMITED_PLANS, "free": PlanLimits(**limits)}, share)
     ledger.open_game(1, 7, "free")
     return ledger
 

@@ -6,17 +6,20 @@ import msgspec
 import pytest
 from room_kit import GUEST, HOST, NOW, ROOM_ID, THIRD, RoomKit, facts
 
+from greenroom import actor_settings
 from greenroom.actors.kernel.journal import JournalEntry, Recovered
 from greenroom.actors.kernel.journal_codec import UnreadableJournal
 from greenroom.actors.room.rules import codec
 from greenroom.actors.room.rules.events import HostChanged
-from greenroom.actors.room.rules.state import RoomLimits
 
 
 @pytest.fixture
 def kit() -> RoomKit:
     """A room in which much has happened."""
-    kit = RoomKit(RoomLimits(updates_max=6), password_hash=b"h" * 48)
+    kit = RoomKit(
+        msgspec.structs.replace(actor_settings.room_limits(), updates_max=6),
+        password_hash=b"h" * 48,
+    )
     kit.invite(GUEST, THIRD, 4, 5, 6)
     kit.join(GUEST, THIRD, 4, password="no")
     for n in range(5):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from room_kit import HOST, RoomKit, facts
 
+from greenroom import actor_settings
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.journal import Snapshot
 from greenroom.actors.room.rules import actions, codec, presence, updates
-from greenroom.actors.room.rules.state import RoomLimits
 
 PLAYERS = st.integers(1, 5)
 WORDS = st.sampled_from(["all", "host", "others", "specific"])
@@ -42,7 +43,7 @@ class RoomMachine(RuleBasedStateMachine):
     )
     def open(self, host_switch: bool, can_leave: bool, size: int, updates_max: int) -> None:
         self.kit = RoomKit(
-            RoomLimits(updates_max=updates_max),
+            msgspec.structs.replace(actor_settings.room_limits(), updates_max=updates_max),
             host_switch=host_switch,
             can_leave=can_leave,
             max_players=size,

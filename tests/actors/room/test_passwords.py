@@ -7,6 +7,7 @@ import itertools
 import pytest
 from room_kit import GUEST, HOST, NOW, RoomKit
 
+from greenroom import actor_settings
 from greenroom.actors.room.messages import JoinRoom, RenewJoinToken
 from greenroom.actors.room.rules import membership as rules
 from greenroom.actors.room.rules.refusals import (
@@ -19,7 +20,7 @@ from greenroom.actors.seating import passwords
 from greenroom.actors.seating.passwords import Guesses, GuessLimits, TooManyGuesses
 from greenroom.network.limiter import Rate
 
-LIMITS = GuessLimits()
+LIMITS = actor_settings.guess_limits()
 
 
 def wrong() -> None:
@@ -78,7 +79,7 @@ def test_what_is_right_or_refused_for_another_reason_is_no_guess():
 
 def test_what_is_remembered_of_guessers_is_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(passwords, "GUESSERS_MAX", 3)
-    guesses = Guesses(GuessLimits(place=Rate(1_000.0, 20_000.0)))
+    guesses = Guesses(GuessLimits(address=LIMITS.address, place=Rate(1_000.0, 20_000.0)))
     for n in range(3):
         assert tries(guesses, f"{n}", 0.0) == 5
     for n in range(10_000):

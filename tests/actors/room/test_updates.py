@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from room_kit import GUEST, HOST, NOW, ROOM_ID, THIRD, RoomKit
 
+from greenroom import actor_settings
 from greenroom.actors.room.messages import Sent, UpdateView
 from greenroom.actors.room.rules import refusals, updates
 from greenroom.actors.room.rules.cursors import Cursor, read_cursor, update_id
 from greenroom.actors.room.rules.events import Delivery
-from greenroom.actors.room.rules.state import RoomLimits
 
 
 @pytest.fixture
@@ -25,7 +26,9 @@ def kit() -> RoomKit:
 
 
 def a_kit(updates_max: int = 2_000, updates_bytes_max: int = 10_000) -> RoomKit:
-    limits = RoomLimits(updates_max=updates_max, updates_bytes_max=updates_bytes_max)
+    limits = msgspec.structs.replace(
+        actor_settings.room_limits(), updates_max=updates_max, updates_bytes_max=updates_bytes_max
+    )
     kit = RoomKit(limits)
     kit.join(GUEST, THIRD)
     return kit
@@ -93,7 +96,7 @@ def test_senders_are_chosen_with_the_host_as_default(kit: RoomKit):
 
 
 def test_a_page_holds_what_others_can_wait_for_and_the_next_goes_on_there():
-    kit = RoomKit(RoomLimits(updates_bytes_max=8 << 20))
+    kit = RoomKit(msgspec.structs.replace(actor_settings.room_limits(), updates_bytes_max=8 << 20))
     kit.join(GUEST)
     sizes = [600_000, 400_000, 100_000, 2_000_000, 1]
     for size in sizes:

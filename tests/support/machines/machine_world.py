@@ -18,6 +18,7 @@ from machine_store import Store
 from stepped_run import SteppedRun
 from world_kit import add_game, open_world
 
+from greenroom import actor_settings
 from greenroom.actors.flows.games import GameKeys
 from greenroom.actors.flows.identify import (
     GameIdentity,
@@ -29,13 +30,12 @@ from greenroom.actors.flows.register import register_player
 from greenroom.actors.kernel.cell import Cell
 from greenroom.actors.kernel.errors import ActorUnavailable, CommitUnsettled, Refused
 from greenroom.actors.player.messages import DescribePlayer
-from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import restore_online, sweep_for_ever
 from greenroom.actors.world.world import World
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
-LIMITS = RoomLimits(updates_max=6)
+LIMITS = msgspec.structs.replace(actor_settings.room_limits(), updates_max=6)
 MOMENT_SECONDS = 0.02
 REST_SECONDS = 40.0
 """Seconds in which everything comes to rest.

@@ -32,15 +32,15 @@ STUDIO_FACTOR: Final = 4
 class RoomLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The server's settings about rooms."""
 
-    seat_grace_seconds: int = 300
+    seat_grace_seconds: int
     """Seconds for which an offline member keeps the seat, where members may leave."""
-    idle_seconds_max: int = 300
+    idle_seconds_max: int
     """How long a room lasts that nobody is online in."""
-    updates_max: int = 2_000
+    updates_max: int
     """Updates that a room keeps; beyond, the oldest fall off, and are counted as missed."""
-    updates_bytes_max: int = 2 * 1024 * 1024
+    updates_bytes_max: int
     """Bytes of all kept updates' data, likewise; the newest is kept whatever its size."""
-    guesses: GuessLimits = GuessLimits()
+    guesses: GuessLimits
 
 
 class Sending(msgspec.Struct, frozen=True):
