@@ -385,7 +385,7 @@ class _Parts:
         seats, holdings = SeatTable(), Holdings(ledger)
         journal, limits = self.storage.journal, actor_settings.room_limits(settings)
         rooms = Rooms(journal, RoomIndex(seats, holdings), clock, limits, self.hub, studio)
-        self.rooms: DynamicSupervisor[RoomRole] = DynamicSupervisor(
+        self.rooms = DynamicSupervisor[RoomRole](
             "room", rooms.load, committer, before_timer=self.hub.before_timer
         )
         rooms.directory = self.rooms
@@ -396,9 +396,7 @@ class _Parts:
             actor_settings.lobby_limits(settings),
             is_online=player_index.is_online,
         )
-        self.lobbies: DynamicSupervisor[LobbyRole] = DynamicSupervisor(
-            "lobby", lobbies.load, committer
-        )
+        self.lobbies = DynamicSupervisor[LobbyRole]("lobby", lobbies.load, committer)
         lobbies.directory = self.lobbies
         self.steam = Steam(settings.steam_base_url, settings.platform_seconds_max)
         friendships = Friendships(

@@ -71,7 +71,7 @@ from greenroom.contract.players import (
     UnbanBody,
     UnbanReply,
 )
-from greenroom.contract.words import BAN_DURATIONS
+from greenroom.contract.words import BAN_DURATIONS, IDENTITY_CHARACTERS_MAX
 from greenroom.http.areas.game_data import PlayerDataReadOnly
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
 from greenroom.http.errors import Unauthorized
@@ -147,6 +147,8 @@ async def register(caller: GameCaller, body: RegisterBody) -> RegisterReply:
     form = settings.register_player_id
     if body.platform_ticket is None:
         assert body.player_name is not None
+        if len(body.platform_identity or "") > IDENTITY_CHARACTERS_MAX:
+            raise InvalidPlatformTicket
         player = await register_player(
             caller.world, caller.game, body.player_name, document, address=caller.address
         )

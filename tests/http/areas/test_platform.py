@@ -119,6 +119,8 @@ def test_a_guest_is_still_a_guest(api: Api):
     assert (reply.json["auth"], reply.json["account"]) == ("guest", "created")
     assert "platform_id" not in reply.json
     assert_error(sign_in(api, ""), 400, "Player name is required")
+    too_long = {"player_name": "Ada", "platform_identity": "x" * 257}
+    assert_error(api.call("POST", REGISTER, too_long), 401, "Invalid platform ticket")
 
 
 def test_without_a_name_it_is_the_personas(
