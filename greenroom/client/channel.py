@@ -486,6 +486,7 @@ class Channel:
                     received.sender_id,
                     received.is_host,
                     is_fast=True,
+                    sender_is_server=received.is_server,
                 )
             )
             self.statistics.messages_received += 1

@@ -19,10 +19,11 @@ class Receive(msgspec.Struct, frozen=True):
         command: a word that the game defines.
         data: any JSON value, decoded.
         sender_id: the sender's player id; 0 is the room itself.
-        sender_is_host: whether the sender was host then.
+        sender_is_host: whether the sender was host then; for what the server says, True.
         sender_name: the sender's name; None for what came over UDP.
         is_fast: True if it was sent as one that may be lost, so that others may be lost or late. It
             came over UDP, or over the WebSocket to a member without UDP.
+        sender_is_server: whether the room's behaviour says this. No member can send such a message.
     """
 
     command: str
@@ -31,6 +32,7 @@ class Receive(msgspec.Struct, frozen=True):
     sender_is_host: bool
     sender_name: str | None = None
     is_fast: bool = False
+    sender_is_server: bool = False
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -88,6 +90,7 @@ class UdpKeys(msgspec.Struct, frozen=True):
 class _Sender(msgspec.Struct):
     game_player_id: int = 0
     is_host: bool = False
+    is_server: bool = False
     player_name: str | None = None
 
 
@@ -127,6 +130,7 @@ def _read(frame: _Frame) -> Message | Connected | HeartbeatAck | UdpKeys | None:
                 sender.is_host,
                 sender.player_name,
                 is_fast=frame.unreliable,
+                sender_is_server=sender.is_server,
             )
         case "event":
             return Event(frame.event, decode_any(frame.data))

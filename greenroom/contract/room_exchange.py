@@ -13,12 +13,13 @@ from greenroom.contract.fields import (
     Body,
     MessageReply,
     Missing,
+    Omitted,
     RawDocument,
     Reply,
     one_of,
 )
 from greenroom.contract.operation import Operation
-from greenroom.contract.rooms import ActionEntry, UpdateEntry
+from greenroom.contract.rooms import ActionEntry, ServerSender, UpdateEntry
 from greenroom.contract.words import GROUP_WORDS, ActionStatus
 
 TARGET_IDS_TEXT: Final = "Invalid target players ids"
@@ -46,7 +47,10 @@ class ActionsReply(Reply, kw_only=True):
 
 
 class ResultEntry(msgspec.Struct, kw_only=True):
-    """The result of an action; `is_host` is about its target."""
+    """The result of an action; `is_host` is about its target.
+
+    `sender` is left out if a member has answered, and not the room's behaviour.
+    """
 
     action_id: str
     action_type: str
@@ -55,6 +59,12 @@ class ResultEntry(msgspec.Struct, kw_only=True):
     target_id: int
     is_host: bool
     processed_at: datetime | None
+    sender: Annotated[ServerSender | None, Omitted] = None
+
+    @property
+    def is_server(self) -> bool:
+        """Return whether the room's behaviour has answered, and no member."""
+        return bool(self.sender)
 
 
 class ResultsReply(Reply, kw_only=True):

@@ -158,14 +158,29 @@ class ActionEntry(msgspec.Struct, kw_only=True):
     is_host: bool
 
 
+class ServerSender(msgspec.Struct, kw_only=True):
+    """The mark of what the room's behaviour says. No client can send anything that carries it."""
+
+    is_server: bool = True
+
+
 class UpdateEntry(msgspec.Struct, kw_only=True):
-    """An update to the caller. Over a channel its data may be any JSON value."""
+    """An update to the caller. Over a channel its data may be any JSON value.
+
+    `sender` is left out of what members send.
+    """
 
     update_id: str
     from_player_id: int
     type: str
     data: Annotated[Any, AnyValue]
     created_at: datetime | None
+    sender: Annotated[ServerSender | None, Omitted] = None
+
+    @property
+    def is_server(self) -> bool:
+        """Return whether the room's behaviour says this, and no member."""
+        return bool(self.sender)
 
 
 class RoomCurrentReply(Reply, kw_only=True):

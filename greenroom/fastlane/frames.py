@@ -37,6 +37,8 @@ PADDING, PING, PONG, CHALLENGE, RESPONSE, MESSAGE = range(6)
 _STAMP: Final = struct.Struct(">BI")
 _SENT_HEAD: Final = struct.Struct(">BBHIB")
 _RECEIVED_HEAD: Final = struct.Struct(">BBHIQ")
+_IS_HOST, _IS_SERVER = 1, 2
+"""The flags of a server's message."""
 _LENGTH: Final = struct.Struct(">H")
 _ID_BYTES: Final = 8
 
@@ -89,6 +91,7 @@ class ServerMessage(msgspec.Struct, frozen=True, gc=False):
     is_host: bool = False
     stream: int = 0
     sequence: int = 0
+    is_server: bool = False
 
 
 Frame = Ping | Pong | Challenge | Response | ClientMessage | ServerMessage
@@ -138,9 +141,8 @@ def encode_received(frame: ServerMessage) -> bytes:
     Raises:
         ValueError: the command is too long, or empty.
     """
-    head = _RECEIVED_HEAD.pack(
-        MESSAGE, frame.is_host, frame.stream, frame.sequence, frame.sender_id
-    )
+    flags = _IS_HOST * frame.is_host | _IS_SERVER * frame.is_server
+    head = _RECEIVED_HEAD.pack(MESSAGE, flags, frame.stream, frame.sequence, frame.sender_id)
     return head + _encode_said(frame.command, frame.data)
 
 
@@ -199,7 +201,8 @@ def _read_sent(body: bytes, at: int) -> tuple[ClientMessage, int]:
 def _read_received(body: bytes, at: int) -> tuple[ServerMessage, int]:
     _, flags, stream, sequence, sender_id = _RECEIVED_HEAD.unpack_from(body, at)
     command, data, at = _read_said(body, at + _RECEIVED_HEAD.size)
-    return ServerMessage(command, data, sender_id, bool(flags & 1), stream, sequence), at
+    is_host, is_server = bool(flags & _IS_HOST), bool(flags & _IS_SERVER)
+    return ServerMessage(command, data, sender_id, is_host, stream, sequence, is_server), at
 
 
 def _read_said(body: bytes, at: int) -> tuple[str, bytes, int]:

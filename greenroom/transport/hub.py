@@ -348,6 +348,7 @@ def _pack(roster: _Roster, message: Receive, stream: int | str | None) -> bytes:
                 message.data,
                 sender_id,
                 is_host=message.is_host,
+                is_server=message.is_server,
                 stream=number,
                 sequence=roster.sequence,
             )

@@ -181,10 +181,11 @@ def read_data(data: bytes) -> bytes:
 # To clients.
 
 
-class _Sender(msgspec.Struct, gc=False):
+class _Sender(msgspec.Struct, gc=False, omit_defaults=True):
     is_host: bool
     game_player_id: int
     player_name: str
+    is_server: bool = False
 
 
 class _Sent(msgspec.Struct, tag_field="type", tag="sent", gc=False):
@@ -192,8 +193,13 @@ class _Sent(msgspec.Struct, tag_field="type", tag="sent", gc=False):
     target_count: int
 
 
-def _encode_sender_anew(is_host: bool, player_id: int, name: str) -> bytes:  # noqa: FBT001
-    return _encode(_Sender(is_host, player_id, name))
+def _encode_sender_anew(
+    is_host: bool,  # noqa: FBT001
+    player_id: int,
+    name: str,
+    is_server: bool,  # noqa: FBT001
+) -> bytes:
+    return _encode(_Sender(is_host, player_id, name, is_server))
 
 
 _encode_sender: Final = lru_cache(SENDERS_MAX)(_encode_sender_anew)
@@ -219,7 +225,7 @@ def encode(message: Message, kind: ClientKind, *, unreliable: bool = False) -> b
         _encode_again(command) if len(command) <= SENT_COMMAND_MAX else _encode(command),
         _DATA[kind],
         message.data if kind is _JSON else _encode(_compact(message.data)),
-        _encode_sender(message.is_host, message.sender_id, message.sender_name),
+        _encode_sender(message.is_host, message.sender_id, message.sender_name, message.is_server),
         _UNRELIABLE if unreliable else b"",
     )
     return encode_frame(TEXT, b'{"type":"receive","command":%b,%b:%b,"sender":%b%b}' % parts)

@@ -537,7 +537,7 @@ class RoomActor(Actor[RoomRole]):
 def _told(room: Room, event: RoomEvent) -> Happened | Receive | None:
     """Return what connected members are told of an event; an update is for its targets alone."""
     if isinstance(event, UpdatesSent):
-        return relay.receive(room, event.player_id, event.update_type, event.data)
+        return relay.receive(room, event)
     return relay.message_about(room, event)
 
 
@@ -551,7 +551,8 @@ def _follow(
         if message is None:
             continue
         if isinstance(event, UpdatesSent):
-            targets = (d.target_id for d in event.deliveries if d.target_id != event.player_id)
+            author_id = None if event.is_server else event.player_id
+            targets = (d.target_id for d in event.deliveries if d.target_id != author_id)
             connections.push(room_id, targets, message)
         elif isinstance(event, RoomEnded):
             connections.push_all(room_id, message)

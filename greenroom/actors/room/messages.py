@@ -79,7 +79,10 @@ class PendingAction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ActionResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of an action, for the member who asked; `is_host` is about the target."""
+    """The result of an action, for the member who asked; `is_host` is about the target.
+
+    With `is_server` the room's behaviour has answered, not the target.
+    """
 
     action_id: str
     action_type: str
@@ -88,16 +91,18 @@ class ActionResult(msgspec.Struct, frozen=True, kw_only=True):
     target_id: int
     is_host: bool
     processed_at: int
+    is_server: bool = False
 
 
 class UpdateView(msgspec.Struct, frozen=True, kw_only=True):
-    """An update as its target reads it."""
+    """An update as its target reads it; with `is_server` it is from the room's behaviour."""
 
     update_id: str
     from_player_id: int
     update_type: str
     data: bytes
     created_at: int
+    is_server: bool = False
 
 
 class UpdatesPage(msgspec.Struct, frozen=True):

@@ -12,13 +12,14 @@ import msgspec
 
 
 class Receive(msgspec.Struct, frozen=True, gc=False):
-    """A member's message; `data` is JSON."""
+    """A member's message, or one of the room's behaviour (`is_server`); `data` is JSON."""
 
     command: str
     data: bytes
     sender_id: int
     sender_name: str
     is_host: bool
+    is_server: bool = False
 
 
 class Happened(msgspec.Struct, frozen=True):

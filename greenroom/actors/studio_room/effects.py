@@ -82,10 +82,10 @@ class Effects(msgspec.Struct):
 
 
 def _push(room: Room, connections: Connections, push: Push) -> None:
-    """Tell connected members something, as from the host, in whose place the room decides."""
+    """Tell connected members something as the server, in the place of the host."""
     host = room.members.get(room.host_id)
     name = "" if host is None else host.player_name
-    message = Receive(push.command, push.data, room.host_id, name, is_host=True)
+    message = Receive(push.command, push.data, room.host_id, name, is_host=True, is_server=True)
     if not push.is_reliable:
         connections.push_unreliable(room.room_id, push.player_ids, message, push.stream)
     elif push.player_ids is None:

@@ -138,7 +138,7 @@ def settle_action(
     response = _encode_response(turn, verdict)
     identity, host_id = action_id(command.seed, 0), turn.host.room.host_id
     sent = ActionsSent(command.player_id, name, data, ((identity, host_id),), now)
-    events = (sent, ActionProcessed(identity, status, response, now))
+    events = (sent, ActionProcessed(identity, status, response, now, is_server=True))
     return events, Sent((identity,), (host_id,))
 
 

@@ -24,6 +24,7 @@ from greenroom.behaviour.effects import (
     Stop,
     UpdatePlayer,
 )
+from greenroom.contract.words import ActionStatus
 
 
 def next_here(room: Room) -> int | None:
@@ -46,9 +47,8 @@ def _decide(room: Room, order: RoomOrder, limits: RoomLimits, now: int) -> tuple
         case Stop():
             return (RoomEnded("stopped", now),)
         case FinishAction(action_id, is_completed, data) if action_id in room.actions:
-            return (
-                ActionProcessed(action_id, "completed" if is_completed else "failed", data, now),
-            )
+            status: ActionStatus = "completed" if is_completed else "failed"
+            return (ActionProcessed(action_id, status, data, now, is_server=True),)
         case Deliver():
             return _deliver(room, order, limits, now)
         case _:
@@ -57,13 +57,20 @@ def _decide(room: Room, order: RoomOrder, limits: RoomLimits, now: int) -> tuple
 
 
 def _deliver(room: Room, order: Deliver, limits: RoomLimits, now: int) -> tuple[RoomEvent, ...]:
-    """Store a message for those who are online, as from the host."""
+    """Store a message of the server for those who are online, in the place of the host."""
     members = room.members
     readers = tuple(i for i in order.player_ids if i in members and members[i].is_online)
     if not readers:
         return ()
     return (
         updates.sent_to(
-            room, room.host_id, readers, order.command, order.data, limits=limits, now=now
+            room,
+            room.host_id,
+            readers,
+            order.command,
+            order.data,
+            limits=limits,
+            now=now,
+            is_server=True,
         ),
     )

@@ -53,6 +53,7 @@ from greenroom.contract.words import ActionStatus
 from greenroom.http.areas.rooms import (
     TEXTS,
     action_entry,
+    sender_of,
     update_entry,
 )
 from greenroom.http.caller import PlayerCaller
@@ -114,6 +115,7 @@ async def poll_actions(caller: PlayerCaller) -> ResultsReply:
                 target_id=result.target_id,
                 is_host=result.is_host,
                 processed_at=timestamp(result.processed_at),
+                sender=sender_of(result),
             )
             for result in results
         ]

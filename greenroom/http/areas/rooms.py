@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from greenroom.actors.flows.rooms import (
     Entrance,
@@ -13,6 +13,7 @@ from greenroom.actors.flows.rooms import (
 )
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
 from greenroom.actors.room.messages import (
+    ActionResult,
     KeepSeat,
     LeaveRoom,
     PendingAction,
@@ -63,12 +64,15 @@ from greenroom.contract.rooms import (
     RoomListReply,
     RoomPlayersReply,
     RosterMember,
+    ServerSender,
     UpdateEntry,
 )
 from greenroom.http.caller import GameCaller, PlayerCaller
 from greenroom.http.paging import LimitOutOfRange, read_limit
 from greenroom.http.table import Area, Auth, TokenTexts
 from greenroom.network.addresses import address_key
+
+_SERVER: Final = ServerSender()
 
 TEXTS: Final = TokenTexts(
     key_missing="API token is required",
@@ -277,6 +281,11 @@ def action_entry(action: PendingAction) -> ActionEntry:
     )
 
 
+def sender_of(said: UpdateView | ActionResult) -> Any:
+    """Return the field `sender` of what a member is told; only the server's word has it."""
+    return _SERVER if said.is_server else OMITTED
+
+
 def update_entry(update: UpdateView) -> UpdateEntry:
     """Return an update as its target sees it."""
     return UpdateEntry(
@@ -285,4 +294,5 @@ def update_entry(update: UpdateView) -> UpdateEntry:
         type=update.update_type,
         data=verbatim(update.data),
         created_at=timestamp(update.created_at),
+        sender=sender_of(update),
     )

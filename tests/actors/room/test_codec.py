@@ -9,7 +9,7 @@ from room_kit import GUEST, HOST, NOW, ROOM_ID, THIRD, RoomKit, facts
 from greenroom import actor_settings
 from greenroom.actors.kernel.journal import JournalEntry, Recovered
 from greenroom.actors.kernel.journal_codec import UnreadableJournal
-from greenroom.actors.room.rules import codec
+from greenroom.actors.room.rules import codec, updates
 from greenroom.actors.room.rules.events import HostChanged
 
 
@@ -108,3 +108,14 @@ def test_what_cannot_be_read_is_said(written_format: int, payload: bytes, told: 
         codec.event_of(JournalEntry("room", ROOM_ID, 1, written_format, payload, NOW))
     with pytest.raises(UnreadableJournal, match=told):
         codec.read_snapshot(msgspec.structs.replace(good, format=written_format, payload=payload))
+
+
+def test_only_what_the_server_says_is_written_with_its_mark(kit: RoomKit):
+    event = updates.sent_to(
+        kit.room, HOST, (GUEST,), "move", b"{}", limits=actor_settings.room_limits(), now=NOW
+    )
+    assert b"is_server" not in codec.entry(ROOM_ID, 1, event).payload
+    said = msgspec.structs.replace(event, is_server=True)
+    entry = codec.entry(ROOM_ID, 1, said)
+    assert b"is_server" in entry.payload
+    assert codec.event_of(entry) == said

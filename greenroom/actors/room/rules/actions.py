@@ -113,6 +113,7 @@ def list_results(room: Room, player_id: int, now: int) -> tuple[ActionResult, ..
             target_id=result.target_id,
             is_host=result.target_id == room.host_id,
             processed_at=result.processed_at,
+            is_server=result.is_server,
         )
         for result in portion(own, _size)
     )
@@ -164,6 +165,7 @@ def _result(action: Action, event: ActionProcessed) -> Result:
         event.status,
         event.response_data,
         event.at,
+        event.is_server,
     )
 
 

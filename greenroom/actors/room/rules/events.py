@@ -128,13 +128,14 @@ class ActionsSent(Event, frozen=True):
     at: int
 
 
-class ActionProcessed(Event, frozen=True):
-    """A target has done it, or has failed to."""
+class ActionProcessed(Event, frozen=True, omit_defaults=True):
+    """A target has done it, or has failed to; with `is_server` the behaviour has settled it."""
 
     action_id: str
     status: ActionStatus
     response_data: bytes | None
     at: int
+    is_server: bool = False
 
 
 class Delivery(msgspec.Struct, frozen=True, array_like=True):
@@ -150,10 +151,11 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True):
     pair_ordinal: int
 
 
-class UpdatesSent(Event, frozen=True):
+class UpdatesSent(Event, frozen=True, omit_defaults=True):
     """A member tells others something: one update for each.
 
     `kept_from` is the number of the oldest update that the room still keeps after this.
+    With `is_server` the room's behaviour tells it, in the place of the host.
     """
 
     player_id: int
@@ -162,6 +164,7 @@ class UpdatesSent(Event, frozen=True):
     deliveries: tuple[Delivery, ...]
     kept_from: int
     at: int
+    is_server: bool = False
 
     @property
     def size(self) -> int:

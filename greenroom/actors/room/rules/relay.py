@@ -19,6 +19,7 @@ from greenroom.actors.room.rules.events import (
     MemberWentOffline,
     RoomEnded,
     RoomEvent,
+    UpdatesSent,
 )
 from greenroom.actors.room.rules.state import Room
 
@@ -41,10 +42,11 @@ def find_readers(room: Room, absent: list[int]) -> tuple[int, ...]:
     return tuple([i for i in absent if room.members[i].is_online])
 
 
-def receive(room: Room, sender_id: int, command: str, data: bytes) -> Receive:
-    """Return what the receivers of a message or an update are told."""
-    name = room.members[sender_id].player_name
-    return Receive(command, data, sender_id, name, sender_id == room.host_id)
+def receive(room: Room, sent: UpdatesSent) -> Receive:
+    """Return what the receivers of an update are told."""
+    sender_id = sent.player_id
+    name, is_host = room.members[sender_id].player_name, sender_id == room.host_id
+    return Receive(sent.update_type, sent.data, sender_id, name, is_host, sent.is_server)
 
 
 def message_about(room: Room, event: RoomEvent) -> Happened | None:

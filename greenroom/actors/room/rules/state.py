@@ -121,7 +121,7 @@ class Action(msgspec.Struct, frozen=True):
     created_at: int
 
 
-class Result(msgspec.Struct, frozen=True):
+class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """A processed action, kept for its sender."""
 
     action_id: str
@@ -131,6 +131,8 @@ class Result(msgspec.Struct, frozen=True):
     status: ActionStatus
     response_data: bytes | None
     processed_at: int
+    is_server: bool = False
+    """True if the room's behaviour has settled it."""
 
 
 class RealtimeToken(msgspec.Struct, kw_only=True):

@@ -71,13 +71,14 @@ def sent_to(
     *,
     limits: RoomLimits,
     now: int,
+    is_server: bool = False,
 ) -> UpdatesSent:
     """Return an update for each of these members, of whom there is one at least."""
     deliveries = tuple(
         _delivery(room, sender_id, target_id, room.last_number + place)
         for place, target_id in enumerate(target_ids, 1)
     )
-    event = UpdatesSent(sender_id, update_type, data, deliveries, room.kept_from, now)
+    event = UpdatesSent(sender_id, update_type, data, deliveries, room.kept_from, now, is_server)
     return msgspec.structs.replace(event, kept_from=_kept_from(room, event, limits))
 
 
@@ -261,6 +262,7 @@ def _views(room: Room, updates: Iterable[Update]) -> tuple[UpdateView, ...]:
             update_type=update.sending.event.update_type,
             data=update.sending.event.data,
             created_at=update.sending.event.at,
+            is_server=update.sending.event.is_server,
         )
         for update in updates
     )
