@@ -58,12 +58,21 @@ from greenroom.actors.services.usage import UsageService
 from greenroom.actors.social.messages import FriendshipRole
 from greenroom.actors.text import moderation
 from greenroom.actors.world.friendships import PAIRS_MAX, Friendships
+from greenroom.actors.world.journalled import Lobbies, Rooms
 from greenroom.actors.world.leaderboards import Leaderboards
+from greenroom.actors.world.loaders import (
+    LobbyLoader,
+    RoomLoader,
+    friendship_loader,
+    game_loader,
+    player_loader,
+)
 from greenroom.actors.world.platform import Platforms
-from greenroom.actors.world.seats import Lobbies, Rooms, Seats
-from greenroom.actors.world.world import RealtimeAddress, World, game_loader, player_loader
+from greenroom.actors.world.seats import Seats
+from greenroom.actors.world.world import RealtimeAddress, World
 from greenroom.behaviour.errors import BehaviourBug
 from greenroom.behaviour.registry import Registry
+from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.watchdog import Watchdog
 from greenroom.config import ConfigError, Settings
 from greenroom.control import socket as control_socket
@@ -115,7 +124,7 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
     moderation.prepare()
     sys.dont_write_bytecode |= settings.reload  # its files may be changed twice in a second
     watchdog = Watchdog(settings.hook_seconds_max)
-    studio = StudioService(_registry(settings), settings.job_seconds_max, watchdog.watch)
+    registry = _registry(settings)
     with (
         hold_data_dir(settings.data_dir, "server"),
         no_ready_file_left(settings.ready_file),
@@ -123,7 +132,7 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
     ):
         async with trio.open_nursery() as nursery:
             await nursery.start(_watch_signals, nursery.cancel_scope)
-            root = _Root(settings, Fronts(settings), studio)
+            root = _Root(settings, Fronts(settings), registry, watchdog.watch)
             await nursery.start(root.run)
             announce(root.server.ready())
             gc.freeze()
@@ -144,8 +153,7 @@ async def open_admin_context(
     """
     with hold_data_dir(settings.data_dir, purpose):
         async with trio.open_nursery() as nursery:
-            studio = StudioService(_registry(settings), settings.job_seconds_max)
-            root = _Root(settings, None, studio)
+            root = _Root(settings, None, _registry(settings), unwatched)
             await nursery.start(root.run)
             yield root.server.admin_context()
             nursery.cancel_scope.cancel()
@@ -178,8 +186,11 @@ async def _watch_signals(
 class _Root:
     """The root supervisor: the database, then the server on it."""
 
-    def __init__(self, settings: Settings, fronts: Fronts | None, studio: StudioService) -> None:
+    def __init__(
+        self, settings: Settings, fronts: Fronts | None, registry: Registry, watch: Watch
+    ) -> None:
         database = _Database(settings)
+        studio = StudioService(registry, settings.job_seconds_max, self._world, watch)
         self.server = _Server(settings, fronts, studio, database, self.node)
         stop_seconds = 2 * settings.stop_seconds_max + 20.0  # HTTP's, storage's, and the others'
         children = [ChildSpec("server", self.server, shutdown_seconds=stop_seconds)]
@@ -196,6 +207,9 @@ class _Root:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run the tree."""
         await self._supervisor.run(task_status=task_status)
+
+    def _world(self) -> World:
+        return self.server.world
 
     def node(self) -> TreeNode:
         """Draw the whole tree."""
@@ -219,10 +233,14 @@ class _Database:
         class Told(trio.TaskStatus[str]):
             def started(self, value: str | None = None) -> None:
                 assert value is not None
-                database.conninfo = value
+                database.note_running(value)
                 task_status.started()
 
         await self._postgres.run(task_status=Told())
+
+    def note_running(self, conninfo: str) -> None:
+        """Note the address of the embedded Postgres, which takes connections now."""
+        self.conninfo = conninfo
 
 
 class _Server:
@@ -254,7 +272,6 @@ class _Server:
             self._studio,
             None if self._fronts is None else self._fronts.realtime_address,
         )
-        self._studio.world = parts.world
         supervisor = Supervisor(
             "server",
             self._children(parts),
@@ -265,15 +282,20 @@ class _Server:
         self._supervisor = supervisor
         await supervisor.run(task_status=task_status)
 
+    @property
+    def world(self) -> World:
+        """Return the world as this start has built it."""
+        assert self._parts is not None
+        return self._parts.world
+
     def branches(self) -> list[TreeNode]:
         """Return the services as tree nodes; none before the first start."""
         return [] if self._supervisor is None else self._supervisor.branches()
 
     def admin_context(self) -> AdminContext:
         """Return what operations work with."""
-        assert self._parts is not None
         return AdminContext(
-            world=self._parts.world,
+            world=self.world,
             conninfo=self._database.conninfo,
             tree=self._tree,
             settings=self._settings,
@@ -283,8 +305,7 @@ class _Server:
     async def _restore_rooms(self) -> None:
         """Load rooms into memory for a command. In a server, the keeper does it."""
         if self._fronts is None:
-            assert self._parts is not None
-            await SnapshotService(self._parts.world).restore()
+            await SnapshotService(self.world).restore()
 
     def ready(self) -> Ready:
         """Return the addresses, and the first game if this start has made it."""
@@ -336,8 +357,7 @@ class _Server:
 
     async def _make_first_game(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Make the first game if there is none, remember that this start made it, and end."""
-        assert self._parts is not None
-        made = await ensure_first_game(self._parts.world, self._settings.data_dir)
+        made = await ensure_first_game(self.world, self._settings.data_dir)
         self._first_game = made or self._first_game
         task_status.started()
 
@@ -374,7 +394,7 @@ class _Parts:
         accounts, committer = self.storage.accounts, self.storage.committer
         ledger = actor_settings.ledger(settings)
         self.usage = UsageService(ledger, self.storage.usage, clock)
-        player_index, game_index = PlayerIndex(ledger), GameIndex(ledger)
+        player_index, game_index = PlayerIndex(ledger, self._passivate_early), GameIndex(ledger)
         leaderboards = Leaderboards(accounts, _build_charges(settings))
         self.hub = Hub()
         committer.observe(leaderboards.note_durable)
@@ -384,31 +404,27 @@ class _Parts:
         self.games = DynamicSupervisor("game", game_loader(accounts, game_index, clock), committer)
         seats, holdings = SeatTable(), Holdings(ledger)
         journal, limits = self.storage.journal, actor_settings.room_limits(settings)
-        rooms = Rooms(journal, RoomIndex(seats, holdings), clock, limits, self.hub, studio)
+        rooms = RoomLoader(journal, RoomIndex(seats, holdings), clock, limits, self.hub, studio)
         self.rooms = DynamicSupervisor[RoomRole](
             "room", rooms.load, committer, before_timer=self.hub.before_timer
         )
-        rooms.directory = self.rooms
-        lobbies = Lobbies(
+        lobbies = LobbyLoader(
             rooms,
+            self.rooms,
             LobbyIndex(seats, holdings),
-            clock,
-            actor_settings.lobby_limits(settings),
+            clock=clock,
+            limits=actor_settings.lobby_limits(settings),
             is_online=player_index.is_online,
         )
         self.lobbies = DynamicSupervisor[LobbyRole]("lobby", lobbies.load, committer)
-        lobbies.directory = self.lobbies
         self.steam = Steam(settings.steam_base_url, settings.platform_seconds_max)
-        friendships = Friendships(
-            self.storage.friendships,
-            clock,
-            actor_settings.friend_limits(settings),
-            player_index.is_closed,
-        )
+        pairs, pair_limits = self.storage.friendships, actor_settings.friend_limits(settings)
         self.friendships: DynamicSupervisor[FriendshipRole] = DynamicSupervisor(
-            "friendship", friendships.load, committer, Bounds(actors_max=PAIRS_MAX)
+            "friendship",
+            friendship_loader(pairs, clock, pair_limits, player_index.is_closed),
+            committer,
+            Bounds(actors_max=PAIRS_MAX),
         )
-        friendships.directory = self.friendships
         self.world = World(
             clock=clock,
             accounts=accounts,
@@ -417,14 +433,17 @@ class _Parts:
             player_index=player_index,
             game_index=game_index,
             leaderboards=leaderboards,
-            rooms=rooms,
-            lobbies=lobbies,
-            seats=Seats(rooms, lobbies),
+            rooms=Rooms(rooms, self.rooms),
+            lobbies=Lobbies(lobbies, self.lobbies),
+            seats=Seats(rooms.index, lobbies.index),
             platforms=Platforms([self.steam], settings.address_share_max),
-            friendships=friendships,
+            friendships=Friendships(pairs, self.friendships),
             realtime_address=realtime_address,
             settings=actor_settings.world_settings(settings),
         )
+
+    def _passivate_early(self, player_id: int) -> bool:
+        return self.players.passivate(player_id, early=True)
 
     async def keep_presence(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Restore who was online, then look for stale players until cancelled."""

@@ -23,7 +23,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from greenroom.actors.world.seats import Rooms
+from greenroom.actors.world.loaders import RoomLoader
 from greenroom.cli.main import main
 from greenroom.persistence.settings import StorageSettings
 
@@ -98,6 +98,6 @@ def kind_of(descriptor: int, link: str) -> str:
 
 if __name__ == "__main__":
     watch = Watch(Path(sys.argv.pop(1)))
-    Rooms.linger_seconds = int(sys.argv.pop(1))
+    RoomLoader.linger_seconds = int(sys.argv.pop(1))
     signal.signal(signal.SIGUSR1, watch.count)
     sys.exit(main())

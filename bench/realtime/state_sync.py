@@ -26,6 +26,7 @@ from greenroom.actors.room.rules.events import NewMember
 from greenroom.actors.room.studio_messages import Tick
 from greenroom.actors.services.studio import StudioService
 from greenroom.actors.studio_room.actor import StudioRoomActor
+from greenroom.actors.world.world import World
 from greenroom.behaviour import Member, Room, RoomBehaviour
 from greenroom.behaviour.registry import Registry
 from greenroom.config import DEFAULTS
@@ -155,6 +156,11 @@ class NoTimers:
         """Do nothing."""
 
 
+def no_world() -> World:
+    """Fail: no tick of these rooms reaches beyond them."""
+    raise AssertionError("a tick has reached for the world")
+
+
 class Port:
     """Everything that rooms need."""
 
@@ -163,7 +169,7 @@ class Port:
         self.hub = Hub()
         self.links: list[Link] = []
         self._name = f"{__name__}:{behaviour.__name__}"
-        self._studio = StudioService(Registry([self._name]), DEFAULTS.job_seconds_max)
+        self._studio = StudioService(Registry([self._name]), DEFAULTS.job_seconds_max, no_world)
         self._index = RoomIndex()
         self._clock = SystemClock()
         self._count = 0

@@ -45,6 +45,7 @@ from greenroom.actors.seating.seats import SeatIndex, SeatTable
 from greenroom.actors.social.actor import FriendshipActor
 from greenroom.actors.social.messages import FriendshipAccepted
 from greenroom.actors.world.friendships import Friendships
+from greenroom.actors.world.loaders import RoomLoader
 from greenroom.actors.world.seats import Seats
 
 Patch = pytest.MonkeyPatch
@@ -356,10 +357,8 @@ def a_crash_leaves_what_it_has_applied(patch: Patch) -> None:
         seen[self.state.room_id] = self.state
 
     seen: dict[str, Any] = {}
-    from greenroom.actors.world.seats import Rooms
-
-    sound, sound_apply = Rooms.load, RoomActor.apply
-    patch.setattr(Rooms, "load", load)
+    sound, sound_apply = RoomLoader.load, RoomActor.apply
+    patch.setattr(RoomLoader, "load", load)
     patch.setattr(RoomActor, "apply", apply)
 
 

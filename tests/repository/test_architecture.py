@@ -179,3 +179,21 @@ def test_hooks_before_a_commit_are_local_and_every_fast_step_of_ci_is_among_them
     slow = {"docs", "pytest", "coverage of pure code", "coverage", "schemathesis"}
     assert len(steps) > len(slow)
     assert set(steps) - slow <= set(re.findall(r"name: (.+)", config))
+
+
+def late_bindings(path: Path) -> Iterator[str]:
+    """Every attribute that an object is declared with but not given by its own constructor."""
+    is_assembly = path.name in {"app.py", "fronts.py"}
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.AnnAssign(ast.Attribute() as target, value=None):
+                yield f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(target)}, no value"
+            case ast.Assign([ast.Attribute(ast.Name("self"))]):
+                pass
+            case ast.Assign([ast.Attribute() as target]) if is_assembly:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(target)}, from outside"
+
+
+def test_no_object_is_half_made() -> None:
+    late = [each for path in sorted(PACKAGE.rglob("*.py")) for each in late_bindings(path)]
+    assert not late, "give it to the constructor: split what needs it from what it needs"

@@ -65,10 +65,18 @@ from greenroom.actors.social.messages import (
     Tally,
 )
 from greenroom.actors.world.friendships import Friendships
+from greenroom.actors.world.journalled import Lobbies, Rooms
 from greenroom.actors.world.leaderboards import Leaderboards
+from greenroom.actors.world.loaders import (
+    LobbyLoader,
+    RoomLoader,
+    friendship_loader,
+    game_loader,
+    player_loader,
+)
 from greenroom.actors.world.platform import Platforms, Provider
-from greenroom.actors.world.seats import Lobbies, Rooms, Seats
-from greenroom.actors.world.world import World, WorldSettings, game_loader, player_loader
+from greenroom.actors.world.seats import Seats
+from greenroom.actors.world.world import World, WorldSettings
 from greenroom.behaviour.registry import Registry
 from greenroom.config import DEFAULTS
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
@@ -410,6 +418,14 @@ def _outline(player: Player) -> Player:
     return msgspec.structs.replace(player, player_data=b"{}")
 
 
+class KitStudio(StudioService):
+    """The studio of the worlds that are opened with it, one after the other."""
+
+    def __init__(self, *behaviours: str) -> None:
+        super().__init__(Registry(behaviours), DEFAULTS.job_seconds_max, lambda: self.worlds[-1])
+        self.worlds: list[World] = []
+
+
 @asynccontextmanager
 async def open_world(
     memory: Memory,
@@ -417,16 +433,18 @@ async def open_world(
     bounds: Bounds | None = None,
     hub: Hub | None = None,
     *,
-    studio: StudioService | None = None,
+    studio: KitStudio | None = None,
     providers: Sequence[Provider] = (),
     limits: FriendLimits | None = None,
     room_limits: RoomLimits | None = None,
     server: ServerLimits | None = None,
 ) -> AsyncGenerator[World]:
     """Run a world over what `memory` holds; leaving it is the end of the server."""
-    clock, ledger, hub = TestClock(), actor_settings.ledger(), hub or Hub()
+    clock, ledger = TestClock(), actor_settings.ledger()
+    hub, studio = hub or Hub(), studio or KitStudio()
     ledger.server = server or ledger.server
-    player_index, game_index = PlayerIndex(ledger), GameIndex(ledger)
+    player_index = PlayerIndex(ledger, lambda key: players.passivate(key, early=True))
+    game_index = GameIndex(ledger)
     players = DynamicSupervisor(
         "player", player_loader(memory, player_index, clock), memory, bounds
     )
@@ -434,35 +452,32 @@ async def open_world(
     leaderboards = Leaderboards(memory)
     memory.observers.append(leaderboards.note_durable)
     seats, holdings = SeatTable(), Holdings(ledger)
-    rooms = Rooms(
+    rooms = RoomLoader(
         memory.journals,
         RoomIndex(seats, holdings),
         clock,
         room_limits or actor_settings.room_limits(),
         hub,
-        studio or StudioService(Registry(), DEFAULTS.job_seconds_max),
+        studio,
     )
     room_actors = DynamicSupervisor("room", rooms.load, memory, bounds, hub.before_timer)
-    rooms.directory = room_actors
-    friendships = Friendships(
+    load_pair = friendship_loader(
         memory.friendships, clock, limits or actor_settings.friend_limits(), player_index.is_closed
     )
-    pairs = DynamicSupervisor("friendship", friendships.load, memory, bounds)
-    friendships.directory = pairs
-    lobby_index = LobbyIndex(seats, holdings)
-    lobbies = Lobbies(
-        rooms, lobby_index, clock, actor_settings.lobby_limits(), player_index.is_online
+    pairs = DynamicSupervisor("friendship", load_pair, memory, bounds)
+    lobbies = LobbyLoader(
+        rooms,
+        room_actors,
+        LobbyIndex(seats, holdings),
+        clock=clock,
+        limits=actor_settings.lobby_limits(),
+        is_online=player_index.is_online,
     )
     lobby_actors = DynamicSupervisor("lobby", lobbies.load, memory, bounds)
-    lobbies.directory = lobby_actors
     async with trio.open_nursery() as nursery:
-        await nursery.start(leaderboards.run)
-        await nursery.start(players.run)
-        await nursery.start(games.run)
-        await nursery.start(room_actors.run)
-        await nursery.start(pairs.run)
-        await nursery.start(lobby_actors.run)
-        yield World(
+        for service in (leaderboards, players, games, room_actors, pairs, lobby_actors):
+            await nursery.start(service.run)
+        world = World(
             clock=clock,
             accounts=memory,
             players=players,
@@ -470,13 +485,15 @@ async def open_world(
             player_index=player_index,
             game_index=game_index,
             leaderboards=leaderboards,
-            rooms=rooms,
+            rooms=Rooms(rooms, room_actors),
             platforms=Platforms(providers, DEFAULTS.address_share_max),
-            friendships=friendships,
-            lobbies=lobbies,
-            seats=Seats(rooms, lobbies),
+            friendships=Friendships(memory.friendships, pairs),
+            lobbies=Lobbies(lobbies, lobby_actors),
+            seats=Seats(rooms.index, lobbies.index),
             settings=settings or actor_settings.world_settings(),
         )
+        studio.worlds.append(world)
+        yield world
         nursery.cancel_scope.cancel()
 
 
@@ -497,9 +514,8 @@ async def open_arena(
 ) -> AsyncGenerator[Arena]:
     """Run a world with one game in it, all rooms of which have a behaviour, if any is named."""
     memory = Memory()
-    studio = StudioService(Registry([behaviour] if behaviour else []), DEFAULTS.job_seconds_max)
+    studio = KitStudio(*([behaviour] if behaviour else []))
     async with open_world(memory, hub=hub, studio=studio, server=server) as world:
-        studio.world = world
         game, keys = await add_game(world)
         yield Arena(world, memory, game, keys)
 

@@ -29,7 +29,8 @@ from greenroom.actors.social.messages import (
     ReadRelationship,
     RequestFriendship,
 )
-from greenroom.actors.world.world import ID_MAX, World
+from greenroom.actors.world.ports import ID_MAX
+from greenroom.actors.world.world import World
 from greenroom.contract.words import FriendRequestStatus, Relationship
 
 SLICE: Final = 200

@@ -22,7 +22,7 @@ async def room_now(world: World, room_id: str) -> Room | None:
     Raises:
         StorageUnavailable: the database does not answer.
     """
-    recovered = await world.rooms.journals.recover(codec.KIND, room_id)
+    recovered = await world.rooms.loader.journals.recover(codec.KIND, room_id)
     return None if recovered is None else codec.restore(recovered)
 
 
@@ -34,7 +34,7 @@ async def room_events(
     Raises:
         StorageUnavailable: the database does not answer.
     """
-    entries = await world.rooms.journals.load_history(codec.KIND, room_id, after, limit)
+    entries = await world.rooms.loader.journals.load_history(codec.KIND, room_id, after, limit)
     return [(entry.sequence, codec.event_of(entry)) for entry in entries]
 
 
@@ -46,7 +46,7 @@ async def room_at(world: World, room_id: str, sequence: int) -> Room | None:
     Raises:
         StorageUnavailable: the database does not answer.
     """
-    base = await world.rooms.journals.load_base(codec.KIND, room_id, sequence)
+    base = await world.rooms.loader.journals.load_base(codec.KIND, room_id, sequence)
     room = None if base is None else codec.read_snapshot(base)
     while room is None or room.version < sequence:
         version = 0 if room is None else room.version

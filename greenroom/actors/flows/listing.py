@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import Player, PlayerView
 from greenroom.actors.player.rules import view_player
-from greenroom.actors.world.world import ID_MAX, World
+from greenroom.actors.world.ports import ID_MAX
+from greenroom.actors.world.world import World
 
 PAGE_PLAYERS_MAX = 500
 

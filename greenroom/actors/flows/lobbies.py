@@ -167,7 +167,7 @@ async def create_lobby(
             rules=wanted.rules,
             host=NewMember(player.key, record.player_name, wanted.player_data, world.clock.now()),
         )
-        actor = lobbies.actor(None)
+        actor = lobbies.loader.actor(None)
         lobby = lobbies.directory.adopt(lobby_id, actor)
         lobbies.index.holdings.note_maker(lobby_id, address)
         try:
@@ -232,7 +232,7 @@ async def request_to_join(
     record = await player.ask(DescribePlayer())
     if (
         world.lobbies.index.count_pending_requests(player.key)
-        >= world.lobbies.limits.requests_of_player_max
+        >= world.lobbies.loader.limits.requests_of_player_max
     ):
         raise TooManyJoinRequests
     request_id = os.urandom(16).hex()
@@ -362,7 +362,7 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
         raise await _too_late(world, player_id, OnlyHostStarts, type(started)) from None
     room = room_of(start.events)
     # Whoever was quicker has had the room loaded from its journal, and the one there stays.
-    world.rooms.directory.adopt(room.room_id, world.rooms.actor(room))
+    world.rooms.directory.adopt(room.room_id, world.rooms.loader.actor(room))
     return start.room
 
 

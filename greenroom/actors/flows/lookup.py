@@ -17,7 +17,8 @@ from greenroom.actors.player.messages import (
     PlayerView,
 )
 from greenroom.actors.player.rules import view_player
-from greenroom.actors.world.world import ID_MAX, World
+from greenroom.actors.world.ports import ID_MAX
+from greenroom.actors.world.world import World
 
 
 async def find_by_tag(world: World, game: Ref[GameRole], player_tag: str) -> PlayerView:

@@ -137,7 +137,7 @@ async def create_room(
         record = await player.ask(DescribePlayer())
         now = world.clock.now()
         room_id = os.urandom(16).hex()
-        behaviour = rooms.studio.choose(game.key, wanted.rules)
+        behaviour = rooms.loader.studio.choose(game.key, wanted.rules)
         command = CreateRoom(
             room_id=room_id,
             game_id=game.key,
@@ -153,7 +153,7 @@ async def create_room(
             members=(NewMember(player.key, record.player_name, wanted.player_data, now),),
             behaviour=behaviour,
         )
-        actor = rooms.actor(None, behaviour)
+        actor = rooms.loader.actor(None, behaviour)
         room = rooms.directory.adopt(room_id, actor)
         rooms.index.holdings.note_maker(room_id, address)
         try:

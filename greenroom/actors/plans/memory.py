@@ -41,22 +41,24 @@ class Memory:
 
     Attributes:
         size: in bytes.
-        let_go: makes space; None where nothing can.
     """
 
-    def __init__(self, kind: Held, ledger: Ledger, refusal: type[Refused]) -> None:
+    def __init__(
+        self, kind: Held, ledger: Ledger, refusal: type[Refused], let_go: LetGo | None = None
+    ) -> None:
         """Begin with nothing.
 
         Args:
             kind: of things; plans and server have a limit `<kind>_bytes_max`.
             ledger: knows plans and the server's limits.
             refusal: raised where there is no space.
+            let_go: makes space; None where nothing can.
         """
         self.kind: Final[Held] = kind
         self.ledger: Final = ledger
         self.size = 0
-        self.let_go: LetGo | None = None
         self._refusal = refusal
+        self._let_go = let_go
         self._limit = f"{kind}_bytes_max"
         self._reason = f"{kind.removesuffix('s')} bytes by"
 
@@ -81,7 +83,7 @@ class Memory:
         if more_bytes <= 0:
             return
         while (objection := self._objection(owner, share, more_bytes, part)) is not None:
-            if self.let_go is None or not self.let_go(objection):
+            if self._let_go is None or not self._let_go(objection):
                 self.ledger.refused[f"{self._reason} {objection.limit}"] += 1
                 raise self._refusal
 

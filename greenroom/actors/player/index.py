@@ -16,6 +16,7 @@ from greenroom.actors.plans.refusals import PlayersHoldTooMuch
 from greenroom.actors.plans.shares import share_key
 from greenroom.actors.player.memory import held_bytes, part_for
 from greenroom.actors.player.messages import Player
+from greenroom.actors.player.passivation import EarlyPassivation, Passivate
 
 
 class PlayerIndex:
@@ -26,10 +27,16 @@ class PlayerIndex:
         *("_online", "_pieces", "_unsaved", "departures", "ledger", "memory"),
     )
 
-    def __init__(self, ledger: Ledger | None = None) -> None:
-        """Start empty; `ledger` counts what players use of their games' plans."""
-        self.ledger = ledger or Ledger()
-        self.memory = Memory("players", self.ledger, PlayersHoldTooMuch)
+    def __init__(self, ledger: Ledger, passivate: Passivate) -> None:
+        """Start empty.
+
+        Args:
+            ledger: counts what players use of their games' plans.
+            passivate: takes a player out of memory, if idle, to make space for others.
+        """
+        self.ledger = ledger
+        early_passivation = EarlyPassivation(passivate, self.offline_pieces)
+        self.memory = Memory("players", ledger, PlayersHoldTooMuch, early_passivation.make_space)
         self._pieces: dict[int, Piece] = {}
         self._by_token: dict[bytes, int] = {}
         self._online: OrderedDict[int, tuple[float, int]] = OrderedDict()

@@ -58,8 +58,8 @@ class JournalCutter:
         left = deque[str](place.directory.keys())
         while left:
             keys = [left.popleft() for _ in range(min(KEYS_MAX, len(left)))]
-            more = await place.journals.cut(
-                place.kind, keys, clock.now(), retention_seconds, ROWS_MAX
+            more = await place.loader.journals.cut(
+                place.loader.kind, keys, clock.now(), retention_seconds, ROWS_MAX
             )
             left.extend(key for key in keys if key in more)
             await trio.sleep(PAUSE_SECONDS)

@@ -65,7 +65,7 @@ class Reloader:
             why = str(error)  # the line itself says it, not only the end of a long stack
             _logger.exception("behaviours stay as they were: %s", why)
             return
-        room_ids = list(self._studio.world.rooms.directory.keys())
+        room_ids = list(self._studio.rooms.keys())
         replies = [await self._hand_over(room_id) for room_id in room_ids]
         new, old = replies.count("new code"), replies.count("old code")
         stuck = f", with the old code: {old}" if old else ""
@@ -73,7 +73,7 @@ class Reloader:
 
     async def _hand_over(self, room_id: str) -> Reloaded | None:
         """Have a room go on with other code; return what it says, None if it says nothing."""
-        room = self._studio.world.rooms.directory.ref(room_id)
+        room = self._studio.rooms.ref(room_id)
         try:
             return await room.ask(ReloadBehaviour())
         except ActorUnavailable as error:

@@ -80,21 +80,21 @@ class SnapshotService:
         return restored
 
     async def _restore(self, place: Journalled[Any, Any], past: list[tuple[int, str, str]]) -> int:
-        loaded = await place.journals.load(place.kind)
+        loaded = await place.loader.journals.load(place.loader.kind)
         restored, now = 0, self._world.clock.now()
         for count, (key, recovered) in enumerate(loaded.items(), 1):
             try:
-                state = place.restore(recovered)
+                state = place.loader.restore(recovered)
             except UnreadableJournal:
-                _logger.exception("%s %s is not restored", place.kind, key)
+                _logger.exception("%s %s is not restored", place.loader.kind, key)
                 continue
             if state is None:
                 continue
-            if state.ended_at is None or state.ended_at >= now - place.linger_seconds:
-                place.directory.adopt(key, place.actor(state))
+            if state.ended_at is None or state.ended_at >= now - place.loader.linger_seconds:
+                place.directory.adopt(key, place.loader.actor(state))
                 restored += state.is_active
             else:
-                past.append((state.ended_at, place.kind, key))
+                past.append((state.ended_at, place.loader.kind, key))
             if count % SLICE == 0:
                 await trio.lowlevel.checkpoint()
         return restored
@@ -109,7 +109,7 @@ class SnapshotService:
             try:
                 await self._save(place, changed)
             except ActorUnavailable as error:
-                _logger.warning("snapshots of a %s are late: %s", place.kind, error)
+                _logger.warning("snapshots of a %s are late: %s", place.loader.kind, error)
                 place.seats.note_changed(changed)
             except BaseException:
                 place.seats.note_changed(changed)
@@ -124,10 +124,10 @@ class SnapshotService:
                 snapshots.append(await actor.ask(TakeSnapshot()))
                 size += len(snapshots[-1].payload)
             if count % SLICE == 0 or size >= SLICE_BYTES:
-                await place.journals.save(snapshots)
+                await place.loader.journals.save(snapshots)
                 snapshots.clear()
                 size = 0
-        await place.journals.save(snapshots)
+        await place.loader.journals.save(snapshots)
 
     async def let_go(self) -> None:
         """Take what has ended out of memory, and out of the database when it is history."""
@@ -138,14 +138,14 @@ class SnapshotService:
         for room_id in world.rooms.index.list_expected():
             world.rooms.directory.ref(room_id).notify(LookAtClock())  # which has it loaded
         for place in self._places:
-            for key in place.seats.list_ended_before(now - place.linger_seconds):
+            for key in place.seats.list_ended_before(now - place.loader.linger_seconds):
                 if place.directory.passivate(key):
                     place.seats.forget(key)
-                    self._ended.add(now, place.kind, key)
+                    self._ended.add(now, place.loader.kind, key)
         until = now - world.settings.journal_retention_seconds
         while (oldest := self._ended.first(until)) is not None:
             try:
-                await world.rooms.journals.forget(*oldest)
+                await world.rooms.loader.journals.forget(*oldest)
             except ActorUnavailable:
                 return
             self._ended.drop_first()

@@ -10,8 +10,10 @@ from typing import Any
 
 import trio
 
+from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
 from greenroom.actors.player.messages import WriteResult
+from greenroom.actors.room.messages import RoomRole
 from greenroom.actors.room.studio_messages import NoteDelivered, TakeResult
 from greenroom.actors.services.jobs import Jobs
 from greenroom.actors.world.world import World
@@ -38,17 +40,22 @@ class StudioService:
     """`Studio` for all rooms of a world, and the service that does what they set off."""
 
     def __init__(
-        self, registry: Registry, job_seconds_max: float, watch: Watch = unwatched
+        self,
+        registry: Registry,
+        job_seconds_max: float,
+        world: Callable[[], World],
+        watch: Watch = unwatched,
     ) -> None:
         """Prepare; jobs and results wait until `run_service`.
 
         Args:
             registry: the behaviours.
             job_seconds_max: how long a job may take.
+            world: returns the world that the rooms are in. It is built after this, for its rooms
+                need this, and anew at every start of the server.
             watch: watches over every hook.
         """
-        self.world: World
-        """Given by whoever builds the world, which needs this first."""
+        self._world = world
         self.watch = watch
         self._registry = registry
         self._nursery: trio.Nursery | None = None
@@ -74,6 +81,11 @@ class StudioService:
             self._jobs.end()
 
     # For whoever reloads behaviours.
+
+    @property
+    def rooms(self) -> Directory[RoomRole]:
+        """Return the rooms of the world as it is now."""
+        return self._world().rooms.directory
 
     @property
     def sources(self) -> Sources:
@@ -155,11 +167,11 @@ class StudioService:
 
     async def _deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:
         """Write a result, however long the database is away; then tell the room, likewise."""
-        player = self.world.players.ref(result.player_id)
+        player = self._world().players.ref(result.player_id)
         command = WriteResult(room_id, number, result.fields)
         if await self._persist(lambda: player.ask(command)):
             _logger.info("a result of room %s was written", room_id)
-        room = self.world.rooms.directory.ref(room_id)
+        room = self.rooms.ref(room_id)
         await self._persist(lambda: room.ask(NoteDelivered(number)))
 
     async def _persist(self, ask: Callable[[], Awaitable[Any]]) -> bool:
@@ -179,7 +191,7 @@ class StudioService:
         """Tell a room what came of a job, if it is there, and again while the database is away."""
         command, again = TakeResult(work.on_done, result), f"job {next(self._job_numbers)}"
         try:
-            self.world.rooms.directory.ref(room_id).tell(command, again=again)
+            self.rooms.ref(room_id).tell(command, again=again)
         except ActorUnavailable as error:
             _logger.warning("room %s did not get the result of a job: %s", room_id, error)
 

@@ -159,11 +159,9 @@ class Folded:
     def __init__(self, source: str) -> None:
         """Fold a text, once for all its views."""
         self.source = source
-        self._text: str
-        self._at: Sequence[int]
+        self._at: Sequence[int] = range(len(source))
         if source.isascii() and source.isprintable():
             self._text = source.lower().translate(_HIDES)
-            self._at = range(len(source))
         else:
             parts = [fold_character(char) for char in source]
             self._text = "".join(parts)

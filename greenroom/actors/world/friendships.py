@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.directory import Directory
-from greenroom.actors.social.actor import FriendshipActor
-from greenroom.actors.social.messages import FriendLimits, FriendshipRole, Pair, Tally
+from greenroom.actors.social.messages import FriendshipRole, Tally
 from greenroom.actors.world.ports import FriendshipRows
 
 PAIRS_MAX: Final = 100_000
@@ -21,36 +19,16 @@ whoever asks for another is told to come back (429)."""
 class Friendships:
     """The friendships of a world: their actors, and their rows."""
 
-    def __init__(
-        self,
-        rows: FriendshipRows,
-        clock: Clock,
-        limits: FriendLimits,
-        is_gone: Callable[[int], bool],
-    ) -> None:
-        """Begin with no pair in memory; `directory` must be set before any is reached.
+    def __init__(self, rows: FriendshipRows, directory: Directory[FriendshipRole]) -> None:
+        """Begin with nothing under way.
 
         Args:
             rows: what the database has.
-            clock: what time it is.
-            limits: how much each player may have.
-            is_gone: whether a player is being deleted, or has just been.
+            directory: the actors of pairs.
         """
-        self.directory: Directory[FriendshipRole]
         self.rows = rows
-        self._clock = clock
-        self._limits = limits
-        self._is_gone = is_gone
+        self.directory = directory
         self._under_way: Counter[int] = Counter()
-
-    async def load(self, pair: Pair) -> FriendshipActor | None:
-        """Bring a pair to memory; None for one that can never be."""
-        if not 1 <= pair.low_id < pair.high_id:
-            return None
-        friendship = await self.rows.load_friendship(pair)
-        return FriendshipActor(
-            pair, friendship, clock=self._clock, limits=self._limits, is_gone=self._is_gone
-        )
 
     def forget(self, player_id: int) -> None:
         """Take all pairs of a deleted player out of memory.

@@ -7,16 +7,17 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import trio
 
-from greenroom.actors.kernel.actor import Actor
 from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.kernel.journal import Recovered
 from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
 from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.lobby.messages import LobbyRole
+from greenroom.actors.room.messages import RoomRole
 from greenroom.actors.seating.seats import SeatIndex
-from greenroom.actors.world.journals import Journals
+from greenroom.actors.world.loaders import JournalLoader, LobbyLoader, RoomLoader
 
 Role = TypeVar("Role")
+Loader = TypeVar("Loader", bound=JournalLoader[Any, Any])
 
 SLICE: Final = 1_000
 """Names that are looked at before other tasks get their turn."""
@@ -34,70 +35,14 @@ class Ruled(Protocol):
 Listing = TypeVar("Listing", bound=Ruled)
 
 
-class Ending(Protocol):
-    """The state of a room or lobby."""
-
-    @property
-    def is_active(self) -> bool:
-        """Return whether it has not ended."""
-        ...
-
-    @property
-    def ended_at(self) -> int | None:
-        """Return when it ended (Unix seconds)."""
-        ...
-
-    @property
-    def created_at(self) -> int:
-        """Return when it began (Unix seconds)."""
-        ...
-
-
-State = TypeVar("State", bound=Ending)
-
-
-class Journalled(Generic[Role, State]):
+class Journalled(Generic[Role, Loader]):
     """All actors of one kind: their directory, their index, and how they come back."""
 
-    kind: str
-    linger_seconds = 0
-    """How long one that has ended stays in memory, at least."""
-
-    def __init__(self, journals: Journals, index: SeatIndex[Any]) -> None:
-        """Begin with nobody; `directory` must be set before any is reached."""
-        self.directory: Directory[Role]
-        self.journals = journals
-        self.seats = index
-
-    def restore(self, recovered: Recovered) -> State | None:
-        """Return the state that a snapshot and the journal make, None where there is neither.
-
-        Raises:
-            UnreadableJournal: one of them cannot be read, or an entry is missing.
-        """
-        raise NotImplementedError
-
-    def actor(self, state: State | None) -> Actor[Role]:
-        """Return an actor for a state, or for one that is still to be created."""
-        raise NotImplementedError
-
-    def note_durable(self, key: str, state: State | None) -> None:
-        """Be told how one stands in the database, before it is brought back from there."""
-
-    async def load(self, key: str) -> Actor[Role] | None:
-        """Bring one back from its journal; None for one that has ended or never was.
-
-        Raises:
-            StorageUnavailable: the database does not answer.
-            UnreadableJournal: what is stored cannot be read.
-        """
-        recovered = await self.journals.recover(self.kind, key)
-        state = None if recovered is None else self.restore(recovered)
-        self.note_durable(key, state)
-        if state is None or not state.is_active:
-            self.seats.forget(key)
-            return None
-        return self.actor(state)
+    def __init__(self, loader: Loader, directory: Directory[Role]) -> None:
+        """Put both together; the directory must be built on this loader."""
+        self.loader = loader
+        self.directory = directory
+        self.seats: SeatIndex[Any] = loader.seats
 
     def of(self, player_id: int, refusal: type[Refused]) -> Ref[Role]:
         """Return the one that a player has a seat in.
@@ -109,6 +54,24 @@ class Journalled(Generic[Role, State]):
         if key is None:
             raise refusal
         return self.directory.ref(key)
+
+
+class Rooms(Journalled[RoomRole, RoomLoader]):
+    """The rooms of a world."""
+
+    def __init__(self, loader: RoomLoader, directory: Directory[RoomRole]) -> None:
+        """Put both together; the directory must be built on this loader."""
+        super().__init__(loader, directory)
+        self.index = loader.index
+
+
+class Lobbies(Journalled[LobbyRole, LobbyLoader]):
+    """The lobbies of a world."""
+
+    def __init__(self, loader: LobbyLoader, directory: Directory[LobbyRole]) -> None:
+        """Put both together; the directory must be built on this loader."""
+        super().__init__(loader, directory)
+        self.index = loader.index
 
 
 async def find_open(

@@ -8,155 +8,24 @@ open lobby, or in a started lobby together with its room, where the room alone k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import trio
 
-from greenroom.actors.kernel.clock import Clock
-from greenroom.actors.kernel.errors import Refused, StorageUnavailable
-from greenroom.actors.kernel.journal import Recovered
-from greenroom.actors.lobby import codec as lobby_codec
-from greenroom.actors.lobby.actor import LobbyActor
+from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.lobby.index import LobbyIndex
-from greenroom.actors.lobby.messages import LobbyRole
-from greenroom.actors.lobby.state import Lobby, LobbyLimits
-from greenroom.actors.room.actor import RoomActor
 from greenroom.actors.room.index import RoomIndex
-from greenroom.actors.room.messages import RoomRole
-from greenroom.actors.room.ports import Connections
-from greenroom.actors.room.rules import codec as room_codec
-from greenroom.actors.room.rules.state import Room, RoomLimits
-from greenroom.actors.room.rules.tokens import TOKEN_SECONDS
 from greenroom.actors.seating.seats import SeatKind
-from greenroom.actors.studio_room.actor import StudioRoomActor
-from greenroom.actors.studio_room.opening import LobbyBehaviours
-from greenroom.actors.studio_room.ports import Studio
-from greenroom.actors.world.journalled import Journalled
-from greenroom.actors.world.journals import Journals
-
-
-class Rooms(Journalled[RoomRole, Room]):
-    """The rooms of a world."""
-
-    kind = room_codec.KIND
-    linger_seconds = TOKEN_SECONDS
-
-    def __init__(  # noqa: PLR0917 - the ports and bounds that all rooms are given
-        self,
-        journals: Journals,
-        index: RoomIndex,
-        clock: Clock,
-        limits: RoomLimits,
-        connections: Connections,
-        studio: Studio,
-    ) -> None:
-        """Begin without rooms; `directory` must be set before any is reached."""
-        super().__init__(journals, index)
-        self.connections = connections
-        self.studio = studio
-        self.index = index
-        self.limits = limits
-        self._clock = clock
-
-    def restore(self, recovered: Recovered) -> Room | None:
-        """Return a room as it was stored."""
-        return room_codec.restore(recovered)
-
-    def actor(self, state: Room | None, behaviour: str | None = None) -> RoomActor:
-        """Return an actor for a room, or for one that is still to be created.
-
-        Args:
-            state: the room, if there is one.
-            behaviour: the name of what a studio has written for a room that is to be created.
-        """
-        around = (self.index, self._clock, self.limits, self.connections)
-        if (behaviour if state is None else state.behaviour) is None:
-            return RoomActor(state, *around)
-        return StudioRoomActor(state, *around, self.studio)
-
-    async def load(self, key: str) -> RoomActor | None:
-        """Bring a room back from its journal; None for one that has ended or never was.
-
-        Raises:
-            StorageUnavailable: the database does not answer, or what makes a lobby this room is
-                not durable yet: to be tried again.
-            UnreadableJournal: what is stored cannot be read.
-        """
-        recovered = await self.journals.recover(self.kind, key)
-        if recovered is None and self.index.is_expected(key):
-            raise StorageUnavailable(f"room {key} is not durable yet")
-        room = None if recovered is None else self.restore(recovered)
-        if room is None or not room.is_active:
-            self.index.forget(key)
-            return None
-        return self.actor(room)
-
-
-class Lobbies(Journalled[LobbyRole, Lobby]):
-    """The lobbies of a world."""
-
-    kind = lobby_codec.KIND
-
-    def __init__(
-        self,
-        rooms: Rooms,
-        index: LobbyIndex,
-        clock: Clock,
-        limits: LobbyLimits,
-        is_online: Callable[[int], bool],
-    ) -> None:
-        """Begin without lobbies; `directory` must be set before any is reached.
-
-        Args:
-            rooms: what lobbies become when they start.
-            index: of lobbies; it must share its table of seats with that of the rooms.
-            clock: what time it is.
-            limits: the bounds of what a lobby holds.
-            is_online: whether a player is, now.
-        """
-        super().__init__(rooms.journals, index)
-        self.index = index
-        self.limits = limits
-        self._rooms = rooms
-        self._behaviours = LobbyBehaviours(rooms.studio, clock)
-        self._clock = clock
-        self._is_online = is_online
-
-    def restore(self, recovered: Recovered) -> Lobby | None:
-        """Return a lobby as it was stored."""
-        return lobby_codec.restore(recovered)
-
-    def note_durable(self, key: str, state: Lobby | None) -> None:
-        """Forget the room that a lobby seemed to have become, and has not.
-
-        The database refused it: its members sit in the lobby again, if that is there at all.
-        """
-        room_id = self._rooms.index.room_of_lobby(key)
-        if room_id is not None and (state is None or state.room_id is None):
-            self._rooms.directory.discard(room_id)
-            self._rooms.index.forget(room_id)
-
-    def actor(self, state: Lobby | None) -> LobbyActor:
-        """Return an actor for a lobby, or for one that is still to be created."""
-        return LobbyActor(
-            state,
-            index=self.index,
-            rooms=self._rooms.index,
-            is_online=self._is_online,
-            behaviours=self._behaviours,
-            clock=self._clock,
-            limits=self.limits,
-        )
 
 
 class Seats:
     """Everybody's one seat, and the claims of those who are about to take one."""
 
-    def __init__(self, rooms: Rooms, lobbies: Lobbies) -> None:
+    def __init__(self, rooms: RoomIndex, lobbies: LobbyIndex) -> None:
         """Begin without claims."""
-        self._rooms = rooms.index
-        self._lobbies = lobbies.index
+        self._rooms = rooms
+        self._lobbies = lobbies
         self._claims: dict[int, tuple[SeatKind, trio.Event]] = {}
 
     def room_of(self, player_id: int) -> str | None:

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
-from greenroom.actors.game.actor import GameActor
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.directory import Directory
-from greenroom.actors.kernel.errors import MailboxFull
 from greenroom.actors.plans.ledger import Ledger
-from greenroom.actors.plans.refusals import PlayersHoldTooMuch
-from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import PlayerRole
 from greenroom.actors.world.friendships import Friendships
+from greenroom.actors.world.journalled import Lobbies, Rooms
 from greenroom.actors.world.leaderboards import Leaderboards
-from greenroom.actors.world.passivation import EarlyPassivation
 from greenroom.actors.world.platform import Platforms
 from greenroom.actors.world.ports import Accounts
-from greenroom.actors.world.seats import Lobbies, Rooms, Seats
-
-ID_MAX = 2**63 - 1
-"""The largest id that a database can hold; a larger one is nobody's."""
+from greenroom.actors.world.seats import Seats
 
 
 class WorldSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,51 +67,7 @@ class World(msgspec.Struct, kw_only=True):
     """None if there are no such ports."""
     settings: WorldSettings
 
-    def __post_init__(self) -> None:
-        """Let players who are offline make space for others."""
-        early_passivation = EarlyPassivation(self.players, self.player_index)
-        self.player_index.memory.let_go = early_passivation.make_space
-
     @property
     def ledger(self) -> Ledger:
         """Return what owners use of their plans."""
         return self.player_index.ledger
-
-
-def player_loader(
-    accounts: Accounts, index: PlayerIndex, clock: Clock
-) -> Callable[[int], Awaitable[PlayerActor | None]]:
-    """Return what brings a passive player to memory; it answers None for a player who is not.
-
-    Where there is no space, it raises `MailboxFull`. Who is online always comes: their actor has
-    crashed, and what they hold was admitted before.
-    """
-
-    async def load(player_id: int) -> PlayerActor | None:
-        if not 1 <= player_id <= ID_MAX:
-            return None
-        player = await accounts.load_player(player_id)
-        if player is None:
-            return None
-        if not player.is_online:
-            try:
-                index.admit(player)
-            except PlayersHoldTooMuch as refusal:
-                raise MailboxFull(str(refusal)) from None
-        return PlayerActor(player, index, clock)
-
-    return load
-
-
-def game_loader(
-    accounts: Accounts, index: GameIndex, clock: Clock
-) -> Callable[[int], Awaitable[GameActor | None]]:
-    """Return what brings a passive game to memory; it answers None for a game that is not."""
-
-    async def load(game_id: int) -> GameActor | None:
-        if not 1 <= game_id <= ID_MAX:
-            return None
-        game = await accounts.load_game(game_id)
-        return None if game is None else GameActor(game, index, clock)
-
-    return load

@@ -19,7 +19,7 @@ from greenroom.actors.player.messages import (
 )
 from greenroom.actors.player.rules import view_player
 from greenroom.actors.room.messages import DescribeRoom, ReadRoster
-from greenroom.actors.world.world import ID_MAX
+from greenroom.actors.world.ports import ID_MAX
 from greenroom.control.admin import player_messages as messages
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.messages import Player as ShownPlayer

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 import trio
-from world_kit import Arena, Memory, add_game, identify, open_world, register
+from world_kit import Arena, KitStudio, Memory, add_game, identify, open_world, register
 
 from greenroom.actors.flows.identify import PlayerIdentity
 from greenroom.actors.flows.lobbies import NewLobby, create_lobby, join_lobby, start_lobby
@@ -23,11 +23,8 @@ from greenroom.actors.room.rules.events import RoomCreated
 from greenroom.actors.room.rules.groups import read_targets
 from greenroom.actors.room.studio_messages import ReloadBehaviour
 from greenroom.actors.services.snapshots import SnapshotService
-from greenroom.actors.services.studio import StudioService
 from greenroom.actors.studio_room.refusals import BehaviourFailed
 from greenroom.behaviour import Joining, Member, Refused, Room, RoomBehaviour, action
-from greenroom.behaviour.registry import Registry
-from greenroom.config import DEFAULTS
 
 NOTHING = Entrance(password=None, join_token=None, player_data=b"{}")
 WANTED = NewLobby(
@@ -77,9 +74,8 @@ async def one() -> int:
 @asynccontextmanager
 async def at_work(memory: Memory, *behaviours: str) -> AsyncGenerator[Arena]:
     """A world whose rooms have `Diary`; leaving it is the end of the server."""
-    studio = StudioService(Registry(behaviours), DEFAULTS.job_seconds_max)
+    studio = KitStudio(*behaviours)
     async with open_world(memory, studio=studio) as world, trio.open_nursery() as nursery:
-        studio.world = world
         await nursery.start(lambda task_status: studio.run_service(task_status=task_status))
         await SnapshotService(world).restore()
         if memory.all_games:

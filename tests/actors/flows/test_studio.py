@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import trio
-from world_kit import Arena, Memory, add_game, identify, open_world, register
+from world_kit import Arena, KitStudio, Memory, add_game, identify, open_world, register
 
 from greenroom.actors.flows.realtime import Admission, note_connection
 from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
@@ -22,12 +22,9 @@ from greenroom.actors.room.messages import LeaveRoom, ReadResults, SendActions
 from greenroom.actors.room.rules.groups import read_targets
 from greenroom.actors.room.studio_messages import connection_timer
 from greenroom.actors.services.snapshots import SnapshotService
-from greenroom.actors.services.studio import StudioService
 from greenroom.behaviour import Member, Room, RoomBehaviour, action
 from greenroom.behaviour.effects import UpdatePlayer
 from greenroom.behaviour.errors import HookCrashed, HookTooSlow
-from greenroom.behaviour.registry import Registry
-from greenroom.config import DEFAULTS
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
 WANTED = NewRoom(
@@ -77,15 +74,14 @@ async def one() -> int:
     return 1
 
 
-def the_studio(behaviour: str = "Counting") -> StudioService:
-    return StudioService(Registry([f"{__name__}:{behaviour}"]), DEFAULTS.job_seconds_max)
+def the_studio(behaviour: str = "Counting") -> KitStudio:
+    return KitStudio(f"{__name__}:{behaviour}")
 
 
 @asynccontextmanager
-async def at_work(memory: Memory, studio: StudioService) -> AsyncGenerator[Arena]:
+async def at_work(memory: Memory, studio: KitStudio) -> AsyncGenerator[Arena]:
     """A world with a studio; leaving it is the end of the server."""
     async with open_world(memory, studio=studio) as world, trio.open_nursery() as nursery:
-        studio.world = world
         await nursery.start(lambda task_status: studio.run_service(task_status=task_status))
         await SnapshotService(world).restore()
         if memory.all_games:
@@ -173,7 +169,6 @@ async def test_a_result_that_is_handed_over_again_is_not_written_again(autojump_
 async def test_results_that_wait_when_the_studio_stops_are_written_when_it_is_back(autojump_clock):
     memory, studio = Memory(), the_studio()
     async with open_world(memory, studio=studio) as world:
-        studio.world = world
         game, keys = await add_game(world)
         arena = Arena(world, memory, game, keys)
         _, player_id = await count(arena)

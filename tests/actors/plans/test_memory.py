@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.actors.plans.ledger import Ledger
-from greenroom.actors.plans.memory import Memory, Objection, Piece
+from greenroom.actors.plans.memory import LetGo, Memory, Objection, Piece
 from greenroom.actors.plans.plan import UNLIMITED_PLANS, PlanLimits, ServerLimits
 from greenroom.actors.plans.refusals import PlayersHoldTooMuch
 from greenroom.actors.plans.shares import share_key
@@ -19,7 +19,7 @@ HERE, THERE, HOME = "203.0.113.7", "203.0.113.8", "127.0.0.1"
 class Players:
     """Game 1 of owner 7, whose plan has a limit, and game 2 of owner 8, whose has none."""
 
-    def __init__(self, plan: float = 1e9, server: float = 1e9) -> None:
+    def __init__(self, plan: float = 1e9, server: float = 1e9, let_go: LetGo | None = None) -> None:
         self.ledger = Ledger(
             {**UNLIMITED_PLANS, "free": PlanLimits(players_bytes_max=plan)},
             0.25,
@@ -27,7 +27,7 @@ class Players:
         )
         self.ledger.open_game(1, 7, "free")
         self.ledger.open_game(2, 8, "unlimited")
-        self.memory = Memory("players", self.ledger, PlayersHoldTooMuch)
+        self.memory = Memory("players", self.ledger, PlayersHoldTooMuch, let_go)
 
     def add(self, size: int = 10, address: str = HERE, game_id: int = 1, part: float = 1) -> Piece:
         piece = Piece(self.memory, self.ledger.usage_of_game(game_id), share_key(address))
@@ -96,8 +96,6 @@ def test_a_piece_moves_to_an_address_with_space_alone():
 
 
 def test_space_is_made_among_those_who_help_before_anybody_is_refused():
-    players = Players(plan=400, server=1e9)
-    idle = [players.add(50, HERE), players.add(50, THERE), players.add(50, HERE, game_id=2)]
     asked: list[Objection] = []
 
     def let_go(objection: Objection) -> bool:
@@ -107,7 +105,8 @@ def test_space_is_made_among_those_who_help_before_anybody_is_refused():
             piece.resize(0)
         return bool(found)
 
-    players.memory.let_go = let_go
+    players = Players(plan=400, server=1e9, let_go=let_go)
+    idle = [players.add(50, HERE), players.add(50, THERE), players.add(50, HERE, game_id=2)]
     players.add(100, HERE)
     assert [(one.limit, one.missing_bytes) for one in asked] == [("address", 50)]
     assert [piece.size for piece in idle] == [0, 50, 50]

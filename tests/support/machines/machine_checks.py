@@ -48,7 +48,7 @@ class WorldChecks:
             assert not world.friendships._under_way, "tallies were left behind"
         seats: list[int] = []
         for place in (world.rooms, world.lobbies):
-            for cell in machine.cells(place.kind):
+            for cell in machine.cells(place.loader.kind):
                 state = _state(cell)
                 if state is not None:
                     self._sound(place, cell, state)
@@ -87,7 +87,7 @@ class WorldChecks:
         assert has_host == state.is_active == bool(state.members), f"{cell.label} has no host"
         if cell.in_flight is not None:
             return
-        model = self.ledger.places.get((place.kind, cell.key))
+        model = self.ledger.places.get((place.loader.kind, cell.key))
         assert model is not None, f"{cell.label} is not durable"
         _same(cell.label, told(state), expected(model))
 
@@ -138,11 +138,11 @@ class WorldChecks:
         assert cell is not None, f"{model.key} is not in memory"
         state = _state(cell)
         assert state is not None, f"{cell.label} did not come back"
-        recovered = await place.journals.recover(kind, key)
+        recovered = await place.loader.journals.recover(kind, key)
         assert recovered is not None
         entries = self.machine.store.journals.entries[key]
         for source in (recovered, Recovered(None, entries)):
-            again = place.restore(source)
+            again = place.loader.restore(source)
             assert again is not None
             _same(f"{cell.label}, replayed", durable_facts(again), durable_facts(state))
         if isinstance(state, Room):

@@ -9,29 +9,37 @@ nobody looks again for `PAUSE_SECONDS` on behalf of the same limit.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
 import trio
 
-from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.plans.memory import Objection, Piece
-from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.memory import PLAYER_HELD_BYTES, SMALL_BYTES
-from greenroom.actors.player.messages import PlayerRole
 
 LOOKED_AT_MAX: Final = 1_000
 """Players that a call looks at: about a millisecond's worth."""
 PAUSE_SECONDS: Final = 1.0
 
+Passivate = Callable[[int], bool]
+"""Takes a player who is idle out of memory; returns whether they have left it."""
+
 
 class EarlyPassivation:
     """Makes space in the memory of players; one per world."""
 
-    def __init__(self, players: Directory[PlayerRole], index: PlayerIndex) -> None:
-        """Prepare."""
-        self._players = players
-        self._index = index
+    def __init__(
+        self, passivate: Passivate, offline_pieces: Callable[[], Iterator[tuple[int, Piece]]]
+    ) -> None:
+        """Prepare.
+
+        Args:
+            passivate: takes a player out of memory.
+            offline_pieces: iterates over offline players and what they hold, longest offline first.
+        """
+        self._passivate = passivate
+        self._offline_pieces = offline_pieces
         self._again_at: dict[tuple[str, int, str], float] = {}
 
     def make_space(self, objection: Objection) -> bool:
@@ -42,7 +50,7 @@ class EarlyPassivation:
         missing = objection.missing_bytes
         for player_id, piece in self._found(objection):
             size = piece.size
-            if self._players.passivate(player_id, early=True):
+            if self._passivate(player_id):
                 missing -= size
                 if missing <= 0:
                     return True
@@ -52,7 +60,7 @@ class EarlyPassivation:
 
     def _found(self, objection: Objection) -> list[tuple[int, Piece]]:
         """Return whose leaving would help, those with large documents first."""
-        oldest = islice(self._index.offline_pieces(), LOOKED_AT_MAX)
+        oldest = islice(self._offline_pieces(), LOOKED_AT_MAX)
         found = [(player_id, piece) for player_id, piece in oldest if objection.is_met_by(piece)]
         return sorted(found, key=lambda one: one[1].size <= PLAYER_HELD_BYTES + SMALL_BYTES)
 
