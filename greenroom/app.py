@@ -3,7 +3,8 @@
     greenroom                    rest for one
     ├── postgres                 the embedded database, if no other is configured
     └── server                   rest for one; built anew, on a new epoch, whenever it restarts
-        ├── storage              lease, committer, readers
+        ├── storage              lease, committer
+        ├── reads                asks the database again for what it did not read
         ├── usage                what owners use of their plans, written every second
         ├── games                dynamic: the active games
         ├── players              dynamic: the active players
@@ -329,6 +330,7 @@ class _Server:
         stop_seconds = self._settings.stop_seconds_max
         children = [
             ChildSpec("storage", parts.storage, shutdown_seconds=stop_seconds),
+            ChildSpec("reads", parts.storage.loaders),
             ChildSpec("usage", parts.usage, shutdown_seconds=stop_seconds),
             ChildSpec("games", parts.games),
             ChildSpec("players", parts.players),

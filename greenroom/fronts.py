@@ -10,20 +10,20 @@ from greenroom.config import Settings
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.limits import CallLimits, LimitSettings
-from greenroom.http.metrics import (
-    Metrics,
-    Sample,
-    actor_samples,
-    count_samples,
-    statistics_samples,
-    tree_samples,
-    usage_samples,
-)
+from greenroom.http.metrics import Metrics, Sample
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.server import HttpServer
 from greenroom.http.server.tls import server_context
 from greenroom.http.site.discovery import discovery_routes
 from greenroom.http.site.health import Health
+from greenroom.metric_sources import (
+    actor_samples,
+    count_samples,
+    statistics_samples,
+    storage_samples,
+    tree_samples,
+    usage_samples,
+)
 from greenroom.network.disk_shares import DiskShares, Progress
 from greenroom.persistence.storage import Storage
 from greenroom.supervisors.spec import ChildSpec
@@ -130,6 +130,7 @@ class Fronts:
             lambda: actor_samples({"player": len(world.players), "game": len(world.games)})
         )
         metrics.add_source(lambda: statistics_samples("greenroom_storage", storage.statistics()))
+        metrics.add_source(lambda: storage_samples(storage))
         metrics.add_source(lambda: statistics_samples("greenroom_realtime", hub.statistics()))
         metrics.add_source(self._udp_samples)
         metrics.add_source(self._large_samples)
@@ -142,7 +143,7 @@ class Fronts:
             requests_in_flight_max=settings.requests_in_flight_max,
             address_share_max=settings.address_share_max,
         )
-        health = Health(lambda: storage.committer.is_open)
+        health = Health(lambda: storage.is_ready)
         discovery = {
             **discovery_routes(ENDPOINTS, TOOLS, dispatcher),
             "/healthz": health.live,

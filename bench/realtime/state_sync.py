@@ -138,6 +138,7 @@ class Nowhere:
 
     commit_seconds_max = 10.0
     is_open = True
+    refuses = False
 
     def submit(self, writer: Writer, events: Sequence[Event]) -> Batch:  # noqa: ARG002
         """Have it written."""

@@ -8,6 +8,7 @@ from greenroom.actors.kernel.errors import (
     ActorUnavailable,
     CommitUnsettled,
     Refused,
+    StorageRefused,
     StorageUnavailable,
 )
 from greenroom.config import ConfigError
@@ -45,6 +46,8 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 def _sentence(error: BaseException) -> str | None:
     match error:
+        case StorageRefused():
+            return f"The database refused: {error}. Nothing was changed."
         case StorageUnavailable():
             return "The database does not answer: nothing was changed. Try again later."
         case CommitUnsettled():

@@ -13,6 +13,7 @@ from greenroom.actors.kernel.errors import (
     MailboxFull,
     NotFound,
     Refused,
+    StorageRefused,
     StorageUnavailable,
 )
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
@@ -121,6 +122,8 @@ def is_too_many(error: Exception) -> bool:
     """Return whether `answer_of` answers this with 429: come back later, nothing was done."""
     if isinstance(error, Refused):
         return status_of(type(error)) == 429
+    if isinstance(error, StorageRefused):
+        return False
     return isinstance(error, MailboxFull | StorageUnavailable)
 
 
@@ -154,6 +157,9 @@ def answer_of(error: Exception, where: str) -> Answer:
             return error_answer(status_of(type(error)), str(error))
         case MailboxFull():
             return too_many_requests(OVERLOAD_RETRY_SECONDS)
+        case StorageRefused():
+            # Whoever asked the database has logged its words; trying again would bring the same.
+            return internal_server_error()
         case StorageUnavailable():
             return too_many_requests(STORAGE_RETRY_SECONDS)
         case ActorUnavailable():

@@ -39,6 +39,7 @@ from greenroom.persistence.errors import (
     StorageFenced,
 )
 from greenroom.persistence.lease import SHARD, Lease, is_elsewhere, is_fence, is_passing
+from greenroom.persistence.read_troubles import ReadFailure, failure_of, words_for
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.staging import plan
 from greenroom.persistence.statements import TARGETS
@@ -114,6 +115,7 @@ class Committer:
         self._idle: trio.CancelScope | None = None
         self._busy_since: float | None = None
         self._backoff_seconds = 0.0
+        self._refuses = False
         self._rows = 0
         self._bytes = 0
         self._taken_bytes = 0
@@ -128,12 +130,17 @@ class Committer:
     @property
     def is_open(self) -> bool:
         """Return whether changes are accepted: it runs, is not full, and the database answers."""
-        if not self._running or self._rows >= self._settings.queue_rows_max:
+        if not self._running or self._refuses or self._rows >= self._settings.queue_rows_max:
             return False
         if self._bytes >= self._settings.queue_bytes_max:
             return False
         since = self._busy_since
         return since is None or trio.current_time() - since < self._settings.gate_seconds
+
+    @property
+    def refuses(self) -> bool:
+        """Return whether the database answers, and takes no changes until somebody has acted."""
+        return self._refuses
 
     @property
     def commit_seconds_max(self) -> float:
@@ -438,18 +445,25 @@ class Committer:
         await trio.sleep(self._backoff_seconds)
 
     def _trouble(self, error: DatabaseError) -> None:
-        """Note that the database is away. This is logged once, not at every try."""
+        """Note that the database is away, or refuses. That is logged once, not at every try."""
         if self._busy_since is None:
             self._busy_since = trio.current_time()
-        if not self._backoff_seconds:
-            self._backoff_seconds = _BACKOFF_SECONDS_MIN
+        refuses = failure_of(error) is ReadFailure.REFUSED
+        if self._backoff_seconds and refuses == self._refuses:
+            return
+        self._backoff_seconds = self._backoff_seconds or _BACKOFF_SECONDS_MIN
+        self._refuses = refuses
+        if refuses:
+            words = words_for(error)
+            logger.error("the database refuses changes, trying until it takes them: %s", words)
+        else:
             logger.warning("the database does not answer, trying until it does: %s", error)
 
     def _well(self) -> None:
         """Note that the database answers."""
         self._busy_since = None
         if self._backoff_seconds:
-            self._backoff_seconds = 0.0
+            self._backoff_seconds, self._refuses = 0.0, False
             logger.info("the database answers again")
 
     def _give_up(self, error: CommitUnsettled) -> None:

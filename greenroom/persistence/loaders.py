@@ -6,17 +6,24 @@ with a limit of its own, so that a cancelled caller does not cost the connection
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 import trio
 
-from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.kernel.errors import StorageRefused, StorageUnavailable
 from greenroom.persistence.driver import DatabaseConnection, Query, Row
 from greenroom.persistence.errors import DatabaseConnectionLost, DatabaseError, QueryFailed
-from greenroom.persistence.lease import PLAN_SESSION, is_passing
+from greenroom.persistence.lease import PLAN_SESSION
+from greenroom.persistence.read_troubles import ReadFailure, ReadTroubles, failure_of, words_for
 from greenroom.persistence.settings import StorageSettings
 
 logger = logging.getLogger(__name__)
+
+_AGAIN_SECONDS_MIN, _AGAIN_SECONDS_MAX = 0.5, 5.0
+"""Pauses between the tries of a read that fails."""
+_STALE_CLASSES = frozenset({"0A", "25"})
+"""SQLSTATE classes that a new connection may not meet: its plans are new, its server another."""
 
 READER_SESSION = (
     PLAN_SESSION
@@ -39,6 +46,21 @@ class Loaders:
         self._settings = settings
         self._free = trio.Semaphore(settings.loader_connections)
         self._idle: list[DatabaseConnection] = []
+        self.troubles = ReadTroubles(settings.gate_seconds)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Ask again what failed, until cancelled, so that it is known when reads work again."""
+        task_status.started()
+        seconds = _AGAIN_SECONDS_MIN
+        while True:
+            if self.troubles.is_empty:
+                seconds = _AGAIN_SECONDS_MIN
+            reads = await self.troubles.wait()
+            await trio.sleep(seconds)
+            seconds = min(2 * seconds, _AGAIN_SECONDS_MAX)
+            for queries in reads:
+                with contextlib.suppress(StorageUnavailable):
+                    await self.fetch(*queries)
 
     async def fetch(self, *queries: Query) -> list[list[Row]]:
         """Run queries that only read, in one round trip; return the rows of each.
@@ -46,20 +68,24 @@ class Loaders:
         A connection that turns out to be dead is replaced, and the queries are sent again.
 
         Raises:
+            StorageRefused: the database answered, and refuses this read.
             StorageUnavailable: the database is away or overloaded, after at most twice
                 `load_seconds_max` and `connect_seconds_max`.
         """
         try:
-            return await self._with_connection(queries, tries=2)
+            rows = await self._with_connection(queries, tries=2)
         except DatabaseError as error:
-            if isinstance(error, QueryFailed) and not is_passing(error):
-                logger.error("the database refused a read: %s", error)  # noqa: TRY400 said by it
+            if self.troubles.note_failure(queries, error).is_refusal:
+                raise StorageRefused(words_for(error)) from error
             raise StorageUnavailable("the database is away") from error
+        self.troubles.note_success(queries)
+        return rows
 
     async def write(self, *queries: Query) -> list[list[Row]]:
         """Run queries that write, as one transaction, once.
 
         Raises:
+            StorageRefused: the database answered, and refuses such changes; nothing was changed.
             StorageUnavailable: the database is away. If it went away during the commit, the change
                 may have been made.
             QueryFailed: Postgres refused, and would again; nothing was changed.
@@ -67,9 +93,14 @@ class Loaders:
         try:
             return await self._with_connection(queries, tries=1)
         except QueryFailed as error:
-            if is_passing(error):
-                raise StorageUnavailable("the database is away") from error
-            raise
+            match failure_of(error):
+                case ReadFailure.REFUSED:
+                    self.troubles.note_refused_write(queries, error)
+                    raise StorageRefused(words_for(error)) from error
+                case ReadFailure.ROW:
+                    raise
+                case _:
+                    raise StorageUnavailable("the database is away") from error
         except DatabaseError as error:
             raise StorageUnavailable("the database is away") from error
 
@@ -81,11 +112,11 @@ class Loaders:
     async def _with_connection(self, queries: tuple[Query, ...], tries: int) -> list[list[Row]]:
         """Wait for a free connection, then run, shielded."""
         if self._free.statistics().tasks_waiting >= self._settings.loader_waiters_max:
-            raise StorageUnavailable("too many reads wait for the database")
+            raise self.troubles.crowded("too many reads wait for the database")
         with trio.move_on_after(self._settings.load_seconds_max) as scope:
             await self._free.acquire()
         if scope.cancelled_caught:
-            raise StorageUnavailable("the database is too slow")
+            raise self.troubles.crowded("the database is too slow")
         with trio.CancelScope(shield=True):
             try:
                 return await self._run(queries, tries)
@@ -104,6 +135,10 @@ class Loaders:
                 self.close()
                 if not tries:
                     raise
+            except QueryFailed as error:
+                if error.sqlstate[:2] in _STALE_CLASSES:
+                    connection.close()
+                raise
             finally:
                 if not connection.is_closed:
                     self._idle.append(connection)

@@ -59,17 +59,22 @@ class Storage:
         """
         self._settings = settings or StorageSettings()
         self._lease = Lease(conninfo, self._settings)
-        self._loaders = Loaders(conninfo, self._settings)
+        self.loaders = Loaders(conninfo, self._settings)
         self.committer = Committer(self._settings)
-        self.accounts = DatabaseAccounts(self._loaders, self._lease)
-        self.friendships = DatabaseFriendships(self._loaders)
-        self.journal = JournalStore(self._loaders, self._lease)
-        self.usage = UsageStore(self._loaders, self._lease)
+        self.accounts = DatabaseAccounts(self.loaders, self._lease)
+        self.friendships = DatabaseFriendships(self.loaders)
+        self.journal = JournalStore(self.loaders, self._lease)
+        self.usage = UsageStore(self.loaders, self._lease)
 
     @property
     def epoch(self) -> int:
         """Return the epoch under which this server writes, or 0 before it has one."""
         return self._lease.epoch
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether changes are accepted, and what is asked for is read."""
+        return self.committer.is_open and self.loaders.troubles.is_well
 
     def statistics(self) -> CommitterStatistics:
         """Return the committer's counts; `is_open` says whether changes are accepted."""
@@ -93,7 +98,7 @@ class Storage:
             await self.committer.run(self._lease, task_status=task_status)
         finally:
             self._lease.close()
-            self._loaders.close()
+            self.loaders.close()
 
 
 async def migrate_database(conninfo: str, settings: StorageSettings | None = None) -> list[str]:

@@ -24,6 +24,7 @@ from greenroom.actors.kernel.errors import (
     ActorCrashed,
     ActorStopped,
     MailboxFull,
+    StorageRefused,
     StorageUnavailable,
 )
 from greenroom.actors.kernel.ref import Ref
@@ -278,6 +279,8 @@ class DynamicSupervisor(Generic[Role]):
                 try:
                     await self._load_into(cell)
                     return
+                except StorageRefused as error:  # whoever waits need not wait for that
+                    cell.fail_waiting(error)
                 except StorageUnavailable:
                     pass
                 except MailboxFull as error:  # there is no space for it

@@ -6,16 +6,14 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from greenroom.http.metrics import (
-    CONTENT_TYPE,
-    Metrics,
-    Sample,
+from greenroom.http.metrics import CONTENT_TYPE, Metrics, Sample
+from greenroom.http.request import Request
+from greenroom.metric_sources import (
     actor_samples,
     count_samples,
     statistics_samples,
     tree_samples,
 )
-from greenroom.http.request import Request
 from greenroom.supervisors.tree import ACTORS, TreeNode
 
 

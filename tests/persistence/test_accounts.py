@@ -295,8 +295,8 @@ async def test_a_reader_who_is_cancelled_costs_no_connection(storage: Storage):
         nursery.cancel_scope.cancel()
 
     assert await storage.accounts.load_player(1) is not None
-    assert len(storage._loaders._idle) <= 4
-    assert storage._loaders._free.value == 4
+    assert len(storage.loaders._idle) <= 4
+    assert storage.loaders._free.value == 4
 
 
 async def test_some_players_are_found_by_their_ids(storage: Storage):

@@ -116,6 +116,7 @@ class HandCommitter:
     def __init__(self, *, automatic: bool = True) -> None:
         """With `automatic`, every submit is durable at once."""
         self.is_open = True
+        self.refuses = False
         self.commit_seconds_max = 10.0
         self.automatic = automatic
         self.records: dict[str, int] = {}

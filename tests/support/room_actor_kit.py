@@ -29,6 +29,7 @@ class Journal:
     def __init__(self) -> None:
         self.commit_seconds_max = 10.0
         self.is_open = True
+        self.refuses = False
         self.entries: dict[str, list[JournalEntry]] = {}
         self.snapshots: dict[str, Snapshot] = {}
 

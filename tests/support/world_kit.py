@@ -238,6 +238,10 @@ class Memory:
     def is_open(self) -> bool:
         return not self.away
 
+    @property
+    def refuses(self) -> bool:
+        return False
+
     def submit(self, writer: Writer, events: Sequence[Event]) -> Batch:
         batch = Batch()
         if not any(event.durable for event in events):  # written in the background

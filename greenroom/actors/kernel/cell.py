@@ -30,6 +30,7 @@ from greenroom.actors.kernel.errors import (
     ActorUnavailable,
     CommitUnsettled,
     Refused,
+    StorageRefused,
     StorageUnavailable,
 )
 from greenroom.actors.kernel.mailbox import Envelope, Mailbox
@@ -191,6 +192,12 @@ class Cell(Generic[Role]):
         if self._stopped is not None:
             self._stopped.set()
 
+    def fail_waiting(self, error: ActorUnavailable) -> None:
+        """Answer everybody who waits with `error`. The cell goes on, and what was told waits."""
+        for envelope in () if self._mailbox is None else self._mailbox.take_asked():
+            envelope.error = error.again()
+            envelope.answer()
+
     def retire(self) -> None:
         """End the incarnation, if there is one: stop its timers and call `on_stop`."""
         actor, self.actor, self.timers = self.actor, None, None
@@ -328,7 +335,7 @@ class Cell(Generic[Role]):
             durability = self._host.durability
             if not durability.is_open:
                 actor.on_refused()
-                raise StorageUnavailable("the database is away")
+                raise self._unavailable("the database is away")
             for event in events:
                 actor.apply(event)
             batch = durability.submit(self, events)
@@ -395,7 +402,13 @@ class Cell(Generic[Role]):
         except CommitUnsettled as error:
             if changed:
                 raise
-            raise StorageUnavailable(str(error)) from None
+            raise self._unavailable(str(error)) from None
+
+    def _unavailable(self, text: str) -> StorageUnavailable:
+        """Return the error of a database that is away, or that refuses changes."""
+        if self._host.durability.refuses:
+            return StorageRefused("the database takes no changes; see the log")
+        return StorageUnavailable(text)
 
     # Crashes.
 

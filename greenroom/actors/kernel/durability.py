@@ -162,6 +162,11 @@ class Durability(Protocol):
         ...
 
     @property
+    def refuses(self) -> bool:
+        """Return whether the database answers, and takes no changes until somebody has acted."""
+        ...
+
+    @property
     def commit_seconds_max(self) -> float:
         """Return how long a caller waits for its change to settle."""
         ...

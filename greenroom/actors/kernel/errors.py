@@ -5,6 +5,7 @@
     └── ActorUnavailable      no answer could be given
         ├── MailboxFull       overload: the command was not accepted
         ├── StorageUnavailable  the database is away: the command was refused before it ran
+        │   └── StorageRefused  the database answers, and refuses
         ├── ActorStopped      nobody will answer: the actor is gone or does not exist
         ├── CommitUnsettled   the command ran; whether it is durable is not known in time
         └── ActorCrashed      the command hit a bug; the actor goes back to its last good state
@@ -52,6 +53,10 @@ class MailboxFull(ActorUnavailable):
 
 class StorageUnavailable(ActorUnavailable):
     """The database is away; the command did not run."""
+
+
+class StorageRefused(StorageUnavailable):
+    """The database answers, and refuses; the command did not run, nor will it when tried again."""
 
 
 class ActorStopped(ActorUnavailable):

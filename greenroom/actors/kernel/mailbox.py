@@ -88,6 +88,12 @@ class Mailbox:
         """Take the next command; the mailbox must not be empty."""
         return self._system.popleft() if self._system else self._user.popleft()
 
+    def take_asked(self) -> list[Envelope]:
+        """Take the commands that somebody waits for; what was told stays."""
+        asked = [envelope for envelope in self._user if envelope.task is not None]
+        self._user = deque(envelope for envelope in self._user if envelope.task is None)
+        return asked
+
     def take_back(self, envelope: Envelope) -> None:
         """Remove a command that has not run, because its caller was cancelled."""
         self._user.remove(envelope)

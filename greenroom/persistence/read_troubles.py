@@ -1,0 +1,214 @@
+"""Failing reads of the database: told once a minute, counted, and an end of readiness.
+
+Postgres may answer every change and yet refuse to read: a right is revoked, a table is gone, it has
+no more connections. So each statement that fails is remembered, with its parameters, until it
+succeeds. Somebody must ask it again meanwhile, because a server that is not ready gets no calls.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Sequence
+from enum import StrEnum
+
+import trio
+
+from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.persistence.driver import Query, Statement
+from greenroom.persistence.errors import (
+    DatabaseConnectionRefused,
+    DatabaseError,
+    QueryFailed,
+)
+
+logger = logging.getLogger(__name__)
+
+LOG_SECONDS = 60.0
+"""One line for each statement and kind of failure in so many seconds."""
+
+_AWAY = frozenset({"08000", "08003", "08006", "57P01", "57P02", "57P03"})
+_SLOW_CLASSES = frozenset({"40", "55"})
+_QUERY_CANCELED = "57014"
+_REFUSING_CLASSES = frozenset({"08", "0A", "25", "28", "3D", "3F", "42", "53", "57", "58", "F0"})
+"""SQLSTATE classes that tell of the database as a whole. Any other is about the rows it was asked
+for."""
+
+
+class ReadFailure(StrEnum):
+    """Why a read failed."""
+
+    AWAY = "away"
+    """Nobody answered, or Postgres starts or stops. It may pass."""
+    SLOW = "slow"
+    """It took too long, or waited too long for a lock. It may pass."""
+    CROWDED = "crowded"
+    """Too many reads waited for a connection. It may pass."""
+    REFUSED = "refused"
+    """The database answered that it will not. It passes when somebody has acted."""
+    ROW = "row"
+    """The database could not read what this call asked for; others are served."""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Return whether trying again is no help."""
+        return self in {ReadFailure.REFUSED, ReadFailure.ROW}
+
+
+def failure_of(error: DatabaseError) -> ReadFailure:
+    """Return what kind of failure an error of a read is."""
+    if isinstance(error, DatabaseConnectionRefused):
+        return ReadFailure.REFUSED
+    if not isinstance(error, QueryFailed):
+        return ReadFailure.AWAY
+    sqlstate = error.sqlstate
+    if not sqlstate or sqlstate in _AWAY:
+        return ReadFailure.AWAY
+    if sqlstate == _QUERY_CANCELED or sqlstate[:2] in _SLOW_CLASSES:
+        return ReadFailure.SLOW
+    return ReadFailure.REFUSED if sqlstate[:2] in _REFUSING_CLASSES else ReadFailure.ROW
+
+
+_Key = tuple[Statement, ...]
+
+
+class _Trouble:
+    """A read that has failed and has not succeeded since."""
+
+    __slots__ = ("failure", "queries", "since")
+
+    def __init__(self, queries: Sequence[Query], since: float) -> None:
+        self.queries = queries
+        self.since = since
+        self.failure = ReadFailure.AWAY
+
+
+class ReadTroubles:
+    """The reads that fail now, and how many ever did.
+
+    It is bounded by the number of statements that there are: each is remembered once.
+    """
+
+    def __init__(self, gate_seconds: float) -> None:
+        """Begin without any.
+
+        Args:
+            gate_seconds: for how long a read may fail for what may pass until readiness ends.
+        """
+        self._gate_seconds = gate_seconds
+        self._open: dict[_Key, _Trouble] = {}
+        self._begun = trio.Event()
+        self._told: dict[tuple[_Key, ReadFailure], tuple[float, int]] = {}
+        self._failed: Counter[ReadFailure] = Counter(dict.fromkeys(ReadFailure, 0))
+        self.writes_refused = 0
+        """Changes outside of the committer that the database refused."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no read fails."""
+        return not self._open
+
+    @property
+    def is_well(self) -> bool:
+        """Return whether no read is refused, and none has failed for `gate_seconds`."""
+        return not self._open or not any(map(self._ends_readiness, self._open.values()))
+
+    def _ends_readiness(self, trouble: _Trouble) -> bool:
+        if trouble.failure is ReadFailure.REFUSED:
+            return True
+        return trio.current_time() - trouble.since >= self._gate_seconds
+
+    def failed_by_kind(self) -> dict[str, int]:
+        """Return how many reads ever failed, by the name of the kind of failure."""
+        return {kind.value: count for kind, count in self._failed.items()}
+
+    def note_success(self, queries: Sequence[Query]) -> None:
+        """Note that a read has succeeded; it costs nothing while nothing is wrong."""
+        if self._open and self._open.pop(_key(queries), None) is not None:
+            logger.info("the database reads again what it did not")
+
+    def note_failure(self, queries: Sequence[Query], error: DatabaseError) -> ReadFailure:
+        """Count a failure, log it unless that was done within the minute, and remember the read."""
+        failure = failure_of(error)
+        self._failed[failure] += 1
+        key = _key(queries)
+        self._tell(key, failure, error)
+        if failure is not ReadFailure.ROW:
+            trouble = self._open.setdefault(key, _Trouble(queries, trio.current_time()))
+            trouble.queries, trouble.failure = queries, failure
+            self._begun.set()
+        return failure
+
+    def note_refused_write(self, queries: Sequence[Query], error: DatabaseError) -> None:
+        """Count and log a change that the database refuses; nobody may ask that again."""
+        self.writes_refused += 1
+        if (left_out := self._left_out(_key(queries), ReadFailure.REFUSED)) is not None:
+            logger.error("the database refused a write: %s", words_for(error) + left_out)
+
+    def crowded(self, text: str) -> StorageUnavailable:
+        """Count a read that got no connection in time; return the error to raise."""
+        self._failed[ReadFailure.CROWDED] += 1
+        if (left_out := self._left_out((), ReadFailure.CROWDED)) is not None:
+            logger.warning("a read of the database failed: %s", text + left_out)
+        return StorageUnavailable(text)
+
+    async def wait(self) -> list[Sequence[Query]]:
+        """Wait until a read fails; return all that do, to be asked again.
+
+        Cancellation just ends the wait.
+        """
+        while not self._open:
+            self._begun = trio.Event()
+            await self._begun.wait()
+        return [trouble.queries for trouble in self._open.values()]
+
+    def _tell(self, key: _Key, failure: ReadFailure, error: DatabaseError) -> None:
+        """Log the database's own words, and what to do about them."""
+        left_out = self._left_out(key, failure)
+        if left_out is None:
+            return
+        if failure.is_refusal:
+            logger.error("the database refused a read: %s", words_for(error) + left_out)
+        else:
+            logger.warning("a read of the database failed: %s", words_for(error) + left_out)
+
+    def _left_out(self, key: _Key, failure: ReadFailure) -> str | None:
+        """Return how many lines were left out, in words; None if this one is to be, too."""
+        now = trio.current_time()
+        last, count = self._told.get((key, failure), (-math.inf, 0))
+        if now - last < LOG_SECONDS:
+            self._told[key, failure] = last, count + 1
+            return None
+        self._told[key, failure] = now, 0
+        return f" ({count} more within the last {now - last:.0f} s)" if count else ""
+
+
+def _key(queries: Sequence[Query]) -> _Key:
+    return tuple(query.statement for query in queries)
+
+
+_ADVICE = (
+    ("42501", "give the server's role its rights back (GRANT … ON … TO …)"),
+    ("42", "was the schema changed by hand? see `greenroom db status`, and undo the change"),
+    ("3F", "was the schema changed by hand? see `greenroom db status`, and undo the change"),
+    ("0A", "was the schema changed by hand? see `greenroom db status`"),
+    ("28", "check the role and the password in the database URL, and pg_hba.conf"),
+    ("3D", "check the database's name in the database URL"),
+    ("25", "Postgres is read-only; let the database URL name the primary"),
+    ("53100", "free space on the disk of Postgres"),
+    ("53200", "give Postgres more memory"),
+    ("53300", "raise max_connections of Postgres, or close connections of others"),
+    ("57014", "Postgres took too long; look at its load, and at locks that others hold"),
+    ("55", "another session holds a lock for too long; see pg_stat_activity"),
+)
+"""Advice by the beginning of the SQLSTATE. The first that fits counts."""
+
+
+def words_for(error: DatabaseError) -> str:
+    """Return the database's own words, and what an operator may do about them."""
+    if isinstance(error, DatabaseConnectionRefused):
+        return str(error)  # it says what to do
+    sqlstate = error.sqlstate if isinstance(error, QueryFailed) else ""
+    fitting = (advice for start, advice in _ADVICE if sqlstate.startswith(start))
+    return f"{error}; {next(fitting, 'the log of Postgres says more')}"
