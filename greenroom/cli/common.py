@@ -19,6 +19,7 @@ Result = TypeVar("Result")
 
 ID = click.IntRange(1, 2**63 - 1)
 ID.name = "id"  # "'x' is not a valid id", where click would speak of an integer range
+SENTENCE_MAX = 1_000  # characters, which are more than any sentence of a docstring has
 PLANS = ["unlimited", "free", "standard", "pro"]
 
 _OPTIONS = (
@@ -40,6 +41,22 @@ _OPTIONS = (
     ),
     click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing but JSON."),
 )
+
+
+class CommandGroup(click.Group):
+    """A group whose help has the first sentence of each command whole, on as many lines as needed.
+
+    Click would cut it to one line.
+    """
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of commands."""
+        rows = [
+            (name, self.commands[name].get_short_help_str(limit=SENTENCE_MAX))
+            for name in self.list_commands(ctx)
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 class Invocation:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from greenroom.cli.common import Invocation, with_common_options
+from greenroom.cli.common import CommandGroup, Invocation, with_common_options
 from greenroom.cli.output import table
 
 if TYPE_CHECKING:
     from greenroom.control.admin.messages import Schema
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def db() -> None:
     """Show and change the database's schema, and show its address."""
 

@@ -8,14 +8,14 @@ import click
 import msgspec
 
 from greenroom.cli.assignments import assignments
-from greenroom.cli.common import ID, Invocation, confirm, utf8, with_common_options
+from greenroom.cli.common import ID, CommandGroup, Invocation, confirm, utf8, with_common_options
 from greenroom.cli.output import details, shown, table
 
 if TYPE_CHECKING:
     from greenroom.control.admin.messages import GameKeys
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def game() -> None:
     """Manage games, their keys and their private settings."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from greenroom.cli.common import ID, Invocation, with_common_options
+from greenroom.cli.common import ID, CommandGroup, Invocation, with_common_options
 from greenroom.cli.output import table
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def lobby() -> None:
     """Show lobbies."""
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from greenroom.cli.common import Invocation, with_common_options
+from greenroom.cli.common import CommandGroup, Invocation, with_common_options
 from greenroom.cli.output import details, shown, table
 
 if TYPE_CHECKING:
     from greenroom.supervisors.tree import TreeNode
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def config() -> None:
     """Show the settings."""
 

@@ -15,6 +15,7 @@ import click
 
 from greenroom import __version__
 from greenroom.cli.backups import backup, restore
+from greenroom.cli.common import CommandGroup
 from greenroom.cli.databases import db
 from greenroom.cli.games import game
 from greenroom.cli.lobbies import lobby
@@ -31,6 +32,7 @@ EXIT_INTERRUPTED = 130
 
 
 @click.group(
+    cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="greenroom", message="%(prog)s %(version)s")

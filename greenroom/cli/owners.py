@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from greenroom.cli.common import PLANS, Invocation, utf8, with_common_options
+from greenroom.cli.common import PLANS, CommandGroup, Invocation, utf8, with_common_options
 from greenroom.cli.output import details, table
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from greenroom.control.admin.messages import Used
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def owner() -> None:
     """Manage owners of games, and their plans.
 

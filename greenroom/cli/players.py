@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from greenroom.cli.common import ID, Invocation, confirm, utf8, with_common_options
+from greenroom.cli.common import ID, CommandGroup, Invocation, confirm, utf8, with_common_options
 from greenroom.cli.output import details, say_json, shown, table
 from greenroom.contract.words import BAN_DURATIONS
 
@@ -18,7 +18,7 @@ def _utf8_or_none(
     return None if value is None else utf8(context, parameter, value)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def player() -> None:
     """Show, ban, export and delete players."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from greenroom.cli.common import ID, Invocation, utf8, with_common_options
+from greenroom.cli.common import ID, CommandGroup, Invocation, utf8, with_common_options
 from greenroom.cli.output import details, table
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SEQUENCE = click.IntRange(1, 2**63 - 1)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def room() -> None:
     """Show rooms and their history, and end rooms."""
 

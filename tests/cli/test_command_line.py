@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,6 +94,25 @@ def test_every_command_explains_itself_and_takes_the_common_options(
     for option in (*of_servers, "--json"):
         assert option in told
     assert len(told.splitlines()[2].split()) > 2, "it says what it does"
+
+
+GROUPS = [(), *sorted({command[:1] for command in COMMANDS if len(command) > 1})]
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: " ".join(group) or "greenroom")
+def test_no_help_text_is_cut(
+    group: tuple[str, ...],
+    columns: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main([*group, "--help"]) == 0
+    told = capsys.readouterr().out.partition("Commands:\n")[2]
+    names = {line.split()[0] for line in told.splitlines() if re.match(r"  \w", line)}
+    assert names >= {command[len(group)] for command in COMMANDS if command[: len(group)] == group}
+    assert not re.search(r"(\.\.\.|…)$", told, re.MULTILINE)
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
