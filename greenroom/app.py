@@ -133,7 +133,9 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
     ):
         async with trio.open_nursery() as nursery:
             await nursery.start(_watch_signals, nursery.cancel_scope)
-            root = _Root(settings, Fronts(settings), registry, watchdog.watch)
+            fronts = Fronts(settings)
+            await fronts.check_ports()
+            root = _Root(settings, fronts, registry, watchdog.watch)
             await nursery.start(root.run)
             announce(root.server.ready())
             gc.freeze()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Callable, Iterator
 
@@ -25,6 +26,7 @@ from greenroom.metric_sources import (
     usage_samples,
 )
 from greenroom.network.disk_shares import DiskShares, Progress
+from greenroom.network.sockets import check_port
 from greenroom.persistence.storage import Storage
 from greenroom.supervisors.spec import ChildSpec
 from greenroom.supervisors.tree import TreeNode
@@ -65,6 +67,17 @@ class Fronts:
     def udp_port(self) -> int:
         """Return the port of the fast lane, once it has been bound."""
         return self._udp.port
+
+    async def check_ports(self) -> None:
+        """Check that the ports can be opened, the API's first, so that an error names the first.
+
+        Raises:
+            ListenError: one is taken, forbidden, or the host is unknown.
+        """
+        settings = self._settings
+        await check_port(settings.host, settings.port, socket.SOCK_STREAM)
+        await check_port(settings.host, settings.realtime_port, socket.SOCK_STREAM)
+        await check_port(settings.host, settings.udp_port, socket.SOCK_DGRAM)
 
     def children(
         self, world: World, storage: Storage, hub: Hub, tree: Callable[[], TreeNode]

@@ -54,6 +54,20 @@ async def bind_udp(host: str, port: int) -> list[socket.socket]:
     return await _bind_all(host, port, socket.SOCK_DGRAM)
 
 
+async def check_port(host: str, port: int, kind: socket.SocketKind) -> None:
+    """Check that a port can be opened; it stays closed.
+
+    Args:
+        host: as for `bind_tcp`.
+        port: as for `bind_tcp`.
+        kind: `SOCK_STREAM` for TCP, `SOCK_DGRAM` for UDP.
+
+    Raises:
+        ListenError: the port is taken, forbidden, or the host is unknown.
+    """
+    _close_all(await _bind_all(host, port, kind))
+
+
 async def accept_forever(
     listener: socket.socket, take: Callable[[socket.socket, str], None]
 ) -> NoReturn:
@@ -163,7 +177,7 @@ def _bind(
 
 
 def _close_all(sockets: list[socket.socket]) -> None:
-    """Close what was opened before the failure."""
+    """Close sockets that are not needed."""
     for each in sockets:
         each.close()
 

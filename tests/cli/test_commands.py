@@ -226,6 +226,33 @@ def test_a_taken_port_is_one_sentence(data_dir: Path, database_url: str) -> None
     assert_one_sentence(done, port, "another program listens there")
 
 
+@contextlib.contextmanager
+def taken_ports() -> Iterator[list[int]]:
+    """Ports for HTTP, WebSocket and UDP, all of them taken."""
+    with contextlib.ExitStack() as stack:
+        kinds = (socket.SOCK_STREAM, socket.SOCK_STREAM, socket.SOCK_DGRAM)
+        taken = [stack.enter_context(socket.socket(socket.AF_INET, kind)) for kind in kinds]
+        for each in taken:
+            each.bind(("127.0.0.1", 0))
+            if each.type == socket.SOCK_STREAM:
+                each.listen()
+        yield [each.getsockname()[1] for each in taken]
+
+
+def test_the_first_port_is_named_of_several_that_are_taken(data_dir: Path) -> None:
+    names = ("--port", "--realtime-port", "--udp-port")
+    with taken_ports() as ports:
+        given = [[name, str(port)] for name, port in zip(names, ports, strict=True)]
+        for first in range(3):
+            arguments = [each for pair in given[first:] for each in pair]
+            protocol = "UDP" if first == 2 else "TCP"
+            done = serve(data_dir, *arguments)
+            assert_one_sentence(done, f"{protocol} port {ports[first]} ", "listens there")
+    assert [path.name for path in data_dir.iterdir()] == ["lock"], (
+        "no database was made for nothing"
+    )
+
+
 @pytest.mark.parametrize("server", ["greenroom", "hypercorn"])
 def test_a_certificate_that_cannot_be_used_is_one_sentence(
     data_dir: Path, database_url: str, server: str
