@@ -99,7 +99,7 @@ from greenroom.transport.hub import Hub
 
 _logger = logging.getLogger(__name__)
 
-GC_THRESHOLDS = (10_000, 20, 250)
+GC_THRESHOLDS = (10_000, 5, 1_000)
 """Collect more rarely than Python does by default. Requests make few cycles, and a full collection
 stops everybody. A young one does, too: freeing 50,000 objects takes 100 ms, freeing 10,000 some 15.
 There are no collections until everything is restored. What has been restored is frozen, so that

@@ -2,8 +2,9 @@
 
 Nothing is measured while the server keeps pace. Once it does not, each step of a task is charged to
 the address that the task works for. Heavy are the addresses that would have to be cut to one level
-to free a tenth of what all use. Their requests are refused before any other. A refused request
-counts as if it had been answered. Otherwise an address would be light as soon as it is refused.
+to free a part of what all use: a tenth, and more while others are refused, too. Their requests are
+refused before any other. A refused request counts as if it had been answered. Otherwise an address
+would be light as soon as it is refused.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ WINDOW_SECONDS: Final = 0.25
 """Addresses are judged so often."""
 KEPT: Final = 0.5
 """A part of what was used before counts at the next judgement, too."""
-FREED: Final = 0.1
+FREED_MIN: Final = 0.1
 """The part of all use that cutting the heavy addresses would free."""
+FREED_MAX: Final = 0.8
+"""The same, at most, where many addresses use too much together."""
+FREED_GROWS, FREED_SHRINKS = 2.0, 0.95
+"""The factor of that part at a judgement, after a refusal of a light address and without."""
 HEAVY_FACTOR: Final = 1.25
 """A heavy address uses so many times an even part of all, at least."""
 FORGOTTEN_SECONDS: Final = 1e-4
@@ -52,6 +57,14 @@ class CpuShares(trio.abc.Instrument):
         self._rated: dict[str, float] = {}
         """Before it; what is older counts less."""
         self._heavy: frozenset[str] = frozenset()
+        self._freed = FREED_MIN
+        self._is_short = False
+        """A light address has been refused since the last judgement."""
+
+    @property
+    def is_counting(self) -> bool:
+        """Return whether there are accounts."""
+        return self._is_counting
 
     @property
     def has_heavy(self) -> bool:
@@ -74,6 +87,7 @@ class CpuShares(trio.abc.Instrument):
         self._used.clear()
         self._rated.clear()
         self._heavy = frozenset()
+        self._freed, self._is_short = FREED_MIN, False
 
     def begin_pass(self, now: float) -> None:
         """Note that a pass begins, and judge the addresses from time to time."""
@@ -96,6 +110,10 @@ class CpuShares(trio.abc.Instrument):
         if key in used or len(used) < KEYS_MAX:
             used[key] = used.get(key, 0.0) + seconds
 
+    def note_light_refused(self) -> None:
+        """Note that a light address was refused: too few are heavy."""
+        self._is_short = True
+
     def is_heavy(self, key: str) -> bool:
         """Return whether requests of an address are to be refused before others'."""
         return key in self._heavy
@@ -106,12 +124,19 @@ class CpuShares(trio.abc.Instrument):
             if key in used or len(used) < KEYS_MAX:
                 used[key] = used.get(key, 0.0) + seconds * KEPT
         self._rated = {key: sum_ for key, sum_ in used.items() if sum_ >= FORGOTTEN_SECONDS}
-        level = level_of(self._rated.values())
+        freed = self._freed * (FREED_GROWS if self._is_short else FREED_SHRINKS)
+        self._freed, self._is_short = min(max(freed, FREED_MIN), FREED_MAX), False
+        level = level_of(self._rated.values(), self._freed)
         self._heavy = frozenset(key for key, sum_ in self._rated.items() if sum_ > level)
 
 
-def level_of(amounts: Iterable[float]) -> float:
-    """Return the level above which an amount is heavy; none is where there is only one."""
+def level_of(amounts: Iterable[float], freed: float = FREED_MIN) -> float:
+    """Return the level above which an amount is heavy; none is where there is only one.
+
+    Args:
+        amounts: what each uses.
+        freed: the part of their sum that is freed if none is above the level.
+    """
     falling = sorted(amounts, reverse=True)
     if len(falling) < 2:
         return float("inf")
@@ -119,7 +144,7 @@ def level_of(amounts: Iterable[float]) -> float:
     level = 0.0
     for count, amount in enumerate(falling, 1):
         rest -= amount
-        level = ((1.0 - FREED) * total - rest) / count
+        level = ((1.0 - freed) * total - rest) / count
         if count == len(falling) or level >= falling[count]:
             break
     return max(level, HEAVY_FACTOR * total / len(falling))

@@ -10,7 +10,8 @@ refusals: else the more requests came, the fewer were answered. Nobody has to kn
 costs. It takes constant memory, and two looks at the clocks a pass.
 
 The requests of addresses that use more of the processor than others (`cpu_shares.py`) are refused
-first. The others are refused only when there are too many of them alone.
+first. The others are refused only when there are too many of them alone. None of these takes all
+the places that are left for them: what it has of a pass is less than what is free.
 
 Latency is then the number of passes that a call takes, times their length. So what arrives is taken
 up as a pass begins, and answers leave as it ends: by tasks of their own that would be two more.
@@ -44,6 +45,9 @@ some times this. Longer passes answer hardly more (see "Tried and dropped" in `b
 """
 STANDING_SECONDS: Final = 0.5
 """Seconds of long passes that are still a burst, or somebody else's use of the machine."""
+COUNTED_SECONDS: Final = 0.2
+"""Seconds of long passes after which addresses' use is counted, so that it is known who is heavy
+when the first request is refused."""
 HOLD_SECONDS: Final = 1.0
 """Seconds after the last refusal in which passes are still bounded: a short pass is no recovery."""
 IDLE_SECONDS_MAX: Final = 0.1
@@ -65,19 +69,6 @@ STEP_MAX: Final = 1.25
 
 PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 """Paths that tell operators how the server is: then most of all, so they are never shed."""
-
-
-HOLD_UP_SECONDS = 1.0
-"""Seconds that an address waits for a refusal that has asked for too much without a token."""
-
-
-async def hold_up() -> None:
-    """Wait before a refusal, so that a client that asks without end asks less.
-
-    A refusal costs a third of an answer, so as many as a connection can take would fill the core.
-    Nothing is read from the connection meanwhile, and it is all that is held.
-    """
-    await trio.sleep(HOLD_UP_SECONDS)
 
 
 def do_nothing() -> None:
@@ -124,8 +115,9 @@ class PassBudget(trio.abc.Instrument):
         self._refusing = 0.0
         """Seconds of this pass that went into refusals."""
         self._taken = 0
-        self._spared = 0
+        self._spared = Counter[str]()
         """Requests of light addresses that this pass has taken up beyond its number."""
+        self._spared_sum = 0
         self._taken_max = TAKEN_FIRST
         """How many requests a pass takes up while the server is behind."""
         self.take_up: Callable[[], None] = do_nothing
@@ -150,13 +142,15 @@ class PassBudget(trio.abc.Instrument):
             if not self.is_behind:
                 self._taken_max = TAKEN_FIRST
             self._taken = -int(idle / PASS_SECONDS_AIM * self._taken_max)
-            self._spared = 0
-            if self._cpu_shares is not None:
+            self._spared.clear()
+            self._spared_sum = 0
+        self.is_behind = is_behind
+        if self._cpu_shares is not None:
+            if is_behind or now - self._long_since >= COUNTED_SECONDS:
                 self._cpu_shares.start(now)
                 self._cpu_shares.begin_pass(now)
-        elif self.is_behind:
-            self.rest()
-        self.is_behind = is_behind
+            elif self._cpu_shares.is_counting:
+                self._cpu_shares.stop()
         if is_behind:
             self._call(self.take_up)
 
@@ -230,9 +224,12 @@ class PassBudget(trio.abc.Instrument):
         shares = self._cpu_shares
         if shares is None:
             return False
-        spared_max = max(LIGHT_FACTOR * self._taken_max, TAKEN_MIN)
-        if shares.has_heavy and not shares.is_heavy(key) and self._spared < spared_max:
-            self._spared += 1
-            return True
+        if shares.has_heavy and not shares.is_heavy(key):
+            free = max(LIGHT_FACTOR * self._taken_max, TAKEN_MIN) - self._spared_sum
+            if self._spared[key] < free:
+                self._spared[key] += 1
+                self._spared_sum += 1
+                return True
+            shares.note_light_refused()
         shares.charge(key, PASS_SECONDS_AIM / self._taken_max)
         return False

@@ -18,8 +18,10 @@ from typing import Final
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 FRAMES_A_TURN: Final = 16
-"""Frames that are parsed before other connections get their turn: a few milliseconds where each
-opens a stream, a tenth of that where none does."""
+"""Frames that are parsed before other connections get their turn."""
+HEADERS_WEIGH: Final = 8
+"""So many others a frame counts for that opens a stream: answering it takes most of a millisecond,
+of which a turn should take few."""
 PREFACE_FRAMES: Final = 20
 """Frames that the beginning of a connection counts for."""
 HEADERS_EARN: Final = 8
@@ -127,7 +129,7 @@ class FrameMeter:
                 self._left -= step
                 position += step
                 continue
-            if frames == FRAMES_A_TURN and not self._header:
+            if frames >= FRAMES_A_TURN and not self._header:
                 yield data[start:position]
                 start, frames = position, 0
             part = data[position : position + _HEADER_BYTES - len(self._header)]
@@ -135,8 +137,8 @@ class FrameMeter:
             position += len(part)
             if len(self._header) == _HEADER_BYTES:
                 self._take_header(self._header)
+                frames += HEADERS_WEIGH if self._header[3] == _HEADERS else 1
                 self._header = b""
-                frames += 1
         if start < position:
             yield data[start:]
 

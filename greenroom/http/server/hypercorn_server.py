@@ -32,6 +32,7 @@ from hypercorn.typing import ASGIFramework, LifespanState
 from greenroom.http.errors import error_answer
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.budget import BodyLease, Budgets
+from greenroom.http.overload.hold_up import HELD_UP, HeldUp
 from greenroom.http.overload.pieces import Pieces
 from greenroom.http.server.asgi_fence import TUNNEL, AsgiFence
 from greenroom.http.server.connection import Answerer
@@ -123,11 +124,11 @@ class HypercornServer:
         server.linger_seconds_max = self._options.linger_seconds_max
         server.may_be_http_2 = may_be_http_2
         server.break_off = fence.break_off
-        server.turn = (
-            trio.lowlevel.checkpoint
-            if self._proxies.trusts(peer)
-            else partial(self._pieces.turn, address_key(peer))
-        )
+        server.turn = trio.lowlevel.checkpoint
+        if not self._proxies.trusts(peer):
+            held_up = HeldUp()
+            HELD_UP.set(held_up)
+            server.turn = partial(self._turn, held_up, address_key(peer))
         server.frames = FrameMeter(
             partial(self._admit_frames, Limiter(FRAMES, 1), peer),
             partial(head.hold, key=address_key(peer)),
@@ -145,6 +146,11 @@ class HypercornServer:
             head.release()
             _take_apart(server)
             await abort()
+
+    async def _turn(self, held_up: HeldUp, key: str) -> None:
+        """Wait for the turn of a piece, and for refusals of its connection that are held up."""
+        await held_up.wait()
+        await self._pieces.turn(key)
 
     def _admit_frames(self, own: Limiter, peer: str, frames: int) -> bool:
         """Charge a connection and its address; a trusted proxy's are many clients'."""

@@ -124,9 +124,52 @@ def test_the_heavy_ones_are_refused_however_early_they_come_and_the_light_ones_a
     behind = Behind()
     behind.shares._heavy = frozenset({"flood"})
     assert behind.refused_of("flood", 100) == 96
-    assert behind.refused_of("honest", 50) == 0
-    assert behind.refused_of("honest", 50) == 100 - pass_budget.TAKEN_MIN
+    assert behind.refused_of("honest", 30) == 0
+    assert behind.refused_of("honest", 50) == 80 - pass_budget.TAKEN_MIN // 2
     assert behind.shares._used["flood"] == pytest.approx(96 * pass_budget.PASS_SECONDS_AIM / 4)
+
+
+def test_a_light_address_leaves_places_of_a_pass_to_others() -> None:
+    """One with hundreds of connections took them all, and a player who asked once was refused."""
+    behind = Behind()
+    behind.shares._heavy = frozenset({"flood"})
+    behind.refused_of("flood", 4)
+    for number in range(4):
+        assert behind.refused_of(f"crowd {number}", 100)
+    assert behind.refused_of("honest", 1) == 0
+
+
+def test_while_light_addresses_are_refused_more_of_the_others_are_heavy() -> None:
+    """Only the first of many floods was heavy, and a player was refused as often as the others."""
+    seconds = Seconds()
+    floods = {"first": 0.08, "second": 0.05, "third": 0.04}
+    use = {**floods, "honest": 0.01, "another": 0.001, "one more": 0.001}
+    seconds.work(**use)
+    shares = seconds.shares
+    assert [key for key in use if shares.is_heavy(key)] == ["first"]
+    for _ in range(8):
+        shares.note_light_refused()
+        seconds.work(**use)
+    assert [key for key in use if shares.is_heavy(key)] == [*floods]
+    for _ in range(120):
+        seconds.work(**use)
+    assert [key for key in use if shares.is_heavy(key)] == ["first"]
+
+
+async def test_it_is_known_who_is_heavy_when_the_first_request_is_refused() -> None:
+    """For a quarter of a second players were refused like everybody else."""
+    seconds = Seconds()
+    pace = PassBudget(
+        None, None, seconds.shares, monotonic=lambda: seconds.now, cpu=lambda: seconds.now
+    )
+    while not pace.is_behind:
+        pace.after_io_wait(0.0)
+        for address, each in (("flood", 0.04), ("honest", 0.001)):
+            seconds.now += each
+            seconds.shares.after_task_step(task_of(address))
+        pace.before_io_wait(0.0)
+    assert seconds.shares.is_heavy("flood")
+    pace.rest()
 
 
 def test_where_nobody_is_heavy_all_are_alike() -> None:

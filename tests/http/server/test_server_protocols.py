@@ -18,7 +18,7 @@ import trio
 from http_kit import UPGRADES, Echo, Running, exchange, read_all, replies, serving, until
 
 from greenroom.http.limits import CallLimits, LimitSettings
-from greenroom.http.overload import pass_budget as pace
+from greenroom.http.overload import hold_up as refusals
 from greenroom.http.server import hypercorn_server
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import HTTP_2_IN_CLEAR, TARGET_BYTES_MAX, TARGET_TOO_LONG
@@ -141,7 +141,7 @@ async def test_http_2_in_the_clear_reaches_the_same_endpoints(server: str):
 
 
 async def test_http_2_is_bounded_and_charged_like_http_1(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pace, "HOLD_UP_SECONDS", 0.0)
+    monkeypatch.setattr(refusals, "HOLD_UP_SECONDS", 0.0)
     limits = CallLimits(LimitSettings(pages_per_second_address=0.2))
     async with serving_http_2(limits=limits) as running:
         client = Http2(await trio.open_tcp_stream("127.0.0.1", running.port))
@@ -203,7 +203,7 @@ async def test_nobody_gets_a_tunnel_over_http_2_and_whoever_asks_is_charged(
     server: str, monkeypatch: pytest.MonkeyPatch
 ):
     """Hypercorn answered them itself, three thousand a second, and no limit knew of it."""
-    monkeypatch.setattr(pace, "HOLD_UP_SECONDS", 0.0)
+    monkeypatch.setattr(refusals, "HOLD_UP_SECONDS", 0.0)
     limits = CallLimits(LimitSettings(pages_per_second_address=0.15))
     plain = [(":method", "CONNECT"), (":authority", "a")]
     websocket = [*_head("CONNECT", "/chat"), (":protocol", "websocket")]

@@ -12,8 +12,9 @@ from greenroom.http.limits import (
     CallLimits,
     LimitSettings,
 )
-from greenroom.http.overload import pass_budget as pace
-from greenroom.http.overload.pass_budget import HOLD_UP_SECONDS, PassBudget
+from greenroom.http.overload import hold_up as refusals
+from greenroom.http.overload.hold_up import HOLD_UP_SECONDS
+from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.request import PAGE_BODY_BYTES_MAX, Answer, Request
 from greenroom.http.server.hypercorn_server import HypercornServer
 from greenroom.http.server.parser import TARGET_BYTES_MAX, TARGET_TOO_LONG
@@ -44,7 +45,7 @@ ROUTES: Routes = {
 @pytest.fixture(autouse=True)
 def hold_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refusals are not waited for, but where that is what is tested."""
-    monkeypatch.setattr(pace, "HOLD_UP_SECONDS", 0.0)
+    monkeypatch.setattr(refusals, "HOLD_UP_SECONDS", 0.0)
 
 
 def limits(**rates: float) -> CallLimits:
@@ -221,7 +222,7 @@ async def test_a_pipeline_of_pages_and_calls_keeps_its_order():
 async def test_who_asks_for_too_much_waits_for_the_refusal_and_others_do_not(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(pace, "HOLD_UP_SECONDS", HOLD_UP_SECONDS)
+    monkeypatch.setattr(refusals, "HOLD_UP_SECONDS", HOLD_UP_SECONDS)
     front = Front(Echo(), ROUTES, limits(pages=1, probes=1))
 
     async def seconds(path: str, address: str = HERE) -> tuple[int, float]:

@@ -1,0 +1,67 @@
+"""Refusals that are held up, so that a client that asks without end asks less.
+
+A refusal costs a third of an answer, so as many as a connection can take would fill the core.
+Nothing is read from a connection while a refusal of it is held up. An HTTP/1.1 connection waits for
+its answer in any case. An HTTP/2 connection would go on to open streams, so its refusals are
+counted here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from contextvars import ContextVar
+from types import TracebackType
+
+import trio
+
+HOLD_UP_SECONDS = 1.0
+"""Seconds that an address waits for a refusal that has asked for too much without a token."""
+
+
+class HeldUp:
+    """The refusals of one connection that are held up at the moment."""
+
+    __slots__ = ("_count", "_readers")
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._count = 0
+        self._readers = trio.lowlevel.ParkingLot()
+
+    def __enter__(self) -> None:
+        """Hold one up."""
+        self._count += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Let it go; whoever waits goes on after the last."""
+        self._count -= 1
+        if not self._count:
+            self._readers.unpark_all()
+
+    async def wait(self) -> None:
+        """Return once none is held up; at once if there is none.
+
+        Cancellation just ends the wait.
+        """
+        while self._count:
+            await self._readers.park()
+
+
+HELD_UP: ContextVar[HeldUp] = ContextVar("greenroom_held_up")
+"""The refusals of the connection that a task works for, where it may bring many requests at once.
+Tasks inherit it."""
+
+
+async def hold_up() -> None:
+    """Wait before a refusal.
+
+    Cancellation just ends the wait.
+    """
+    held_up = HELD_UP.get(None)
+    with contextlib.nullcontext() if held_up is None else held_up:
+        await trio.sleep(HOLD_UP_SECONDS)
