@@ -20,8 +20,8 @@ PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 FRAMES_A_TURN: Final = 16
 """Frames that are parsed before other connections get their turn."""
 HEADERS_WEIGH: Final = 8
-"""So many others a frame counts for that opens a stream: answering it takes most of a millisecond,
-of which a turn should take few."""
+"""A frame that opens a stream counts for so many others. Answering it takes most of a millisecond,
+and a turn should take few."""
 PREFACE_FRAMES: Final = 20
 """Frames that the beginning of a connection counts for."""
 HEADERS_EARN: Final = 8
