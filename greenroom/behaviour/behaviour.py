@@ -56,6 +56,12 @@ class RoomBehaviour(Generic[State]):
     """How often `on_tick` is called a second; None: never."""
     state_version: ClassVar[int] = 1
     """Raise it when `State` changes so that an old state cannot be read; see `migrate`."""
+    strict: ClassVar[bool] = False
+    """True if members may send only what a handler is for: `@action`, `@update`, `@message`.
+
+    All else is refused with a text that names the nearest one. So no client can speak for the game
+    by anything that nobody has thought of.
+    """
 
     state_type: ClassVar[Any] = type(None)
     """`State`, as the class says it; found by itself."""
@@ -70,6 +76,8 @@ class RoomBehaviour(Generic[State]):
         """
         super().__init_subclass__()
         _check_hooks(cls)
+        if cls.strict:
+            _check_strict(cls)
         cls.handlers = typed_handlers(cls)
         cls.state_type = _state_type(cls)
         if cls.tick_hz is not None and not 0 < cls.tick_hz <= TICK_HZ_MAX:
@@ -230,6 +238,17 @@ def _check_hooks(behaviour: type) -> None:
         if name in vars(RoomBehaviour) and inspect.iscoroutinefunction(method):
             where = f"{behaviour.__name__}.{name}"
             raise BadBehaviour(f"{where} must be a plain method; what is slow belongs in room.run")
+
+
+def _check_strict(behaviour: type[RoomBehaviour[Any]]) -> None:
+    """Refuse hooks that a strict behaviour would never be called by; raises BadBehaviour."""
+    for name in ("on_action", "on_update", "on_message"):
+        if getattr(behaviour, name) is not getattr(RoomBehaviour, name):
+            kind = name.removeprefix("on_")
+            raise BadBehaviour(
+                f"{behaviour.__name__}.{name} would never be called, because {behaviour.__name__} "
+                f"is strict: handle each {kind} by @{kind}, or set strict = False"
+            )
 
 
 def _state_type(behaviour: type) -> Any:

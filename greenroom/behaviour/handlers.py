@@ -13,18 +13,20 @@ says where it is wrong, before the handler runs.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar, get_type_hints
 
 import msgspec
 
 from greenroom.behaviour.errors import BadBehaviour, Refused
 from greenroom.behaviour.plain_values import has_large_integer
+from greenroom.behaviour.spelling import listed, nearest, quoted
 
 Kind = Literal["action", "update", "message"]
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 _MARK = "_greenroom_handles"
+_A_KIND: dict[str, str] = {"action": "an action", "update": "an update", "message": "a message"}
 
 
 def action(name: str) -> Callable[[Handler], Handler]:
@@ -118,6 +120,25 @@ def typed_handlers(behaviour: type) -> dict[tuple[Kind, str], TypedHandler]:
         is_final = inspect.signature(method).return_annotation in {None, "None"}
         found[mark] = TypedHandler(mark[1], attribute, payload, is_final=is_final)
     return found
+
+
+def describe_undeclared(handlers: Iterable[tuple[Kind, str]], kind: Kind, name: str) -> str:
+    """Return why a strict behaviour refuses what a member sends, and what it takes instead.
+
+    Args:
+        handlers: what the behaviour declares.
+        kind: of what was sent.
+        name: the type or command that it has, of any length.
+    """
+    declared = tuple(known for declared_kind, known in handlers if declared_kind == kind)
+    takes = f"the {kind}s {listed(declared)}" if declared else f"no {kind}s"
+    other = next((other for other, known in handlers if known == name), None)
+    if other is not None:
+        return f"{quoted(name)} is {_A_KIND[other]} here, not {_A_KIND[kind]}"
+    near = nearest(name, declared)
+    if near is None:
+        return f"{quoted(name)} is unknown. This room takes {takes}"
+    return f"{quoted(name)}: did you mean {quoted(near)}? This room takes {takes}"
 
 
 def _payload(behaviour: type, attribute: str, method: Any) -> type | None:

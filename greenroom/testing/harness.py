@@ -18,6 +18,7 @@ from greenroom.actors.kernel.errors import Refused as KernelRefused
 from greenroom.actors.kernel.message import Changed, Command
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import (
+    CompleteAction,
     CreateRoom,
     JoinRoom,
     KickMember,
@@ -267,6 +268,28 @@ class RoomHarness(Generic[State]):
             (action.action_id, action.action_type, msgspec.json.decode(action.request_data))
             for action in self._ask(ReadPending(player_id))
         ]
+
+    def complete(
+        self,
+        player_id: int,
+        action_id: str,
+        data: Mapping[str, Any] | None = None,
+        *,
+        status: Literal["completed", "failed"] = "completed",
+    ) -> None:
+        """Let a player answer an action that waits for them.
+
+        Args:
+            player_id: the target of the action.
+            action_id: the id; see `pending`.
+            data: the `response_data`.
+            status: whether the player has done it.
+
+        Raises:
+            Refused: it does not wait for this player, or the behaviour takes no such answer.
+        """
+        response = None if data is None else msgspec.json.encode(dict(data))
+        self._ask(CompleteAction(player_id, action_id, status, response))
 
     def update(
         self,

@@ -20,6 +20,7 @@ from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.journal import JournalEntry, Snapshot, TakeSnapshot
 from greenroom.actors.kernel.message import Changed, Event
+from greenroom.actors.room import messages
 from greenroom.actors.room.actor import RoomActor
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import CreateRoom, RoomOpened, SendActions, SendUpdates, Sent
@@ -263,10 +264,8 @@ class StudioRoomActor(RoomActor):
 
     def _begin_if_callable(self, *, is_exact: bool = True) -> Turn | None:
         """Begin a turn; None if the behaviour may not be called."""
-        host = self.host
-        if host is None or self._circuit.is_open:
-            return None
-        turn = self._begin(host, is_exact=is_exact)
+        host = self._callable
+        turn = None if host is None else self._begin(host, is_exact=is_exact)
         return None if self.is_paused else turn
 
     def _begin_to_judge(self, host: BehaviourHost, *, is_exact: bool = True) -> Turn:
@@ -278,14 +277,13 @@ class StudioRoomActor(RoomActor):
 
     def _new_turn(self, host: BehaviourHost, *, is_exact: bool) -> Turn:
         """Begin a turn: an exact one at least every `SAVE_SECONDS`."""
-        clock = self._clock
-        now = clock.monotonic()
+        now = self._clock.monotonic()
         is_exact = is_exact or now - self._saved_at >= SAVE_SECONDS
         if is_exact:
             self._saved_at = now
         self._committed = None
         connected = self._connections.connected(host.room.room_id)
-        return Turn(host, clock.time(), connected, self._report, is_exact=is_exact)
+        return Turn(host, self._clock.time(), connected, self._report, is_exact=is_exact)
 
     def _changed(
         self, reply: Reply, events: Iterable[RoomEvent], *, host_is_chosen: bool = False
@@ -319,10 +317,8 @@ class StudioRoomActor(RoomActor):
         changed = super()._changed(reply, events)
         shown = None if self._sync is None else turn.show(self._sync)
         told, after = changed.once_durable, self._afterwards(turn)
-        if any(isinstance(event, RoomEnded) for event in turn.events):
-            steps = (shown, after, told)  # the last word, while somebody hears it
-        else:
-            steps = (told, shown, after)
+        is_over = any(isinstance(event, RoomEnded) for event in turn.events)
+        steps = (shown, after, told) if is_over else (told, shown, after)  # ends with a last word
         changed.once_durable = in_order(steps)
         return changed
 
@@ -366,9 +362,8 @@ class StudioRoomActor(RoomActor):
     @handles(KeepStudio)
     def keep_studio(self, command: KeepStudio) -> Changed[None]:
         """Write the behaviour's part down; let it begin in a room without one."""
-        host = self.host
-        if host is not None:
-            return self._commit(self._begin(host), None)
+        if self.host is not None:
+            return self._commit(self._begin(self.host), None)
         is_to_begin = self._room.is_active and self._room.kept is None
         return self._begin_late(None, None) if is_to_begin else Changed(None)
 
@@ -421,6 +416,12 @@ class StudioRoomActor(RoomActor):
         settled = input_rules.settle_action(turn, command, target_ids, now)
         turn.events, sent = settled or actions.decide_send(room, command, now)
         return self._commit(turn, sent)
+
+    @handles(messages.CompleteAction)
+    def complete(self, command: messages.CompleteAction) -> Changed[None] | None:
+        """Store a target's answer, if the behaviour leaves such answers to targets."""
+        input_rules.check_answer(self._callable, command)
+        return super().complete(command)
 
     @handles(SendUpdates)
     def send_updates(self, command: SendUpdates) -> Sent | Changed[Sent]:

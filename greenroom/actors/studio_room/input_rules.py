@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from greenroom.actors.room.messages import SendActions, SendUpdates, Sent
+from greenroom.actors.room.messages import CompleteAction, SendActions, SendUpdates, Sent
 from greenroom.actors.room.rules.actions import action_id
 from greenroom.actors.room.rules.channel import SendMessage
 from greenroom.actors.room.rules.events import (
@@ -36,7 +36,7 @@ from greenroom.behaviour import (
 )
 from greenroom.behaviour.behaviour import is_overridden
 from greenroom.behaviour.errors import BadBehaviour, shown
-from greenroom.behaviour.handlers import Kind, TypedHandler
+from greenroom.behaviour.handlers import Kind, TypedHandler, describe_undeclared
 from greenroom.behaviour.plain_values import plain
 from greenroom.contract.words import ActionStatus
 
@@ -51,9 +51,30 @@ TOO_DEEP: Final = "The data nests too deep"
 
 
 def has_say(host: BehaviourHost, kind: Kind, name: str) -> bool:
-    """Return whether a behaviour has a say in what is sent under this name."""
+    """Return whether a behaviour has a say in what is sent under this name.
+
+    Raises:
+        RefusedByBehaviour: it is strict, and has no handler for it.
+    """
     behaviour = host.runner.behaviour
-    return (kind, name) in behaviour.handlers or is_overridden(behaviour, _HOOKS[kind])
+    if (kind, name) in behaviour.handlers or is_overridden(behaviour, _HOOKS[kind]):
+        return True
+    if behaviour.strict:
+        raise RefusedByBehaviour(describe_undeclared(behaviour.handlers, kind, name))
+    return False
+
+
+def check_answer(host: BehaviourHost | None, command: CompleteAction) -> None:
+    """Check that a member may answer an action that waits for them.
+
+    It may have been sent before the behaviour became strict.
+
+    Raises:
+        RefusedByBehaviour: the behaviour is strict, and has no handler for such actions.
+    """
+    action = None if host is None else host.room.actions.get(command.action_id)
+    if host is not None and action is not None and action.target_id == command.player_id:
+        has_say(host, "action", action.action_type)
 
 
 def is_typed(host: BehaviourHost, kind: Kind, name: str) -> bool:

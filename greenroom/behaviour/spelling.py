@@ -1,0 +1,55 @@
+"""Names that nothing answers to: what the nearest known one is, in a text of bounded length."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import islice
+from typing import Final
+
+NAME_CHARACTERS_MAX: Final = 40
+"""The characters of a name that are shown."""
+COMPARED_CHARACTERS_MAX: Final = 24
+"""A longer name is near to none. To compare takes time, and any client can have it done."""
+COMPARED_MAX: Final = 16
+"""The known names that are compared: the first ones of about the same length."""
+LENGTH_DIFFERENCE_MAX: Final = 2
+LIST_CHARACTERS_MAX: Final = 80
+"""The characters of a list of known names, unless the first one alone is longer."""
+_UNFIT: Final = frozenset('"\\')
+
+
+def quoted(name: str) -> str:
+    """Return a name of unknown origin in quotes, cut, without characters that would mislead."""
+    shown = name if len(name) <= NAME_CHARACTERS_MAX else name[: NAME_CHARACTERS_MAX - 1] + "…"
+    fit = (c if c.isprintable() and c not in _UNFIT else "\N{REPLACEMENT CHARACTER}" for c in shown)
+    return f'"{"".join(fit)}"'
+
+
+def nearest(name: str, known: Iterable[str], likeness_min: float = 0.6) -> str | None:
+    """Return the known name that is most like a name, None if none is.
+
+    Args:
+        name: of unknown origin.
+        known: at most `COMPARED_MAX` of these are compared.
+        likeness_min: from 0, where any will do, to 1, where only the same does.
+    """
+    length = len(name)
+    if length > COMPARED_CHARACTERS_MAX:
+        return None
+    similar = (each for each in known if abs(len(each) - length) <= LENGTH_DIFFERENCE_MAX)
+    compared = list(islice(similar, COMPARED_MAX))
+    return next(iter(difflib.get_close_matches(name, compared, 1, likeness_min)), None)
+
+
+@lru_cache(256)
+def listed(known: tuple[str, ...]) -> str:
+    """Return known names in quotes, and how many more there are than fit."""
+    told = ""
+    for count, name in enumerate(known):
+        longer = f"{told}, {quoted(name)}" if told else quoted(name)
+        if told and len(longer) > LIST_CHARACTERS_MAX:
+            return f"{told} and {len(known) - count} more"
+        told = longer
+    return told
