@@ -169,7 +169,9 @@ def _registry(settings: Settings) -> Registry:
         ConfigError: one cannot be loaded.
     """
     try:
-        return Registry(settings.behaviours, settings.behaviours_dir)
+        return Registry(
+            settings.behaviours, settings.behaviours_dir, settings.unknown_behaviour_names
+        )
     except BehaviourBug as bug:
         raise ConfigError(f"behaviours: {bug}") from bug
 

@@ -265,6 +265,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The behaviours of rooms; see docs/reference/behaviours.md."""
     behaviours_dir: Path | None = None
     """The directory that behaviours' modules are looked for in first."""
+    unknown_behaviour_names: Literal["warn", "refuse"] = "warn"
+    """What happens to methods such as `on_jion`, and to rooms of a type that no entry names."""
     reload: Flag = False
     """Take in changed behaviours while the server runs; for development."""
     hook_seconds_max: Seconds = 0.5

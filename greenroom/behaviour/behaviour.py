@@ -24,7 +24,8 @@ says, with the host's client in charge. Override what must not be left to a play
 from __future__ import annotations
 
 import inspect
-from typing import Any, ClassVar, Generic, get_args, get_origin
+import sys
+from typing import Any, ClassVar, Final, Generic, get_args, get_origin
 
 import msgspec
 
@@ -32,6 +33,7 @@ from greenroom.behaviour.errors import BadBehaviour
 from greenroom.behaviour.handlers import Kind, TypedHandler, typed_handlers
 from greenroom.behaviour.member import Joining, JsonObject, Member
 from greenroom.behaviour.room import Room, State
+from greenroom.behaviour.spelling import nearest
 from greenroom.behaviour.verdicts import (
     Action,
     ActionVerdict,
@@ -42,6 +44,8 @@ from greenroom.behaviour.verdicts import (
 )
 
 TICK_HZ_MAX = 128.0
+LIKENESS_MIN: Final = 0.85
+"""A name as like to a hook's as this is taken for a typing error; see `spelling.nearest`."""
 
 
 class RoomBehaviour(Generic[State]):
@@ -76,10 +80,10 @@ class RoomBehaviour(Generic[State]):
         """
         super().__init_subclass__()
         _check_hooks(cls)
-        if cls.strict:
-            _check_strict(cls)
         cls.handlers = typed_handlers(cls)
         cls.state_type = _state_type(cls)
+        if cls.strict:
+            _check_strict(cls)
         if cls.tick_hz is not None and not 0 < cls.tick_hz <= TICK_HZ_MAX:
             raise BadBehaviour(f"{cls.__name__}.tick_hz must be above 0, {TICK_HZ_MAX:g} at most")
 
@@ -227,9 +231,45 @@ class RoomBehaviour(Generic[State]):
         return None
 
 
+_NAMES: Final = tuple(name for name in vars(RoomBehaviour) if not name.startswith("_"))
+
+
 def is_overridden(behaviour: RoomBehaviour[Any], hook: str) -> bool:
     """Return whether a behaviour does something in this hook."""
     return getattr(type(behaviour), hook) is not getattr(RoomBehaviour, hook)
+
+
+def misnamed_hooks(behaviour: type[RoomBehaviour[Any]]) -> list[str]:
+    """Return what is wrong with names of a class that look like those of hooks, and are none.
+
+    These are methods `on_…`, and all that is but a typing error away from a hook or an attribute of
+    `RoomBehaviour`. Each text names the file, the class and the nearest name.
+    """
+    handled = {handler.method for handler in behaviour.handlers.values()}
+    parents = [p for p in behaviour.__mro__ if p not in RoomBehaviour.__mro__]
+    found = list[str]()
+    for parent in parents:
+        for name, value in vars(parent).items():
+            if name.startswith("_") or name in handled or hasattr(RoomBehaviour, name):
+                continue
+            is_like_a_hook = name.startswith("on_") and callable(value)
+            near = nearest(name, _NAMES, 0.6 if is_like_a_hook else LIKENESS_MIN)
+            if near is not None:
+                advice = f"did you mean {near}? If not, choose a name that is less like it"
+            elif is_like_a_hook:
+                advice = "choose a name that does not begin with on_"
+            else:
+                continue
+            found.append(f"{parent.__name__}.{name} is no hook: {advice} ({_where(parent, value)})")
+    return found
+
+
+def _where(parent: type, value: object) -> str:
+    """Return the file of an attribute of a class, and its line where that is known."""
+    code = getattr(inspect.unwrap(getattr(value, "__func__", value)), "__code__", None)  # type: ignore[arg-type]  # whatever it is
+    if code is not None:
+        return f"{code.co_filename}, line {code.co_firstlineno}"
+    return str(getattr(sys.modules.get(parent.__module__), "__file__", parent.__module__))
 
 
 def _check_hooks(behaviour: type) -> None:
@@ -241,7 +281,9 @@ def _check_hooks(behaviour: type) -> None:
 
 
 def _check_strict(behaviour: type[RoomBehaviour[Any]]) -> None:
-    """Refuse hooks that a strict behaviour would never be called by; raises BadBehaviour."""
+    """Refuse what a strict behaviour would never be called by; raises BadBehaviour."""
+    for text in misnamed_hooks(behaviour):
+        raise BadBehaviour(text)
     for name in ("on_action", "on_update", "on_message"):
         if getattr(behaviour, name) is not getattr(RoomBehaviour, name):
             kind = name.removeprefix("on_")

@@ -20,7 +20,7 @@ import msgspec
 
 from greenroom.behaviour.errors import BadBehaviour, Refused
 from greenroom.behaviour.plain_values import has_large_integer
-from greenroom.behaviour.spelling import listed, nearest, quoted
+from greenroom.behaviour.spelling import describe_unknown, listed, quoted
 
 Kind = Literal["action", "update", "message"]
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -135,10 +135,7 @@ def describe_undeclared(handlers: Iterable[tuple[Kind, str]], kind: Kind, name: 
     other = next((other for other, known in handlers if known == name), None)
     if other is not None:
         return f"{quoted(name)} is {_A_KIND[other]} here, not {_A_KIND[kind]}"
-    near = nearest(name, declared)
-    if near is None:
-        return f"{quoted(name)} is unknown. This room takes {takes}"
-    return f"{quoted(name)}: did you mean {quoted(near)}? This room takes {takes}"
+    return describe_unknown(name, declared, f"This room takes {takes}")
 
 
 def _payload(behaviour: type, attribute: str, method: Any) -> type | None:

@@ -13,21 +13,29 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import logging
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, Final, Literal, TypeGuard
 
 import msgspec
 
-from greenroom.behaviour.behaviour import RoomBehaviour
-from greenroom.behaviour.errors import BadBehaviour, BehaviourBug, is_sayable, shown
+from greenroom.behaviour.behaviour import RoomBehaviour, misnamed_hooks
+from greenroom.behaviour.errors import BadBehaviour, BehaviourBug, Refused, is_sayable, shown
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.sources import Sources
+from greenroom.behaviour.spelling import describe_unknown, listed, quoted
 from greenroom.interrupts import is_real_interrupt
 
 ANY = "*"
+UnknownNames = Literal["warn", "refuse"]
+"""What happens to methods such as `on_jion`, and to rooms of a type that no entry names."""
+TYPES_TOLD_MAX: Final = 100
+"""The unknown types that are logged, once each. Clients choose them, so no further ones are."""
+
+_logger = logging.getLogger(__name__)
 
 
 class _RoomType(msgspec.Struct):
@@ -46,16 +54,24 @@ class Registry:
         sources: the files that they are made of.
     """
 
-    def __init__(self, entries: Iterable[str] = (), folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        entries: Iterable[str] = (),
+        folder: Path | None = None,
+        unknown_names: UnknownNames = "warn",
+    ) -> None:
         """Load every class that is named.
 
         Args:
             entries: as above.
             folder: where modules are looked for, before Python's own path.
+            unknown_names: what happens to names that nothing answers to.
 
         Raises:
             BadBehaviour: an entry cannot be read, or its class cannot be loaded.
         """
+        self._unknown_names = unknown_names
+        self._types_told: set[tuple[int, str]] = set()
         if folder is not None and str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
         self._by_key: dict[tuple[str, str | None], str] = {}
@@ -64,6 +80,7 @@ class Registry:
             key, _, name = entry.strip().rpartition("=")
             self._by_key[_read_key(key, entry)] = name
             self._classes[name] = load(name)
+        self._check_names(self._classes)
         self.sources = Sources(self._classes, folder)
 
     def choose(self, game_id: int, rules: bytes) -> str | None:
@@ -72,13 +89,34 @@ class Registry:
         Args:
             game_id: whose room.
             rules: what its creator gave, a JSON object.
+
+        Raises:
+            Refused: no entry names its type, and such rooms are to be refused.
         """
         if not self._by_key:
             return None
         kind = _read_type(rules).type
         kinds = (kind, None) if isinstance(kind, str) else (None,)
         keys = ((game, kind) for kind in kinds for game in (str(game_id), ANY))
-        return next((self._by_key[key] for key in keys if key in self._by_key), None)
+        chosen = next((self._by_key[key] for key in keys if key in self._by_key), None)
+        if chosen is None and kind is not None:
+            self._note_unknown(game_id, kind)
+        return chosen
+
+    def _note_unknown(self, game_id: int, kind: object) -> None:
+        """Refuse or log a room of a type that no entry names, if any names a type for its game."""
+        games = (str(game_id), ANY)
+        known = tuple(known for game, known in self._by_key if known and game in games)
+        if not known:
+            return
+        name = kind if isinstance(kind, str) else "a type that is no string"
+        text = describe_unknown(name, known, f"Rooms have the types {listed(known)}")
+        if self._unknown_names == "refuse":
+            raise Refused(text)
+        told = (game_id, quoted(name))
+        if told not in self._types_told and len(self._types_told) < TYPES_TOLD_MAX:
+            self._types_told.add(told)
+            _logger.warning("game %d: rooms of this type have no behaviour: %s", game_id, text)
 
     def make(self, name: str, watch: Watch = unwatched) -> RoomBehaviour[Any]:
         """Return a new instance of the behaviour of this name.
@@ -102,7 +140,17 @@ class Registry:
             BadBehaviour: one of them cannot be loaded; then all stay as they were.
         """
         with self.sources.imported_anew():
-            self._classes = {name: load(name) for name in self._classes}
+            loaded = {name: load(name) for name in self._classes}
+            self._check_names(loaded)
+            self._classes = loaded
+
+    def _check_names(self, classes: Mapping[str, type[RoomBehaviour[Any]]]) -> None:
+        """Refuse or log what looks like a hook, and is none; raises BadBehaviour."""
+        for behaviour in classes.values():
+            for text in misnamed_hooks(behaviour):
+                if self._unknown_names == "refuse":
+                    raise BadBehaviour(text)
+                _logger.warning("%s", text)
 
 
 def _read_key(key: str, entry: str) -> tuple[str, str | None]:

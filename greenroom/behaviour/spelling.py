@@ -43,6 +43,20 @@ def nearest(name: str, known: Iterable[str], likeness_min: float = 0.6) -> str |
     return next(iter(difflib.get_close_matches(name, compared, 1, likeness_min)), None)
 
 
+def describe_unknown(name: str, known: tuple[str, ...], is_known: str) -> str:
+    """Return that a name is unknown, the nearest known one, and what is known.
+
+    Args:
+        name: of unknown origin.
+        known: the known names.
+        is_known: a sentence that says what is known.
+    """
+    near = nearest(name, known)
+    if near is None:
+        return f"{quoted(name)} is unknown. {is_known}"
+    return f"{quoted(name)}: did you mean {quoted(near)}? {is_known}"
+
+
 @lru_cache(256)
 def listed(known: tuple[str, ...]) -> str:
     """Return known names in quotes, and how many more there are than fit."""

@@ -16,8 +16,10 @@ from greenroom.actors.player.messages import WriteResult
 from greenroom.actors.room.messages import RoomRole
 from greenroom.actors.room.studio_messages import NoteDelivered, TakeResult
 from greenroom.actors.services.jobs import Jobs
+from greenroom.actors.studio_room.refusals import RefusedByBehaviour
 from greenroom.actors.world.world import World
 from greenroom.behaviour import RoomBehaviour
+from greenroom.behaviour import errors as behaviour_errors
 from greenroom.behaviour.effects import Run, UpdatePlayer
 from greenroom.behaviour.errors import shown
 from greenroom.behaviour.registry import Registry
@@ -109,8 +111,15 @@ class StudioService:
         return int.from_bytes(os.urandom(8), "big")
 
     def choose(self, game_id: int, rules: bytes) -> str | None:
-        """Return the name of the behaviour of a new room; None for a plain one."""
-        return self._registry.choose(game_id, rules)
+        """Return the name of the behaviour of a new room; None for a plain one.
+
+        Raises:
+            RefusedByBehaviour: there is to be no room of this type.
+        """
+        try:
+            return self._registry.choose(game_id, rules)
+        except behaviour_errors.Refused as refused:
+            raise RefusedByBehaviour(str(refused)) from None
 
     def make(self, name: str) -> RoomBehaviour[Any]:
         """Return a new instance.

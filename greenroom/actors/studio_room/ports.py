@@ -20,7 +20,11 @@ class Studio(Protocol):
         ...
 
     def choose(self, game_id: int, rules: bytes) -> str | None:
-        """Return the name of the behaviour of a new room; None for a plain one."""
+        """Return the name of the behaviour of a new room; None for a plain one.
+
+        Raises:
+            RefusedByBehaviour: there is to be no room of this type.
+        """
         ...
 
     def make(self, name: str) -> RoomBehaviour[Any]:
