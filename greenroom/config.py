@@ -266,7 +266,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     behaviours_dir: Path | None = None
     """The directory that behaviours' modules are looked for in first."""
     unknown_behaviour_names: Literal["warn", "refuse"] = "warn"
-    """What happens to methods such as `on_jion`, and to rooms of a type that no entry names."""
+    """The fate of methods such as `on_jion`, and of rooms of a type that no entry names."""
     reload: Flag = False
     """Take in changed behaviours while the server runs; for development."""
     hook_seconds_max: Seconds = 0.5

@@ -266,7 +266,8 @@ def misnamed_hooks(behaviour: type[RoomBehaviour[Any]]) -> list[str]:
 
 def _where(parent: type, value: object) -> str:
     """Return the file of an attribute of a class, and its line where that is known."""
-    code = getattr(inspect.unwrap(getattr(value, "__func__", value)), "__code__", None)  # type: ignore[arg-type]  # whatever it is
+    function: Any = getattr(value, "__func__", value)
+    code = getattr(inspect.unwrap(function), "__code__", None)
     if code is not None:
         return f"{code.co_filename}, line {code.co_firstlineno}"
     return str(getattr(sys.modules.get(parent.__module__), "__file__", parent.__module__))

@@ -31,7 +31,7 @@ from greenroom.interrupts import is_real_interrupt
 
 ANY = "*"
 UnknownNames = Literal["warn", "refuse"]
-"""What happens to methods such as `on_jion`, and to rooms of a type that no entry names."""
+"""The fate of methods such as `on_jion`, and of rooms of a type that no entry names."""
 TYPES_TOLD_MAX: Final = 100
 """The unknown types that are logged, once each. Clients choose them, so no further ones are."""
 
