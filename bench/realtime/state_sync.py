@@ -122,7 +122,11 @@ class Link:
 
     offer = put
 
-    def may_store(self, size: int) -> bool:  # noqa: ARG002
+    def may_store(
+        self,
+        size: int,  # noqa: ARG002
+        request_id: str | int | None = None,  # noqa: ARG002
+    ) -> bool:
         """Let everything be stored."""
         return True
 

@@ -7,6 +7,9 @@ See docs/reference/client.md. The library knows only the server's protocols.
 
 from greenroom.client.admin import Admin
 from greenroom.client.errors import (
+    ActionFailed,
+    ActionLost,
+    ActionRefused,
     ApiError,
     BanInfo,
     Banned,
@@ -35,6 +38,9 @@ from greenroom.client.room import Room
 from greenroom.client.updates import Updates
 
 __all__ = [
+    "ActionFailed",
+    "ActionLost",
+    "ActionRefused",
     "Admin",
     "ApiError",
     "BanInfo",

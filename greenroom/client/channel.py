@@ -13,6 +13,8 @@ import msgspec
 import trio
 
 from greenroom.behaviour.view import View
+from greenroom.client.actions import ACTION_SECONDS_MAX, Actions
+from greenroom.client.caller import JsonObject
 from greenroom.client.connection import ABNORMAL, Connection, serve_connection
 from greenroom.client.decoding import NotDecoded, decode_any
 from greenroom.client.errors import (
@@ -29,6 +31,7 @@ from greenroom.client.messages import (
     HEARTBEAT,
     UDP_OPEN,
     WANT_STATE,
+    Answered,
     Complaint,
     Connected,
     Event,
@@ -44,6 +47,7 @@ from greenroom.client.messages import (
 from greenroom.client.retries import Retries, pause
 from greenroom.client.udp import FastLane
 from greenroom.contract.realtime import TokenReply
+from greenroom.contract.room_exchange import ResultEntry
 from greenroom.fastlane import frames
 from greenroom.fastlane.frames import ServerMessage, Target
 from greenroom.fastlane.link import LinkStatistics
@@ -123,6 +127,7 @@ class Channel:
         self._wants_lane = False
         self._lane_answered = trio.Event()
         self._streams: dict[int, int] = {}
+        self._actions = Actions()
 
     # What comes.
 
@@ -250,6 +255,36 @@ class Channel:
                 return True
         await self.send(command, encoded, target=target, target_ids=target_ids)
         return False
+
+    async def action(
+        self,
+        action_type: str,
+        request_data: JsonObject | None = None,
+        *,
+        target_id: int | None = None,
+        seconds_max: float = ACTION_SECONDS_MAX,
+    ) -> ResultEntry:
+        """Ask a member for something, and wait for the result, over lost connections, too.
+
+        After a lost connection it is asked for again, unless it was taken. It happens once at most.
+
+        Args:
+            action_type: a word that the game defines.
+            request_data: an object that the game defines.
+            target_id: the member; None is the host. Only the host may ask another member.
+            seconds_max: seconds to wait for the result.
+
+        Raises:
+            ActionRefused: it was not taken; nothing has changed.
+            ActionFailed: it was settled, and has failed.
+            ActionLost: no result came; it may have happened, or happen yet.
+            ChannelClosed, ApiError: the channel is over; it may have happened.
+
+        Cancellation: it may have happened, or happen yet.
+        """
+        encoded = encode_data(request_data or {})
+        about = (action_type, encoded, target_id, seconds_max)
+        return await self._actions.ask(self._connected, *about)
 
     async def open_udp(self, *, seconds_max: float = UDP_SECONDS_MAX) -> bool:
         """Ask for the fast lane. It is kept open, and opened again with each connection.
@@ -380,8 +415,10 @@ class Channel:
         """Use a connection until it is over; return the reason."""
         self.statistics.connections += 1
         self._connection, self._is_asking = connection, False
+        frames = self._actions.frames_again()
         self._notify()
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._actions.ask_again, connection, frames)
             nursery.start_soon(self._beat, connection)
             if self._wants_lane:
                 nursery.start_soon(self._ask_lane, connection)
@@ -402,6 +439,11 @@ class Channel:
                 case Event() if self._take_state(message):
                     if self._view.is_lost:
                         await self._ask_state(connection)
+                case Answered():
+                    self._sequence += 1
+                    self._actions.take(message)
+                case Complaint() if self._actions.refuse(message):
+                    pass
                 case Receive() | Event():
                     self._sequence += not (isinstance(message, Receive) and message.is_fast)
                     await self._give(message)
@@ -505,6 +547,7 @@ class Channel:
         """Let the iterating task read all that came, then stop or raise the error."""
         self._error = error or self._error
         self._put_in.close()
+        self._actions.end(self._error or ChannelLost(ABNORMAL, "the channel was closed"))
         self._notify()
         self._notify_state()
 

@@ -9,6 +9,9 @@
     │   └── ServerError     5xx: the server has a bug, or could not be sure
     ├── UnexpectedAnswer    no Greenroom answered, or one too new for this library
     ├── ConnectionFailed    no answer; `was_sent` says whether the call may have happened
+    ├── ActionRefused       an action over a channel was not taken; `text` says why
+    ├── ActionFailed        an action over a channel has failed; `result` has what is known
+    ├── ActionLost          nobody knows what came of an action over a channel
     └── ChannelClosed       a realtime connection is over; `code` and `reason`
         ├── TokenRefused    its token is not good
         ├── Replaced        the same player has connected elsewhere
@@ -29,6 +32,7 @@ from greenroom.client.decoding import NotDecoded, decode
 from greenroom.contract.errors import BanInfo as BanInfo  # noqa: PLC0414 (exported)
 from greenroom.contract.errors import ErrorReply
 from greenroom.contract.refusals import CODES
+from greenroom.contract.room_exchange import ResultEntry
 
 
 class GreenroomError(Exception):
@@ -105,6 +109,38 @@ class ConnectionFailed(GreenroomError):
         """Store the reason, and whether the call may have happened."""
         super().__init__(why)
         self.was_sent = was_sent
+
+
+class ActionRefused(GreenroomError):
+    """The server did not take an action, and nothing has changed.
+
+    Attributes:
+        text: the reason, the server's or the game's.
+        retry_after: seconds after which to try again; None where that would change nothing.
+    """
+
+    def __init__(self, text: str, retry_after: float | None) -> None:
+        """Store the arguments."""
+        super().__init__(text)
+        self.text = text
+        self.retry_after = retry_after
+
+
+class ActionFailed(GreenroomError):
+    """An action was settled, and has failed: by the game's rules, or because its target left.
+
+    Attributes:
+        result: the whole result; its `response_data` has the game's reason.
+    """
+
+    def __init__(self, result: ResultEntry) -> None:
+        """Store the result."""
+        super().__init__(f"{result.action_type} has failed: {result.response_data}")
+        self.result = result
+
+
+class ActionLost(GreenroomError):
+    """No result has come, and the action may have happened: see `Room.results`."""
 
 
 class ChannelClosed(GreenroomError):

@@ -8,6 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from greenroom.client.decoding import NotDecoded, decode, decode_any
+from greenroom.contract.room_exchange import ResultEntry
+from greenroom.contract.words import RequestId
 from greenroom.fastlane.frames import Target
 from greenroom.fastlane.suites import SuiteName
 
@@ -50,9 +52,17 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class Complaint(msgspec.Struct, frozen=True):
-    """The server did not understand a message, or refused it."""
+    """The server did not understand a message, or refused it.
+
+    Attributes:
+        text: the reason.
+        retry_after: seconds after which to try again; None where that would change nothing.
+        request_id: the id of the message that it is about, if that had one.
+    """
 
     text: str
+    retry_after: float | None = None
+    request_id: RequestId | None = None
 
 
 Message = Receive | Event | Sent | Complaint
@@ -66,6 +76,13 @@ class Connected(msgspec.Struct, frozen=True):
     player_id: int
     player_name: str
     room_id: str
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """The result of an action of ours."""
+
+    request_id: RequestId
+    result: ResultEntry
 
 
 class HeartbeatAck(msgspec.Struct, frozen=True):
@@ -87,6 +104,9 @@ class UdpKeys(msgspec.Struct, frozen=True):
         return f"UdpKeys(host={self.host!r}, port={self.port})"
 
 
+Incoming = Message | Answered | Connected | HeartbeatAck | UdpKeys
+
+
 class _Sender(msgspec.Struct):
     game_player_id: int = 0
     is_host: bool = False
@@ -102,24 +122,29 @@ class _Frame(msgspec.Struct):
     event: str = ""
     target_count: int = 0
     unreliable: bool = False
+    id: RequestId | None = None
 
 
 class _ErrorData(msgspec.Struct):
     message: str = ""
+    retry_after: float | None = None
 
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def read(text: str | bytes) -> Message | Connected | HeartbeatAck | UdpKeys | None:
+def read(text: str | bytes) -> Incoming | None:
     """Return what a frame says, or None if it is unknown here or makes no sense."""
     try:
-        return _read(decode(text, _Frame))
+        frame = decode(text, _Frame)
+        if frame.type == "action_result" and frame.id is not None:
+            return Answered(frame.id, decode(text, ResultEntry))
+        return _read(frame)
     except NotDecoded:
         return None
 
 
-def _read(frame: _Frame) -> Message | Connected | HeartbeatAck | UdpKeys | None:
+def _read(frame: _Frame) -> Incoming | None:
     match frame.type:
         case "receive":
             sender = frame.sender
@@ -139,7 +164,8 @@ def _read(frame: _Frame) -> Message | Connected | HeartbeatAck | UdpKeys | None:
         case "heartbeat_ack":
             return HeartbeatAck()
         case "error":
-            return Complaint(decode(frame.data, _ErrorData).message)
+            about = decode(frame.data, _ErrorData)
+            return Complaint(about.message, about.retry_after, frame.id)
         case "connected":
             return decode(frame.data, Connected)
         case "udp":
@@ -175,4 +201,26 @@ def write_send(command: str, data: bytes, target: Target, target_ids: Sequence[i
     }
     if target == "specific":
         frame["target_ids"] = list(target_ids)
+    return _encode(frame).decode()
+
+
+def write_action(
+    request_id: str, action_type: str, request_data: bytes, target_id: int | None
+) -> str:
+    """Return the frame that asks for an action.
+
+    Args:
+        request_id: what the result will be found by.
+        action_type: a word that the game defines.
+        request_data: a JSON object.
+        target_id: the member who is asked; None is the host.
+    """
+    frame: dict[str, Any] = {
+        "type": "action",
+        "id": request_id,
+        "action_type": action_type,
+        "request_data": msgspec.Raw(request_data),
+    }
+    if target_id is not None:
+        frame["target_id"] = target_id
     return _encode(frame).decode()

@@ -9,6 +9,11 @@ import msgspec
 from greenroom.contract.fields import SecretReply
 from greenroom.contract.operation import Operation
 
+ID_IN_FLIGHT_TEXT: Final = "An action with this id is in flight"
+"""The `error` for an action over the control channel whose id waits for its result already."""
+TOO_MANY_IN_FLIGHT_TEXT: Final = "Too many of your actions are in flight"
+"""The `error` for an action beyond the number that one member may wait for."""
+
 
 class PlayerInfo(msgspec.Struct, kw_only=True):
     """The player who may connect."""

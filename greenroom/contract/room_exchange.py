@@ -22,6 +22,7 @@ from greenroom.contract.operation import Operation
 from greenroom.contract.rooms import ActionEntry, ServerSender, UpdateEntry
 from greenroom.contract.words import GROUP_WORDS, ActionStatus
 
+ACTION_TYPE_TEXT: Final = "Missing action_type"
 TARGET_IDS_TEXT: Final = "Invalid target players ids"
 _TargetWord = Annotated[str, Missing("Missing required field: target_players"), one_of(GROUP_WORDS)]
 
@@ -32,18 +33,10 @@ _TargetIds = Annotated[list[int] | None, BadEntry(TARGET_IDS_TEXT)]
 class ActionsBody(Body, kw_only=True):
     """An action, and the members who are to do it."""
 
-    action_type: Annotated[str, Missing("Missing action_type")]
+    action_type: Annotated[str, Missing(ACTION_TYPE_TEXT)]
     target_players: _TargetWord
     target_players_ids: _TargetIds = None
     request_data: RawDocument | None = None
-
-
-class ActionsReply(Reply, kw_only=True):
-    """One action for each target."""
-
-    actions_sent: int
-    action_ids: list[str]
-    target_players_ids: list[int]
 
 
 class ResultEntry(msgspec.Struct, kw_only=True):
@@ -65,6 +58,15 @@ class ResultEntry(msgspec.Struct, kw_only=True):
     def is_server(self) -> bool:
         """Return whether the room's behaviour has answered, and no member."""
         return bool(self.sender)
+
+
+class ActionsReply(Reply, kw_only=True):
+    """One action for each target; `results` are those of actions that the room settled at once."""
+
+    actions_sent: int
+    action_ids: list[str]
+    target_players_ids: list[int]
+    results: Annotated[list[ResultEntry] | None, Omitted] = None
 
 
 class ResultsReply(Reply, kw_only=True):

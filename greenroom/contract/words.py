@@ -19,6 +19,12 @@ GroupWord = Literal["all", "host", "others", "specific"]
 GROUP_WORDS: Final[tuple[GroupWord, ...]] = get_args(GroupWord)
 """The words of `target_players` and `from_players`."""
 
+RequestId = str | int
+"""Names a message of a realtime client, whose answer carries it, too."""
+REQUEST_ID_CHARACTERS_MAX: Final = 64
+REQUEST_ID_MAX: Final = 2**53 - 1
+"""Bounds an id that is a number: JavaScript and Lua know no greater one."""
+
 TITLE_CHARACTERS_MAX: Final = 120
 """Bounds the name of a room or lobby."""
 CENSORED_CHARACTERS_MAX: Final = 1_000

@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-from greenroom.actors.room.ports import Accepted, Happened, Message, Receive
+from greenroom.actors.room.ports import Accepted, Happened, Message, Receive, Settled
 from greenroom.behaviour import Refused, RoomBehaviour
 from greenroom.behaviour.effects import Run, UpdatePlayer
 from greenroom.behaviour.registry import instance_of
 from greenroom.behaviour.runner import Watch
 from greenroom.behaviour.view import View
+from greenroom.contract.words import RequestId
 from greenroom.testing.checks import CheckFailed, attributes, check_attributes
 
 BEHAVIOUR = "harness:Behaviour"
@@ -29,6 +30,8 @@ class Heard(msgspec.Struct, frozen=True):
 def _heard(message: Message) -> Heard:
     if isinstance(message, Receive):
         return Heard(message.command, msgspec.json.decode(message.data))
+    if isinstance(message, Settled):
+        return Heard("action_result", msgspec.json.decode(msgspec.json.encode(message)))
     return Heard(message.event, dict(message.data))
 
 
@@ -61,7 +64,13 @@ class HarnessConnections:
             if player_id in self.members:
                 self.heard.setdefault(player_id, []).append(_heard(message))
 
-    def push_others(self, room_id: str, message: Receive, members: Mapping[int, Any]) -> bool:
+    def push_others(
+        self,
+        room_id: str,
+        message: Receive,
+        members: Mapping[int, Any],
+        request_id: RequestId | None = None,  # noqa: ARG002
+    ) -> bool:
         """Record a message for all but the sender; return False if not all are connected."""
         if self.members != set(members):
             return False
@@ -99,12 +108,23 @@ class HarnessConnections:
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
         """Drop the answer to a sender; only what others say is recorded."""
 
-    def may_store(self, room_id: str, player_id: int, size: int) -> bool:  # noqa: ARG002
+    def may_store(
+        self,
+        room_id: str,  # noqa: ARG002
+        player_id: int,  # noqa: ARG002
+        size: int,  # noqa: ARG002
+        request_id: RequestId | None = None,  # noqa: ARG002
+    ) -> bool:
         """Let everybody store what they say."""
         return True
 
     def refuse(
-        self, room_id: str, player_id: int, reason: str | None, retry_seconds: int | None = None
+        self,
+        room_id: str,
+        player_id: int,
+        reason: str | None,
+        retry_seconds: int | None = None,
+        request_id: RequestId | None = None,
     ) -> None:
         """Keep this from them, too: here nothing waits, and is refused to who says it."""
 

@@ -24,6 +24,7 @@ from greenroom.actors.room.rules.channel import SendMessage
 from greenroom.actors.room.rules.refusals import TokenInvalidated, TokenUnknown
 from greenroom.actors.room.studio_messages import ShowState
 from greenroom.actors.studio_room.refusals import RefusedByBehaviour
+from greenroom.contract.words import RequestId
 from greenroom.fastlane.suites import choose_suite
 from greenroom.network.addresses import is_loopback, names_loopback
 from greenroom.transport.context import RealtimeContext
@@ -40,14 +41,13 @@ from greenroom.transport.liveness import Liveness
 from greenroom.transport.messages import (
     HEARTBEAT,
     KEYS_NEED_TLS,
-    MALFORMED,
+    MALFORMED_TEXT,
     NO_SUCH_SUITE,
     NO_UDP_PORT,
     TOO_MANY_TEXT,
     UDP_STATUS,
     WANT_STATE,
     ClientKind,
-    MalformedMessage,
     Send,
     UdpOpen,
     encode,
@@ -62,6 +62,7 @@ from greenroom.transport.messages import (
 from greenroom.transport.outbox import Outbox, Piece
 from greenroom.transport.rates import MessageRate
 from greenroom.transport.reader import MORE
+from greenroom.transport.requests import ActionRequest, MalformedMessage, request_action
 from greenroom.transport.tls import TlsBroken, TlsCodec
 from greenroom.transport.udp.session import SessionOwner, UdpSession
 from greenroom.transport.websocket.frames import PING, TEXT, encode_frame
@@ -270,7 +271,7 @@ class RealtimeConnection(Outbox):
             self.tell_now(_PING, 0)
         return min(lost_at if self._is_pinged else ping_at, inactive_at)
 
-    def may_store(self, size: int) -> bool:
+    def may_store(self, size: int, request_id: RequestId | None = None) -> bool:
         """See `Link`."""
         member, context = self._member, self._context
         if member is None:
@@ -281,7 +282,7 @@ class RealtimeConnection(Outbox):
             text = WRITTEN_TOO_MUCH
             wait = world.ledger.count_written(member.game_id, address, size, world.clock.now())
         if wait:
-            self.put(encode_error(text, wait))
+            self.put(encode_error(text, wait, request_id))
         return not wait
 
     # Sending.
@@ -493,13 +494,18 @@ class RealtimeConnection(Outbox):
 
     def _take(self, member: Admission, opcode: int, payload: bytes) -> None:
         """Carry out a client's message."""
+        request_id: RequestId | None = None
         try:
             if opcode != TEXT:
                 raise MalformedMessage
             wanted = read(payload)
             if isinstance(wanted, Send):
-                command = SendMessage(member.player_id, wanted.command, wanted.data, wanted.targets)
-                member.room.post(command)
+                request_id, what = wanted.request_id, (wanted.command, wanted.data, wanted.targets)
+                member.room.post(SendMessage(member.player_id, *what, request_id=request_id))
+            elif isinstance(wanted, ActionRequest):
+                request_id = wanted.request_id
+                if self.may_store(len(payload), request_id):
+                    member.room.post(request_action(member.player_id, wanted))
             elif wanted is HEARTBEAT:
                 self.put(encode_heartbeat_ack(time.time()))
             elif isinstance(wanted, UdpOpen):
@@ -510,9 +516,11 @@ class RealtimeConnection(Outbox):
             elif wanted is WANT_STATE:
                 member.room.post(ShowState(member.player_id))
         except RefusedByBehaviour as refused:
-            self.put(encode_error(str(refused)))
-        except (MalformedMessage, Refused, ActorUnavailable):
-            self.put(MALFORMED)
+            self.put(encode_error(str(refused), None, request_id))
+        except MalformedMessage as malformed:
+            self.put(encode_error(malformed.text or MALFORMED_TEXT, None, malformed.request_id))
+        except (Refused, ActorUnavailable):
+            self.put(encode_error(MALFORMED_TEXT, None, request_id))
 
     # The fast lane.
 

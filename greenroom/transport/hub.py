@@ -15,8 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from greenroom.actors.kernel.message import Command
-from greenroom.actors.room.ports import Accepted, Happened, Message, Receive
+from greenroom.actors.room.ports import Accepted, Happened, Message, Receive, Settled
 from greenroom.actors.room.studio_messages import Tick
+from greenroom.contract.words import RequestId
 from greenroom.fastlane.frames import ServerMessage, encode_received
 from greenroom.fastlane.link import SEQUENCES, fits
 from greenroom.network.sender import Sender
@@ -24,7 +25,7 @@ from greenroom.transport.fanout import UNENCODED, Fanout
 from greenroom.transport.link import Link
 from greenroom.transport.load import Load
 from greenroom.transport.messages import (
-    MALFORMED,
+    MALFORMED_TEXT,
     encode,
     encode_error,
     encode_sent,
@@ -217,7 +218,13 @@ class Hub:
             if player_id in places:
                 places[player_id].count += 1
 
-    def push_others(self, room_id: str, message: Receive, members: Mapping[int, Any]) -> bool:
+    def push_others(
+        self,
+        room_id: str,
+        message: Receive,
+        members: Mapping[int, Any],
+        request_id: RequestId | None = None,
+    ) -> bool:
         """Send a message to all members but the sender, and acknowledge it."""
         roster = self._rosters.get(room_id)
         if roster is None:
@@ -227,7 +234,7 @@ class Hub:
             return False
         others = len(members) - 1
         _keep(roster, message, None, self._log_bytes_max)
-        fanout.say(message, encode_sent(message.command, others))
+        fanout.say(message, encode_sent(message.command, others, request_id))
         self.sent += others
         return True
 
@@ -294,25 +301,32 @@ class Hub:
         roster = self._rosters.get(room_id)
         link = None if roster is None else roster.fanout.links.get(player_id)
         if link is not None:
-            link.put(encode_sent(answer.command, answer.target_count))
+            link.put(encode_sent(answer.command, answer.target_count, answer.request_id))
 
-    def may_store(self, room_id: str, player_id: int, size: int) -> bool:
+    def may_store(
+        self, room_id: str, player_id: int, size: int, request_id: RequestId | None = None
+    ) -> bool:
         """Charge a message that is to be stored to its sender.
 
         If it is refused, the sender is told.
         """
         roster = self._rosters.get(room_id)
         link = None if roster is None else roster.fanout.links.get(player_id)
-        return link is None or link.may_store(size)
+        return link is None or link.may_store(size, request_id)
 
     def refuse(
-        self, room_id: str, player_id: int, reason: str | None, retry_seconds: int | None = None
+        self,
+        room_id: str,
+        player_id: int,
+        reason: str | None,
+        retry_seconds: int | None = None,
+        request_id: RequestId | None = None,
     ) -> None:
         """Tell a sender why their message has been refused; None if there is nothing to say."""
         roster = self._rosters.get(room_id)
         link = None if roster is None else roster.fanout.links.get(player_id)
         if link is not None:
-            link.put(MALFORMED if reason is None else encode_error(reason, retry_seconds))
+            link.put(encode_error(reason or MALFORMED_TEXT, retry_seconds, request_id))
 
     def part(self, room_id: str, player_id: int) -> None:
         """Close the connection of a player who is no longer a member, and forget their place."""
@@ -377,11 +391,18 @@ def _keep(
     log = roster.log
     if log is None:
         log = roster.log = deque()
-    size = len(message.data) if isinstance(message, Receive) else 0
+    size = _size(message)
     log.append(_Kept(message, size, player_ids))
     roster.log_bytes += size
     while len(log) > LOG_MESSAGES_MAX or roster.log_bytes > log_bytes_max:
         roster.log_bytes -= log.popleft().size
+
+
+def _size(message: Message) -> int:
+    """Return the bytes of a message's data."""
+    if isinstance(message, Receive):
+        return len(message.data)
+    return len(message.result.response_data or b"") if isinstance(message, Settled) else 0
 
 
 def _is_for(kept: _Kept, player_id: int) -> bool:

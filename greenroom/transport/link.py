@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from greenroom.contract.words import RequestId
 from greenroom.transport.messages import ClientKind
 
 if TYPE_CHECKING:
@@ -52,10 +53,10 @@ class Link(Protocol):
         """Send a frame behind all earlier ones, or drop it if much waits already."""
         ...
 
-    def may_store(self, size: int) -> bool:
+    def may_store(self, size: int, request_id: RequestId | None = None) -> bool:
         """Charge a message of `size` bytes that is to be stored.
 
-        If it is refused, its sender is told.
+        If it is refused, its sender is told; `request_id` is their own id for it.
         """
         ...
 

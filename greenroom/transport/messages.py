@@ -14,9 +14,12 @@ from typing import Any, Final
 import msgspec
 
 from greenroom.actors.room.messages import Group
-from greenroom.actors.room.ports import Happened, Message
+from greenroom.actors.room.ports import Happened, Message, Settled
 from greenroom.actors.text.nesting import nests_too_deep
+from greenroom.contract.fields import timestamp
+from greenroom.contract.words import RequestId
 from greenroom.fastlane.suites import SUITES
+from greenroom.transport.requests import ActionRequest, MalformedMessage, fitting_id, read_request
 from greenroom.transport.websocket.frames import TEXT, encode_frame
 
 MALFORMED_TEXT: Final = "Failed to process message"
@@ -77,17 +80,15 @@ class Send(msgspec.Struct, frozen=True, gc=False):
     command: str
     data: bytes
     targets: Group
+    request_id: RequestId | None = None
 
 
-Wanted = Send | HeartbeatWanted | UdpOpen | UdpStatusWanted | StateWanted
-
-
-class MalformedMessage(Exception):
-    """Not JSON, not an object, or a `send` that lacks something."""
+Wanted = Send | ActionRequest | HeartbeatWanted | UdpOpen | UdpStatusWanted | StateWanted
 
 
 class _Incoming(msgspec.Struct, gc=False):
     type: str = ""
+    id: Any = None
     command: str | None = None
     data: msgspec.Raw = msgspec.Raw()
     data_json: str | None = None
@@ -118,6 +119,8 @@ def read(text: bytes) -> Wanted | None:
         raise MalformedMessage from None
     if incoming.type == "send":
         return _read_send(incoming)
+    if incoming.type == "action":
+        return read_request(text)
     return _read_request(incoming.type, incoming.suites)
 
 
@@ -128,7 +131,9 @@ def _read_unfitting(text: bytes) -> Wanted | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise MalformedMessage from None
     if found.get("type") == "send":
-        raise MalformedMessage
+        raise MalformedMessage(request_id=fitting_id(found.get("id")))
+    if found.get("type") == "action":
+        return read_request(text)
     return _read_request(found.get("type"), found.get("suites"))
 
 
@@ -147,6 +152,15 @@ def _read_request(kind: object, suites: object) -> Wanted | None:
 
 
 def _read_send(incoming: _Incoming) -> Send:
+    request_id = None if incoming.id is None else fitting_id(incoming.id)
+    try:
+        return _read_fitting_send(incoming, request_id)
+    except MalformedMessage as malformed:
+        malformed.request_id = request_id
+        raise
+
+
+def _read_fitting_send(incoming: _Incoming, request_id: RequestId | None) -> Send:
     targets = GROUPS.get(incoming.target or "")
     if targets is None:
         if incoming.target != "specific":
@@ -157,7 +171,7 @@ def _read_send(incoming: _Incoming) -> Send:
     data = bytes(incoming.data)
     if incoming.data_json:
         data = read_data(incoming.data_json.strip().encode())
-    return Send(incoming.command, data or _NO_DATA, targets)
+    return Send(incoming.command, data or _NO_DATA, targets, request_id)
 
 
 def read_data(data: bytes) -> bytes:
@@ -193,6 +207,10 @@ class _Sent(msgspec.Struct, tag_field="type", tag="sent", gc=False):
     target_count: int
 
 
+class _SentTo(_Sent, tag_field="type", tag="sent", gc=False):
+    id: RequestId
+
+
 def _encode_sender_anew(
     is_host: bool,  # noqa: FBT001
     player_id: int,
@@ -219,6 +237,8 @@ def encode(message: Message, kind: ClientKind, *, unreliable: bool = False) -> b
     """
     if isinstance(message, Happened):
         return _frame({"type": "event", "event": message.event, "data": message.data})
+    if isinstance(message, Settled):
+        return _frame(_answer(message, kind))
     # Put together by hand: with structs it takes four times as long, and it is done all the time.
     command = message.command
     parts = (
@@ -231,6 +251,29 @@ def encode(message: Message, kind: ClientKind, *, unreliable: bool = False) -> b
     return encode_frame(TEXT, b'{"type":"receive","command":%b,%b:%b,"sender":%b%b}' % parts)
 
 
+def _answer(settled: Settled, kind: ClientKind) -> dict[str, Any]:
+    """Return the result of an action as its sender's kind of client reads it."""
+    result, data = settled.result, settled.result.response_data or b"null"
+    response: dict[str, Any] = (
+        {"response_data": msgspec.Raw(data)}
+        if kind is _JSON
+        else {"response_data_json": _compact(data)}
+    )
+    said_by = {"sender": {"is_server": True}} if result.is_server else {}
+    return {
+        "type": "action_result",
+        "id": settled.request_id,
+        "action_id": result.action_id,
+        "action_type": result.action_type,
+        "status": result.status,
+        **response,
+        "target_id": result.target_id,
+        "is_host": result.is_host,
+        "processed_at": timestamp(result.processed_at),
+        **said_by,
+    }
+
+
 def encode_state(message: Happened, kind: ClientKind) -> bytes:
     """Return the frame that every client of a kind is sent for a part of the room's state."""
     if kind is ClientKind.ENGINE:
@@ -239,8 +282,10 @@ def encode_state(message: Happened, kind: ClientKind) -> bytes:
     return encode(message, kind)
 
 
-def encode_sent(command: str, target_count: int) -> bytes:
+def encode_sent(command: str, target_count: int, request_id: RequestId | None = None) -> bytes:
     """Return the frame that tells a sender how many members a message has reached."""
+    if request_id is not None:
+        return _frame(_SentTo(command, target_count, request_id))
     if len(command) > SENT_COMMAND_MAX:
         return _encode_sent(command, target_count)
     return _encode_sent_again(command, target_count)
@@ -273,11 +318,18 @@ def encode_stopping() -> bytes:
     return _frame({"type": "event", "event": "server_stopping", "data": {}})
 
 
-def encode_error(text: str, retry_seconds: int | None = None) -> bytes:
-    """Return the frame that says what went wrong, and when to try again if that helps."""
+def encode_error(
+    text: str, retry_seconds: int | None = None, request_id: RequestId | None = None
+) -> bytes:
+    """Return the frame that says what went wrong, and when to try again if that helps.
+
+    `request_id` is the client's own id for what the error is about.
+    """
     data: dict[str, Any] = {"message": text}
     if retry_seconds is not None:
         data["retry_after"] = retry_seconds
+    if request_id is not None:
+        return _frame({"type": "error", "id": request_id, "data": data})
     return _frame({"type": "error", "data": data})
 
 
@@ -299,7 +351,6 @@ def _compact(data: bytes) -> str:
     return msgspec.json.format(data, indent=-1).decode()
 
 
-MALFORMED: Final = encode_error(MALFORMED_TEXT)
 NO_UDP_PORT: Final = encode_error("This server has no UDP port")
 KEYS_NEED_TLS: Final = encode_error(
     "UDP keys are given out over wss alone: see the setting udp_keys_over_plain_ws"

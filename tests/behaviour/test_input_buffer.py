@@ -104,7 +104,12 @@ class Refusals(HarnessConnections):
         self.refused: list[tuple[int, str | None]] = []
 
     def refuse(
-        self, room_id: str, player_id: int, reason: str | None, retry_seconds: int | None = None
+        self,
+        room_id: str,
+        player_id: int,
+        reason: str | None,
+        retry_seconds: int | None = None,
+        request_id: str | int | None = None,
     ) -> None:
         self.refused.append((player_id, reason))
 

@@ -63,11 +63,17 @@ class HeardConnections:
     def push(self, room_id: str, player_ids: Iterable[int], message: Message) -> None:
         self.heard.append((tuple(player_ids), message))
 
-    def push_others(self, room_id: str, message: Receive, members: Mapping[int, Any]) -> bool:
+    def push_others(
+        self,
+        room_id: str,
+        message: Receive,
+        members: Mapping[int, Any],
+        request_id: str | int | None = None,
+    ) -> bool:
         if self.present != members.keys():
             return False
         self.push(room_id, sorted(self.present - {message.sender_id}), message)
-        accepted = Accepted(message.command, len(members) - 1)
+        accepted = Accepted(message.command, len(members) - 1, request_id)
         self.answer(room_id, message.sender_id, accepted)
         return True
 
@@ -90,13 +96,21 @@ class HeardConnections:
     def answer(self, room_id: str, player_id: int, answer: Accepted) -> None:
         self.heard.append((player_id, answer))
 
-    def may_store(self, room_id: str, player_id: int, size: int) -> bool:
+    def may_store(
+        self, room_id: str, player_id: int, size: int, request_id: str | int | None = None
+    ) -> bool:
         return self.may_be_stored
 
     def refuse(
-        self, room_id: str, player_id: int, reason: str | None, retry_seconds: int | None = None
+        self,
+        room_id: str,
+        player_id: int,
+        reason: str | None,
+        retry_seconds: int | None = None,
+        request_id: str | int | None = None,
     ) -> None:
-        self.heard.append((player_id, reason))
+        about = () if request_id is None else (request_id,)
+        self.heard.append((player_id, reason, *about))
 
     def part(self, room_id: str, player_id: int) -> None:
         self.heard.append(("part", player_id))

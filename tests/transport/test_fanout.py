@@ -49,7 +49,7 @@ class Link:
     def offer(self, frame: bytes) -> None:
         self.put(frame)
 
-    def may_store(self, size: int) -> bool:
+    def may_store(self, size: int, request_id: str | int | None = None) -> bool:
         return True
 
     def hear(self) -> None:

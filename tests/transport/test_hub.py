@@ -57,7 +57,7 @@ class FakeLink:
     def offer(self, frame: bytes) -> None:
         self.offered.append(frame)
 
-    def may_store(self, size: int) -> bool:
+    def may_store(self, size: int, request_id: str | int | None = None) -> bool:
         return True
 
     def hear(self) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
+from math import ceil
 from typing import Final, TypeVar
 
 from greenroom.actors.kernel.actor import Actor, handles
@@ -13,6 +14,7 @@ from greenroom.actors.kernel.journal import JournalEntry, Snapshot, TakeSnapshot
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.plans.holdings import Holding
 from greenroom.actors.plans.refusals import RoomsRefused
+from greenroom.actors.room.follow_up import follow_up
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import (
     ActionResult,
@@ -37,6 +39,7 @@ from greenroom.actors.room.messages import (
     ReadSeat,
     RenameMember,
     RenewJoinToken,
+    RequestAction,
     RoomListing,
     RoomOpened,
     RoomRole,
@@ -50,7 +53,7 @@ from greenroom.actors.room.messages import (
     StopRoom,
     UpdatesPage,
 )
-from greenroom.actors.room.ports import Accepted, Connections, Happened, Receive
+from greenroom.actors.room.ports import Accepted, Connections, Receive, Settled
 from greenroom.actors.room.rules import actions, codec, presence, relay, tokens, updates, views
 from greenroom.actors.room.rules import membership as rules
 from greenroom.actors.room.rules.channel import (
@@ -63,10 +66,8 @@ from greenroom.actors.room.rules.channel import (
 from greenroom.actors.room.rules.events import (
     ActionProcessed,
     ActionsSent,
-    MemberLeft,
     RealtimeTokenIssued,
     RoomCreated,
-    RoomEnded,
     RoomEvent,
     UpdatesSent,
 )
@@ -74,6 +75,7 @@ from greenroom.actors.room.rules.refusals import (
     IncorrectPassword,
     NotInAnyRoom,
     NotRealtime,
+    NoValidTargets,
     PlayerNotInAnyRoom,
     RoomNotFound,
 )
@@ -227,15 +229,9 @@ class RoomActor(Actor[RoomRole]):
         room_id = self._state.room_id
         happened = tuple(events)
         entries = (codec.entry(room_id, n, event) for n, event in enumerate(happened, version + 1))
-        follow = self._following(self._state, happened) if self._state.realtime else None
+        realtime = self._state.realtime
+        follow = follow_up(self._connections, self._state, happened) if realtime else None
         return Changed(reply, *entries, once_durable=follow)
-
-    def _following(self, room: Room, events: tuple[RoomEvent, ...]) -> Callable[[], None] | None:
-        """Return what connected members are told of events, and whose connections are closed."""
-        steps = [(event, _told(room, event)) for event in events]
-        if all(message is None for _, message in steps):
-            return None
-        return partial(_follow, self._connections, room.room_id, steps)
 
     def _member(self, player_id: int, refusal: type[Refused]) -> Room:
         """Return the room for one of its members; the call is a sign of life."""
@@ -364,12 +360,47 @@ class RoomActor(Actor[RoomRole]):
     # Actions and updates.
 
     @handles(SendActions)
-    def send_actions(self, command: SendActions) -> Changed[Sent]:
+    def send_actions(self, command: SendActions) -> Sent | Changed[Sent]:
         """Ask members to do something."""
         room = self._member(command.player_id, PlayerNotInAnyRoom)
         self._admit(len(command.request_data))
         events, sent = actions.decide_send(room, command, self._clock.now())
         return self._changed(sent, events)
+
+    @handles(RequestAction)
+    def request_action(self, command: RequestAction) -> Sent | Changed[Sent]:
+        """Ask one member to do something, and answer on the channel, whatever comes of it."""
+        if command.is_again:
+            if actions.is_in_flight(self._room, command):
+                return Sent((), ())
+            if (settled := actions.find_settled(self._room, command)) is not None:
+                return self._tell_again(*settled)
+        try:
+            sent = self.send_actions(actions.read_request(self._room, command))
+        except Refused as refusal:
+            self._refuse(command, refusal)
+            return Sent((), ())
+        if not (sent.reply if isinstance(sent, Changed) else sent).ids:
+            self._refuse(command, NoValidTargets())
+        return sent
+
+    def _tell_again(self, behind: ActionsSent, settled: Settled) -> Changed[Sent]:
+        """Tell a sender a result that they may have been told, once that is durable."""
+        room, targets = self._room, (settled.sender_id,)
+        entry = codec.entry(room.room_id, room.version + 1, behind)
+        follow = partial(self._connections.push, room.room_id, targets, settled)
+        return Changed(Sent((), ()), entry, once_durable=follow)
+
+    def _refuse(self, command: RequestAction, refusal: Refused) -> None:
+        """Tell who asks over the channel why there is no result."""
+        seconds = getattr(refusal, "retry_seconds", None)
+        self._connections.refuse(
+            self._room.room_id,
+            command.player_id,
+            str(refusal) or None,
+            None if seconds is None else ceil(seconds),
+            command.request_id,
+        )
 
     @handles(ReadResults)
     def read_results(self, command: ReadResults) -> tuple[ActionResult, ...]:
@@ -438,7 +469,7 @@ class RoomActor(Actor[RoomRole]):
             connections.push_unreliable(room_id, receivers, message, command.stream)
             return None
         if command.targets.word in relay.EVERYBODY and connections.push_others(
-            room_id, message, room.members
+            room_id, message, room.members, command.request_id
         ):
             return None
         receivers = relay.find_receivers(room, command)
@@ -449,7 +480,8 @@ class RoomActor(Actor[RoomRole]):
         connections.push(room_id, receivers, message)
         if readers and entry is None:
             return None
-        accepted = Accepted(command.name, len(receivers) - len(absent) + len(readers))
+        target_count = len(receivers) - len(absent) + len(readers)
+        accepted = Accepted(command.name, target_count, command.request_id)
         if entry is None:
             connections.answer(room_id, sender_id, accepted)
             return None
@@ -470,9 +502,10 @@ class RoomActor(Actor[RoomRole]):
         try:
             self._admit(event.size)
         except RoomsRefused as refusal:
-            connections.refuse(room.room_id, sender_id, str(refusal), refusal.retry_seconds)
+            about = (str(refusal), refusal.retry_seconds, command.request_id)
+            connections.refuse(room.room_id, sender_id, *about)
             return None
-        if not connections.may_store(room.room_id, sender_id, event.size):
+        if not connections.may_store(room.room_id, sender_id, event.size, command.request_id):
             return None
         return codec.entry(room.room_id, room.version + 1, event)
 
@@ -532,32 +565,3 @@ class RoomActor(Actor[RoomRole]):
     def take_snapshot(self, command: TakeSnapshot) -> Snapshot:
         """Return the state as a snapshot; the reply leaves when all of it is durable."""
         return codec.snapshot(self._room)
-
-
-def _told(room: Room, event: RoomEvent) -> Happened | Receive | None:
-    """Return what connected members are told of an event; an update is for its targets alone."""
-    if isinstance(event, UpdatesSent):
-        return relay.receive(room, event)
-    return relay.message_about(room, event)
-
-
-def _follow(
-    connections: Connections,
-    room_id: str,
-    steps: list[tuple[RoomEvent, Happened | Receive | None]],
-) -> None:
-    """Tell connected members of events that are durable now."""
-    for event, message in steps:
-        if message is None:
-            continue
-        if isinstance(event, UpdatesSent):
-            author_id = None if event.is_server else event.player_id
-            targets = (d.target_id for d in event.deliveries if d.target_id != author_id)
-            connections.push(room_id, targets, message)
-        elif isinstance(event, RoomEnded):
-            connections.push_all(room_id, message)
-            connections.end(room_id)
-        else:
-            if isinstance(event, MemberLeft):
-                connections.part(room_id, event.player_id)
-            connections.push_all(room_id, message)

@@ -12,7 +12,7 @@ from greenroom.actors.kernel.message import Command
 from greenroom.actors.room.rules.events import EndReason, LeaveReason, NewMember
 from greenroom.actors.seating.invite_messages import InvitingRole
 from greenroom.actors.seating.invites import Invite
-from greenroom.contract.words import ActionStatus, GroupWord
+from greenroom.contract.words import ActionStatus, GroupWord, RequestId
 
 
 class RoomRole(InvitingRole):
@@ -141,10 +141,14 @@ class SeatView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """Actions or updates that were sent: one id for each target, in the same order."""
+    """Actions or updates that were sent: one id for each target, in the same order.
+
+    `results` are those of actions that the room has settled itself, at once.
+    """
 
     ids: tuple[str, ...]
     target_ids: tuple[int, ...]
+    results: tuple[ActionResult, ...] = ()
 
 
 # Commands.
@@ -277,6 +281,25 @@ class SendActions(Command[RoomRole, Sent], frozen=True, kw_only=True):
     action_type: str
     request_data: bytes
     seed: bytes
+    request_id: RequestId | None = None
+    """The sender's own id for an action that is answered over the realtime channel."""
+
+
+class RequestAction(Command[RoomRole, Sent], frozen=True, kw_only=True):
+    """Ask one member, the host unless `target_id` names another, and answer on the channel.
+
+    The sender is told the result as soon as it is durable, or why there is none; nothing is
+    refused in another way.
+    """
+
+    player_id: int
+    request_id: RequestId
+    target_id: int | None
+    action_type: str
+    request_data: bytes
+    seed: bytes
+    is_again: bool = False
+    """It may have been taken before: then it is not taken again, and its result is told."""
 
 
 class ReadResults(Command[RoomRole, tuple[ActionResult, ...]], frozen=True):

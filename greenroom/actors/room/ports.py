@@ -10,6 +10,9 @@ from typing import Any, Protocol
 
 import msgspec
 
+from greenroom.actors.room.messages import ActionResult
+from greenroom.contract.words import RequestId
+
 
 class Receive(msgspec.Struct, frozen=True, gc=False):
     """A member's message, or one of the room's behaviour (`is_server`); `data` is JSON."""
@@ -34,9 +37,19 @@ class Accepted(msgspec.Struct, frozen=True, gc=False):
 
     command: str
     target_count: int
+    request_id: RequestId | None = None
+    """The id that the sender gave the message."""
 
 
-Message = Receive | Happened
+class Settled(msgspec.Struct, frozen=True):
+    """The result of an action, for who asked for it over the channel by `request_id`."""
+
+    request_id: RequestId
+    sender_id: int
+    result: ActionResult
+
+
+Message = Receive | Happened | Settled
 """The messages that are sent again to a member who comes back and asks for what they missed."""
 
 
@@ -51,13 +64,20 @@ class Connections(Protocol):
         """Send a message to some members."""
         ...
 
-    def push_others(self, room_id: str, message: Receive, members: Mapping[int, Any]) -> bool:
+    def push_others(
+        self,
+        room_id: str,
+        message: Receive,
+        members: Mapping[int, Any],
+        request_id: RequestId | None = None,
+    ) -> bool:
         """Send a message to all members but the sender, and acknowledge it to the sender.
 
         Args:
             room_id: the room.
             message: what they get.
             members: of the room, the sender among them.
+            request_id: the id that the sender gave the message.
 
         Returns:
             False if others are connected than these. Then nobody was told anything.
@@ -98,7 +118,9 @@ class Connections(Protocol):
         """Acknowledge a message to its sender."""
         ...
 
-    def may_store(self, room_id: str, player_id: int, size: int) -> bool:
+    def may_store(
+        self, room_id: str, player_id: int, size: int, request_id: RequestId | None = None
+    ) -> bool:
         """Charge a message that is to be stored to its sender and to the sender's address.
 
         It costs as much as a call over HTTP of that size. A sender who may not is told when to try
@@ -108,11 +130,17 @@ class Connections(Protocol):
             room_id: the room.
             player_id: the sender.
             size: bytes of everything that the sender chose.
+            request_id: the id that the sender gave the message.
         """
         ...
 
     def refuse(
-        self, room_id: str, player_id: int, reason: str | None, retry_seconds: int | None = None
+        self,
+        room_id: str,
+        player_id: int,
+        reason: str | None,
+        retry_seconds: int | None = None,
+        request_id: RequestId | None = None,
     ) -> None:
         """Tell a sender why their message has been refused; None if there is nothing to say.
 
@@ -121,6 +149,7 @@ class Connections(Protocol):
             player_id: the sender.
             reason: the text.
             retry_seconds: seconds after which to try again; None where that would change nothing.
+            request_id: the id that the sender gave the message.
         """
         ...
 

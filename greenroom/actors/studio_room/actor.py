@@ -456,7 +456,7 @@ class StudioRoomActor(RoomActor):
         self._commit_unwritten(turn, is_shown=self._ticks is None)
         if data is None:
             if command.stream is None:
-                accepted = Accepted(command.name, 0)
+                accepted = Accepted(command.name, 0, command.request_id)
                 self._connections.answer(room.room_id, command.player_id, accepted)
             return None
         return super().send_message(msgspec.structs.replace(command, data=data))

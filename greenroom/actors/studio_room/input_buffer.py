@@ -70,7 +70,8 @@ class InputBuffer:
         while self._messages:
             message = self._messages.popleft()
             if message.stream is None:
-                connections.refuse(room_id, message.player_id, None)
+                about = message.request_id
+                connections.refuse(room_id, message.player_id, None, request_id=about)
 
     def handle(self, turn: Turn, connections: Connections) -> None:
         """Let the behaviour have every message, and answer its sender.
@@ -87,16 +88,17 @@ class InputBuffer:
         while messages:
             message = messages.popleft()
             sender_id, has_answer = message.player_id, message.stream is None
+            about = message.request_id
             if sender_id not in members:
                 continue
             try:
                 input_rules.handle(turn, self._handlers[message.name], message)
             except RefusedByBehaviour as refused:
                 if has_answer:
-                    connections.refuse(room_id, sender_id, str(refused))
+                    connections.refuse(room_id, sender_id, str(refused), request_id=about)
             except BehaviourFailed:
                 if has_answer:
-                    connections.refuse(room_id, sender_id, None)
+                    connections.refuse(room_id, sender_id, None, request_id=about)
             else:
                 if has_answer:
-                    connections.answer(room_id, sender_id, Accepted(message.name, 0))
+                    connections.answer(room_id, sender_id, Accepted(message.name, 0, about))

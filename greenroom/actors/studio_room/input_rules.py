@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from greenroom.actors.room.messages import CompleteAction, SendActions, SendUpdates, Sent
+from greenroom.actors.room.messages import (
+    ActionResult,
+    CompleteAction,
+    SendActions,
+    SendUpdates,
+    Sent,
+)
 from greenroom.actors.room.rules.actions import action_id
 from greenroom.actors.room.rules.channel import SendMessage
 from greenroom.actors.room.rules.events import (
@@ -158,9 +164,20 @@ def settle_action(
     status: ActionStatus = "failed" if isinstance(verdict, Fail) else "completed"
     response = _encode_response(turn, verdict)
     identity, host_id = action_id(command.seed, 0), turn.host.room.host_id
-    sent = ActionsSent(command.player_id, name, data, ((identity, host_id),), now)
+    asked, about = ((identity, host_id),), command.request_id
+    sent = ActionsSent(command.player_id, name, data, asked, now, about)
+    result = ActionResult(
+        action_id=identity,
+        action_type=name,
+        status=status,
+        response_data=response,
+        target_id=host_id,
+        is_host=True,
+        processed_at=now,
+        is_server=True,
+    )
     events = (sent, ActionProcessed(identity, status, response, now, is_server=True))
-    return events, Sent((identity,), (host_id,))
+    return events, Sent((identity,), (host_id,), (result,))
 
 
 def _encode_response(turn: Turn, verdict: object) -> bytes | None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from greenroom.actors.plans.refusals import RoomsRefused
 from greenroom.actors.room.messages import (
+    ActionResult,
     CompleteAction,
     PollUpdates,
     ReadPending,
@@ -29,7 +30,7 @@ from greenroom.actors.room.rules.refusals import (
     TargetIdsMissing,
     TooManyActions,
 )
-from greenroom.contract.fields import RawDocument, timestamp
+from greenroom.contract.fields import OMITTED, RawDocument, timestamp
 from greenroom.contract.room_exchange import (
     ACTION_RESULTS,
     COMPLETE_ACTION,
@@ -95,6 +96,21 @@ async def send_actions(caller: PlayerCaller, body: ActionsBody) -> ActionsReply:
         actions_sent=len(sent.ids),
         action_ids=list(sent.ids),
         target_players_ids=list(sent.target_ids),
+        results=[_result_entry(result) for result in sent.results] or OMITTED,
+    )
+
+
+def _result_entry(result: ActionResult) -> ResultEntry:
+    response = result.response_data
+    return ResultEntry(
+        action_id=result.action_id,
+        action_type=result.action_type,
+        response_data=None if response is None else RawDocument(response),
+        status=result.status,
+        target_id=result.target_id,
+        is_host=result.is_host,
+        processed_at=timestamp(result.processed_at),
+        sender=sender_of(result),
     )
 
 
@@ -103,23 +119,7 @@ async def poll_actions(caller: PlayerCaller) -> ResultsReply:
     """Read the results of the caller's actions."""
     room = caller.world.rooms.of(caller.player_id, PlayerNotInAnyRoom)
     results = await room.ask(ReadResults(caller.player_id))
-    return ResultsReply(
-        actions=[
-            ResultEntry(
-                action_id=result.action_id,
-                action_type=result.action_type,
-                response_data=(
-                    None if result.response_data is None else RawDocument(result.response_data)
-                ),
-                status=result.status,
-                target_id=result.target_id,
-                is_host=result.is_host,
-                processed_at=timestamp(result.processed_at),
-                sender=sender_of(result),
-            )
-            for result in results
-        ]
-    )
+    return ResultsReply(actions=[_result_entry(result) for result in results])
 
 
 @ENDPOINTS.add(PENDING_ACTIONS, refusals=(NotInAnyRoom,))

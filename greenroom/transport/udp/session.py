@@ -18,8 +18,9 @@ from greenroom.actors.room.rules.channel import SendMessage
 from greenroom.fastlane.frames import ClientMessage
 from greenroom.fastlane.link import ServerEnd
 from greenroom.transport.deadlines import Deadlines
-from greenroom.transport.messages import GROUPS, MalformedMessage, read_data
+from greenroom.transport.messages import GROUPS, read_data
 from greenroom.transport.rates import Allowance
+from greenroom.transport.requests import MalformedMessage
 from greenroom.transport.udp.turns import Address, QueuedRoom, Turns
 
 FRAMES_A_TURN_MAX: Final = 64

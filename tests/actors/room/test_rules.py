@@ -56,6 +56,8 @@ TEXTS = {
     refusals.InvalidSources: "Invalid from players",
     refusals.NoValidSources: "No valid source players found",
     refusals.TooManyActions: "Too many unanswered actions in this room",
+    refusals.RequestIdInUse: "An action with this id is in flight",
+    refusals.TooManyRequests: "Too many of your actions are in flight",
     refusals.InvalidStatus: "Status must be completed or failed",
     refusals.ActionNotFound: "Action not found or already processed",
     refusals.NotRealtime: "Player is not in a realtime-enabled room",

@@ -8,15 +8,19 @@ from typing import Any
 
 import trio
 from answer_judge import DOCUMENT
-from realtime_kit import open_stage
+from realtime_kit import RealtimeKit, open_stage
 
+from greenroom.actors.room.messages import CompleteAction, PendingAction, ReadPending
 from greenroom.http.describe import examples
 from greenroom.http.describe.openapi import REALTIME_TAG
 
 SECONDS_MAX = 30.0
 COLUMNS_MAX = 68
 """The characters of a line that /docs shows in a window of 1,400 pixels."""
-CHANCE = {"connection_id", "player_id", "player_name", "room_id", "game_player_id", "timestamp"}
+CHANCE = {
+    *("connection_id", "player_id", "player_name", "room_id", "game_player_id", "timestamp"),
+    *("action_id", "processed_at", "target_id"),
+}
 """Members that are otherwise in each room."""
 
 
@@ -27,12 +31,22 @@ def shape(value: Any, name: str = "") -> Any:
     return type(value).__name__ if name in CHANCE else value
 
 
+async def settle(stage: RealtimeKit, response: object) -> None:
+    """Complete the one action that waits for the host, once it has come."""
+    host_id = stage.player_id(0)
+    found: tuple[PendingAction, ...] = ()
+    while not found:
+        found = await stage.room.ask(ReadPending(host_id))
+        await trio.sleep(0.01)
+    encoded = json.dumps(response).encode()
+    await stage.room.ask(CompleteAction(host_id, found[0].action_id, "completed", encoded))
+
+
 async def test_its_messages_are_those_of_a_real_connection(autojump_clock: object):
     blocks = re.findall(r"```json\n(.+?)\n```", examples.realtime(), re.DOTALL)
-    connected, send, receive, sent, beat, ack, error = map(json.loads, blocks)
+    connected, send, receive, sent, action, result, beat, ack, error = map(json.loads, blocks)
     with trio.fail_after(SECONDS_MAX):
         async with open_stage() as stage:
-            await stage.open_room(2)
             first, second = await stage.token(0), await stage.token(1)
             async with stage.dial(first) as ada, stage.dial(second) as ben:
                 met = await ada.take()
@@ -42,6 +56,9 @@ async def test_its_messages_are_those_of_a_real_connection(autojump_clock: objec
                 await ada.send(send)
                 assert shape(await ben.take()) == shape(receive)
                 assert shape(await ada.take()) == shape(sent)
+                await ben.send(action)
+                await settle(stage, result["response_data"])
+                assert shape(await ben.take()) == shape(result)
                 await ada.send(beat)
                 assert shape(await ada.take()) == shape(ack)
                 await ada.connection.send_message("no JSON")

@@ -18,19 +18,36 @@ from greenroom.actors.kernel.portion import portion
 from greenroom.actors.room.messages import (
     ActionResult,
     CompleteAction,
+    Group,
     PendingAction,
+    RequestAction,
     SendActions,
     Sent,
 )
-from greenroom.actors.room.rules.events import ActionProcessed, ActionsSent
+from greenroom.actors.room.ports import Settled
+from greenroom.actors.room.rules.events import (
+    ActionProcessed,
+    ActionsSent,
+    MemberLeft,
+    RoomEvent,
+)
 from greenroom.actors.room.rules.groups import find_targets
-from greenroom.actors.room.rules.refusals import ActionNotFound, TooManyActions
+from greenroom.actors.room.rules.refusals import (
+    ActionNotFound,
+    RequestIdInUse,
+    TooManyActions,
+    TooManyRequests,
+)
 from greenroom.actors.room.rules.state import Action, Result, Room
 from greenroom.actors.room.rules.transitions import ACTION, ActionState, ActionStep
+from greenroom.contract.words import RequestId
 
 PENDING_MAX: Final = 1_000
 PENDING_BYTES_MAX: Final = 4 * 1024 * 1024
 """Unanswered actions of one room, and the bytes of what they carry; beyond: `TooManyActions`."""
+
+REQUESTS_MAX: Final = 16
+"""Unsettled actions over the channel of one sender; beyond: `TooManyRequests`."""
 
 SHOWN_MAX: Final = 50
 RESULTS_MAX: Final = 50
@@ -63,8 +80,80 @@ def decide_send(room: Room, command: SendActions, now: int) -> tuple[tuple[Actio
         command.request_data,
         tuple(zip(ids, target_ids, strict=True)),
         now,
+        command.request_id,
     )
     return (event,), Sent(ids, target_ids)
+
+
+def is_in_flight(room: Room, request: RequestAction) -> bool:
+    """Return whether an unsettled action of the sender has the request's id."""
+    return request.request_id in _in_flight(room, request.player_id)
+
+
+def _in_flight(room: Room, sender_id: int) -> list[RequestId]:
+    own = (action for action in room.actions.values() if action.sender_id == sender_id)
+    return [action.request_id for action in own if action.request_id is not None]
+
+
+def find_settled(room: Room, request: RequestAction) -> tuple[ActionsSent, Settled] | None:
+    """Return the kept result of a request that was taken before, None if there is none.
+
+    The event changes nothing, but becomes durable behind the result.
+    """
+    sender_id, request_id = request.player_id, request.request_id
+    for result in reversed(room.results):
+        if result.sender_id == sender_id and result.request_id == request_id:
+            behind = ActionsSent(sender_id, result.action_type, b"{}", (), result.processed_at)
+            return behind, Settled(request_id, sender_id, _view(room, result))
+    return None
+
+
+def read_request(room: Room, request: RequestAction) -> SendActions:
+    """Return the command that carries out a request over the channel.
+
+    Raises:
+        RequestIdInUse: an unsettled action of the sender has this id.
+        TooManyRequests: the sender has too many unsettled ones.
+    """
+    in_flight = _in_flight(room, request.player_id)
+    if request.request_id in in_flight:
+        raise RequestIdInUse
+    if len(in_flight) >= REQUESTS_MAX:
+        raise TooManyRequests
+    target_id = request.target_id
+    targets = Group("host") if target_id is None else Group("specific", frozenset({target_id}))
+    return SendActions(
+        player_id=request.player_id,
+        targets=targets,
+        action_type=request.action_type,
+        request_data=request.request_data,
+        seed=request.seed,
+        request_id=request.request_id,
+    )
+
+
+def list_settled(room: Room, events: Iterable[RoomEvent]) -> list[Settled]:
+    """Return what events tell those who asked over the channel. Call it before `apply`."""
+    settled: list[Settled] = []
+    sent: dict[str, Action] = {}
+    for event in events:
+        if isinstance(event, ActionsSent):
+            sent.update((action.action_id, action) for action in _actions(event))
+        elif isinstance(event, ActionProcessed):
+            action = sent.get(event.action_id) or room.actions[event.action_id]
+            settled += _settled(room, action, event)
+        elif isinstance(event, MemberLeft):
+            for action in room.actions.values():
+                if _state_without(event.player_id, action) is ActionState.FAILED:
+                    settled += _settled(room, action, _failed(action, event.at))
+    return settled
+
+
+def _settled(room: Room, action: Action, event: ActionProcessed) -> tuple[Settled, ...]:
+    """Return what a result tells who asked, if they asked over the channel."""
+    if action.request_id is None:
+        return ()
+    return (Settled(action.request_id, action.sender_id, _view(room, _result(action, event))),)
 
 
 def decide_complete(room: Room, command: CompleteAction, now: int) -> ActionProcessed:
@@ -104,26 +193,37 @@ def list_results(room: Room, player_id: int, now: int) -> tuple[ActionResult, ..
         for result in reversed(room.results)
         if result.sender_id == player_id and now - result.processed_at < RESULT_SECONDS_MAX
     )
-    return tuple(
-        ActionResult(
-            action_id=result.action_id,
-            action_type=result.action_type,
-            status=result.status,
-            response_data=result.response_data,
-            target_id=result.target_id,
-            is_host=result.target_id == room.host_id,
-            processed_at=result.processed_at,
-            is_server=result.is_server,
-        )
-        for result in portion(own, _size)
+    return tuple(_view(room, result) for result in portion(own, _size))
+
+
+def _view(room: Room, result: Result) -> ActionResult:
+    return ActionResult(
+        action_id=result.action_id,
+        action_type=result.action_type,
+        status=result.status,
+        response_data=result.response_data,
+        target_id=result.target_id,
+        is_host=result.target_id == room.host_id,
+        processed_at=result.processed_at,
+        is_server=result.is_server,
     )
 
 
 def add(room: Room, event: ActionsSent) -> None:
     """Let new actions wait for their targets."""
+    room.actions.update((action.action_id, action) for action in _actions(event))
+
+
+def _actions(event: ActionsSent) -> Iterator[Action]:
     for action_id, target_id in event.actions:
-        room.actions[action_id] = Action(
-            action_id, event.player_id, target_id, event.action_type, event.request_data, event.at
+        yield Action(
+            action_id,
+            event.player_id,
+            target_id,
+            event.action_type,
+            event.request_data,
+            event.at,
+            event.request_id,
         )
 
 
@@ -140,10 +240,15 @@ def forget_member(room: Room, player_id: int, now: int) -> None:
         if after is ActionState.PENDING:
             waiting[action.action_id] = action
         elif after is ActionState.FAILED:
-            failed.append(_result(action, ActionProcessed(action.action_id, "failed", None, now)))
+            failed.append(_result(action, _failed(action, now)))
     room.actions = waiting
     room.results = [result for result in room.results if result.sender_id != player_id]
     _add_results(room, failed, now)
+
+
+def _failed(action: Action, now: int) -> ActionProcessed:
+    """Return what becomes of an action whose target leaves."""
+    return ActionProcessed(action.action_id, "failed", None, now)
 
 
 def _state_without(player_id: int, action: Action) -> ActionState:
@@ -166,6 +271,7 @@ def _result(action: Action, event: ActionProcessed) -> Result:
         event.response_data,
         event.at,
         event.is_server,
+        action.request_id,
     )
 
 

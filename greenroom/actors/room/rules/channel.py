@@ -6,6 +6,7 @@ import msgspec
 
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.room.messages import Group, RoomRole
+from greenroom.contract.words import RequestId
 
 
 class TokenHolder(msgspec.Struct, frozen=True):
@@ -53,3 +54,5 @@ class SendMessage(Command[RoomRole, None], frozen=True, gc=False):
     data: bytes
     targets: Group
     stream: int | None = None
+    request_id: RequestId | None = None
+    """The sender's own id for it, which the answer carries."""

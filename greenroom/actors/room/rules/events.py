@@ -13,7 +13,7 @@ import msgspec
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.seating.invites import Invite, InviteAnswered, Invited, InviteDropped
 from greenroom.behaviour.effects import RoomOrder
-from greenroom.contract.words import ActionStatus
+from greenroom.contract.words import ActionStatus, RequestId
 
 LeaveReason = Literal["left", "kicked", "stale", "banned"]
 EndReason = Literal["stopped", "host_left", "idle", "game_deleted"]
@@ -126,6 +126,8 @@ class ActionsSent(Event, frozen=True):
     request_data: bytes
     actions: tuple[tuple[str, int], ...]
     at: int
+    request_id: RequestId | None = None
+    """The sender's own id, where the result is to be told over the realtime channel."""
 
 
 class ActionProcessed(Event, frozen=True, omit_defaults=True):

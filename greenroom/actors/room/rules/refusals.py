@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from greenroom.actors.kernel.errors import NotFound, Refused
+from greenroom.contract.realtime import ID_IN_FLIGHT_TEXT, TOO_MANY_IN_FLIGHT_TEXT
 from greenroom.contract.room_exchange import TARGET_IDS_TEXT
 
 MAX_PLAYERS_MIN = 2
@@ -208,6 +209,18 @@ class TooManyActions(Refused):
     """The room holds as many unanswered actions as it may."""
 
     text = "Too many unanswered actions in this room"
+
+
+class RequestIdInUse(Refused):
+    """An action that the sender has given the same id is not settled yet."""
+
+    text = ID_IN_FLIGHT_TEXT
+
+
+class TooManyRequests(Refused):
+    """Too many of the sender's actions over the channel are not settled yet."""
+
+    text = TOO_MANY_IN_FLIGHT_TEXT
 
 
 class InvalidStatus(Refused):

@@ -15,7 +15,7 @@ from greenroom.actors.room.rules.transitions import RoomState
 from greenroom.actors.seating.invites import Invites
 from greenroom.actors.seating.passwords import GuessLimits
 from greenroom.behaviour.effects import Deliver, FinishAction, RoomOrder, UpdatePlayer
-from greenroom.contract.words import ActionStatus
+from greenroom.contract.words import ActionStatus, RequestId
 
 PLACE_BYTES: Final = 3 << 10
 """A room or lobby with nobody in it: its actor, its state, its entries in the indexes."""
@@ -119,6 +119,8 @@ class Action(msgspec.Struct, frozen=True):
     action_type: str
     request_data: bytes
     created_at: int
+    request_id: RequestId | None = None
+    """See `ActionsSent`."""
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -132,6 +134,8 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     response_data: bytes | None
     processed_at: int
     is_server: bool = False
+    request_id: RequestId | None = None
+    """See `ActionsSent`."""
     """True if the room's behaviour has settled it."""
 
 

@@ -1,0 +1,140 @@
+"""Actions over the control channel: what clients ask for, and what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+import msgspec
+
+from greenroom.actors.room.messages import RequestAction
+from greenroom.actors.text.nesting import nests_too_deep
+from greenroom.contract.room_exchange import ACTION_TYPE_TEXT
+from greenroom.contract.words import REQUEST_ID_CHARACTERS_MAX, REQUEST_ID_MAX, RequestId
+
+ID_TEXT: Final = (
+    f"id must be a string of 1 to {REQUEST_ID_CHARACTERS_MAX} characters"
+    f" or a whole number from 0 to {REQUEST_ID_MAX}"
+)
+_EMPTY: Final = b"{}"
+
+
+class MalformedMessage(Exception):
+    """Not JSON, not an object, or a `send` or an `action` that lacks something."""
+
+    def __init__(self, text: str | None = None, request_id: RequestId | None = None) -> None:
+        """Note what is wrong, where there is more to say, and the id of the message."""
+        super().__init__(text)
+        self.text = text
+        self.request_id = request_id
+
+
+class ActionRequest(msgspec.Struct, frozen=True):
+    """The client asks a member, the host unless `target_id` names another, to do something."""
+
+    request_id: RequestId
+    action_type: str
+    request_data: bytes
+    target_id: int | None
+    is_again: bool = False
+    """It may have been sent before, over a connection that was lost."""
+
+
+def request_action(player_id: int, request: ActionRequest) -> RequestAction:
+    """Return the command of a room that carries a member's request out."""
+    return RequestAction(
+        player_id=player_id,
+        request_id=request.request_id,
+        target_id=request.target_id,
+        action_type=request.action_type,
+        request_data=request.request_data,
+        seed=os.urandom(16),
+        is_again=request.is_again,
+    )
+
+
+class _Incoming(msgspec.Struct):
+    id: Any = None
+    action_type: Any = None
+    request_data: msgspec.Raw = msgspec.Raw()
+    request_data_json: Any = None
+    target_id: Any = None
+    again: Any = None
+
+
+_decode: Final = msgspec.json.Decoder(_Incoming).decode
+_decode_object: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def fitting_id(value: object) -> RequestId | None:
+    """Return a client's own id for a message, None where it is none that answers could carry."""
+    if type(value) is float and value.is_integer():  # some engines know no other numbers
+        value = int(value)
+    if type(value) is int:
+        return value if 0 <= value <= REQUEST_ID_MAX else None
+    if type(value) is str:
+        return value if 0 < len(value) <= REQUEST_ID_CHARACTERS_MAX else None
+    return None
+
+
+def read_request(text: bytes) -> ActionRequest:
+    """Return what a frame of type `action` asks for.
+
+    Raises:
+        MalformedMessage: it lacks something, or something does not fit; the text says what.
+    """
+    incoming = _decode(text)
+    request_id = fitting_id(incoming.id)
+    if request_id is None:
+        raise MalformedMessage(ID_TEXT)
+    try:
+        return ActionRequest(
+            request_id,
+            _read_type(incoming.action_type),
+            _read_data(bytes(incoming.request_data), incoming.request_data_json),
+            _read_target(incoming.target_id),
+            is_again=incoming.again is True,
+        )
+    except MalformedMessage as malformed:
+        malformed.request_id = request_id
+        raise
+
+
+def _read_type(value: object) -> str:
+    if value is None or value == "":
+        raise MalformedMessage(ACTION_TYPE_TEXT)
+    if not isinstance(value, str) or "\0" in value:  # no database column takes it
+        raise MalformedMessage("action_type must be a string")
+    return value
+
+
+def _read_data(data: bytes, data_json: object) -> bytes:
+    """Return the document that is asked with; without any it is empty."""
+    if data and data != b"null":
+        if not data.startswith(b"{"):
+            raise MalformedMessage("request_data must be an object")
+        return data
+    if data_json is None or data_json == "":
+        return _EMPTY
+    if not isinstance(data_json, str):
+        raise MalformedMessage("request_data_json must be a string")
+    data = data_json.strip().encode()
+    try:
+        if not nests_too_deep(data):
+            _decode_object(data)
+            return data
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    raise MalformedMessage("request_data is not valid JSON")
+
+
+def _read_target(value: object) -> int | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 18:
+        return int(value)
+    if type(value) is float and value.is_integer():
+        return int(value)
+    if type(value) is not int:
+        raise MalformedMessage("target_id must be an integer")
+    return value
