@@ -181,6 +181,25 @@ def test_hooks_before_a_commit_are_local_and_every_fast_step_of_ci_is_among_them
     assert set(steps) - slow <= set(re.findall(r"name: (.+)", config))
 
 
+def invariants(path: Path) -> Iterator[str]:
+    """Every method that asserts an invariant, in words, as `Class.method`."""
+    for outer in ast.parse(path.read_text()).body:
+        for method in outer.body if isinstance(outer, ast.ClassDef) else ():
+            for node in ast.walk(method):
+                if isinstance(node, ast.Assert) and node.msg is not None:
+                    yield f"{outer.name}.{getattr(method, 'name', '')}"
+
+
+def test_every_invariant_that_is_asserted_is_in_the_table() -> None:
+    folders = (PACKAGE / "actors", PACKAGE / "persistence")
+    paths = [path for folder in folders for path in folder.rglob("*.py")]
+    asserted = {name for path in paths for name in invariants(path)}
+    table = section(ARCHITECTURE, "Invariants").partition("| asserted in |")[2]
+    named = {*re.findall(r"`(\w+\.\w+)`", table)}
+    assert len(asserted) > 10, "the asserts were not found"
+    assert sorted(asserted) == sorted(named)
+
+
 def late_bindings(path: Path) -> Iterator[str]:
     """Every attribute that an object is declared with but not given by its own constructor."""
     is_assembly = path.name in {"app.py", "fronts.py"}

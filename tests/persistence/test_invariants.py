@@ -1,4 +1,4 @@
-"""Asserts in the committer: a planted bug stops it before anybody is told that all is well."""
+"""Asserts in storage: a planted bug stops it before anybody is told that all is well."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 import trio
-from postgres_kit import FakeWriter
+import trio.testing
+from postgres_kit import FakeWriter, select
 
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.persistence.committer import Committer, QueuedBatch
+from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.lease import Lease
 from greenroom.persistence.settings import StorageSettings
 
@@ -79,3 +81,14 @@ async def test_a_sequence_that_somebody_else_advanced_acknowledges_nothing(
             with pytest.raises(ActorUnavailable):
                 await batch.wait(writer, 10)
     lease.close()
+
+
+async def test_two_tasks_never_share_a_connection(empty_database: str):
+    connection = await DatabaseConnection.connect(empty_database, seconds_max=10)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(select, connection, "SELECT pg_sleep(0.2)")
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(AssertionError, match="one task at a time"):
+            await select(connection, "SELECT 1")
+    assert not connection.is_closed, "whoever had it goes on"
+    connection.close()
