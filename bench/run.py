@@ -89,6 +89,7 @@ def main() -> None:
             seconds=options.seconds,
             title=f"{number}/{len(chosen)} {scenario.name}",
             is_quick=options.quick,
+            only=options.only,
         )
         run.say(f"some {sum(each.minutes for each in chosen[number - 1 :])} minutes to go")
         load = machine.load()
@@ -100,7 +101,7 @@ def main() -> None:
             body = f"{body.strip()}\n\n![{scenario.name}]({picture})"
         text = section(scenario, body, options, load, took_seconds)
         print(text, flush=True)
-        if options.dry:
+        if options.dry or options.only:
             continue
         if run.charts:
             charts.save(run.charts, options.into / picture)
@@ -118,6 +119,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="of each measurement (default 3)")
     parser.add_argument("--seconds", type=int, default=6, help="of each measurement (default 6)")
     parser.add_argument("--quick", action="store_true", help="a small share of long scenarios")
+    parser.add_argument(
+        "--only",
+        metavar="PART,PART",
+        type=lambda text: frozenset(text.split(",")),
+        default=frozenset[str](),
+        help="parts of a scenario, such as floods of `press`; RESULTS.md stays as it is",
+    )
     parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md as it is")
     parser.add_argument(
         "--into",
@@ -139,6 +147,7 @@ def section(
 ) -> str:
     """Return a scenario's results with how they were come by."""
     quick = " --quick" if options.quick else ""
+    quick += f" --only {','.join(sorted(options.only))}" if options.only else ""
     chosen = f"--rounds {options.rounds} --seconds {options.seconds}{quick}"
     settings = ", ".join(filter(None, (processes.settings(), scenario.settings)))
     software, hardware = machine.describe()

@@ -7,7 +7,10 @@ far away (`rate_limit_factor`), or they would end most of this.
 
 With floods, one address does what costs the server most, each kind alone and then all at once, each
 from an address of its own. All limits are the defaults. Players do all that players do, look at the
-game's leaderboard, and read the reference.
+game's leaderboard, which is in use, and read the reference.
+
+`--quick` leaves the connections out, and measures sooner after a flood has begun. `--only` names
+what is to be measured: modes of connections, floods, `nobody`, `all`.
 """
 
 from __future__ import annotations
@@ -37,6 +40,9 @@ MODES = {
 RATE, PLAYERS = 500, 64
 BEGIN_SECONDS = 4
 """Before the players are measured, and after."""
+BEGIN_SECONDS_QUICK = 1
+SET_UP_SECONDS = 4
+"""For what players do before they are measured."""
 
 Row = dict[str, Any]
 
@@ -71,6 +77,7 @@ RESIDENT_MIB_MAX = 512
 """A server that has just started takes 90. An address may make it hold some tens more for each kind
 of thing that all share (`docs/reference/limits.md`), as far as others have left them free."""
 PLAYERS_MIXED, RATE_MIXED, RATE_BOARD, RATE_PAGES = 150, 300, 10, 2
+BOARD = ("-body", '{"sort_by":["level"],"limit":10}')
 SAMPLE_SECONDS = 0.2
 FLOOD_NICENESS = 19
 """Floods come from elsewhere: here they must not keep the players and Postgres off their core."""
@@ -79,8 +86,23 @@ FLOOD_SETTINGS = {"http2_clear_from": "127.0.0.0/8"}
 
 
 def measure(run: Run) -> str:
-    """Measure and tell."""
-    return f"{measure_connections(run)}\n\n{measure_floods(run)}"
+    """Measure and tell.
+
+    Raises:
+        SystemExit: a part is named that there is not.
+    """
+    unknown = run.only - {"all", *MODES, *FLOODS}
+    if unknown:
+        known = ", ".join(("all", *MODES, *FLOODS))
+        raise SystemExit(f"no such part of press: {', '.join(unknown)}; known: {known}")
+    parts = [measure_connections] if _wants_connections(run) else []
+    if not run.only or run.only & {"nobody", "all", *FLOODS}:
+        parts.append(measure_floods)
+    return "\n\n".join(part(run) for part in parts)
+
+
+def _wants_connections(run: Run) -> bool:
+    return bool(run.only & (MODES.keys() - {"nobody"})) if run.only else not run.is_quick
 
 
 def measure_floods(run: Run) -> str:
@@ -104,6 +126,8 @@ def measure_floods(run: Run) -> str:
         **{each: [each] for each in FLOODS},
         "all": [*FLOODS],
     }.items():
+        if not run.wants(name):
+            continue
         run.say(name)
         found[name] = [flood(run, floods) for _ in range(run.rounds)]
         lines.append(_row(name, found[name]))
@@ -128,16 +152,15 @@ def _verdict(found: dict[str, list[Flooded]]) -> list[str]:
         f"| at most {RESIDENT_MIB_MAX} MiB resident | {resident / (1 << 20):.0f} MiB at most |",
         "",
         (
-            "The floods run on the core that the players and Postgres share. In the row `all` "
-            f"their generators take {_share(found['all'])} of it, and the server's own core is "
-            "free of them."
+            "The floods run on the core that the players and Postgres share. Their generators take "
+            f"{_share(found)} of it at most, and the server's own core is free of them."
         ),
     ]
 
 
-def _share(rounds: list[Flooded]) -> str:
-    """Return what part of a core the generators of the floods took."""
-    return spread((each.generator_pct for each in rounds), ".0f") + " %"
+def _share(found: dict[str, list[Flooded]]) -> str:
+    """Return what part of a core the generators of the floods took at most."""
+    return f"{max(each.generator_pct for rounds in found.values() for each in rounds):.0f} %"
 
 
 def _row(name: str, rounds: list[Flooded]) -> str:
@@ -185,7 +208,11 @@ def flood(run: Run, names: list[str]) -> Flooded:
             *("-body", '{"player_name":"player {{seq}}","player_data":{"level":{{rand:100}}}}'),
             *("-n", "100", "-c", "4", "-warmup", "0s"),
         )
-        seconds = run.seconds + 2 * BEGIN_SECONDS + 4
+        for _ in range(2):  # it is in use, as a game's own board is
+            board = (f"{target.url}/api/leaderboard.php", "-method", "POST", *key)
+            processes.request(run.program, target, "-url", *board, *BOARD, "-n", "1", "-c", "1")
+        begin_seconds = BEGIN_SECONDS_QUICK if run.is_quick else BEGIN_SECONDS
+        seconds = run.seconds + 2 * begin_seconds + SET_UP_SECONDS
         most = [0]
         watch = Thread(target=_watch, args=(target, seconds, most))
         watch.start()
@@ -199,7 +226,7 @@ def flood(run: Run, names: list[str]) -> Flooded:
             )
             for number, name in enumerate(names, 1)
         ]
-        time.sleep(BEGIN_SECONDS)
+        time.sleep(begin_seconds)
         rows = _play(run, target, key)
         flooded = [json.loads(each.communicate(timeout=120)[0]) for each in floods]
         watch.join()
@@ -226,7 +253,7 @@ def _play(run: Run, target: processes.Target, key: tuple[str, ...]) -> dict[str,
         "players": ("mixed", "-url", target.url, "-key", target.api_token, *crowd),
         "board": (
             *("http", "-url", f"{target.url}/api/leaderboard.php", "-method", "POST", *key),
-            *("-body", '{"sort_by":["level"],"limit":10}', "-c", "4", "-rate", str(RATE_BOARD)),
+            *(*BOARD, "-c", "4", "-rate", str(RATE_BOARD)),
         ),
         "pages": (
             *("http", "-url", f"{target.url}/openapi.json", "-c", "2", "-rate", str(RATE_PAGES)),
@@ -285,6 +312,8 @@ def measure_connections(run: Run) -> str:
         "|---" * 8 + "|",
     ]
     for mode, count in MODES.items():
+        if not run.wants(mode):
+            continue
         run.say(mode)
         rounds = [press(run, mode, count) for _ in range(run.rounds)]
         pressed = [each for each, _, _ in rounds]

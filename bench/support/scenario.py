@@ -27,8 +27,14 @@ class Run:
     """Begins each line of progress."""
     is_quick: bool = False
     """Long scenarios do a small share of what they do: enough to see that they work."""
+    only: frozenset[str] = frozenset()
+    """The parts of a scenario that are run, where it has parts with names; all if empty."""
     charts: list[Chart] = field(default_factory=list)
     """The charts that `draw` was given."""
+
+    def wants(self, part: str) -> bool:
+        """Return whether a part of the scenario is to be run."""
+        return not self.only or part in self.only
 
     def draw(self, *charts: Chart) -> None:
         """Have charts drawn beside the text."""

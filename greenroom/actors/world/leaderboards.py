@@ -10,8 +10,8 @@ What one commit may have read at once is bounded. Further documents wait (`unrea
 in the passes that follow. Whoever asks for a leaderboard waits until those of its game that were
 there before are read.
 
-A game's indexes are built one at a time, in the order in which they were asked for. Reading for
-them is charged to the address that asked and to the game (`charges.py`).
+A game's indexes are built one at a time. The addresses that asked take turns, each in its order.
+Reading is charged to the address that asked and to the game (`charges.py`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,11 @@ PAGE_PLAYERS_FIRST, PAGE_PLAYERS_MAX = 16, 500
 PAGE_BYTES_AIM = 1 << 20
 """Pages hold fewer players where documents are large."""
 CHUNK_BYTES = 64 << 10
-"""How much is worked through, about a third of a millisecond, before others have their turn."""
+"""How much is worked through before others have their turn, about a third of a millisecond where
+documents are as bad as can be."""
+TURN_BYTES, TURN_SECONDS = 1 << 20, 0.002
+"""The same for documents that others may be waiting for: as much, and as long. What documents cost
+for their size differs by a factor of 20."""
 UNREAD_BYTES_MAX = 32 << 20
 """Documents of all games that wait to be read. Beyond, the game with most loses its indexes."""
 _ROW_BYTES = 1 << 10  # what a row's place costs, counted as bytes of its document
@@ -70,7 +74,10 @@ _log = logging.getLogger(__name__)
 class _Build:
     """An index to be built, for those who wait for it."""
 
-    __slots__ = ("address", "ended", "failure", "fields", "game_id", "index", "is_declared")
+    __slots__ = (
+        *("address", "ended", "failure", "fields", "game_id", "index", "is_declared"),
+        "may_begin",
+    )
 
     def __init__(self, game_id: int, fields: Fields, address: str, *, is_declared: bool) -> None:
         """Begin to wait for the game's turn."""
@@ -78,6 +85,7 @@ class _Build:
         self.fields = fields
         self.address = address
         self.is_declared = is_declared
+        self.may_begin = trio.Event()
         self.ended = trio.Event()
         self.index: Index | None = None
         self.failure: ActorCrashed | TooManyBuilds | StorageUnavailable | None = None
@@ -86,12 +94,37 @@ class _Build:
 class _Turns:
     """The builds of one game."""
 
-    __slots__ = ("builds", "lock")
+    __slots__ = ("_present", "builds")
 
     def __init__(self) -> None:
         """Begin with none."""
         self.builds: dict[Fields, _Build] = {}
-        self.lock = trio.Lock()
+        self._present: _Build | None = None
+
+    def enter(self, build: _Build) -> None:
+        """Add a build, which may begin at once if there is no other."""
+        self.builds[build.fields] = build
+        if self._present is None:
+            self._begin(build)
+
+    def leave(self, build: _Build) -> None:
+        """Take a build out, and let the next begin: one of another address, if there is any."""
+        del self.builds[build.fields]
+        if self._present is not build:
+            return
+        self._present = None
+        before = Counter({build.address: 1})
+
+        def turns_before(waiting: _Build) -> int:
+            before[waiting.address] += 1
+            return before[waiting.address]
+
+        if self.builds:
+            self._begin(min(self.builds.values(), key=turns_before))
+
+    def _begin(self, build: _Build) -> None:
+        self._present = build
+        build.may_begin.set()
 
     def check(self, address: str) -> None:
         """Let one more wait.
@@ -104,6 +137,29 @@ class _Turns:
             raise TooManyBuilds("leaderboard builds waiting", BUILDS_RETRY_SECONDS)
         if sum(build.address == address for build in builds) >= BUILDS_PER_GAME_ADDRESS_MAX:
             raise TooManyBuilds("leaderboard builds waiting by address", BUILDS_RETRY_SECONDS)
+
+
+class _Turn:
+    """What reading may take of a pass."""
+
+    __slots__ = ("_began", "_done_bytes")
+
+    def __init__(self) -> None:
+        """Begin one."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin one more, after a checkpoint."""
+        self._began = trio.current_time()
+        self._done_bytes = 0
+
+    async def end_if_long(self, done_bytes: int) -> None:
+        """Count what has been read, and let others have their turns if it is much."""
+        self._done_bytes += done_bytes
+        seconds = trio.current_time() - self._began
+        if self._done_bytes >= TURN_BYTES or seconds >= TURN_SECONDS:
+            await trio.lowlevel.checkpoint()
+            self.begin()
 
 
 class Leaderboards:
@@ -195,34 +251,36 @@ class Leaderboards:
 
     async def _read_unread(self) -> None:
         """Read what waits, piece by piece, others having their turns in between."""
-        done_bytes = 0
+        turn = _Turn()
         while True:
             self._askers.unpark_all()
             change = self._unread.first()
             if change is None:
                 await self._reader.park()
+                turn.begin()
                 continue
             try:
-                done_bytes += await self._read_waiting(change)
+                await self._read_waiting(change, turn)
             except Exception:  # noqa: BLE001 - the leaderboards go on, built again
                 self._begin_anew()
-            if done_bytes > CHUNK_BYTES:
-                done_bytes = 0
                 await trio.lowlevel.checkpoint()
 
-    async def _read_waiting(self, change: Change) -> int:
-        """Read a document that waits; return what that cost, in bytes.
+    async def _read_waiting(self, change: Change, turn: _Turn) -> None:
+        """Read a document that waits, others having their turns in between.
 
         It goes on waiting if its game's indexes ask for something else meanwhile.
         """
         game_id, player_id, document = change
         readers = self._boards.readers(game_id)
-        keys = await _read_in_turns(readers, document)
+        keys: Keys = {}
+        for read in readers:
+            keys.update(read(document))
+            await turn.end_if_long(len(document))
         if self._unread.has(change) and self._boards.readers(game_id) is readers:
             self._unread.forget(game_id, player_id)
             self._boards.put_keys(game_id, player_id, keys)
         self._unread.end_turn(game_id)
-        return _ROW_BYTES + len(document) * len(readers)
+        await turn.end_if_long(_ROW_BYTES)
 
     def _give_up_following(self, game_id: int) -> None:
         """Forget a game's indexes, because its documents come faster than they are read."""
@@ -331,7 +389,7 @@ class Leaderboards:
         if not build.is_declared:
             turns.check(build.address)
         self._turns[build.game_id] = turns
-        turns.builds[build.fields] = build
+        turns.enter(build)
         self._nursery.start_soon(self._build, build, turns)
         return build
 
@@ -342,9 +400,9 @@ class Leaderboards:
     async def _build(self, build: _Build, turns: _Turns) -> None:
         """Fill an index when its turn has come; whatever goes wrong is this index's alone."""
         try:
-            async with turns.lock:
-                if build.failure is None:
-                    await self._fill(build)
+            await build.may_begin.wait()
+            if build.failure is None:
+                await self._fill(build)
         except TooManyBuilds as refusal:
             build.failure = refusal
         except Exception:  # noqa: BLE001 - nor the builds of others
@@ -353,7 +411,7 @@ class Leaderboards:
         finally:
             if build.failure is not None and build.index is not None:
                 self._boards.drop(build.index)
-            del turns.builds[build.fields]
+            turns.leave(build)
             if not turns.builds:
                 del self._turns[build.game_id]
             build.ended.set()

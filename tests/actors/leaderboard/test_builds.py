@@ -116,6 +116,32 @@ async def test_a_game_builds_one_at_a_time_and_so_many_wait(
     assert outcomes == {"ranked": BUILDS_PER_GAME_MAX, "TooManyBuilds": 3}
 
 
+async def test_addresses_take_turns_with_their_builds(autojump_clock: MockClock):
+    """A player's first look at a board came behind all that a stranger had asked for before."""
+    memory = Memory()
+    memory.read_seconds = 0.5
+    built: list[str] = []
+
+    async def ask(name: str, address: str) -> None:
+        await leaderboards.find_or_build(1, (name,), address)
+        built.append(name)
+
+    async with trio.open_nursery() as service:
+        leaderboards = Leaderboards(memory)
+        await service.start(leaderboards.run)
+        async with trio.open_nursery() as nursery:
+            for name, address in (
+                *((name, STRANGER) for name in "abcd"),
+                ("player's", PLAYER),
+                ("theirs, too", PLAYER),
+                ("another's", "192.0.2.3"),
+            ):
+                nursery.start_soon(ask, name, address)
+                await trio.sleep(0.01)
+        service.cancel_scope.cancel()
+    assert built == ["a", "player's", "b", "theirs, too", "c", "another's", "d"]
+
+
 async def test_builds_are_charged_by_size_to_the_address_and_the_game(
     autojump_clock: MockClock,
 ):

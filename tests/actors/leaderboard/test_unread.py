@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from world_kit import Memory
 
-from greenroom.actors.leaderboard.boards import Boards
+from greenroom.actors.leaderboard.boards import INDEXES_PER_GAME_MAX, Boards
 from greenroom.actors.leaderboard.unread import Change, Unread
 from greenroom.actors.player.messages import PlayerDeleted, PlayerDocumentReplaced
 from greenroom.actors.world import leaderboards as leaderboards_module
-from greenroom.actors.world.leaderboards import CHUNK_BYTES, Leaderboards
+from greenroom.actors.world.leaderboards import CHUNK_BYTES, TURN_SECONDS, Leaderboards, _Turn
 
 GAME, OTHER_GAME = 1, 2
 SCORE, LEVEL = ("score",), ("level",)
@@ -109,8 +109,9 @@ async def test_a_document_replaced_while_it_is_read_has_no_place(
 
 
 async def test_a_leaderboard_opened_while_documents_are_read_has_them(
-    autojump_clock: trio.testing.MockClock,
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(leaderboards_module, "TURN_BYTES", 1)
     async with serving() as leaderboards:
         leaderboards.note_durable([small(2, 0), *(large(n, n) for n in (1, 3))])
         async with trio.open_nursery() as nursery:
@@ -191,3 +192,44 @@ def _read_first(unread: Unread, model: dict[tuple[int, int], bytes]) -> None:
     unread.forget(game_id, player_id)
     unread.end_turn(game_id)
     assert unread.is_read_to(game_id, newest) == all(place[0] != game_id for place in model)
+
+
+class Passes(trio.abc.Instrument):
+    """Counts the passes of the scheduler."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def after_io_wait(self, timeout: float) -> None:
+        self.number += 1
+
+
+async def test_small_documents_are_read_many_in_a_pass_whatever_strangers_sort_by():
+    """Each took a pass, so under overload the game's own board waited for seconds."""
+    async with serving() as leaderboards:
+        for number in range(INDEXES_PER_GAME_MAX - 1):
+            names = tuple(f"f{number}_{field}" for field in range(16))
+            await leaderboards.find_or_build(GAME, names)
+        passes = Passes()
+        trio.lowlevel.add_instrument(passes)
+        leaderboards.note_durable(
+            PlayerDocumentReplaced(n, GAME, b'{"score":%d,"text":"%b"}' % (n, b"x" * 1_000), 0)
+            for n in range(1, 201)
+        )
+        assert (await top(leaderboards))[0] == 200
+        trio.lowlevel.remove_instrument(passes)
+    assert passes.number < 60
+
+
+async def test_documents_that_take_long_for_their_size_let_others_have_their_turns(
+    mock_clock: trio.testing.MockClock,
+):
+    passes = Passes()
+    trio.lowlevel.add_instrument(passes)
+    turn = _Turn()
+    for number in range(10):
+        assert passes.number == number
+        await turn.end_if_long(1)
+        mock_clock.jump(TURN_SECONDS)
+        await turn.end_if_long(1)
+    trio.lowlevel.remove_instrument(passes)
