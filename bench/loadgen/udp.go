@@ -251,7 +251,7 @@ func (u *udpLoad) run(rate float64, warm, dur time.Duration, procs []Proc) map[s
 
 func cmdUDP(args []string) {
 	fs := flag.NewFlagSet("udp", flag.ExitOnError)
-	url := fs.String("url", "", "address of the server; of bench/udp_floor.py, udp://127.0.0.1:PORT")
+	url := fs.String("url", "", "address of the server; of bench/realtime/udp_floor.py, udp://127.0.0.1:PORT")
 	key := fs.String("key", "", "project key")
 	steps := fs.String("rooms", "10", "numbers of rooms, rising, measured one after the other")
 	size := fs.Int("players", 8, "players in a room")

@@ -1,5 +1,5 @@
 // Rooms on Colyseus. `relay`: what a member says goes to the other members as it is. `arena`: what
-// bench/sea.py does; members steer, at 20 Hz their ships move and all get what has changed.
+// bench/realtime/sea.py does; members steer, at 20 Hz their ships move and all get what has changed.
 //
 //     node bench/peers/colyseus.mjs    serves until interrupted; prints one line of JSON first
 

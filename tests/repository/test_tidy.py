@@ -197,3 +197,15 @@ def test_every_refusals_text_is_written_in_one_place() -> None:
 @pytest.mark.parametrize("name", ["LICENSE", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
 def test_what_a_visitor_looks_for_is_there(name: str) -> None:
     assert (ROOT / name).read_text().strip()
+
+
+def test_files_of_the_measurements_that_are_named_are_there():
+    """Folders were moved, and names in comments stayed behind."""
+    named = re.compile(r"\bbench/[\w/-]+\.(?:py|go|mjs|js|txt|json|md|png)\b")
+    missing = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in project_files()
+        for name in named.findall(path.read_text())
+        if not (ROOT / name).exists()
+    }
+    assert not missing
