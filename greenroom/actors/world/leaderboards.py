@@ -140,7 +140,7 @@ class _Turns:
 
 
 class _Turn:
-    """What reading may take of a pass."""
+    """The part of a pass that reading may take."""
 
     __slots__ = ("_began", "_done_bytes")
 
