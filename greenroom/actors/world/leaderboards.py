@@ -139,7 +139,7 @@ class _Turns:
             raise TooManyBuilds("leaderboard builds waiting by address", BUILDS_RETRY_SECONDS)
 
 
-class _Turn:
+class ReadingTurn:
     """The part of a pass that reading may take."""
 
     __slots__ = ("_began", "_done_bytes")
@@ -251,7 +251,7 @@ class Leaderboards:
 
     async def _read_unread(self) -> None:
         """Read what waits, piece by piece, others having their turns in between."""
-        turn = _Turn()
+        turn = ReadingTurn()
         while True:
             self._askers.unpark_all()
             change = self._unread.first()
@@ -265,7 +265,7 @@ class Leaderboards:
                 self._begin_anew()
                 await trio.lowlevel.checkpoint()
 
-    async def _read_waiting(self, change: Change, turn: _Turn) -> None:
+    async def _read_waiting(self, change: Change, turn: ReadingTurn) -> None:
         """Read a document that waits, others having their turns in between.
 
         It goes on waiting if its game's indexes ask for something else meanwhile.

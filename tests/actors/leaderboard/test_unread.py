@@ -16,7 +16,7 @@ from greenroom.actors.leaderboard.boards import INDEXES_PER_GAME_MAX, Boards
 from greenroom.actors.leaderboard.unread import Change, Unread
 from greenroom.actors.player.messages import PlayerDeleted, PlayerDocumentReplaced
 from greenroom.actors.world import leaderboards as leaderboards_module
-from greenroom.actors.world.leaderboards import CHUNK_BYTES, TURN_SECONDS, Leaderboards, _Turn
+from greenroom.actors.world.leaderboards import CHUNK_BYTES, TURN_SECONDS, Leaderboards, ReadingTurn
 
 GAME, OTHER_GAME = 1, 2
 SCORE, LEVEL = ("score",), ("level",)
@@ -226,7 +226,7 @@ async def test_documents_that_take_long_for_their_size_let_others_have_their_tur
 ):
     passes = Passes()
     trio.lowlevel.add_instrument(passes)
-    turn = _Turn()
+    turn = ReadingTurn()
     for number in range(10):
         assert passes.number == number
         await turn.end_if_long(1)
