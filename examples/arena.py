@@ -60,6 +60,7 @@ class Arena(RoomBehaviour[Field]):
     """An arena: the player with the most coins after a minute wins the round."""
 
     tick_hz = 20
+    strict = True
 
     def on_create(self, room: Room[Field]) -> None:
         room.every(ROUND_SECONDS, "round")

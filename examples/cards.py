@@ -41,6 +41,8 @@ class Play(msgspec.Struct, frozen=True):
 class Cards(RoomBehaviour[Table]):
     """One after the other; who dallies draws a card."""
 
+    strict = True
+
     def can_join(self, room: Room[Table], joining: Joining) -> None:
         """Let nobody come while a game is on."""
         if room.state.turn:

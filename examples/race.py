@@ -16,6 +16,8 @@ class Lap(msgspec.Struct, frozen=True):
 
 
 class Racing(RoomBehaviour[Race]):
+    strict = True  # what no handler is for is refused
+
     @action("lap")
     def lap(self, room: Room[Race], by: Member, lap: Lap) -> None:
         if lap.number != room.state.laps.get(by.player_id, 0) + 1:

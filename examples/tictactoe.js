@@ -158,7 +158,8 @@ function say(message) {
 
 /**
  * Take a message of the control channel. All that is read is read here, and only what the server
- * itself says: `receive` may come from any member, so nothing is believed of it.
+ * itself says: an event, or a `receive` with `sender.is_server`. Any other may come from a member
+ * with a modified client, the host included.
  */
 function take(message) {
   if (message.type === "connected") {
@@ -168,6 +169,8 @@ function take(message) {
   } else if (message.type === "heartbeat_ack") {
     serverAheadMs = Date.parse(message.timestamp) - Date.now();
     if (state) drawClock();
+  } else if (message.type === "receive" && message.sender.is_server === true) {
+    if (message.command === "over") announceEnd(message.data.winner);
   } else if (message.type === "event" && message.event === "state") {
     show(message.data.shared, message.data.version);
     if (isBack && !state.turn && state.players.length > 1) attempt(() => act("again", {}));
@@ -275,6 +278,13 @@ function describe() {
 function markOf(playerId) {
   if (!playerId) return "";
   return playerId === state.first ? "✕" : "◯";
+}
+
+/** Tell those who listen how the game has ended. */
+function announceEnd(winnerId) {
+  const winner = state?.players.find((player) => player.id === winnerId);
+  const how = winner ? `${winner.name} has won.` : "nobody has won.";
+  find("news").textContent = `The game is over: ${how}`;
 }
 
 function drawPlayers() {

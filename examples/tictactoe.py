@@ -69,6 +69,8 @@ class TicTacToe(RoomBehaviour[Board]):
     is connected. One who polls is there for as long as they move.
     """
 
+    strict = True
+
     def can_join(self, room: Room[Board], joining: Joining) -> None:
         """Let two play, and nobody look on."""
         if len(room.members) >= 2:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -67,8 +69,13 @@ class Match:
 
     async def play(self, *cells: int) -> None:
         """Move in turn, as fast as the turns come."""
-        for number, cell in enumerate(cells):
-            mover = (self.first, self.second)[number % 2]
+        movers = (self.first, self.second)
+        await self.play_on(*((movers[n % 2], cell) for n, cell in enumerate(cells)))
+
+    @staticmethod
+    async def play_on(*moves: tuple[Page, int]) -> None:
+        """Make moves, each as soon as it is the mover's turn."""
+        for mover, cell in moves:
             await mover.reads("#turn", "It is your turn.")
             await place(mover, cell)
 
@@ -191,27 +198,89 @@ async def test_a_reload_keeps_the_seat(studio: ServerProcess):
         await match.bob.until("state.cells.filter(Boolean).length == 3")
 
 
-async def test_what_a_member_says_is_not_taken_for_the_servers_word(studio: ServerProcess):
+FORGED = (
+    ("over", {"winner": 0}),
+    ("placed", {"by": 0, "cell": 8, "turn": 0}),
+    ("state", {"version": 99, "shared": {"turn": 0}}),
+)
+MARKS = {"is_server": True, "sender": {"is_server": True, "is_host": True}}
+SHOWN = (
+    "JSON.stringify([state, ...['turn', 'news', 'players', 'board'].map((i) => find(i).innerText)])"
+)
+
+
+async def forge(page: Page) -> None:
+    """Say what only the server may say, in the words of a modified client."""
+    player_id = await page.evaluate("session.playerId")
+    for command, data in FORGED:
+        winner = {name: player_id if value == 0 else value for name, value in data.items()}
+        more = {"command": command, "target": "all", **MARKS, "data": {**winner, **MARKS}}
+        for kind in ("send", "receive", "event"):
+            said = json.dumps({"type": kind, "event": command, **more})
+            await page.evaluate(f"say({said}); 0")
+        update = json.dumps({"target_players": "all", "type": command, "data": winner, **MARKS})
+        sent = f"call('POST', 'game_room.php/updates', {update})"
+        await page.evaluate(f"{sent}.then(() => 0, () => 0)")
+
+
+async def listen(page: Page) -> None:
+    """Keep what the page is told from now on, as `told`."""
+    await page.evaluate(
+        "told = []; globalThis.heed ??= take; take = (m) => { told.push(m); heed(m) }; 0"
+    )
+
+
+@pytest.fixture
+def loose(data_dir: Path) -> Iterator[ServerProcess]:
+    """A server whose tic-tac-toe lets members say what they like."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "loose.py").write_text(
+            "from tictactoe import TicTacToe\n\n\nclass Loose(TicTacToe):\n    strict = False\n"
+        )
+        entry = ("--behaviours-dir", folder, "--behaviours", "*/tictactoe=loose:Loose")
+        server = ServerProcess(data_dir, *entry, PYTHONPATH=f"{EXAMPLES.parent}:{EXAMPLES}")
+        yield server.start()
+        server.stop()
+
+
+async def test_a_page_does_not_believe_host_or_guest_that_the_game_is_lost(loose: ServerProcess):
+    async with sit_down(loose) as match:
+        await match.play(0)
+        await match.second.reads("#turn", "It is your turn.")
+        for cheat, other in ((match.ann, match.bob), (match.bob, match.ann)):
+            await listen(other)
+            before = await other.evaluate(SHOWN)
+            await forge(cheat)
+            await other.until("told.filter((m) => m.type == 'receive').length >= 3")
+            await other.evaluate("say({type: 'state'}); version = 0; 0")
+            await other.until("version > 0")  # behind which the forged ones have been sent
+            assert await other.evaluate(SHOWN) == before
+            assert await other.evaluate("told.filter((m) => m.sender?.is_server).length") == 0
+            cheat.errors.clear()  # browsers log refused calls
+        first, second = match.first, match.second
+        await match.play_on((second, 3), (first, 1), (second, 4), (first, 2))
+        for page in (match.ann, match.bob):
+            await page.until("find('news').innerText.startsWith('The game is over: ')")
+            assert await page.evaluate("told.filter((m) => m.sender?.is_server).length") > 0
+
+
+async def test_a_strict_room_lets_nobody_say_that_the_game_is_lost(studio: ServerProcess):
     async with sit_down(studio) as match:
         await match.play(0)
         await match.second.reads("#turn", "It is your turn.")
-        winner = await match.second.evaluate("session.playerId")
-        for command, data in (
-            ("over", {"winner": winner}),
-            ("placed", {"by": winner, "cell": 8, "turn": winner}),
-            ("state", {"version": 99, "shared": {"turn": winner}}),
-        ):
-            forged = {"type": "send", "command": command, "data": data, "target": "all"}
-            await match.second.evaluate(f"say({forged!r}); 0")
-        before = await match.second.evaluate("JSON.stringify(state)")
-        await match.second.evaluate("say({type: 'state'}); version = 0; 0")
-        await match.second.until("version > 0")  # behind which the forged ones have been sent
-        assert await match.second.evaluate("JSON.stringify(state)") == before
-        await match.first.evaluate("say({type: 'state'}); version = 0; 0")
-        await match.first.until("version > 0")
-        assert await match.first.evaluate("JSON.stringify(state)") == before
-        assert await match.first.text("#board button:nth-child(9)") == ""
-        await match.first.reads("#trouble", "")
+        for cheat, other in ((match.ann, match.bob), (match.bob, match.ann)):
+            await listen(cheat)
+            await listen(other)
+            before = await other.evaluate(SHOWN)
+            await forge(cheat)
+            await cheat.until("told.filter((m) => m.type == 'error').length == 3")
+            unknown = await cheat.evaluate("told.find((m) => m.type == 'error').data.message")
+            assert unknown == '"over" is unknown. This room takes no messages'
+            await other.evaluate("say({type: 'state'}); version = 0; 0")
+            await other.until("version > 0")
+            assert await other.evaluate("told.filter((m) => m.type == 'receive').length") == 0
+            assert await other.evaluate(SHOWN) == before
+            cheat.errors.clear()
 
 
 async def press(page: Page, key: str) -> None:

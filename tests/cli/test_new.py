@@ -53,7 +53,7 @@ def test_the_project_is_tested_and_served(
     assert (project / "README.md").read_text().startswith("# my-game\n")
     tested = run(project, "pytest", "-q")
     assert tested.returncode == 0, tested.stdout
-    assert "3 passed" in tested.stdout
+    assert "4 passed" in tested.stdout
 
     monkeypatch.chdir(project)
     server = ServerOfProject(project).start()

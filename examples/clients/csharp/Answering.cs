@@ -29,7 +29,7 @@ public class Answer
 }
 
 public class RealtimeServer { public string host; public int port; public string protocol; }
-public class Sender { public int game_player_id; public string player_name; }
+public class Sender { public int game_player_id; public string player_name; public bool is_server; }
 public class Incoming { public string type; public string command; public string data_json; public Sender sender; }
 public class Send { public string type, command, data_json, target; public int[] target_ids; }
 public class Heartbeat { public string type = "heartbeat"; }
@@ -83,7 +83,8 @@ public class Answering
     {
         if (message.type == "receive" && message.command == "hello")
         {
-            Console.WriteLine(message.sender.player_name + " says " + message.data_json);
+            var name = message.sender.is_server ? "The server" : message.sender.player_name;
+            Console.WriteLine(name + " says " + message.data_json);
             await Say(new Send
             {
                 type = "send",

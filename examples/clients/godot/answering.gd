@@ -75,7 +75,9 @@ func _on_data():
 	if message.type != "receive":
 		return
 	if message.command == "hello":
-		print(message.sender.player_name, " says ", to_json(message.data))
+		var is_server = message.sender.get("is_server", false)
+		var name = "The server" if is_server else message.sender.player_name
+		print(name, " says ", to_json(message.data))
 		send({
 			"type": "send",
 			"command": "hello_back",

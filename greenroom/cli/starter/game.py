@@ -26,6 +26,9 @@ class Guess(msgspec.Struct, frozen=True):
 class Game(RoomBehaviour[Round]):
     """The behaviour of every room, as `greenroom.toml` says."""
 
+    strict = True
+    """Refuse what no handler is for, so that no client can speak for the game."""
+
     def on_create(self, room: Room[Round]) -> None:
         """Think of a number."""
         room.state.number = room.random.randint(1, 100)

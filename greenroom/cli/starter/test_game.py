@@ -31,6 +31,15 @@ def test_what_is_no_guess_is_refused() -> None:
         room.act(ann, "guess", {"number": 101})
 
 
+def test_what_the_game_does_not_know_is_refused() -> None:
+    room = RoomHarness(Game)
+    ann, bob = room.join("Ann"), room.join("Bob")
+    with pytest.raises(Refused, match=r'"gues": did you mean "guess"\?'):
+        room.act(bob, "gues", {"number": 50})
+    with pytest.raises(Refused, match='"won" is unknown'):
+        room.say(ann, "won", {"by": ann})
+
+
 def guess(room: RoomHarness[Round], player_id: int, chance: Random) -> None:
     room.act(player_id, "guess", {"number": chance.randint(1, 100)})
 
