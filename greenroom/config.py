@@ -10,8 +10,9 @@ defaults. The file is the one that `--config` or `GREENROOM_CONFIG` names. Witho
 
 Setting `x` is read from the variable `GREENROOM_X`. A secret may stand in a file that
 `GREENROOM_X_FILE` names. `DATABASE_URL`, which many platforms set, is read where
-`GREENROOM_DATABASE_URL` is not given. An empty variable counts as not set. An unknown name and a
-value of the wrong kind are refused, with the place that they came from.
+`GREENROOM_DATABASE_URL` is not given. An empty variable counts as not set, and Kubernetes' service
+links are left out. An unknown name and a value of the wrong kind are refused, with the place that
+they came from.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Meta
+
+from greenroom.service_links import find_service_links
 
 PREFIX = "GREENROOM_"
 CONFIG_VARIABLE = "GREENROOM_CONFIG"
@@ -340,6 +343,8 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     sources: Mapping[str, str]
     """Setting name → its source: `--port`, `GREENROOM_PORT`, the file's path, or `default`."""
     file: Path | None
+    service_links: list[str]
+    """Variables that were left out because Kubernetes has set them."""
 
 
 class _Value(msgspec.Struct, frozen=True):
@@ -369,6 +374,8 @@ def load(
         ConfigError: a setting is unknown or wrong; the text names it and its place.
     """
     environ = os.environ if environ is None else environ
+    service_links = find_service_links(environ)
+    environ = {name: text for name, text in environ.items() if name not in service_links}
     here = Path.cwd()
     given = {
         name: _Value(text, "--" + name.replace("_", "-"), here, True)
@@ -390,7 +397,7 @@ def load(
         )
     _check_together(settings)
     sources = {name: values[name].source if name in values else "default" for name in FIELDS}
-    return Loaded(settings=settings, sources=sources, file=file)
+    return Loaded(settings=settings, sources=sources, file=file, service_links=service_links)
 
 
 def masked(settings: Settings) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import resource
 import shlex
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from greenroom.config import Loaded, Settings
     from greenroom.control.ready import FirstGame, Ready
+
+_logger = logging.getLogger(__name__)
 
 _DESCRIPTORS_BESIDE_CONNECTIONS = 768
 """Descriptors for files, database connections, listeners, and connections that are refused."""
@@ -62,8 +65,19 @@ def serve(invocation: Invocation, /, **flags: str | None) -> None:
     loaded = invocation.load(**flags)
     settings = loaded.settings
     configure(settings.log_format, settings.log_level)
+    _tell_service_links(loaded)
     _raise_descriptor_limit(descriptors_wanted(settings))
     _run(loaded, as_json=invocation.as_json)
+
+
+def _tell_service_links(loaded: Loaded) -> None:
+    """Log which variables were ignored: somebody may have meant one as a setting."""
+    if loaded.service_links:
+        _logger.warning(
+            "ignored Kubernetes' service links: %s; enableServiceLinks: false in the pod's spec "
+            "keeps them out",
+            ", ".join(loaded.service_links),
+        )
 
 
 def _run(loaded: Loaded, *, as_json: bool) -> None:

@@ -373,6 +373,17 @@ def test_a_closed_terminal_stops_the_server_and_its_postgres_unless_under_nohup(
     assert server.stop() == 0
 
 
+def test_a_server_beside_a_kubernetes_service_starts_and_says_what_it_ignores(
+    data_dir: Path, database_url: str
+) -> None:
+    links = {"GREENROOM_PORT": "tcp://10.0.0.1:8080", "GREENROOM_SERVICE_HOST": "10.0.0.1"}
+    server = ServerProcess(data_dir, "--database-url", database_url, **links).start()
+    assert server.stop() == 0
+    told = [line for line in server.log.read_text().splitlines() if "service links" in line]
+    assert len(told) == 1, told
+    assert "GREENROOM_PORT, GREENROOM_SERVICE_HOST" in told[0]
+
+
 def test_commands_wait_for_each_other(data_dir: Path, database_url: str) -> None:
     with contextlib.ExitStack() as stack:
         stack.enter_context(hold_data_dir(data_dir, "command"))

@@ -91,6 +91,15 @@ def test_paths_of_flags_are_relative_to_where_one_stands(
         ({"GREENROOM_TRUSTED_PROXIES": "10.0.0.0/8,all"}, "trusted_proxies"),
         ({"GREENROOM_CONNECTIONS_MAX": "0"}, "connections_max"),
         ({"GREENROOM_PORT": "5", "GREENROOM_REALTIME_PORT": "5"}, "both 5: they must differ"),
+        ({"GREENROOM_PORT": "tcp://somewhere:1"}, "not 'tcp://somewhere:1'"),
+        ({"GREENROOM_PORT": "tcp://10.0.0.1"}, "not 'tcp://10.0.0.1'"),
+        ({"GREENROOM_PORT": "http://10.0.0.1:80"}, "not 'http://10.0.0.1:80'"),
+        ({"GREENROOM_PORT": "tcp://10.0.0.1:80/x"}, "not 'tcp://10.0.0.1:80/x'"),
+        ({"GREENROOM_HOST": "tcp://10.0.0.1:80"}, "host (GREENROOM_HOST): expected a host name"),
+        ({"GREENROOM_SERVICE_HOST": "anna"}, "variable GREENROOM_SERVICE_HOST"),
+        ({"GREENROOM_SERVICE_PORT": "0x10"}, "variable GREENROOM_SERVICE_PORT"),
+        ({"GREENROOM_PORT_80_TCP_PROTO": "http"}, "variable GREENROOM_PORT_80_TCP_PROTO"),
+        ({"GREENROOM_PORT_TCP": "tcp://10.0.0.1:80"}, "variable GREENROOM_PORT_TCP"),
         ({"GREENROOM_TLS_KEY_FILE": "/k"}, "tls_certificate_file is not given"),
         ({"GREENROOM_CONFIG": "/does/not/exist"}, "cannot read /does/not/exist"),
     ],
@@ -102,6 +111,34 @@ def test_what_is_wrong_in_the_environment_is_refused_by_name(
         load({"data_dir": "/d"}, environ=environ)
     assert text in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+SERVICE_LINKS = {
+    "GREENROOM_PORT": "tcp://10.0.0.1:8080",
+    "GREENROOM_PORT_8080_TCP": "tcp://10.0.0.1:8080",
+    "GREENROOM_PORT_8080_TCP_ADDR": "10.0.0.1",
+    "GREENROOM_PORT_8080_TCP_PORT": "8080",
+    "GREENROOM_PORT_8080_TCP_PROTO": "tcp",
+    "GREENROOM_REALTIME_PORT": "tcp://[fd00::1]:8081",
+    "GREENROOM_SERVICE_HOST": "10.0.0.1",
+    "GREENROOM_SERVICE_PORT": "8080",
+    "GREENROOM_SERVICE_PORT_HTTP": "8080",
+    "GREENROOM_UDP_PORT": "udp://10.0.0.1:8082",
+    "GREENROOM_UDP_PORT_8082_UDP_PROTO": "udp",
+    "GREENROOM_UDP_SERVICE_HOST": "fd00::1",
+}
+"""What Kubernetes sets in every pod beside services named greenroom, -realtime and -udp."""
+
+
+def test_service_links_of_kubernetes_are_left_out_and_named() -> None:
+    environ = SERVICE_LINKS | {"GREENROOM_HOST": "0.0.0.0", "KUBERNETES_PORT": "tcp://10.0.0.1:1"}
+    loaded = load({"data_dir": "/d"}, environ=environ)
+    assert loaded.service_links == sorted(SERVICE_LINKS)
+    assert (loaded.settings.port, loaded.sources["port"]) == (8080, "default")
+    assert loaded.settings.host == "0.0.0.0"
+    own = SERVICE_LINKS | {"GREENROOM_PORT": "9000"}
+    loaded = load({"data_dir": "/d"}, environ=own)
+    assert (loaded.settings.port, "GREENROOM_PORT" in loaded.service_links) == (9000, False)
 
 
 @pytest.mark.parametrize(
