@@ -19,6 +19,7 @@
         ├── first game           once; made at the first start
         ├── control              the socket of the command line
         ├── reload               takes changed behaviours in, where that is wanted
+        ├── certificate          read again when its files change, where there is one
         ├── realtime, udp        their ports
         └── http                 the API
 
@@ -82,7 +83,7 @@ from greenroom.control.datadir import Purpose, hold_data_dir
 from greenroom.control.first_game import ensure_first_game, first_game_file
 from greenroom.control.protocol import socket_path
 from greenroom.control.ready import FirstGame, Ready, no_ready_file_left, ready
-from greenroom.control.signals import stop_signals
+from greenroom.control.signals import Terminal, stop_signals
 from greenroom.fronts import Fronts
 from greenroom.http.platforms.steam import Steam
 from greenroom.memory_trim import trim_for_ever
@@ -107,7 +108,7 @@ collections skip it. So restoring 100,000 players and 10,000 rooms takes a third
 
 
 async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> None:
-    """Run the whole server until SIGTERM, SIGINT or SIGHUP, then stop it in order.
+    """Run the whole server until SIGTERM, SIGINT or a closed terminal, then stop it in order.
 
     Args:
         settings: all settings.
@@ -132,8 +133,8 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
         watchdog,
     ):
         async with trio.open_nursery() as nursery:
-            await nursery.start(_watch_signals, nursery.cancel_scope)
             fronts = Fronts(settings)
+            await nursery.start(_watch_signals, nursery.cancel_scope, fronts)
             await fronts.check_ports()
             root = _Root(settings, fronts, registry, watchdog.watch)
             await nursery.start(root.run)
@@ -177,13 +178,19 @@ def _registry(settings: Settings) -> Registry:
 
 
 async def _watch_signals(
-    scope: trio.CancelScope, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    scope: trio.CancelScope, fronts: Fronts, *, task_status: trio.TaskStatus[None]
 ) -> None:
-    """Stop in order at the first signal that asks for it, and ignore later ones."""
+    """Stop in order at the first signal that asks for it, and ignore later ones.
+
+    SIGHUP asks for it if it comes because a terminal was closed. Otherwise it reloads.
+    """
+    terminal = Terminal()
     with trio.open_signal_receiver(*stop_signals()) as signals:
         task_status.started()
         async for number in signals:
-            if not scope.cancel_called:
+            if number == signal.SIGHUP and not terminal.is_lost():
+                fronts.reload()
+            elif not scope.cancel_called:
                 _logger.info("stopping at %s", signal.Signals(number).name)
                 scope.cancel()
 

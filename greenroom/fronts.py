@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import socket
-import ssl
 from collections.abc import Callable, Iterator
 
 from greenroom.actors.world.world import RealtimeAddress, World
@@ -14,7 +14,6 @@ from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.metrics import Metrics, Sample
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.server import HttpServer
-from greenroom.http.server.tls import server_context
 from greenroom.http.site.discovery import discovery_routes
 from greenroom.http.site.health import Health
 from greenroom.metric_sources import (
@@ -25,8 +24,10 @@ from greenroom.metric_sources import (
     tree_samples,
     usage_samples,
 )
+from greenroom.network.certificate import Certificate
 from greenroom.network.disk_shares import DiskShares, Progress
 from greenroom.network.sockets import check_port
+from greenroom.network.tls import TlsContext
 from greenroom.persistence.storage import Storage
 from greenroom.supervisors.spec import ChildSpec
 from greenroom.supervisors.tree import TreeNode
@@ -34,6 +35,8 @@ from greenroom.transport.hub import Hub
 from greenroom.transport.listener import RealtimePort
 from greenroom.transport.options import RealtimeOptions
 from greenroom.transport.udp.port import UdpPort
+
+_logger = logging.getLogger(__name__)
 
 
 class Fronts:
@@ -46,9 +49,7 @@ class Fronts:
             TlsError: the certificate cannot be used.
         """
         self._settings = settings
-        self._tls = server_context(
-            settings.tls_certificate_file, settings.tls_key_file, ("http/1.1",)
-        )
+        self._certificate = _certificate(settings)
         self._realtime: RealtimePort | None = None
         self._udp = UdpPort(settings.host, settings.udp_port)
         self._http: HttpServer | None = None
@@ -98,14 +99,39 @@ class Fronts:
             ),
         )
         self._http = self._server(world, storage, hub, tree, limits)
-        options = realtime_options(self._settings, self.realtime_port, self._tls)
+        certificate = self._certificate
+        tls = None if certificate is None else certificate.realtime
+        options = realtime_options(self._settings, self.realtime_port, tls)
         self._realtime = RealtimePort(options, world, hub, self._udp, limits)
         stop_seconds = self._settings.stop_seconds_max + 5.0
+        watched = [] if certificate is None else [ChildSpec("certificate", certificate)]
         return [
+            *watched,
             ChildSpec("realtime", self._realtime),
             ChildSpec("udp", self._udp),
             ChildSpec("http", self._http, shutdown_seconds=stop_seconds),
         ]
+
+    def reload(self) -> None:
+        """Read again what can be read while the server runs: the certificate."""
+        if self._certificate is None:
+            _logger.info("nothing to reload: there is no TLS certificate")
+        else:
+            self._certificate.reload()
+
+    def _certificate_samples(self) -> Iterator[Sample]:
+        certificate = self._certificate
+        if certificate is not None:
+            yield Sample(
+                "greenroom_tls_certificate_expiry_timestamp_seconds",
+                "Unix time at which the TLS certificate that is in use expires.",
+                certificate.validity.ends_at.timestamp(),
+            )
+            yield Sample(
+                "greenroom_tls_certificate_outdated",
+                "1 while the certificate's files have changed to something that cannot be used.",
+                certificate.is_outdated,
+            )
 
     def _udp_samples(self) -> Iterator[Sample]:
         statistics = self._udp.statistics()
@@ -124,7 +150,8 @@ class Fronts:
         return RealtimeAddress(
             host=settings.public_host,
             port=settings.public_realtime_port or self.realtime_port,
-            protocol=settings.public_realtime_protocol or ("ws" if self._tls is None else "wss"),
+            protocol=settings.public_realtime_protocol
+            or ("ws" if self._certificate is None else "wss"),
             udp_port=settings.public_udp_port or self.udp_port,
         )
 
@@ -147,6 +174,7 @@ class Fronts:
         metrics.add_source(lambda: statistics_samples("greenroom_realtime", hub.statistics()))
         metrics.add_source(self._udp_samples)
         metrics.add_source(self._large_samples)
+        metrics.add_source(self._certificate_samples)
         metrics.add_source(lambda: usage_samples(world))
         dispatcher = Dispatcher(
             world,
@@ -164,7 +192,18 @@ class Fronts:
             "/metrics": metrics.answer,
         }
         options = http_options(settings, self.http_port)
-        return HttpServer(options, dispatcher, discovery, limits, dispatcher.in_flight)
+        tls = None if self._certificate is None else self._certificate.http
+        return HttpServer(options, dispatcher, discovery, limits, dispatcher.in_flight, tls=tls)
+
+
+def _certificate(settings: Settings) -> Certificate | None:
+    """Read the certificate, if there is one.
+
+    Raises:
+        TlsError: it cannot be used.
+    """
+    files = settings.tls_certificate_file, settings.tls_key_file
+    return None if files[0] is None or files[1] is None else Certificate(files[0], files[1])
 
 
 def limit_settings(settings: Settings) -> LimitSettings:
@@ -179,8 +218,6 @@ def http_options(settings: Settings, port: int) -> HttpOptions:
         host=settings.host,
         port=port,
         server=settings.server,
-        tls_certificate_file=settings.tls_certificate_file,
-        tls_key_file=settings.tls_key_file,
         trusted_proxies=tuple(settings.trusted_proxies),
         http2_clear_from=tuple(settings.http2_clear_from),
         body_bytes_max=settings.body_bytes_max,
@@ -197,7 +234,7 @@ def http_options(settings: Settings, port: int) -> HttpOptions:
     )
 
 
-def realtime_options(settings: Settings, port: int, tls: ssl.SSLContext | None) -> RealtimeOptions:
+def realtime_options(settings: Settings, port: int, tls: TlsContext | None) -> RealtimeOptions:
     """Return the settings that the realtime port needs."""
     return RealtimeOptions(
         host=settings.host,

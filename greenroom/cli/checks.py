@@ -174,14 +174,35 @@ def _bind_problem(host: str, port: int, kind: socket.SocketKind) -> str | None:
 
 
 def _tls(settings: Settings) -> Check:
-    from greenroom.http.server.tls import TlsError, server_context
+    """Check that the certificate can be used, is valid, and has a key that is its owner's alone."""
+    from greenroom.network.tls import (
+        TlsError,
+        TlsFiles,
+        advise_on_permissions,
+        read_context,
+        read_validity,
+    )
 
+    assert settings.tls_certificate_file is not None
+    assert settings.tls_key_file is not None
+    files = TlsFiles(settings.tls_certificate_file, settings.tls_key_file)
     try:
-        server_context(settings.tls_certificate_file, settings.tls_key_file)
-    except TlsError as error:
+        read_context(files, ())
+        validity = read_validity(files.certificate)
+        permissions = advise_on_permissions(files.key)
+    except (TlsError, OSError) as error:
         advice = "Give a PEM certificate chain and its unencrypted key."
         return Check("tls", "fail", str(error), advice)
-    return Check("tls", "ok", str(settings.tls_certificate_file))
+    text, advice = f"{files.certificate} {validity.sentence()}", "Renew the certificate."
+    match validity.state():
+        case "early" | "expired":
+            return Check("tls", "fail", text, "Clients refuse it: renew it, or set the clock.")
+        case "expiring":
+            return Check("tls", "warn", text, "A running server takes the new files by itself.")
+        case _ if permissions is not None:
+            return Check("tls", "warn", text, permissions)
+        case _:
+            return Check("tls", "ok", text)
 
 
 def _postgres(settings: Settings) -> Check:

@@ -59,6 +59,7 @@ def serve(invocation: Invocation, /, **flags: str | None) -> None:
     """Run the server, with an embedded Postgres unless another is given.
 
     The log goes to standard error. SIGTERM, ^C and closing the terminal stop the server in order.
+    Any other SIGHUP reads the TLS certificate again.
     """
     from greenroom.logs import configure
 

@@ -13,8 +13,8 @@ from greenroom.actors.kernel.errors import (
 )
 from greenroom.config import ConfigError
 from greenroom.control.errors import ControlError
-from greenroom.http.server.tls import TlsError
 from greenroom.network.sockets import ListenError
+from greenroom.network.tls import TlsError
 from greenroom.persistence.errors import DatabaseError, StorageError
 from greenroom.supervisors.supervisor import RestartLimitExceeded, StartFailed
 

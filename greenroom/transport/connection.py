@@ -129,7 +129,7 @@ class RealtimeConnection(Outbox):
             peer: the address at its other end.
         """
         options = context.options
-        tls = None if options.tls is None else TlsCodec(options.tls)
+        tls = None if options.tls is None else TlsCodec(options.tls())
         super().__init__(
             connected,
             tls,

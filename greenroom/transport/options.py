@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ssl
-
 import msgspec
 
 from greenroom.config import DEFAULTS
+from greenroom.network.tls import TlsContext
 
 
 class RealtimeOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,7 +14,8 @@ class RealtimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     port: int = 0
     """The TCP port; 0 takes a free one."""
-    tls: ssl.SSLContext | None = None
+    tls: TlsContext | None = None
+    """What each new connection is served with; plain WebSocket if not given."""
     trusted_proxies: tuple[str, ...] = ()
     """Networks whose X-Forwarded-For is believed; their connections are not counted by address."""
     connections_max: int = DEFAULTS.realtime_connections_max

@@ -12,15 +12,21 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import psycopg
 import pytest
+import trio
+from certificate_kit import Authority, shown
 from server_kit import ServerProcess
 
 from greenroom.app import open_admin_context
+from greenroom.cli import checks
 from greenroom.config import Settings
 from greenroom.control.admin.messages import ShowTree
 from greenroom.control.client import call
@@ -331,7 +337,6 @@ def test_a_schema_of_a_newer_version_is_one_sentence(data_dir: Path, database_ur
 async def test_a_database_held_from_elsewhere_is_one_sentence_that_says_by_whom(
     data_dir: Path, tmp_path: Path, database_url: str
 ) -> None:
-    import trio
 
     settings = Settings(data_dir=tmp_path, database_url=database_url)
     async with open_admin_context(settings):
@@ -356,21 +361,93 @@ def inherited(handler: signal.Handlers) -> Iterator[None]:
         signal.signal(signal.SIGHUP, before)
 
 
+class OnTerminal(ServerProcess):
+    """A server that is started on a terminal of its own."""
+
+    _on_terminal = (
+        "import fcntl, os, runpy, sys, termios;"
+        "os.setsid();"
+        "fcntl.ioctl(os.open(sys.argv.pop(1), os.O_RDWR), termios.TIOCSCTTY, 0);"
+        "runpy.run_module('greenroom', run_name='__main__')"
+    )
+
+    def __init__(self, data_dir: Path) -> None:
+        self.terminal, far = os.openpty()
+        self.program = ("-c", self._on_terminal, os.ttyname(far))
+        super().__init__(data_dir)
+
+
 def test_a_closed_terminal_stops_the_server_and_its_postgres_unless_under_nohup(
     data_dir: Path,
 ) -> None:
     with inherited(signal.SIG_DFL):  # the tests may be run under nohup
-        server = ServerProcess(data_dir).start()
+        server: ServerProcess = (on_terminal := OnTerminal(data_dir)).start()
     postmaster = data_dir / "postgres" / "postmaster.pid"
     assert postmaster.exists()
-    assert server.stop(signal.SIGHUP) == 0
+    os.kill(server.pid, signal.SIGHUP)
+    server.wait_logged("nothing to reload")
+    os.close(on_terminal.terminal)
+    assert server.wait() == 0
+    assert "stopping at SIGHUP" in server.log.read_text()
     assert not postmaster.exists()
+
+    server = ServerProcess(data_dir)
 
     with inherited(signal.SIG_IGN):
         server.start()
     os.kill(server.pid, signal.SIGHUP)
     assert call(socket_path(data_dir), ShowTree()).state == "running"
     assert server.stop() == 0
+
+
+def test_sighup_reloads_the_certificate_of_both_ports(
+    data_dir: Path, database_url: str, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    first = authority.issue(begins_in_days=-3, days=-1)
+    files = {
+        "GREENROOM_TLS_CERTIFICATE_FILE": str(authority.certificate),
+        "GREENROOM_TLS_KEY_FILE": str(authority.key),
+    }
+    with inherited(signal.SIG_DFL):
+        server = ServerProcess(data_dir, "--database-url", database_url, **files).start()
+    assert f"{authority.certificate} expired at" in server.log.read_text()
+    ports = [server.address[1], urlsplit(server.ready["realtime"]).port]
+    assert [trio.run(shown, port) for port in ports] == [first, first]
+    second = authority.issue(days=40)
+    before = len(server.log.read_bytes())
+    os.kill(server.pid, signal.SIGHUP)
+    server.wait_logged("is valid until", before)
+    assert [trio.run(shown, port) for port in ports] == [second, second]
+    url = f"{server.ready['http']}/metrics"
+    with urlopen(url, context=authority.trusting()) as answer:
+        text = answer.read().decode()
+    (line,) = [x for x in text.splitlines() if x.startswith("greenroom_tls_certificate_expiry_")]
+    assert 39 < (float(line.split()[1]) - time.time()) / 86_400 < 41
+    assert server.stop() == 0
+
+
+CERTIFICATES = {
+    "valid": ((-1, 90), "ok", "is valid until"),
+    "expiring": ((-1, 29), "warn", "is valid only until"),
+    "expired": ((-3, -1), "fail", "expired at"),
+    "early": ((1, 90), "fail", "is not valid before"),
+}
+
+
+@pytest.mark.parametrize("state", CERTIFICATES)
+def test_the_doctor_tells_how_long_the_certificate_is_valid(tmp_path: Path, state: str) -> None:
+    (begins_in_days, days), status, text = CERTIFICATES[state]
+    authority = Authority(tmp_path)
+    authority.issue(days=days, begins_in_days=begins_in_days)
+    settings = Settings(
+        data_dir=tmp_path, tls_certificate_file=authority.certificate, tls_key_file=authority.key
+    )
+    check = checks._tls(settings)
+    assert (check.status, text in check.text) == (status, True), check
+    assert bool(check.advice) == (status != "ok")
+    authority.key.chmod(0o604)
+    assert checks._tls(settings).status == ("warn" if status == "ok" else status)
 
 
 def test_a_server_beside_a_kubernetes_service_starts_and_says_what_it_ignores(

@@ -127,7 +127,7 @@ SERVICE_LINKS = {
     "GREENROOM_UDP_PORT_8082_UDP_PROTO": "udp",
     "GREENROOM_UDP_SERVICE_HOST": "fd00::1",
 }
-"""What Kubernetes sets in every pod beside services named greenroom, -realtime and -udp."""
+"""Variables in every pod beside services named greenroom, greenroom-realtime and greenroom-udp."""
 
 
 def test_service_links_of_kubernetes_are_left_out_and_named() -> None:

@@ -254,7 +254,7 @@ async def test_tls_with_an_authority_of_ones_own() -> None:
     theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert("127.0.0.1").configure_cert(theirs)
     authority.configure_trust(ours)
-    async with open_meeting(tls=theirs) as meeting:
+    async with open_meeting(tls=lambda: theirs) as meeting:
         meeting.protocol = "wss"
         async with meeting.channel(0, tls=ours) as host, meeting.channel(1, tls=ours) as guest:
             await host.send("hello", 1)

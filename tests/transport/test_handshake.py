@@ -379,7 +379,7 @@ def tls_contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 async def test_the_channel_speaks_tls():
     context, trusting = tls_contexts()
-    async with open_stage(tls=context) as stage:
+    async with open_stage(tls=lambda: context) as stage:
         url = f"wss://localhost:{stage.port.port}/"
         clients = []
         async with trio.open_nursery() as nursery:
@@ -419,7 +419,7 @@ CLOSE_NOTIFY = b""
 )
 async def test_who_breaks_tls_ends_his_own_connection_alone(last_words: bytes):
     context, trusting = tls_contexts()
-    async with open_stage(tls=context) as stage:
+    async with open_stage(tls=lambda: context) as stage:
         url = f"wss://localhost:{stage.port.port}/"
         token = (await stage.token(0)).encode()
         async with trio_websocket.open_websocket_url(

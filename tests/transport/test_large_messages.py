@@ -94,7 +94,7 @@ async def test_large_updates_reach_slow_readers_over_tls() -> None:
     authority.issue_cert("localhost").configure_cert(context)
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
-    async with open_stage(tls=context, outbox_bytes_max=50_000) as stage:
+    async with open_stage(tls=lambda: context, outbox_bytes_max=50_000) as stage:
         headers = [(b"X-Realtime-Token", (await stage.token(1)).encode())]
         url = f"wss://localhost:{stage.port.port}/"
         async with trio_websocket.open_websocket_url(

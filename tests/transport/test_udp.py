@@ -125,7 +125,7 @@ async def test_other_machines_get_keys_over_tls_alone_or_where_a_setting_allows_
     authority.issue_cert("127.0.0.1").configure_cert(context)
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
-    async with open_stage(tls=context) as stage:
+    async with open_stage(tls=lambda: context) as stage:
         url = f"wss://127.0.0.1:{stage.port.port}/"
         async with dial(url, await stage.token(0), ssl_context=trusting) as host:
             await host.expect("connected")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -19,8 +18,6 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The TCP port; 0 takes a free one."""
     server: Literal["greenroom", "hypercorn"] = DEFAULTS.server
     """`hypercorn` answers every connection with Hypercorn and Quart-trio: the slow reference."""
-    tls_certificate_file: Path | None = None
-    tls_key_file: Path | None = None
     trusted_proxies: tuple[str, ...] = ()
     """Networks (CIDR) whose X-Forwarded-For is believed."""
     http2_clear_from: tuple[str, ...] = ()

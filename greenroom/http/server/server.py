@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import ssl
 import time
 
 import trio
@@ -21,7 +20,6 @@ from greenroom.http.server.hypercorn_server import HypercornServer
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.quart_app import build_app
 from greenroom.http.server.reaper import Reaper
-from greenroom.http.server.tls import server_context
 from greenroom.http.server.wire import (
     ConnectionLost,
     SocketWire,
@@ -36,6 +34,7 @@ from greenroom.network import sockets
 from greenroom.network.addresses import address_key
 from greenroom.network.occupancy import Occupancy
 from greenroom.network.sender import Sender
+from greenroom.network.tls import TlsContext
 
 _logger = logging.getLogger(__name__)
 
@@ -55,6 +54,8 @@ class HttpServer:
         pages: Routes,
         limits: CallLimits | None = None,
         in_flight: ConcurrencyLimit | None = None,
+        *,
+        tls: TlsContext | None = None,
     ) -> None:
         """Prepare; nothing is opened before `run`.
 
@@ -64,12 +65,10 @@ class HttpServer:
             pages: path → what answers there: `/openapi.json`, `/healthz`, `/mcp`, …
             limits: how often an address may connect, and ask for pages; the defaults if not given.
             in_flight: what the answerer has under way.
-
-        Raises:
-            TlsError: the certificate cannot be used.
+            tls: what each new connection is served with; plain HTTP if not given.
         """
         self._options = options
-        self._tls = server_context(options.tls_certificate_file, options.tls_key_file)
+        self._tls = tls
         self._writer = AnswerWriter(time.time())
         self._reaper = Reaper(options, self._writer)
         self._sender = Sender()
@@ -265,10 +264,10 @@ class HttpServer:
             await self._hand_over(wire.stream(), rest, peer)
 
     async def _shake_hands(
-        self, plain: trio.SocketStream, tls: ssl.SSLContext
+        self, plain: trio.SocketStream, tls: TlsContext
     ) -> trio.SSLStream[trio.SocketStream] | None:
         """Return the TLS stream, None when there is no agreement in time."""
-        stream = trio.SSLStream(plain, tls, server_side=True, https_compatible=True)
+        stream = trio.SSLStream(plain, tls(), server_side=True, https_compatible=True)
         with trio.move_on_after(self._options.handshake_seconds_max):
             try:
                 await stream.do_handshake()

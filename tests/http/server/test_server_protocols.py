@@ -15,16 +15,16 @@ import h2.events
 import httpx
 import pytest
 import trio
-from http_kit import UPGRADES, Echo, Running, exchange, read_all, replies, serving, until
+from certificate_kit import lock_key
+from http_kit import UPGRADES, Running, exchange, read_all, replies, serving, until
 
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.overload import hold_up as refusals
 from greenroom.http.server import hypercorn_server
-from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import HTTP_2_IN_CLEAR, TARGET_BYTES_MAX, TARGET_TOO_LONG
-from greenroom.http.server.server import HttpServer
-from greenroom.http.server.tls import TlsError
+from greenroom.network.certificate import Certificate
 from greenroom.network.head_limits import FIELDS_MAX, TOO_MANY_FIELDS
+from greenroom.network.tls import TlsError
 
 H = b"Host: a\r\n"
 GET = b"GET /api/x HTTP/1.1\r\n" + H + b"\r\n"
@@ -305,7 +305,10 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     issued.private_key_pem.write_to_path(directory / "key.pem")
     issued.cert_chain_pems[0].write_to_path(directory / "cert.pem")
     authority.cert_pem.write_to_path(directory / "ca.pem")
-    return {name: str(directory / f"{name}.pem") for name in ("both", "key", "cert", "ca")}
+    authority.issue_cert("localhost").private_key_pem.write_to_path(directory / "foreign.pem")
+    lock_key(directory / "key.pem", directory / "locked.pem")
+    names = ("both", "key", "cert", "ca", "foreign", "locked")
+    return {name: str(directory / f"{name}.pem") for name in names}
 
 
 @pytest.fixture
@@ -316,8 +319,7 @@ def trusting(certificate: dict[str, str]) -> ssl.SSLContext:
 @pytest.fixture
 async def tls_server(certificate: dict[str, str]) -> AsyncIterator[Running]:
     async with serving(
-        tls_certificate_file=certificate["cert"],
-        tls_key_file=certificate["key"],
+        tls=Certificate(Path(certificate["cert"]), Path(certificate["key"])).http,
         handshake_seconds_max=0.5,
     ) as running:
         yield running
@@ -401,14 +403,13 @@ def test_a_certificate_that_cannot_be_used_is_one_clear_sentence(
         (certificate["cert"], missing, "cannot be read: No such file"),
         (missing, certificate["key"], "cannot be read: No such file"),
         (other, certificate["key"], "cannot be used with its key"),
-        (None, certificate["key"], "set both or none"),
+        (certificate["cert"], missing.parent, "is not a file"),
+        (certificate["cert"], certificate["foreign"], "does not belong to the first certificate"),
+        (certificate["ca"], certificate["key"], "does not belong to the first certificate"),
+        (certificate["cert"], certificate["locked"], "is encrypted: give one without a password"),
     ]
     for certificate_file, key_file, text in cases:
         with pytest.raises(TlsError, match=text):
-            HttpServer(
-                HttpOptions(tls_certificate_file=certificate_file, tls_key_file=key_file),
-                Echo(),
-                {},
-            )
-    options = HttpOptions(tls_certificate_file=Path(certificate["both"]))
-    HttpServer(options, Echo(), {})
+            Certificate(Path(certificate_file), Path(key_file))
+    both = Path(certificate["both"])
+    assert Certificate(both, both).validity.state() == "valid"

@@ -15,14 +15,13 @@ import h2.settings
 import trio
 from http_kit import Running, serving
 
+from greenroom.network.certificate import Certificate
+
 
 @asynccontextmanager
 async def serving_tls(certificate: Path, **options: Any) -> AsyncIterator[Running]:
-    async with serving(
-        tls_certificate_file=certificate / "cert.pem",
-        tls_key_file=certificate / "key.pem",
-        **options,
-    ) as running:
+    tls = Certificate(certificate / "cert.pem", certificate / "key.pem").http
+    async with serving(tls=tls, **options) as running:
         yield running
 
 

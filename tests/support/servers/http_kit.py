@@ -19,6 +19,7 @@ from greenroom.http.server.connection import Answerer
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.server import HttpServer
 from greenroom.http.site.front import Routes
+from greenroom.network.tls import TlsContext
 
 JSON = "application/json; charset=utf-8"
 SECONDS_MAX = 20.0
@@ -159,12 +160,13 @@ async def serving(
     limits: CallLimits | None = None,
     in_flight: ConcurrencyLimit | None = None,
     routes: Routes | None = None,
+    tls: TlsContext | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
     """A server on a free port of loopback, stopped at the end."""
     settings = HttpOptions(**({"port": 0, "stop_seconds_max": 1.0} | options))
     pages: Routes = routes or {"/healthz": hello, "/sync": _sync}
-    running = Running(HttpServer(settings, answerer or Echo(), pages, limits, in_flight))
+    running = Running(HttpServer(settings, answerer or Echo(), pages, limits, in_flight, tls=tls))
     with trio.fail_after(SECONDS_MAX):
         async with trio.open_nursery() as nursery:
             await nursery.start(running.run)

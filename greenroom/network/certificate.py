@@ -1,0 +1,156 @@
+"""The certificate of both ports while they serve: read again when its files change.
+
+New connections get the new certificate, and those that are there keep theirs. A pair of files that
+cannot be used changes nothing but the log. Both ports change together.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from pathlib import Path
+
+import msgspec
+import trio
+
+from greenroom.network.tls import (
+    State,
+    TlsError,
+    TlsFiles,
+    Validity,
+    advise_on_permissions,
+    read_context,
+    read_validity,
+)
+
+_logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 5.0
+"""Between two looks at the files. A look costs two `stat` calls."""
+HTTP_PROTOCOLS = ("h2", "http/1.1")
+REALTIME_PROTOCOLS = ("http/1.1",)
+
+
+class _Loaded(msgspec.Struct, frozen=True):
+    """What was read from the files at one time."""
+
+    fingerprint: tuple[object, ...]
+    http: ssl.SSLContext
+    realtime: ssl.SSLContext
+    validity: Validity
+
+
+class Certificate:
+    """A certificate in files. A service for a supervisor; it can be run again."""
+
+    def __init__(
+        self, certificate_file: Path, key_file: Path, poll_seconds: float = POLL_SECONDS
+    ) -> None:
+        """Read the files.
+
+        Args:
+            certificate_file: PEM, with the chain behind the server's own certificate.
+            key_file: PEM, without a password; may be the same file.
+            poll_seconds: between two looks at the files.
+
+        Raises:
+            TlsError: a file is missing, unreadable, or they do not belong together.
+        """
+        self._files = TlsFiles(certificate_file, key_file)
+        self._poll_seconds = poll_seconds
+        self._loaded = self._load()
+        self._wanted = trio.Event()
+        self._told_state: State | None = None
+        self._told_error: tuple[object, ...] | None = None
+
+    @property
+    def validity(self) -> Validity:
+        """Return how long the certificate that is in use is valid."""
+        return self._loaded.validity
+
+    @property
+    def is_outdated(self) -> bool:
+        """Return whether the files hold something else by now, which cannot be used."""
+        return self._told_error is not None
+
+    def http(self) -> ssl.SSLContext:
+        """Return what the next connection of the HTTP port is to be served with."""
+        return self._loaded.http
+
+    def realtime(self) -> ssl.SSLContext:
+        """Return what the next connection of the realtime port is to be served with."""
+        return self._loaded.realtime
+
+    def reload(self) -> None:
+        """Have the files read soon, whether or not they seem to have changed."""
+        self._wanted.set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Watch the files until cancelled. What is loaded stays.
+
+        A file system that hangs delays the watching alone.
+        """
+        self._tell_state()
+        self._tell_permissions()
+        task_status.started()
+        while True:
+            with trio.move_on_after(self._poll_seconds):
+                await self._wanted.wait()
+            is_wanted, self._wanted = self._wanted.is_set(), trio.Event()
+            await self._look(is_wanted=is_wanted)
+            self._tell_state()
+
+    async def _look(self, *, is_wanted: bool) -> None:
+        """Read the files if they have changed, could not be used so far, or it is wanted."""
+        found = await trio.to_thread.run_sync(self._files.fingerprint, abandon_on_cancel=True)
+        if found == self._loaded.fingerprint and not is_wanted:
+            self._told_error = None  # they are as they were
+            return
+        try:
+            loaded = await trio.to_thread.run_sync(self._load, abandon_on_cancel=True)
+        except TlsError as error:
+            if self._told_error != (found, str(error)) or is_wanted:
+                _logger.error("%s; the certificate loaded before stays in use", error)  # noqa: TRY400
+            self._told_error = (found, str(error))
+            return
+        self._loaded, self._told_error, self._told_state = loaded, None, None
+        _logger.info("the TLS certificate has been read again")
+        self._tell_permissions()
+
+    def _load(self) -> _Loaded:
+        """Read everything anew.
+
+        Raises:
+            TlsError: it cannot be used.
+        """
+        fingerprint = self._files.fingerprint()  # first: the next look sees a change meanwhile
+        return _Loaded(
+            fingerprint,
+            read_context(self._files, HTTP_PROTOCOLS),
+            read_context(self._files, REALTIME_PROTOCOLS),
+            read_validity(self._files.certificate),
+        )
+
+    def _tell_state(self) -> None:
+        """Log how the certificate stands, if that is news."""
+        validity = self._loaded.validity
+        state = validity.state()
+        if state == self._told_state:
+            return
+        self._told_state = state
+        levels = {"valid": logging.INFO, "expiring": logging.WARNING}
+        _logger.log(
+            levels.get(state, logging.ERROR),
+            "the TLS certificate %s %s",
+            self._files.certificate,
+            validity.sentence(),
+        )
+
+    def _tell_permissions(self) -> None:
+        """Log who may read the key and should not."""
+        try:
+            advice = advise_on_permissions(self._files.key)
+        except OSError:
+            return  # gone again; the next look says so
+        if advice is not None:
+            _logger.warning("%s", advice)
