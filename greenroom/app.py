@@ -134,7 +134,9 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
     ):
         async with trio.open_nursery() as nursery:
             fronts = Fronts(settings)
-            await nursery.start(_watch_signals, nursery.cancel_scope, fronts)
+            await nursery.start(
+                _watch_signals, nursery.cancel_scope, fronts, settings.drain_seconds
+            )
             await fronts.check_ports()
             root = _Root(settings, fronts, registry, watchdog.watch)
             await nursery.start(root.run)
@@ -178,18 +180,26 @@ def _registry(settings: Settings) -> Registry:
 
 
 async def _watch_signals(
-    scope: trio.CancelScope, fronts: Fronts, *, task_status: trio.TaskStatus[None]
+    scope: trio.CancelScope,
+    fronts: Fronts,
+    drain_seconds: float,
+    *,
+    task_status: trio.TaskStatus[None],
 ) -> None:
-    """Stop in order at the first signal that asks for it, and ignore later ones.
+    """Stop in order at the first signal that asks for it. A second one ends the draining.
 
     SIGHUP asks for it if it comes because a terminal was closed. Otherwise it reloads.
     """
-    terminal = Terminal()
+    terminal, is_draining = Terminal(), False
     with trio.open_signal_receiver(*stop_signals()) as signals:
         task_status.started()
         async for number in signals:
             if number == signal.SIGHUP and not terminal.is_lost():
                 fronts.reload()
+            elif drain_seconds and not is_draining and fronts.drain():
+                is_draining = True
+                _logger.info("stopping at %s in %g s", signal.Signals(number).name, drain_seconds)
+                scope.deadline = trio.current_time() + drain_seconds
             elif not scope.cancel_called:
                 _logger.info("stopping at %s", signal.Signals(number).name)
                 scope.cancel()

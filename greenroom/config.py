@@ -52,6 +52,9 @@ Bytes = Annotated[
     int, Meta(ge=1024, le=1 << 30, description="a number of bytes from 1024 to 1073741824")
 ]
 Seconds = Annotated[float, Meta(gt=0, le=86_400, description=_SECONDS)]
+DrainSeconds = Annotated[
+    float, Meta(ge=0, le=3_600, description="a number of seconds from 0 to 3600")
+]
 WholeSeconds = Annotated[
     int, Meta(ge=1, le=86_400, description="a whole number of seconds from 1 to 86400")
 ]
@@ -310,6 +313,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a caller waits for a change to be durable."""
     storage_gate_seconds: Seconds = 2.0
     """Changes are refused once the database has been unreachable for so long."""
+    drain_seconds: DrainSeconds = 0.0
+    """How long requests are still taken at a stop, while /readyz says 503 and answers close their
+    connections."""
     stop_seconds_max: Seconds = 30.0
     """How long answers in flight may take when the server stops."""
 

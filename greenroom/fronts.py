@@ -50,6 +50,7 @@ class Fronts:
         """
         self._settings = settings
         self._certificate = _certificate(settings)
+        self._is_draining = False
         self._realtime: RealtimePort | None = None
         self._udp = UdpPort(settings.host, settings.udp_port)
         self._http: HttpServer | None = None
@@ -111,6 +112,17 @@ class Fronts:
             ChildSpec("udp", self._udp),
             ChildSpec("http", self._http, shutdown_seconds=stop_seconds),
         ]
+
+    def drain(self) -> bool:
+        """Say that the server is about to stop, and go on serving; return whether it serves.
+
+        `/readyz` says 503, and each answer closes its connection.
+        """
+        if self._http is None:
+            return False
+        self._is_draining = True
+        self._http.drain()
+        return True
 
     def reload(self) -> None:
         """Read again what can be read while the server runs: the certificate."""
@@ -184,7 +196,7 @@ class Fronts:
             requests_in_flight_max=settings.requests_in_flight_max,
             address_share_max=settings.address_share_max,
         )
-        health = Health(lambda: storage.is_ready)
+        health = Health(lambda: storage.is_ready and not self._is_draining)
         discovery = {
             **discovery_routes(ENDPOINTS, TOOLS, dispatcher),
             "/healthz": health.live,

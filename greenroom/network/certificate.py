@@ -32,7 +32,7 @@ REALTIME_PROTOCOLS = ("http/1.1",)
 
 
 class _Loaded(msgspec.Struct, frozen=True):
-    """What was read from the files at one time."""
+    """The content of the files at one time."""
 
     fingerprint: tuple[object, ...]
     http: ssl.SSLContext

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import logging
 import socket
+import struct
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
@@ -15,8 +18,15 @@ _logger = logging.getLogger(__name__)
 
 ACCEPTS_A_TURN_MAX = 64
 """Connections accepted before other tasks run."""
+ACCEPTS_LAST_MAX = 4_096
+"""Connections accepted before a port is closed. More wait there only if the kernel lets them."""
 RETRY_SECONDS = 0.1
 """Seconds to wait when the machine has no descriptors or memory left for a connection."""
+
+_ATTACH_FILTER = 26
+"""SO_ATTACH_FILTER, which Python has no name for."""
+_RETURN = 0x06
+"""The instruction `ret #k` of a packet filter (BPF); it returns how many bytes pass."""
 
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _MISSING = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
@@ -97,6 +107,37 @@ async def accept_forever(
                 _logger.warning("cannot accept connections: %s; trying again", error.strerror)
             exhausted = True
             await trio.sleep(RETRY_SECONDS)
+
+
+def close_gently(listener: socket.socket, take: Callable[[socket.socket, str], None]) -> None:
+    """Close a listening TCP socket; whoever is connected already is taken before.
+
+    Closing it would reset who waits to be accepted, with what they have sent. Nobody can connect in
+    between: Linux lets no packet in any more.
+
+    Args:
+        listener: a non-blocking listening socket.
+        take: as that of `accept_forever`.
+    """
+    with listener:
+        _let_nobody_in(listener)
+        with suppress(OSError):  # there are no more, or no descriptors for them
+            for _ in range(ACCEPTS_LAST_MAX):
+                connection, name = listener.accept()
+                connection.setblocking(False)
+                take(connection, _plain(name))
+
+
+def _let_nobody_in(listener: socket.socket) -> None:
+    """Have the kernel drop every packet to a listening socket, where it can.
+
+    A client whose first packet is dropped sends it again, and is then refused.
+    """
+    if sys.platform == "linux":
+        drop_all = ctypes.create_string_buffer(struct.pack("HBBI", _RETURN, 0, 0, 0))
+        program = struct.pack("HP", 1, ctypes.addressof(drop_all))
+        with suppress(OSError):
+            listener.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
 
 
 def leave_unpaced(connected: socket.socket) -> None:

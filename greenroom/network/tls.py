@@ -19,8 +19,7 @@ TlsContext = Callable[[], ssl.SSLContext]
 FILE_BYTES_MAX = 1 << 20
 """More than any chain needs. It keeps a mistaken path from filling memory."""
 EXPIRING = timedelta(days=30)
-"""What is valid for less is to be renewed: certificates are given out for 90 days or more, or are
-renewed by a program long before."""
+"""A certificate that is valid for less is to be renewed. Programs renew theirs before."""
 
 State = Literal["valid", "expiring", "expired", "early"]
 

@@ -15,7 +15,7 @@ class RealtimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 0
     """The TCP port; 0 takes a free one."""
     tls: TlsContext | None = None
-    """What each new connection is served with; plain WebSocket if not given."""
+    """The context of each new connection; plain WebSocket if not given."""
     trusted_proxies: tuple[str, ...] = ()
     """Networks whose X-Forwarded-For is believed; their connections are not counted by address."""
     connections_max: int = DEFAULTS.realtime_connections_max

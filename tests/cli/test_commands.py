@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import shlex
@@ -424,6 +425,29 @@ def test_sighup_reloads_the_certificate_of_both_ports(
         text = answer.read().decode()
     (line,) = [x for x in text.splitlines() if x.startswith("greenroom_tls_certificate_expiry_")]
     assert 39 < (float(line.split()[1]) - time.time()) / 86_400 < 41
+    assert server.stop() == 0
+
+
+def test_a_draining_server_is_not_ready_and_goes_on_until_a_second_signal(
+    data_dir: Path, database_url: str
+) -> None:
+    drain = {"GREENROOM_DRAIN_SECONDS": "3600"}
+    server = ServerProcess(data_dir, "--database-url", database_url, **drain).start()
+    kept = http.client.HTTPConnection(*server.address, timeout=30)
+
+    def ask() -> tuple[int, str | None]:
+        kept.request("GET", "/readyz")
+        answer = kept.getresponse()
+        answer.read()
+        return answer.status, answer.getheader("Connection")
+
+    assert ask() == (200, None)
+    os.kill(server.pid, signal.SIGTERM)
+    server.wait_logged("stopping at SIGTERM in 3600 s")
+    assert ask() == (503, "close")
+    kept.request("GET", "/healthz")
+    assert kept.getresponse().status == 200
+    kept.close()
     assert server.stop() == 0
 
 

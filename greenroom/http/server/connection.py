@@ -10,7 +10,8 @@ A connection ends by:
 - an answer that says `Connection: close`;
 - a broken protocol (400, then closed);
 - a limit of the reaper's (400 while a request is being read, 500 while it is answered);
-- a stop of the server, after the answer in flight.
+- a stop of the server, after the answer in flight. A connection that is idle is read once more, for
+  a request may be on its way.
 """
 
 from __future__ import annotations
@@ -63,12 +64,19 @@ PIPELINED_A_TURN_MAX = 32
 """Requests answered before other connections get their turn."""
 LINGER_BYTES_MAX = 1 << 20
 """How much is read after the last answer before the peer has had its chance to see it."""
+LAST_LOOK_SECONDS = 0.2
+"""How long an idle connection is still read when it is to end: clients that ask one thing after the
+other have asked again by then, or have been told that they shall not."""
 CLEANUP_SECONDS_MAX = 5.0
 """For the producer of a streamed answer that was broken off."""
 
 
 class _Overloaded(Exception):
     """There is no memory for the body of this request."""
+
+
+class _ArrivedLate(Exception):
+    """A request came at the moment at which its idle connection was to end."""
 
 
 class Answerer(Protocol):
@@ -129,6 +137,7 @@ class Connection:
     """Serves one connection from its first byte to its end."""
 
     __slots__ = (
+        "_answered",
         "_arrived",
         "_body",
         "_context",
@@ -171,6 +180,8 @@ class Connection:
         self._held = BodyLease(context.budgets.answers)
         self._vouched = False
         """The tokens of the request that is being read are good."""
+        self._answered = 0
+        """Requests that have been answered."""
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._sending = False
@@ -193,16 +204,21 @@ class Connection:
             The bytes with which another server must take over, None when nothing is left to do but
             to close. Cancellation leaves the wire open.
         """
-        last: Answer | None = None
         try:
-            with self._scope:
-                try:
-                    return await self._converse()
-                except BadRequest as error:
-                    self._context.limits.note_broken(self._peer, time.monotonic())
-                    last = error_answer(error.status, str(error))
-                except _Overloaded:
-                    last = too_many_requests(OVERLOAD_RETRY_SECONDS)
+            while True:
+                last: Answer | None = None
+                with self._scope:
+                    try:
+                        return await self._converse()
+                    except BadRequest as error:
+                        self._context.limits.note_broken(self._peer, time.monotonic())
+                        last = error_answer(error.status, str(error))
+                    except _Overloaded:
+                        last = too_many_requests(OVERLOAD_RETRY_SECONDS)
+                    except _ArrivedLate:
+                        pass
+                if self._expired_in is not IDLE or not await self._look_once_more():
+                    break
             await self._say_goodbye(last)
         except ConnectionLost:
             self.phase = CLOSING
@@ -222,10 +238,26 @@ class Connection:
         if self.phase is IDLE:
             self.expire()
 
-    async def _converse(self) -> bytes | None:
-        """Answer one request after the other; see `run` for what is returned."""
+    async def _look_once_more(self) -> bool:
+        """Return whether an idle connection that was to end has brought a request after all."""
         parser = self._parser
-        answered = 0
+        if not (parser.in_message or parser.has_rest):
+            data = b""
+            with trio.move_on_after(LAST_LOOK_SECONDS):
+                data = await self._wire.receive()
+            if not data:
+                return False
+            parser.receive(data)
+        self._expired_in, self._scope = None, trio.CancelScope()
+        return True
+
+    async def _converse(self) -> bytes | None:
+        """Answer one request after the other; see `run` for what is returned.
+
+        Raises:
+            _ArrivedLate: the parser has been given what came.
+        """
+        parser = self._parser
         while True:
             event = parser.next()
             if event is REQUEST:
@@ -239,8 +271,8 @@ class Connection:
                     await self._refuse()
                 else:
                     await self._answer()
-                answered += 1
-                if parser.has_rest and not answered % PIPELINED_A_TURN_MAX:
+                self._answered += 1
+                if parser.has_rest and not self._answered % PIPELINED_A_TURN_MAX:
                     await trio.lowlevel.checkpoint()
                 goes_on = parser.keep_alive
             elif event is NEED_DATA and (not parser.in_message or await self._is_worth_reading()):
@@ -252,11 +284,11 @@ class Connection:
                 parser.keep_alive = parser.keep_alive and parser.drains
                 await self._answer(body_too_large=True)
                 await self._flush()
-                answered += 1
+                self._answered += 1
                 goes_on = parser.keep_alive
             else:
                 assert event is HTTP_2
-                if answered or not self._may_speak_http_2():
+                if self._answered or not self._may_speak_http_2():
                     raise BadRequest(HTTP_2_IN_CLEAR)
                 await self._flush()
                 self.phase = HANDED
@@ -278,6 +310,7 @@ class Connection:
 
         Raises:
             BadRequest: the end came in the middle of a request.
+            _ArrivedLate: the parser has been given what came.
             _Overloaded: there is no memory for its body.
         """
         parser = self._parser
@@ -301,6 +334,8 @@ class Connection:
             self.since = self._context.reaper.now
         if data:
             parser.receive(data)
+            if self._expired_in is IDLE:
+                raise _ArrivedLate
             return True
         if parser.in_message:
             raise BadRequest(INCOMPLETE)

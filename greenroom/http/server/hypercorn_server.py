@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import h2.errors
 import h2.events
+import h2.exceptions
 import h11
 import hypercorn.protocol
 import trio
@@ -22,7 +23,7 @@ from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol.events import Event as StreamEvent
-from hypercorn.protocol.events import Response
+from hypercorn.protocol.events import Response, StreamClosed
 from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
@@ -35,7 +36,7 @@ from greenroom.http.overload.budget import BodyLease, Budgets
 from greenroom.http.overload.hold_up import HELD_UP, HeldUp
 from greenroom.http.overload.pieces import Pieces
 from greenroom.http.server.asgi_fence import TUNNEL, AsgiFence
-from greenroom.http.server.connection import Answerer
+from greenroom.http.server.connection import LAST_LOOK_SECONDS, Answerer
 from greenroom.http.server.handoff import PushbackStream, TlsPushbackStream
 from greenroom.http.server.http2_frames import FrameMeter, TooManyFrames
 from greenroom.http.server.options import HttpOptions
@@ -86,7 +87,7 @@ class HypercornServer:
         self._app = app
         self._options = options
         self._pieces = Pieces()
-        self._context = WorkerContext(None)
+        self._context = _Context()
         self._config = _config(options)
 
     async def serve(
@@ -138,6 +139,7 @@ class HypercornServer:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_cancel_when_lost, wrapped, fence, nursery.cancel_scope)
                 nursery.start_soon(_cancel_when_idle, fence, self._options, nursery.cancel_scope)
+                nursery.start_soon(server.end_when_draining)
                 await server.run()
                 nursery.cancel_scope.cancel()
         except* Exception as group:  # noqa: BLE001  the fence
@@ -159,9 +161,29 @@ class HypercornServer:
             return False
         return self._proxies.trusts(peer) or not self._limits.admit_frames(peer, now, frames)
 
+    def drain(self) -> None:
+        """Let each answer be the last of its connection."""
+        self._context.draining.set()
+
     async def stop(self) -> None:
-        """Close idle connections, and the others after the answers in flight."""
+        """Close idle connections once they have been read for a moment, the others when they are.
+
+        Hypercorn does not know what has arrived and is not read yet. So a request over HTTP/1.1
+        that comes at the very end of that moment is lost.
+        """
+        self.drain()
+        await trio.sleep(LAST_LOOK_SECONDS)
         await self._context.terminated.set()
+
+
+class _Context(WorkerContext):
+    """What all connections share."""
+
+    def __init__(self) -> None:
+        """Begin with nothing ending."""
+        super().__init__(None)
+        self.draining = trio.Event()
+        """Set once each answer is the last of its connection."""
 
 
 class _Http2InClear(Exception):
@@ -180,7 +202,8 @@ class _Http1(H11Protocol):
 
     async def stream_send(self, event: StreamEvent) -> None:
         """Send; see Hypercorn."""
-        if self._is_last and isinstance(event, Response):
+        is_last = self._is_last or cast("_Context", self.context).draining.is_set()
+        if is_last and isinstance(event, Response):
             kept = [(name, value) for name, value in event.headers if name != b"connection"]
             headers = [*kept, (b"connection", b"close")]
             event = Response(event.stream_id, headers, event.status_code)
@@ -217,6 +240,8 @@ class _Http2(H2Protocol):
     Hypercorn would answer it without asking whether its address may ask so often.
     """
 
+    _is_over = False
+
     async def _create_stream(self, request: h2.events.RequestReceived) -> None:
         """Begin to answer a request; see Hypercorn."""
         request.headers = [
@@ -227,6 +252,51 @@ class _Http2(H2Protocol):
             kept = [(name, value) for name, value in request.headers if name not in _OF_CONNECT]
             request.headers = [(b":method", TUNNEL.encode()), (b":path", b"*"), *kept]
         await super()._create_stream(request)
+
+    async def stream_send(self, event: StreamEvent) -> None:
+        """Send; see Hypercorn, which would end the connection before a stream's last frame."""
+        if not isinstance(event, StreamClosed):
+            await super().stream_send(event)
+            return
+        await self._close_stream(event.stream_id)
+        await self._end_when_draining()
+        await self.send(Updated(idle=self.idle))
+
+    async def _send_data(self, stream_id: int) -> None:
+        """Send a part of an answer; see Hypercorn."""
+        await super()._send_data(stream_id)
+        await self._end_when_draining()
+
+    async def _end_when_draining(self) -> None:
+        if cast("_Context", self.context).draining.is_set():
+            await self.end_when_idle()
+
+    async def end_when_idle(self) -> None:
+        """End the connection if nothing of it is being answered or sent."""
+        if self.idle and not self.stream_buffers:
+            await self.end()
+
+    async def end(self) -> None:
+        """Tell the peer that the connection ends, and what of it has been begun (GOAWAY).
+
+        What the peer asks later is not begun, so that it may ask again elsewhere.
+        """
+        if not self._is_over:
+            self._is_over = True
+            with contextlib.suppress(h2.exceptions.ProtocolError):
+                self.connection.close_connection()
+            await self._flush()
+
+    async def _handle_events(self, events: list[h2.events.Event]) -> None:
+        """Take what came; see Hypercorn. What comes too late is refused, so that it is not lost."""
+        kept: list[h2.events.Event] = []
+        for event in events:
+            if isinstance(event, h2.events.RequestReceived) and self.context.terminated.is_set():
+                refused = h2.errors.ErrorCodes.REFUSED_STREAM
+                self.connection.reset_stream(cast("int", event.stream_id), refused)
+            else:
+                kept.append(event)
+        await super()._handle_events(kept)
 
 
 _OF_CONNECT = frozenset({b":method", b":path", b":protocol"})
@@ -285,6 +355,28 @@ class _Server(TCPServer):
         if isinstance(event, RawData):
             self.frames.note_sent(event.data)
         await super().protocol_send(event)
+
+    async def end_when_draining(self) -> None:
+        """Tell a peer who speaks HTTP/2 and asks nothing that the connection ends, once it does."""
+        await cast("_Context", self.context).draining.wait()
+        if (protocol := self._http_2()) is not None:
+            await protocol.end_when_idle()
+
+    async def _idle_timeout(self) -> None:
+        """End the connection once it has been idle for too long, or is to end; see Hypercorn."""
+        with trio.move_on_after(self.config.keep_alive_timeout):
+            await self.context.terminated.wait()
+            await trio.sleep(LAST_LOOK_SECONDS)
+        with trio.CancelScope(shield=True):
+            if (protocol := self._http_2()) is not None:
+                await protocol.end()
+            await self._initiate_server_close()
+
+    def _http_2(self) -> _Http2 | None:
+        """Return the protocol if it is HTTP/2; there is none before the handshake."""
+        wrapper = vars(self).get("protocol")
+        protocol = None if wrapper is None else wrapper.protocol
+        return protocol if isinstance(protocol, _Http2) else None
 
     async def _refuse(self, text: str) -> None:
         """Answer 400 and close once the peer can have read it."""

@@ -95,6 +95,7 @@ class HttpServer:
             options.connections_max, options.connections_per_address_max, self._context.proxies
         )
         self._refusals = 0
+        self._is_ending = False
         self.port = options.port
         """The bound port once it runs; kept for the next run, so that a restart changes nothing."""
 
@@ -118,14 +119,14 @@ class HttpServer:
         Raises:
             ListenError: the port cannot be opened.
 
-        Cancellation closes the port and idle connections at once, and waits up to
-        `stop_seconds_max` for answers in flight.
+        Cancellation closes the port, reads idle connections once more and closes them, and waits
+        up to `stop_seconds_max` for answers in flight.
         """
         listeners = await sockets.bind_tcp(
             self._options.host, self.port, backlog=self._options.backlog
         )
         self.port = listeners[0].getsockname()[1]
-        self._context.stopping = False
+        self._context.stopping = self._is_ending = False
         self._hypercorn = self._new_hypercorn(self._context.answerer)
         self._reaper.tick()
         stop = trio.Event()
@@ -141,7 +142,7 @@ class HttpServer:
                 trio.lowlevel.remove_instrument(self._pace)
                 self._pace.rest()  # nobody would find out that it is not behind any more
                 for listener in listeners:
-                    listener.close()
+                    sockets.close_gently(listener, self._take)
                 stop.set()
 
     async def _hold_connections(
@@ -163,9 +164,15 @@ class HttpServer:
                     await self._begin_stop()
                 helpers.cancel_scope.cancel()
 
+    def drain(self) -> None:
+        """Go on serving, but tell each client with its answer that the connection ends."""
+        self._context.stopping = True
+        self._hypercorn.drain()
+
     async def _begin_stop(self) -> None:
         """Close what is idle; everything else ends after the answer it is in."""
-        self._context.stopping = True
+        self.drain()
+        self._is_ending = True
         for connection in self._own:
             connection.stop()
         await self._hypercorn.stop()
@@ -252,6 +259,8 @@ class HttpServer:
         connection = Connection(self._context, wire, peer)
         self._reaper.connections.add(connection)
         self._own.add(connection)
+        if self._is_ending:
+            connection.stop()
         rest: bytes | None = None
         try:
             rest = await connection.run()

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 from garbage_kit import own_garbage
-from http_kit import Echo, read_all, replies
+from http_kit import Echo, read_all, replies, until
 
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.budget import BodyLease, Budgets
@@ -21,7 +21,7 @@ from greenroom.http.request import Answer, Request
 from greenroom.http.server.connection import Connection, ConnectionContext
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.parser import RequestParser
-from greenroom.http.server.reaper import Reaper
+from greenroom.http.server.reaper import READING, Reaper
 from greenroom.http.server.wire import SocketWire, StreamWire, Wire
 from greenroom.http.server.writer import AnswerWriter
 from greenroom.network.sender import Sender
@@ -373,7 +373,7 @@ async def test_a_connection_that_is_over_leaves_no_cycle_to_the_garbage_collecto
         assert not [each for each in gc.get_objects() if isinstance(each, RequestParser)]
 
 
-async def test_a_stop_ends_idle_connections_at_once_and_others_after_their_answer():
+async def test_a_stop_ends_idle_connections_and_others_after_their_answer():
     async with served() as one, served(one.echo) as other:
         await one.client.send_all(b"GET /api/wait HTTP/1.1\r\n" + H + b"\r\n" + GET)
         await one.echo.waiting.wait()
@@ -386,6 +386,27 @@ async def test_a_stop_ends_idle_connections_at_once_and_others_after_their_answe
         [reply] = replies(await one.everything())
         assert reply.status == 200
         assert reply.headers["connection"] == "close"
+
+
+async def test_a_request_that_comes_as_its_idle_connection_ends_is_answered():
+    async with served() as one:
+        one.context.stopping = True
+        one.connection.stop()
+        await one.client.send_all(GET + GET)
+        [reply] = replies(await one.everything())
+        assert (reply.status, reply.headers["connection"]) == (200, "close")
+
+
+async def test_half_a_request_that_comes_as_its_connection_ends_is_waited_for():
+    async with served() as one:
+        one.context.stopping = True
+        one.connection.stop()
+        await one.client.send_all(GET[:9])
+        await until(lambda: one.connection.phase is READING)
+        one.connection.stop()
+        await one.client.send_all(GET[9:])
+        [reply] = replies(await one.everything())
+        assert (reply.status, reply.headers["connection"]) == (200, "close")
 
 
 async def test_a_cancellation_reaches_the_handler_and_nothing_is_answered():

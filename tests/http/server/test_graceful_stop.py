@@ -1,0 +1,202 @@
+"""A stop loses no request: clients that ask as quickly as they can, over real sockets."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import h2.config
+import h2.connection
+import h2.errors
+import h2.events
+import h2.exceptions
+import pytest
+import trio
+from certificate_kit import Authority
+from http_kit import replies, serving, until
+
+from greenroom.network.certificate import Certificate
+
+CLIENTS = 20
+STOPS = 5
+SECONDS_MAX = 30.0
+GET = b"GET /api/x HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+class Tally:
+    """What the clients saw, all together."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.answered = 0
+        self.last = 0
+        """Answers that said that they are the last of their connection."""
+        self.lost: list[str] = []
+        """What became of requests that were sent and not answered."""
+
+    def note(self, *, answered: bool = False, is_last: bool = False, lost: str = "") -> None:
+        with self._lock:
+            self.answered += answered
+            self.last += is_last
+            if lost:
+                self.lost.append(lost)
+
+
+class Client:
+    """Asks again and again, and connects again when it is told that an answer was the last."""
+
+    def __init__(self, port: int, tally: Tally, tls: ssl.SSLContext | None) -> None:
+        self._port, self._tally, self._tls = port, tally, tls
+
+    def run(self) -> None:
+        """Go on until nobody listens any more."""
+        while (connected := self._connect()) is not None:
+            with connected:
+                self.use(connected, self._tally)
+
+    def _connect(self) -> socket.socket | None:
+        """Return a connection; a handshake that fails has carried no request."""
+        try:
+            plain = socket.create_connection(("127.0.0.1", self._port), SECONDS_MAX)
+            if self._tls is None:
+                return plain
+            return self._tls.wrap_socket(plain, server_hostname="localhost")
+        except OSError:
+            return None
+
+    def use(self, connected: socket.socket, tally: Tally) -> None:
+        """Ask until the connection is over."""
+        is_last = False
+        while not is_last:
+            try:
+                connected.sendall(GET)
+                answer = _read_answer(connected)
+            except (OSError, EOFError) as error:
+                tally.note(lost=repr(error))
+                return
+            is_last = b"\r\nconnection: close\r\n" in answer.lower()
+            tally.note(answered=True, is_last=is_last)
+
+
+def _read_answer(connected: socket.socket) -> bytes:
+    data = b""
+    while True:
+        part = connected.recv(65_536)
+        if not part:
+            raise EOFError(f"the end after {len(data)} bytes")
+        data += part
+        if data.endswith(b"}"):
+            assert replies(data)[0].status == 200
+            return data
+
+
+class Http2Client(Client):
+    """The same over HTTP/2, one request after the other.
+
+    A request that the server says it has not begun may be made again, and is not lost (RFC 9113,
+    8.7): one with a number above the last one of a GOAWAY, or one that is refused.
+    """
+
+    def use(self, connected: socket.socket, tally: Tally) -> None:
+        protocol = h2.connection.H2Connection(h2.config.H2Configuration())
+        protocol.initiate_connection()
+        while True:
+            try:
+                stream_id = protocol.get_next_available_stream_id()
+                protocol.send_headers(stream_id, HEAD, end_stream=True)
+                connected.sendall(protocol.data_to_send())
+                if not self._read(connected, protocol, stream_id):
+                    return
+            except (OSError, EOFError) as error:
+                tally.note(lost=repr(error))
+                return
+
+    def _read(
+        self, connected: socket.socket, protocol: h2.connection.H2Connection, stream_id: int
+    ) -> bool:
+        """Read one answer; return whether the connection goes on."""
+        is_answered, is_going, is_refused = False, True, False
+        seen: list[str] = []
+        while not (is_answered or is_refused):
+            data = connected.recv(65_536)
+            if not data:
+                raise EOFError(f"stream {stream_id} ended after {seen}")
+            for event in protocol.receive_data(data):
+                seen.append(type(event).__name__)
+                match event:
+                    case h2.events.StreamEnded():
+                        is_answered = True
+                        self._tally.note(answered=True)
+                    case h2.events.StreamReset():
+                        assert event.error_code == h2.errors.ErrorCodes.REFUSED_STREAM
+                        is_refused = True
+                    case h2.events.ConnectionTerminated():
+                        is_going = False
+                        self._tally.note(is_last=True)
+                        is_refused = (event.last_stream_id or 0) < stream_id
+                    case _:
+                        pass
+        connected.sendall(protocol.data_to_send())
+        return is_going and not is_refused
+
+
+HEAD = [(":method", "GET"), (":path", "/api/x"), (":authority", "a"), (":scheme", "https")]
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    made = Authority(tmp_path)
+    made.issue()
+    return made
+
+
+async def count_lost(
+    make: Callable[[int, Tally], Client], *, drain: bool, **options: object
+) -> Tally:
+    """Stop a server that many clients ask; return what they saw."""
+    tally = Tally()
+    async with serving(**options, stop_seconds_max=10.0) as running:
+        async with trio.open_nursery() as clients:
+            for _ in range(CLIENTS):
+                clients.start_soon(trio.to_thread.run_sync, make(running.port, tally).run)
+            await until(lambda: tally.answered > 10 * CLIENTS)
+            if drain:
+                running.server.drain()
+                await until(lambda: tally.last > CLIENTS)
+            await running.stop()
+    return tally
+
+
+@pytest.mark.parametrize("drain", [False, True])
+@pytest.mark.parametrize("server", ["greenroom", "hypercorn"])
+async def test_no_request_is_lost_over_plain_http(server: str, drain: bool) -> None:
+    for _ in range(STOPS):
+        tally = await count_lost(lambda p, t: Client(p, t, None), drain=drain, server=server)
+        assert tally.lost == []
+        assert tally.last > 0
+
+
+@pytest.mark.parametrize("drain", [False, True])
+@pytest.mark.parametrize("server", ["greenroom", "hypercorn"])
+async def test_no_request_is_lost_over_tls(authority: Authority, server: str, drain: bool) -> None:
+    tls = Certificate(authority.certificate, authority.key).http
+    context = authority.trusting()
+    for _ in range(STOPS):
+        tally = await count_lost(
+            lambda p, t: Client(p, t, context), drain=drain, server=server, tls=tls
+        )
+        assert tally.lost == []
+        assert tally.last > 0
+
+
+@pytest.mark.parametrize("drain", [False, True])
+async def test_no_request_is_lost_over_http_2(authority: Authority, drain: bool) -> None:
+    tls = Certificate(authority.certificate, authority.key).http
+    context = authority.trusting("h2")
+    for _ in range(STOPS):
+        tally = await count_lost(lambda p, t: Http2Client(p, t, context), drain=drain, tls=tls)
+        assert tally.lost == []
+        assert tally.last > 0
