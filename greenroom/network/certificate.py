@@ -138,13 +138,13 @@ class Certificate:
         if state == self._told_state:
             return
         self._told_state = state
-        levels = {"valid": logging.INFO, "expiring": logging.WARNING}
-        _logger.log(
-            levels.get(state, logging.ERROR),
-            "the TLS certificate %s %s",
-            self._files.certificate,
-            validity.sentence(),
-        )
+        file, sentence = self._files.certificate, validity.sentence()
+        if state == "valid":
+            _logger.info("the TLS certificate %s %s", file, sentence)
+        elif state == "expiring":
+            _logger.warning("the TLS certificate %s %s", file, sentence)
+        else:
+            _logger.error("the TLS certificate %s %s", file, sentence)
 
     def _tell_permissions(self) -> None:
         """Log who may read the key and should not."""

@@ -65,8 +65,8 @@ PIPELINED_A_TURN_MAX = 32
 LINGER_BYTES_MAX = 1 << 20
 """How much is read after the last answer before the peer has had its chance to see it."""
 LAST_LOOK_SECONDS = 0.2
-"""How long an idle connection is still read when it is to end: clients that ask one thing after the
-other have asked again by then, or have been told that they shall not."""
+"""How long an idle connection is still read when it is to end. Clients that ask one thing after the
+other have asked again by then."""
 CLEANUP_SECONDS_MAX = 5.0
 """For the producer of a streamed answer that was broken off."""
 

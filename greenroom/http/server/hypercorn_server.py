@@ -177,7 +177,7 @@ class HypercornServer:
 
 
 class _Context(WorkerContext):
-    """What all connections share."""
+    """The context of all connections, which also knows when they are to end."""
 
     def __init__(self) -> None:
         """Begin with nothing ending."""
@@ -293,7 +293,7 @@ class _Http2(H2Protocol):
         for event in events:
             if isinstance(event, h2.events.RequestReceived) and self.context.terminated.is_set():
                 refused = h2.errors.ErrorCodes.REFUSED_STREAM
-                self.connection.reset_stream(cast("int", event.stream_id), refused)
+                self.connection.reset_stream(event.stream_id, refused)
             else:
                 kept.append(event)
         await super()._handle_events(kept)

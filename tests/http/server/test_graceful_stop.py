@@ -7,6 +7,7 @@ import ssl
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h2.config
 import h2.connection
@@ -27,7 +28,7 @@ GET = b"GET /api/x HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
 class Tally:
-    """What the clients saw, all together."""
+    """Counts of all clients together."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,7 +36,7 @@ class Tally:
         self.last = 0
         """Answers that said that they are the last of their connection."""
         self.lost: list[str] = []
-        """What became of requests that were sent and not answered."""
+        """Errors in place of answers to requests that were sent."""
 
     def note(self, *, answered: bool = False, is_last: bool = False, lost: str = "") -> None:
         with self._lock:
@@ -96,8 +97,8 @@ def _read_answer(connected: socket.socket) -> bytes:
 class Http2Client(Client):
     """The same over HTTP/2, one request after the other.
 
-    A request that the server says it has not begun may be made again, and is not lost (RFC 9113,
-    8.7): one with a number above the last one of a GOAWAY, or one that is refused.
+    A request that the server says it has not begun may be made again, and is not lost: one above
+    the last number of a GOAWAY, or one that is refused (RFC 9113, 8.7).
     """
 
     def use(self, connected: socket.socket, tally: Tally) -> None:
@@ -153,9 +154,7 @@ def authority(tmp_path: Path) -> Authority:
     return made
 
 
-async def count_lost(
-    make: Callable[[int, Tally], Client], *, drain: bool, **options: object
-) -> Tally:
+async def count_lost(make: Callable[[int, Tally], Client], *, drain: bool, **options: Any) -> Tally:
     """Stop a server that many clients ask; return what they saw."""
     tally = Tally()
     async with serving(**options, stop_seconds_max=10.0) as running:
