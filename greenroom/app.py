@@ -33,7 +33,7 @@ import gc
 import logging
 import signal
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -190,19 +190,25 @@ async def _watch_signals(
 
     SIGHUP asks for it if it comes because a terminal was closed. Otherwise it reloads.
     """
-    terminal, is_draining = Terminal(), False
+    terminal = Terminal()
     with trio.open_signal_receiver(*stop_signals()) as signals:
         task_status.started()
-        async for number in signals:
-            if number == signal.SIGHUP and not terminal.is_lost():
-                fronts.reload()
-            elif drain_seconds and not is_draining and fronts.drain():
-                is_draining = True
-                _logger.info("stopping at %s in %g s", signal.Signals(number).name, drain_seconds)
-                scope.deadline = trio.current_time() + drain_seconds
-            elif not scope.cancel_called:
-                _logger.info("stopping at %s", signal.Signals(number).name)
-                scope.cancel()
+        name = await _stop_signal(signals, fronts, terminal)
+        if drain_seconds and fronts.drain():
+            _logger.info("stopping at %s in %g s", name, drain_seconds)
+            with trio.move_on_after(drain_seconds):
+                name = await _stop_signal(signals, fronts, terminal)
+        _logger.info("stopping at %s", name)
+        scope.cancel()
+
+
+async def _stop_signal(signals: AsyncIterator[int], fronts: Fronts, terminal: Terminal) -> str:
+    """Wait for a signal that asks for a stop, and reload meanwhile; return its name."""
+    async for number in signals:
+        if number != signal.SIGHUP or terminal.is_lost():
+            return signal.Signals(number).name
+        fronts.reload()
+    raise AssertionError("signals do not end")
 
 
 class _Root:

@@ -110,7 +110,8 @@ class Certificate:
             loaded = await trio.to_thread.run_sync(self._load, abandon_on_cancel=True)
         except TlsError as error:
             if self._told_error != (found, str(error)) or is_wanted:
-                _logger.error("%s; the certificate loaded before stays in use", error)  # noqa: TRY400
+                text = str(error)
+                _logger.error("%s; the certificate loaded before stays in use", text)  # noqa: TRY400
             self._told_error = (found, str(error))
             return
         self._loaded, self._told_error, self._told_state = loaded, None, None

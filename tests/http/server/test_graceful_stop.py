@@ -97,8 +97,8 @@ def _read_answer(connected: socket.socket) -> bytes:
 class Http2Client(Client):
     """The same over HTTP/2, one request after the other.
 
-    A request that the server says it has not begun may be made again, and is not lost: one above
-    the last number of a GOAWAY, or one that is refused (RFC 9113, 8.7).
+    A request that the server says it has not begun may be made again, and is not lost. That is one
+    above the last number of a GOAWAY, or one that is refused (RFC 9113, 8.7).
     """
 
     def use(self, connected: socket.socket, tally: Tally) -> None:
