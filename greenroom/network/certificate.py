@@ -109,14 +109,15 @@ class Certificate:
         try:
             loaded = await trio.to_thread.run_sync(self._load, abandon_on_cancel=True)
         except TlsError as error:
-            if self._told_error != (found, str(error)) or is_wanted:
-                text = str(error)
-                _logger.error("%s; the certificate loaded before stays in use", text)  # noqa: TRY400
-            self._told_error = (found, str(error))
+            text = str(error)
+        else:
+            self._loaded, self._told_error, self._told_state = loaded, None, None
+            _logger.info("the TLS certificate has been read again")
+            self._tell_permissions()
             return
-        self._loaded, self._told_error, self._told_state = loaded, None, None
-        _logger.info("the TLS certificate has been read again")
-        self._tell_permissions()
+        if self._told_error != (found, text) or is_wanted:
+            _logger.error("%s; the certificate loaded before stays in use", text)
+        self._told_error = (found, text)
 
     def _load(self) -> _Loaded:
         """Read everything anew.
