@@ -68,10 +68,13 @@ class Registry:
             unknown_names: what happens to names that nothing answers to.
 
         Raises:
-            BadBehaviour: an entry cannot be read, or its class cannot be loaded.
+            BadBehaviour: there is no such folder, an entry cannot be read, or its class cannot be
+                loaded.
         """
         self._unknown_names = unknown_names
         self._types_told: set[tuple[int, str]] = set()
+        if folder is not None and not folder.is_dir():
+            raise BadBehaviour(f"there is no folder {folder}: behaviours_dir has to be one")
         if folder is not None and str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
         self._by_key: dict[tuple[str, str | None], str] = {}

@@ -46,6 +46,7 @@ class ApiError(GreenroomError):
         status: the HTTP status.
         text: the server's text, one of those that the API lists.
         code: a name for the text, such as `room_full`; None for a text that is not known here.
+        hint: what to do, where the text does not say it; None without one.
     """
 
     def __init__(self, status: int, text: str) -> None:
@@ -54,6 +55,7 @@ class ApiError(GreenroomError):
         self.status = status
         self.text = text
         self.code = CODES.get((status, text))
+        self.hint: str | None = None
 
 
 class Unauthorized(ApiError):
@@ -204,6 +206,13 @@ def refusal(status: int, body: bytes, retry_after: str | None) -> ApiError | Une
         if status < HTTPStatus.BAD_REQUEST:
             return UnexpectedAnswer(f"{phrase}, without the JSON object that Greenroom answers")
         failure = ErrorReply(error=phrase)
+    error = _api_error(status, failure, retry_after)
+    error.hint = failure.hint
+    return error
+
+
+def _api_error(status: int, failure: ErrorReply, retry_after: str | None) -> ApiError:
+    """Return the error of a status."""
     match status:
         case 401:
             return Unauthorized(status, failure.error)

@@ -24,6 +24,8 @@ class ErrorReply(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     error: str
     """A text to show, or to match whole."""
+    hint: str | None = None
+    """For developers: what to do, where the text does not say it. It may change; match `error`."""
     message: str | None = None
     """Stands beside a bad project key alone."""
     retry_after: float | None = None

@@ -191,3 +191,132 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
 
 CODES: Final = {(refusal.status, refusal.text): refusal.code for refusal in REFUSALS}
 """The code of each refusal, by its status and text."""
+
+# Hints: constants, which hold nothing that a client sent.
+
+MISSING_HEADER_HINTS: Final = {
+    "X-Api-Token": "Send the game's project key in the header X-Api-Token.",
+    "X-Api-Private-Token": "Send the game's admin key in the header X-Api-Private-Token.",
+    "X-Game-Player-Token": (
+        "Send the player's token in the header X-Game-Player-Token: the private_key of register."
+    ),
+}
+METHOD_HINTS: Final = {
+    "GET": "Call this path with GET.",
+    "POST": "Call this path with POST.",
+    "PUT": "Call this path with PUT.",
+}
+PATH_HINT: Final = "There is no such path. GET /openapi.json lists all of them."
+JSON_AT_HINT: Final = "The body is not JSON at byte {}, counted from 0."
+JSON_CUT_HINT: Final = "The JSON of the body ends too early, or has half a surrogate pair."
+UTF8_AT_HINT: Final = "The body is not UTF-8 at byte {}, counted from 0."
+OBJECT_HINT: Final = "The body must be one JSON object, in braces."
+DEPTH_HINT: Final = "The JSON of the body is nested too deep."
+NO_ROOM_HINT: Final = "First join a room that was created with realtime: true."
+NOT_REALTIME_HINT: Final = (
+    "This room was created without realtime. Create one with realtime: true,"
+    " or a lobby with realtime_room: true."
+)
+
+_PLAYER_HINT: Final = (
+    "Send the last private_key that register, rotate or a platform sign-in returned,"
+    " with the project key of the same game."
+)
+_ADMIN_HINT: Final = "Send this game's admin key in X-Api-Private-Token, and nothing around it."
+_LEAVE_ROOM_HINT: Final = "Call POST /api/game_room.php/leave first."
+_LEAVE_LOBBY_HINT: Final = "Call POST /api/matchmaking.php/leave first."
+_NO_ROOM_HINT: Final = "First create or join a room."
+_NO_LOBBY_HINT: Final = "First create or join a lobby."
+_HOST_HINT: Final = "Only the member with is_host may do this. Ask the host."
+_STALE_HINT: Final = "Read the list again: it may have ended, or been answered, meanwhile."
+_TARGET_HINT: Final = "Give all, host, others or specific."
+
+HINTS: Final[dict[str, str]] = {
+    "Invalid API token": "Send this game's project key in X-Api-Token, and nothing around it.",
+    "Invalid API credentials": _ADMIN_HINT,
+    "Invalid API token or private token": _ADMIN_HINT,
+    "Invalid game player token": _PLAYER_HINT,
+    "Invalid player token": _PLAYER_HINT,
+    "Invalid player or does not belong to game": _PLAYER_HINT,
+    "Player does not belong to this game": _PLAYER_HINT,
+    "Invalid platform ticket": "Get a new ticket from the platform: each is good for one call.",
+    "Platform sign-in is not enabled for this game": (
+        "The game's owner sets steam_app_id and steam_publisher_key in its private settings."
+    ),
+    "Player not found or does not belong to this game": "Give the id of a player of this game.",
+    "Clients may not write player_data in this game": (
+        "Let a behaviour write it, or send the admin key in X-Api-Private-Token from a server."
+    ),
+    "Request body is too large": "Send less at once. The operator's setting is body_bytes_max.",
+    "Internal server error": "Read what happened before you repeat a change.",
+    "You are already in a matchmaking lobby": _LEAVE_LOBBY_HINT,
+    "You cannot create a game room while in a matchmaking lobby.": _LEAVE_LOBBY_HINT,
+    "You cannot join a game room while in a matchmaking lobby.": _LEAVE_LOBBY_HINT,
+    "Room not found": "Read POST /api/game_room.php/list again: the room may have ended.",
+    "Room inactive": "This room has ended. Join another.",
+    "Room is full": "Join another room, or wait until somebody leaves.",
+    "Matchmaking lobby is full": "Join another lobby, or wait until somebody leaves.",
+    "Incorrect password": "Send the right password, or a join_token from a member.",
+    "You are not in any room": _NO_ROOM_HINT,
+    "Player is not in any room": _NO_ROOM_HINT,
+    "You are not in any game room": _NO_ROOM_HINT,
+    "Players are not allowed to leave this room": "The host may stop the room or kick a member.",
+    "Players are not allowed to leave this matchmaking lobby": "The host may end it, or kick.",
+    "Only host can update room password": _HOST_HINT,
+    "Only host can kick players": _HOST_HINT,
+    "Only host can stop game room": _HOST_HINT,
+    "Only host can renew the join token": _HOST_HINT,
+    "Only host can remove matchmaking lobby": _HOST_HINT,
+    "Only host can start matchmaking": _HOST_HINT,
+    "Only host can stop matchmaking lobby": _HOST_HINT,
+    "Only host can update matchmaking password": _HOST_HINT,
+    "Only the host can respond to join requests": _HOST_HINT,
+    "Only the host can target other players": "Give host as target, or let the host send it.",
+    "You cannot kick yourself": "Leave the room or lobby instead.",
+    "Player not found in this room": "Give a player_id that the room's players list has.",
+    "Player not found in this matchmaking lobby": "Give a player_id that its players list has.",
+    "Missing required field: target_players": _TARGET_HINT,
+    "Missing required field: target_players_ids": "Give the members' ids as an array of integers.",
+    "Invalid target players ids": "Give the members' ids as an array of integers.",
+    "No valid target players found": "Give ids of members who are online.",
+    "Invalid target players": _TARGET_HINT,
+    "Invalid from players": _TARGET_HINT,
+    "No valid source players found": "Give ids of members of this room.",
+    "Missing action_type": "Give action_type, a word that the game defines.",
+    "Status is required": "Give completed or failed.",
+    "Action not found or already processed": "Read actions/pending again.",
+    "Too many unanswered actions in this room": "Let the targets answer what waits for them.",
+    "You already have a pending request to this matchmaking lobby": (
+        "Wait for the host: GET /api/matchmaking.php/{request_id}/status tells."
+    ),
+    "Matchmaking lobby not found or already started": (
+        "Read POST /api/matchmaking.php/list again. Members of a started lobby are in its room."
+    ),
+    "You are not in any matchmaking lobby": _NO_LOBBY_HINT,
+    "You are not in a matchmaking lobby": _NO_LOBBY_HINT,
+    "Request not found or already processed": _STALE_HINT,
+    "Request not found or you are not the requester": "Give the request_id that request returned.",
+    "Missing required fields: requestId and action": "Give action: approve or reject.",
+    "Lobby must be full to start (strict_full enabled)": "Wait until every seat is taken.",
+    "Cannot kick players from matchmaking after it has been started": "Kick them from the room.",
+    "Cannot stop matchmaking lobby after it has been started": "Stop its room instead.",
+    "Cannot change password after matchmaking has started": "Set the room's password instead.",
+    "Cannot renew join token after matchmaking has started": "Renew the room's token instead.",
+    "No valid sort fields provided after sanitization": "Names of fields have A-Z a-z 0-9 _ only.",
+    "Player not found": "Give the tag or id of a player of this game.",
+    "You cannot add yourself": "Give another player's tag or id.",
+    "Friend request already sent": "Wait until the other player accepts.",
+    "Friend request not found": _STALE_HINT,
+    "Invite not found": _STALE_HINT,
+    "You are not friends with this player": "Send a friend request first.",
+    "You are not in a room or lobby": "Create or join one before you invite.",
+    "Player is already in a room or lobby": "The player has to leave it first.",
+    "Invite already sent": "Wait until the player answers.",
+    "Your friend list is full": "Remove a friend first.",
+    "The friend list of this player is full": "The player has to remove a friend first.",
+    "You have too many unanswered friend requests": "Accept or decline some first.",
+    "This player has too many unanswered friend requests": "Try again later.",
+    "Too many unanswered invites": "Wait until some are answered.",
+    "Too many pending join requests": "Wait until some are answered.",
+}
+"""The hint of each error whose text does not say what to do, by that text."""

@@ -12,6 +12,7 @@ from greenroom.actors.flows.identify import (
 )
 from greenroom.actors.player.messages import InvalidPlayerToken, PlayerOfAnotherGame
 from greenroom.actors.world.world import World
+from greenroom.contract.refusals import MISSING_HEADER_HINTS
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
 from greenroom.http.errors import KeyInvalid, Unauthorized
 from greenroom.http.request import Request
@@ -31,6 +32,11 @@ Authenticate = Callable[[World, TokenTexts, Request], Awaitable[GameCaller]]
 class TokenMissing(Unauthorized):
     """A token was not given (or given empty); no guess at one, so it counts against nobody."""
 
+    def __init__(self, text: str, header: str) -> None:
+        """Refuse with the endpoint's text; the hint names the header that is missing."""
+        super().__init__(text)
+        self.hint = MISSING_HEADER_HINTS[header]
+
 
 class TokenInvalid(Unauthorized):
     """A player token or an admin key is not valid here."""
@@ -43,7 +49,7 @@ def _host(request: Request) -> str:
 async def _identify_game(world: World, texts: TokenTexts, request: Request) -> GameIdentity:
     key = request.headers.get(_project_key)
     if not key:
-        raise TokenMissing(texts.key_missing)
+        raise TokenMissing(texts.key_missing, PROJECT_KEY_HEADER)
     identity = await identify_game(world, key)
     if identity is None:
         raise KeyInvalid
@@ -59,7 +65,7 @@ async def _admin_caller(world: World, texts: TokenTexts, request: Request) -> Ad
     identity = await _identify_game(world, texts, request)
     key = request.headers.get(_admin_key)
     if not key:
-        raise TokenMissing(texts.token_missing)
+        raise TokenMissing(texts.token_missing, ADMIN_KEY_HEADER)
     if not await identify_admin(identity, key):
         raise TokenInvalid(texts.token_invalid)
     return AdminCaller(world, request.address, _host(request), identity.game, identity.game_id)
@@ -69,7 +75,7 @@ async def _player_caller(world: World, texts: TokenTexts, request: Request) -> P
     identity = await _identify_game(world, texts, request)
     token = request.headers.get(_player_token)
     if not token:
-        raise TokenMissing(texts.token_missing)
+        raise TokenMissing(texts.token_missing, PLAYER_TOKEN_HEADER)
     try:
         player = await identify_player(world, identity, token, request.address)
     except PlayerOfAnotherGame:

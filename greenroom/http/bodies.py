@@ -8,6 +8,7 @@ absent, `""` is absent, a numeric string is an integer, `<name>_json` holds a do
 
 from __future__ import annotations
 
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -21,6 +22,13 @@ from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.members import members_struct
 from greenroom.actors.text.nesting import CONTAINERS_MAX, holds_too_many, nests_too_deep
 from greenroom.contract.fields import BadEntry, Body, KeepEmpty, Missing, RawDocument, WholeBody
+from greenroom.contract.refusals import (
+    DEPTH_HINT,
+    JSON_AT_HINT,
+    JSON_CUT_HINT,
+    OBJECT_HINT,
+    UTF8_AT_HINT,
+)
 
 QUERY_FIELDS_MAX = 64
 INTEGER_DIGITS_MAX = 18
@@ -34,6 +42,8 @@ ARRAY_ENTRIES_MAX = 1_000
 BodyT = TypeVar("BodyT", bound=Body)
 _Entry = TypeVar("_Entry")
 
+_POSITION = re.compile(r"\(byte (\d+)\)")
+"""How msgspec says where a text is wrong."""
 _JSON_SPACE = b" \t\r\n"
 _BRACE, _N = b"{n"
 """How an object and null begin."""
@@ -45,6 +55,23 @@ class InvalidBody(Refused):
     """The body does not fit; whole, or with the text of the one field that does not."""
 
     text = "Invalid JSON body"
+
+    def __init__(self, text: str | None = None, *, hint: str | None = None) -> None:
+        """Refuse with a text, or with the class's and a hint that says where it is wrong."""
+        super().__init__(text)
+        self.hint = hint
+
+
+def _not_json(error: Exception) -> InvalidBody:
+    """Return the refusal of what could not be decoded, with its position."""
+    if isinstance(error, UnicodeDecodeError):
+        return InvalidBody(hint=UTF8_AT_HINT.format(error.start))
+    if isinstance(error, msgspec.ValidationError):
+        return InvalidBody(hint=OBJECT_HINT)
+    if isinstance(error, RecursionError):
+        return InvalidBody(hint=DEPTH_HINT)
+    found = _POSITION.search(str(error))
+    return InvalidBody(hint=JSON_AT_HINT.format(found[1]) if found else JSON_CUT_HINT)
 
 
 def _is_given(member: RawDocument | None) -> bool:
@@ -70,8 +97,8 @@ def _check_utf8(data: bytes) -> None:
     try:
         if not data.isascii():
             data.decode()
-    except UnicodeDecodeError:
-        raise InvalidBody from None
+    except UnicodeDecodeError as error:
+        raise _not_json(error) from None
 
 
 def _check_bytes(data: bytes) -> None:
@@ -95,11 +122,11 @@ def _read_json(data: bytes) -> RawDocument:
         InvalidBody: it is not JSON or nests too deep.
     """
     try:
-        document = _verbatim.decode(data.strip(_JSON_SPACE))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise InvalidBody from None
+        document = _verbatim.decode(data.rstrip(_JSON_SPACE))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(error) from None
     if nests_too_deep(data):
-        raise InvalidBody
+        raise InvalidBody(hint=DEPTH_HINT)
     return document
 
 
@@ -115,7 +142,7 @@ def read_document(data: bytes) -> RawDocument:
     _check_bytes(data)
     document = _read_json(data)
     if memoryview(document)[0] != _BRACE:
-        raise InvalidBody
+        raise InvalidBody(hint=OBJECT_HINT)
     return document
 
 
@@ -145,12 +172,12 @@ class MembersDecoder:
         _check_bytes(data)
         try:
             members = self._decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             if data.strip(_JSON_SPACE) == b"null":
                 return self._nothing
-            raise InvalidBody from None
+            raise _not_json(error) from None
         if nests_too_deep(data):
-            raise InvalidBody
+            raise InvalidBody(hint=DEPTH_HINT)
         return members
 
 

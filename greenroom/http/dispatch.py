@@ -321,7 +321,7 @@ class Dispatcher:
         if is_preflight:
             return Answer(204, b"", PREFLIGHT_HEADERS)
         self._unknown.count(404, 0.0)
-        return invalid_endpoint()
+        return invalid_endpoint(self._router.methods(request.path))
 
     def _samples(self) -> Iterator[Sample]:
         help_text = "Requests being answered."

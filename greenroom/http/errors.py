@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -25,7 +26,11 @@ from greenroom.actors.plans.refusals import (
 )
 from greenroom.actors.player.messages import Ban, PlayerIsBanned
 from greenroom.actors.seating.passwords import TooManyGuesses
-from greenroom.actors.studio_room.refusals import BehaviourFailed, BehaviourRests
+from greenroom.actors.studio_room.refusals import (
+    BehaviourFailed,
+    BehaviourRests,
+    RefusedByBehaviour,
+)
 from greenroom.actors.world.platform import (
     BannedByPublisher,
     InvalidPlatformTicket,
@@ -33,6 +38,7 @@ from greenroom.actors.world.platform import (
 )
 from greenroom.contract.errors import BanInfo
 from greenroom.contract.fields import timestamp
+from greenroom.contract.refusals import HINTS, METHOD_HINTS, PATH_HINT
 from greenroom.http.request import Answer
 
 INVALID_ENDPOINT = "Invalid endpoint"
@@ -91,9 +97,20 @@ def _ban_info(ban: Ban) -> BanInfo:
     )
 
 
-def error_answer(status: int, text: str, **more: Any) -> Answer:
-    """Return an answer with this status and `{"success": false, "error": text, …}`."""
-    return Answer(status, msgspec.json.encode({"success": False, "error": text, **more}))
+def error_answer(status: int, text: str, hint: str | None = None, **more: Any) -> Answer:
+    """Return an answer with this status and `{"success": false, "error": text, …}`.
+
+    Args:
+        status: of HTTP.
+        text: the error.
+        hint: what to do; None for the text's own hint, if it has one; empty for none.
+        more: other fields.
+    """
+    body: dict[str, Any] = {"success": False, "error": text, **more}
+    hint = HINTS.get(text) if hint is None else hint
+    if hint:
+        body["hint"] = hint
+    return Answer(status, msgspec.json.encode(body))
 
 
 def too_many_requests(retry_seconds: int, text: str = TOO_MANY_REQUESTS) -> Answer:
@@ -108,9 +125,10 @@ def body_too_large() -> Answer:
     return error_answer(413, BODY_TOO_LARGE)
 
 
-def invalid_endpoint() -> Answer:
-    """Return the 404 of a path or method that no endpoint has."""
-    return error_answer(404, INVALID_ENDPOINT)
+def invalid_endpoint(methods: Iterable[str] = ()) -> Answer:
+    """Return the 404 of a path or method that no endpoint has; `methods` are the path's own."""
+    hint = next((METHOD_HINTS[method] for method in methods if method in METHOD_HINTS), PATH_HINT)
+    return error_answer(404, INVALID_ENDPOINT, hint)
 
 
 def internal_server_error() -> Answer:
@@ -153,8 +171,10 @@ def answer_of(error: Exception, where: str) -> Answer:
             return too_many_requests(math.ceil(error.retry_seconds))
         case BehaviourFailed():
             return internal_server_error()
+        case RefusedByBehaviour():  # the text is the studio's
+            return error_answer(400, str(error), "")
         case Refused():
-            return error_answer(status_of(type(error)), str(error))
+            return error_answer(status_of(type(error)), str(error), error.hint)
         case MailboxFull():
             return too_many_requests(OVERLOAD_RETRY_SECONDS)
         case StorageRefused():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 Row = TypeVar("Row")
+METHODS: Final = ("GET", "POST", "PUT")
 
 
 class Router(Generic[Row]):
@@ -45,6 +46,10 @@ class Router(Generic[Row]):
         if methods is not None:
             return methods.get(method), ()
         return self._find_slowly(method, path.rstrip("/"))
+
+    def methods(self, path: str) -> list[str]:
+        """Return the methods that a path has, empty where there is no such path."""
+        return [method for method in METHODS if self.find(method, path)[0] is not None]
 
     def _find_slowly(self, method: str, path: str) -> tuple[Row | None, tuple[str, ...]]:
         methods = self._exact.get(path)

@@ -22,6 +22,7 @@ from greenroom.actors.kernel.errors import (
     StorageUnavailable,
 )
 from greenroom.actors.player.tokens import ADMIN_KEY, PLAYER_TOKEN, PROJECT_KEY, make_token
+from greenroom.contract.refusals import HINTS, METHOD_HINTS, PATH_HINT
 from greenroom.http import dispatch
 from greenroom.http.limits import REFUSALS, LimitSettings
 from greenroom.http.overload.pieces import LARGE_BYTES
@@ -67,7 +68,9 @@ async def test_unknown_paths_and_wrong_methods_are_an_invalid_endpoint(
     answer = await stage.answer(method, path, b"not json", key=None)
 
     assert answer.status == 404
-    assert json_of(answer) == {"success": False, "error": "Invalid endpoint"}
+    found = json_of(answer)
+    assert found.pop("hint") in {PATH_HINT, *METHOD_HINTS.values()}
+    assert found == {"success": False, "error": "Invalid endpoint"}
 
 
 @pytest.mark.parametrize("path", ["/api/echo.php", "/api/echo.php/", "/api/echo.php//"])
@@ -136,6 +139,7 @@ async def test_a_bad_project_key_is_a_401_with_its_message(stage: DispatchKit, k
         "success": False,
         "error": "Invalid API token",
         "message": "Authentication failed",
+        "hint": HINTS["Invalid API token"],
     }
 
 

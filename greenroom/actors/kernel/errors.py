@@ -26,6 +26,8 @@ class Refused(ActorError):
     """The actor says no. Subclasses carry the constant `text` that clients match whole."""
 
     text: ClassVar[str] = ""
+    hint: str | None = None
+    """Says what to do in this one case; None where the text says all, or decides the hint."""
 
     def __init__(self, text: str | None = None) -> None:
         """Refuse with the class's constant text, or with the text given."""

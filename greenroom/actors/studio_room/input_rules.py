@@ -162,7 +162,7 @@ def settle_action(
     if isinstance(verdict, Forward):
         return None
     status: ActionStatus = "failed" if isinstance(verdict, Fail) else "completed"
-    response = _encode_response(turn, verdict)
+    response = _encode_response(turn, name, verdict)
     identity, host_id = action_id(command.seed, 0), turn.host.room.host_id
     asked, about = ((identity, host_id),), command.request_id
     sent = ActionsSent(command.player_id, name, data, asked, now, about)
@@ -180,16 +180,22 @@ def settle_action(
     return events, Sent((identity,), (host_id,), (result,))
 
 
-def _encode_response(turn: Turn, verdict: object) -> bytes | None:
+def _hook_of(turn: Turn, kind: Kind, name: str) -> str:
+    """Return the method that judges what is sent under a name, as the studio has called it."""
+    handler = turn.host.runner.behaviour.handlers.get((kind, name))
+    return _HOOKS[kind] if handler is None else handler.method
+
+
+def _encode_response(turn: Turn, name: str, verdict: object) -> bytes | None:
     """Return the `response_data` of a verdict, or of a typed handler's reply.
 
     Raises:
         BehaviourFailed: it cannot be encoded.
     """
     if isinstance(verdict, Fail):
-        return turn.write("action", {"error": verdict.reason})
+        return turn.write(_hook_of(turn, "action", name), {"error": verdict.reason})
     reply = verdict.data if isinstance(verdict, Complete) else verdict
-    return None if reply is None else turn.write("action", reply)
+    return None if reply is None else turn.write(_hook_of(turn, "action", name), reply)
 
 
 def forward_update(turn: Turn, command: SendUpdates, target_ids: tuple[int, ...]) -> bytes | None:
@@ -200,7 +206,7 @@ def forward_update(turn: Turn, command: SendUpdates, target_ids: tuple[int, ...]
     """
     name, data, sender_id = command.update_type, command.data, command.player_id
     verdict = judge(turn, "update", name, data, sender_id=sender_id, target_ids=target_ids)
-    return _data_to_forward(turn, "update", verdict, data)
+    return _data_to_forward(turn, "update", name, verdict, data)
 
 
 def forward_message(turn: Turn, message: SendMessage) -> bytes | None:
@@ -208,10 +214,12 @@ def forward_message(turn: Turn, message: SendMessage) -> bytes | None:
     name, data, host = message.name, message.data, turn.host
     receivers = () if is_typed(host, "message", name) else tuple(find_receivers(host.room, message))
     verdict = judge(turn, "message", name, data, sender_id=message.player_id, target_ids=receivers)
-    return _data_to_forward(turn, "message", verdict, data)
+    return _data_to_forward(turn, "message", name, verdict, data)
 
 
-def _data_to_forward(turn: Turn, kind: Kind, verdict: object, data: bytes) -> bytes | None:
+def _data_to_forward(
+    turn: Turn, kind: Kind, name: str, verdict: object, data: bytes
+) -> bytes | None:
     """Return what a verdict lets pass of data.
 
     Raises:
@@ -219,7 +227,7 @@ def _data_to_forward(turn: Turn, kind: Kind, verdict: object, data: bytes) -> by
     """
     match verdict:
         case Replace(other):
-            return turn.write(kind, other)
+            return turn.write(_hook_of(turn, kind, name), other)
         case Drop():
             return None
         case _:

@@ -265,6 +265,7 @@ def _error_schemas() -> Schema:
         "properties": {
             "success": {"type": "boolean", "enum": [False]},
             "error": {"type": "string"},
+            "hint": {"type": "string", "description": "What to do; for developers, not to match"},
             "message": {"type": "string", "description": "Beside a bad project key alone"},
         },
         "required": ["success", "error"],

@@ -100,7 +100,7 @@ class Front:
             if request.method == "OPTIONS" and request.path.startswith("/"):
                 return Answer(204, b"", PREFLIGHT_HEADERS)
             if route is None or request.method not in {"GET", "HEAD"}:
-                return invalid_endpoint()
+                return invalid_endpoint(() if route is None else ("GET",))
         if request.body_too_large:
             return body_too_large()
         answer = (route.answer if isinstance(route, EveryMethod) else route)(request)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from greenroom.actors.kernel.errors import NotFound, Refused
 from greenroom.contract.realtime import ID_IN_FLIGHT_TEXT, TOO_MANY_IN_FLIGHT_TEXT
+from greenroom.contract.refusals import NO_ROOM_HINT
 from greenroom.contract.room_exchange import TARGET_IDS_TEXT
 
 MAX_PLAYERS_MIN = 2
@@ -146,6 +147,7 @@ class NotRealtime(Refused):
     """The player is in no room, or in one without realtime."""
 
     text = "Player is not in a realtime-enabled room"
+    hint = NO_ROOM_HINT
 
 
 class TokenUnknown(Refused):

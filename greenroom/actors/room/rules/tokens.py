@@ -17,6 +17,7 @@ from greenroom.actors.room.rules.channel import Admitted, IssueToken
 from greenroom.actors.room.rules.events import RealtimeTokenIssued
 from greenroom.actors.room.rules.refusals import NotRealtime, TokenInvalidated, TokenUnknown
 from greenroom.actors.room.rules.state import RealtimeToken, Room
+from greenroom.contract.refusals import NOT_REALTIME_HINT
 
 TOKEN_SECONDS: Final = 300
 TOKENS_A_MEMBER_MAX: Final = 8
@@ -31,7 +32,11 @@ def decide_issue(room: Room, command: IssueToken, now: int) -> RealtimeTokenIssu
     Raises:
         NotRealtime: the player is no member, or the room is not for realtime.
     """
-    if not room.realtime or command.player_id not in room.members:
+    if not room.realtime and command.player_id in room.members:
+        refusal = NotRealtime()
+        refusal.hint = NOT_REALTIME_HINT
+        raise refusal
+    if command.player_id not in room.members:
         raise NotRealtime
     return RealtimeTokenIssued(
         command.player_id, command.token_hash, command.player_token_hash, now
