@@ -8,10 +8,12 @@ See docs/reference/behaviours.md, and `greenroom new` for a project to begin wit
 from greenroom.behaviour.behaviour import RoomBehaviour
 from greenroom.behaviour.chance import RoomRandom
 from greenroom.behaviour.effects import JobFailed
-from greenroom.behaviour.errors import BehaviourBug, BehaviourError, Refused
+from greenroom.behaviour.errors import BadStat, BehaviourBug, BehaviourError, Refused
 from greenroom.behaviour.handlers import action, message, update
 from greenroom.behaviour.member import Joining, JsonObject, Member
+from greenroom.behaviour.player import RoomPlayer
 from greenroom.behaviour.room import Room
+from greenroom.behaviour.stats import Stat
 from greenroom.behaviour.verdicts import (
     Action,
     ActionVerdict,
@@ -28,6 +30,7 @@ from greenroom.behaviour.verdicts import (
 __all__ = [
     "Action",
     "ActionVerdict",
+    "BadStat",
     "BehaviourBug",
     "BehaviourError",
     "Complete",
@@ -43,7 +46,9 @@ __all__ = [
     "Replace",
     "Room",
     "RoomBehaviour",
+    "RoomPlayer",
     "RoomRandom",
+    "Stat",
     "Update",
     "Verdict",
     "action",

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Generic, get_args, get_origin
 
 import msgspec
@@ -34,6 +35,7 @@ from greenroom.behaviour.handlers import Kind, TypedHandler, typed_handlers
 from greenroom.behaviour.member import Joining, JsonObject, Member
 from greenroom.behaviour.room import Room, State
 from greenroom.behaviour.spelling import nearest
+from greenroom.behaviour.stats import Stat, check_declared
 from greenroom.behaviour.verdicts import (
     Action,
     ActionVerdict,
@@ -67,6 +69,9 @@ class RoomBehaviour(Generic[State]):
     by anything that nobody has thought of.
     """
 
+    stats: ClassVar[Mapping[str, Stat]] = {}
+    """The stats that its rooms read and change; see `Room.player`."""
+
     state_type: ClassVar[Any] = type(None)
     """`State`, as the class says it; found by itself."""
     handlers: ClassVar[dict[tuple[Kind, str], TypedHandler]] = {}
@@ -76,10 +81,11 @@ class RoomBehaviour(Generic[State]):
         """Check the class.
 
         Raises:
-            BadBehaviour: something about it cannot work.
+            BadBehaviour, BadStat: something about it cannot work.
         """
         super().__init_subclass__()
         _check_hooks(cls)
+        check_declared(cls.stats, cls.__name__)
         cls.handlers = typed_handlers(cls)
         cls.state_type = _state_type(cls)
         if cls.strict:
@@ -136,7 +142,7 @@ class RoomBehaviour(Generic[State]):
     def on_leave(self, room: Room[State], member: Member, reason: str) -> None:
         """Take note of a member who has left, and is not in `room.members` any more.
 
-        `room.update_player` still writes their result, so that nobody escapes it by leaving.
+        `room.player` still changes their stats, so that nobody escapes it by leaving.
 
         Args:
             room: the room.

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from greenroom.behaviour.stats import StatChange
+
 
 class Effect(msgspec.Struct, frozen=True):
     """Something to be done after the hook."""
@@ -85,12 +87,23 @@ class Deliver(Order, frozen=True):
     player_ids: tuple[int, ...]
 
 
-class UpdatePlayer(Order, frozen=True):
-    """Fields of a member's player document, set durably by the server."""
+class ResultOrder(Order, frozen=True):
+    """A result of a player: an order that is carried out in the player's record, once."""
 
     player_id: int
+
+
+class UpdatePlayer(ResultOrder, frozen=True):
+    """Fields of a member's player document, set durably by the server."""
+
     fields: dict[str, bytes]
     """JSON, by name."""
+
+
+class ChangeStat(ResultOrder, frozen=True):
+    """A change of one of a member's stats."""
+
+    change: StatChange
 
 
 class Run(Effect, frozen=True):
@@ -101,7 +114,7 @@ class Run(Effect, frozen=True):
     """Called as a hook with the room and the result, or with a `JobFailed`."""
 
 
-RoomOrder = FinishAction | Kick | SetHost | Stop | Deliver | UpdatePlayer
+RoomOrder = FinishAction | Kick | SetHost | Stop | Deliver | UpdatePlayer | ChangeStat
 
 
 class JobFailed(msgspec.Struct, frozen=True):

@@ -1,8 +1,8 @@
 """Errors of a studio's code. Whatever the hook did is undone after each.
 
 - `Refused` is an answer: the studio's rules say no.
-- `BehaviourBug` is a mistake in the studio's code: `HookCrashed`, `HookTooSlow`, `TooMuch`, or
-  `BadBehaviour` for a class that cannot be used.
+- `BehaviourBug` is a mistake in the studio's code: `HookCrashed`, `HookTooSlow`, `TooMuch`,
+  `BadStat`, or `BadBehaviour` for a class that cannot be used.
 """
 
 from __future__ import annotations
@@ -50,6 +50,10 @@ class HookTooSlow(BehaviourBug):
 
 class TooMuch(BehaviourBug):
     """A hook asked for more effects, or larger ones, than a room may have at once."""
+
+
+class BadStat(BehaviourBug, ValueError):
+    """A stat that nobody has declared, or that cannot be as it is asked for."""
 
 
 class BadBehaviour(BehaviourBug):

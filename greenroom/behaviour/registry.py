@@ -23,13 +23,24 @@ from typing import Any, Final, Literal, TypeGuard
 import msgspec
 
 from greenroom.behaviour.behaviour import RoomBehaviour, misnamed_hooks
-from greenroom.behaviour.errors import BadBehaviour, BehaviourBug, Refused, is_sayable, shown
+from greenroom.behaviour.errors import (
+    BadBehaviour,
+    BadStat,
+    BehaviourBug,
+    Refused,
+    is_sayable,
+    shown,
+)
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.sources import Sources
 from greenroom.behaviour.spelling import describe_unknown, listed, quoted
+from greenroom.behaviour.stats import Stat, Stats, check_declared
 from greenroom.interrupts import is_real_interrupt
 
 ANY = "*"
+
+Classes = Mapping[str, type[RoomBehaviour[Any]]]
+"""Behaviours by name."""
 UnknownNames = Literal["warn", "refuse"]
 """The fate of methods such as `on_jion`, and of rooms of a type that no entry names."""
 TYPES_TOLD_MAX: Final = 100
@@ -70,6 +81,7 @@ class Registry:
         Raises:
             BadBehaviour: there is no such folder, an entry cannot be read, or its class cannot be
                 loaded.
+            BadStat: two behaviours of one game declare a stat differently, or too many.
         """
         self._unknown_names = unknown_names
         self._types_told: set[tuple[int, str]] = set()
@@ -84,6 +96,7 @@ class Registry:
             self._by_key[_read_key(key, entry)] = name
             self._classes[name] = load(name)
         self._check_names(self._classes)
+        self._stats = self._read_stats(self._classes)
         self.sources = Sources(self._classes, folder)
 
     def choose(self, game_id: int, rules: bytes) -> str | None:
@@ -140,20 +153,45 @@ class Registry:
         """Load all behaviours anew, from their files as they are now.
 
         Raises:
-            BadBehaviour: one of them cannot be loaded; then all stay as they were.
+            BadBehaviour, BadStat: one of them cannot be loaded; then all stay as they were.
         """
         with self.sources.imported_anew():
             loaded = {name: load(name) for name in self._classes}
             self._check_names(loaded)
+            self._stats = self._read_stats(loaded)
             self._classes = loaded
 
-    def _check_names(self, classes: Mapping[str, type[RoomBehaviour[Any]]]) -> None:
+    def _check_names(self, classes: Classes) -> None:
         """Refuse or log what looks like a hook, and is none; raises BadBehaviour."""
         for behaviour in classes.values():
             for text in misnamed_hooks(behaviour):
                 if self._unknown_names == "refuse":
                     raise BadBehaviour(text)
                 _logger.warning("%s", text)
+
+    def stats(self, game_id: int) -> Stats:
+        """Return the stats that a game's behaviours declare."""
+        return self._stats.get(str(game_id)) or self._stats[ANY]
+
+    def _read_stats(self, classes: Classes) -> dict[str, Stats]:
+        """Return the stats of each game that an entry names, and of all others under `*`.
+
+        Raises:
+            BadStat: two behaviours of one game declare a stat differently, or too many.
+        """
+        games = {game for game, _ in self._by_key} | {ANY}
+        return {game: self._stats_of(game, classes) for game in games}
+
+    def _stats_of(self, game: str, classes: Classes) -> Stats:
+        found: dict[str, Stat] = {}
+        for (named, _), name in self._by_key.items():
+            if named not in {ANY, game}:
+                continue
+            for stat_name, stat in classes[name].stats.items():
+                if found.setdefault(stat_name, stat) != stat:
+                    raise BadStat(f"{name} declares {stat_name} otherwise than another behaviour")
+        check_declared(found, "a game's behaviours together")
+        return found
 
 
 def _read_key(key: str, entry: str) -> tuple[str, str | None]:

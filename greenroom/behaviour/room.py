@@ -27,6 +27,7 @@ from greenroom.behaviour.effects import (
 )
 from greenroom.behaviour.errors import TooMuch
 from greenroom.behaviour.member import JsonObject, Member
+from greenroom.behaviour.player import RoomPlayer
 from greenroom.behaviour.room_context import RoomContext
 
 State = TypeVar("State")
@@ -195,11 +196,15 @@ class Room(Generic[State]):
         encoded = _encode({"error": reason})
         self._context.record(FinishAction(action_id, False, encoded), len(encoded))
 
+    def player(self, player_id: int) -> RoomPlayer:
+        """Return a member by what can be done for them: their stats, read and changed."""
+        return RoomPlayer(player_id, self._context)
+
     def update_player(self, player_id: int, fields: Mapping[str, object]) -> None:
         """Set top-level fields of a member's player document, durably; others stay as they are.
 
-        Results for a leaderboard are best written so: in a game whose clients may not write
-        player data, nobody can forge them. `on_leave` may write the result of who has gone.
+        The document is the client's own, too, so it may write the same fields. Numbers that nobody
+        may forge are stats: see `player`. `on_leave` may write the result of who has gone.
 
         Raises:
             TooMuch: more data than a hook may write.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from greenroom.behaviour.effects import Effect, StartTimer
+from greenroom.behaviour.effects import ChangeStat, Effect, StartTimer
 from greenroom.behaviour.errors import TooMuch
 from greenroom.behaviour.member import Member
+from greenroom.behaviour.stats import Number, Stats, apply
 
 EFFECTS_MAX = 256
 """The effects that a hook may have at most."""
@@ -22,12 +23,19 @@ class RoomContext:
         host_id: who the host is; None while nobody has joined yet.
         leaving_id: who is just leaving, while hooks are told of it; they may still get results.
         timers: those that run, by name.
+        declared: the stats that the behaviour declares.
+        read_stats: returns the stats of a player that are known between hooks, as a new dict.
     """
 
-    __slots__ = ("_count", "_effects", "_size", "host_id", "leaving_id", "members", "timers")
+    __slots__ = (
+        *("_count", "_effects", "_size", "declared", "host_id", "leaving_id", "members"),
+        *("read_stats", "timers"),
+    )
 
-    def __init__(self, timers: dict[str, StartTimer]) -> None:
+    def __init__(self, timers: dict[str, StartTimer], declared: Stats) -> None:
         """Begin without members."""
+        self.declared = declared
+        self.read_stats: Callable[[int], dict[str, Number]] = _no_stats
         self.members: dict[int, Member] = {}
         self.host_id: int | None = None
         self.leaving_id: int | None = None
@@ -71,3 +79,15 @@ class RoomContext:
         """Return the effects recorded since the last call."""
         effects, self._effects = self._effects, []
         return effects
+
+    def stats_of(self, player_id: int) -> dict[str, Number]:
+        """Return the stats of a player, with what hooks have asked for and nobody took."""
+        values = self.read_stats(player_id)
+        for effect in self._effects:
+            if isinstance(effect, ChangeStat) and effect.player_id == player_id:
+                apply(values, effect.change)
+        return values
+
+
+def _no_stats(_player_id: int) -> dict[str, Number]:
+    return {}

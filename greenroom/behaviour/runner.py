@@ -28,6 +28,7 @@ from greenroom.behaviour.member import Member
 from greenroom.behaviour.room import Room, RoomFacts, State
 from greenroom.behaviour.room_context import RoomContext
 from greenroom.behaviour.snapshot import decode_snapshot, encode_snapshot, read_state
+from greenroom.behaviour.stats import Number
 from greenroom.interrupts import is_real_interrupt
 
 REPLY_BYTES_MAX: Final = 256 * 1024
@@ -76,7 +77,7 @@ class Runner(Generic[State]):
         """
         state = _run(watch, "initial_state", facts.room_id, behaviour.initial_state, facts.rules)
         chance = RoomRandom(seed)
-        context = RoomContext({})
+        context = RoomContext({}, behaviour.stats)
         return cls(behaviour, Room(facts, state, chance, context), context, watch)
 
     @classmethod
@@ -101,7 +102,7 @@ class Runner(Generic[State]):
         snapshot = decode_snapshot(saved)
         with watch("migrate"):
             state: State = read_state(behaviour, snapshot)
-        context = RoomContext({timer.name: timer for timer in snapshot.timers})
+        context = RoomContext({timer.name: timer for timer in snapshot.timers}, behaviour.stats)
         room = Room(facts, state, RoomRandom(snapshot.position), context)
         runner = cls(behaviour, room, context, watch)
         runner.save()
@@ -123,6 +124,10 @@ class Runner(Generic[State]):
             leaving_id: who has just gone.
         """
         self._context.seat(members, host_id, leaving_id)
+
+    def show_stats(self, read_stats: Callable[[int], dict[str, Number]]) -> None:
+        """Let hooks read the stats of members by this function; it returns a new dict."""
+        self._context.read_stats = read_stats
 
     # Hooks.
 

@@ -96,6 +96,8 @@ def settings(
                                once both are set; it is never shown again
     clients_write_player_data  true (default) or false: then players cannot write their
                                documents, only the admin key and the server's behaviours can
+    stats                      players' numbers that the server alone writes, such as
+                               {"wins":{},"best":{"kind":"number","maximum":3600}}
     leaderboards               what players are ranked by, such as [["level","xp"],["wins"]]:
                                then clients cannot rank them by anything else
     register_player_id         string (default) or integer: how register tells player_id;

@@ -48,7 +48,9 @@ def shown(value: object) -> str:
             return "-"
         case bool():
             return "yes" if value else "no"
-        case list():
+        case dict() if not value:
+            return "-"
+        case list() | dict():
             text = msgspec.json.encode(value, enc_hook=str).decode()
         case msgspec.Raw():
             text = bytes(value).decode()

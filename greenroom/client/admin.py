@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from greenroom.client.caller import Caller, JsonObject
-from greenroom.contract.game_data import SET_GAME, StoredReply
+from greenroom.client.caller import Caller, JsonObject, as_optional_document
+from greenroom.contract.game_data import SET_GAME, STATS, StatsBody, StatsReply, StoredReply
 from greenroom.contract.players import (
     BAN,
     LIST_PLAYERS,
@@ -52,6 +52,25 @@ class Admin:
     async def unban(self, player_id: int) -> UnbanReply:
         """End a player's bans."""
         return await self._caller.call(UNBAN, UnbanBody(player_id=player_id))
+
+    async def stats(
+        self,
+        player_id: int,
+        changes: JsonObject | None = None,
+        *,
+        request_id: str | None = None,
+    ) -> StatsReply:
+        """Read a player's stats, and change them first.
+
+        Args:
+            player_id: the player.
+            changes: by stat, such as `{"wins": {"increment": 1, "if_less_than": 10}}`.
+            request_id: the same changes under the same id are made once.
+        """
+        body = StatsBody(
+            player_id=player_id, changes=as_optional_document(changes), request_id=request_id
+        )
+        return await self._caller.call(STATS, body)
 
     async def set_document(self, document: JsonObject) -> StoredReply:
         """Replace the game's document."""

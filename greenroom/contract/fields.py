@@ -21,6 +21,8 @@ import msgspec
 
 Document = dict[str, Any]
 """A JSON object in a reply, as the client reads it."""
+Stats = dict[str, int | float]
+"""A player's stats in a reply, by name."""
 RawDocument = msgspec.Raw
 """A JSON object in a request, byte for byte as it is sent; `bytes(document)` are its UTF-8."""
 
@@ -132,6 +134,12 @@ class Omitted:
     """Marks a field of a reply that the server leaves out, where it would be null."""
 
 
+StatsField: Final = msgspec.Meta(
+    description="Numbers that the server alone writes; left out for a player who has none"
+)
+"""Describes a field `stats` of a reply."""
+
+
 class SentAs(msgspec.Struct, frozen=True):
     """Marks a field whose JSON is of another type than what the client reads."""
 
@@ -168,6 +176,15 @@ def verbatim(document: bytes) -> Any:
         document: the UTF-8 of a JSON object; nothing checks it again.
     """
     return msgspec.Raw(document)
+
+
+def stats_as_sent(stats: bytes) -> Any:
+    """Return what the server puts into a field `stats`, which it leaves out where there are none.
+
+    Args:
+        stats: the UTF-8 of a JSON object.
+    """
+    return OMITTED if len(stats) <= len(b"{}") else msgspec.Raw(stats)
 
 
 def as_sent(value: str) -> Any:

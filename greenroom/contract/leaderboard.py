@@ -11,7 +11,10 @@ from greenroom.contract.fields import (
     Document,
     Limit,
     Missing,
+    Omitted,
     Reply,
+    Stats,
+    StatsField,
     wanted_by_default,
 )
 from greenroom.contract.operation import Operation
@@ -34,7 +37,8 @@ class LeaderboardBody(Body, kw_only=True):
         msgspec.Meta(
             min_length=1,
             max_length=FIELDS_MAX,
-            description="Numeric fields of player_data, the first the most important",
+            description="Stats that the game declares, or else numeric fields of player_data;"
+            " the first is the most important",
             examples=[["level", "xp"]],
             extra_json_schema={
                 "items": {
@@ -55,6 +59,7 @@ class LeaderboardEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     player_id: int
     player_name: str
     player_data: Document
+    stats: Annotated[Stats | None, Omitted, StatsField] = None
 
 
 class LeaderboardReply(Reply, kw_only=True):

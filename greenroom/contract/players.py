@@ -18,6 +18,8 @@ from greenroom.contract.fields import (
     Reply,
     SecretReply,
     SentAs,
+    Stats,
+    StatsField,
     one_of,
 )
 from greenroom.contract.operation import Operation
@@ -87,6 +89,7 @@ class PlayerRecord(msgspec.Struct, kw_only=True):
     player_name: str
     player_tag: str
     player_data: Document
+    stats: Annotated[Stats | None, Omitted, StatsField] = None
     is_online: bool
     last_login: datetime | None
     last_heartbeat: datetime | None
@@ -157,6 +160,7 @@ class ListedPlayer(msgspec.Struct, kw_only=True):
     last_logout: datetime | None
     last_heartbeat: datetime | None
     created_at: datetime | None
+    stats: Annotated[Stats | None, Omitted, StatsField] = None
 
 
 class ListReply(Reply, kw_only=True):

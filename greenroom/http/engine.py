@@ -1,8 +1,9 @@
 """`format=engine`: documents as strings of compact JSON, for engines that cannot read free objects.
 
 `player_data`, `rules`, `request_data`, `response_data` become `<name>_json`, at any depth; null and
-missing become `"{}"`. `data` stays, with `data_json` beside it. What to do is worked out per reply
-type when the encoder is made; nothing inside a game-defined document is touched.
+missing become `"{}"`. `data` stays, with `data_json` beside it, and so does `stats` where it is.
+What to do is worked out per reply type when the encoder is made; nothing inside a game-defined
+document is touched.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from greenroom.contract.fields import AnyValue, Document
+from greenroom.contract.fields import AnyValue, Document, Stats
 
 REPLACED = frozenset({"player_data", "rules", "request_data", "response_data"})
-DOUBLED = frozenset({"data"})
+DOUBLED = frozenset({"data", "stats"})
 FORMATS = frozenset({"engine", "unity"})
 
+_DOCUMENTS = {Document, Stats}
 _SPACES = (b" ", b"\n", b"\t", b"\r")
 """A document without any of them is compact as it is."""
 
@@ -54,7 +56,7 @@ def _parts(annotation: Any) -> tuple[Any, ...]:
 def holds_document(annotation: Any) -> bool:
     """Return whether a field of this type holds a document, or any JSON in place of one."""
     marks = get_args(annotation)[1:] if get_origin(annotation) is typing.Annotated else ()
-    return AnyValue in marks or Document in _parts(annotation)
+    return AnyValue in marks or not _DOCUMENTS.isdisjoint(_parts(annotation))
 
 
 def converter(annotation: Any) -> Convert | None:
@@ -102,7 +104,7 @@ def _struct_converter(struct: type[msgspec.Struct]) -> Convert | None:
             part = getattr(value, name)
             if part is not msgspec.UNSET and (as_json is None or name in DOUBLED):
                 result[name] = part if convert is None or part is None else convert(part)
-            if as_json is not None:
+            if as_json is not None and (part is not msgspec.UNSET or name in REPLACED):
                 result[as_json] = compact(part)
         return result
 

@@ -42,7 +42,7 @@ def _player_columns(document: str) -> str:
         p.player_id, p.game_id, p.player_name, p.player_tag, p.token_hash, {document}, p.is_online,
         {_seconds("p.last_login")}, {_seconds("p.last_heartbeat")}, {_seconds("p.last_logout")},
         {_seconds("p.created_at")}, {_seconds("p.updated_at")},
-        p.platform, p.platform_id, p.results, b.ban_id, b.ban_duration, b.ban_reason,
+        p.platform, p.platform_id, p.results, p.stats, b.ban_id, b.ban_duration, b.ban_reason,
         {_seconds("b.banned_at")}, {_seconds("b.banned_until")}
     """
 
@@ -81,7 +81,7 @@ _PLAYERS_BY_PLATFORM_IDS = Statement(
     TEXT_COLUMN.array_oid,
 )
 _DOCUMENTS_PAGE = Statement(
-    "SELECT player_id, player_data FROM players"
+    "SELECT player_id, player_data, stats FROM players"
     " WHERE game_id = $1 AND player_id > $2 ORDER BY player_id LIMIT $3",
     INT8,
     INT8,
@@ -201,10 +201,10 @@ class DatabaseAccounts:
 
     async def load_documents_page(
         self, game_id: int, after_id: int, limit: int
-    ) -> list[tuple[int, bytes]]:
-        """Return ids and documents of a game's players, by id, from the first after `after_id`."""
+    ) -> list[tuple[int, bytes, bytes]]:
+        """Return ids, documents and stats of a game's players, from the first after `after_id`."""
         rows = await self._rows(_DOCUMENTS_PAGE, int8(game_id), int8(after_id), int8(limit))
-        return [(player_id, document) for player_id, document in rows]
+        return [(player_id, document, stats) for player_id, document, stats in rows]
 
     async def load_games(self) -> list[Game]:
         """Return all games, by id."""
@@ -324,7 +324,8 @@ def _player(row: Row) -> Player:
         platform=row[12],
         platform_id=row[13],
         results=row[14],
-        ban=None if row[15] is None else Ban(*row[15:]),
+        stats=row[15],
+        ban=None if row[16] is None else Ban(*row[16:]),
     )
 
 

@@ -30,6 +30,7 @@ from greenroom.actors.player.messages import (
     PlayerPresenceSaved,
     PlayerRegistered,
     PlayerRenamed,
+    PlayerStatsChanged,
     PlayerTokenRotated,
     PlayerUnbanned,
     ResultsMarked,
@@ -231,6 +232,7 @@ TARGETS: dict[type[Event], Target] = {
         {"player_data": JSON_COLUMN, "updated_at": INT8_COLUMN},
         document="player_data",
     ),
+    PlayerStatsChanged: _player_update("stats = e.stats", {"stats": JSON_COLUMN}, document="stats"),
     ResultsMarked: _player_update("results = e.results", {"results": TEXT_COLUMN}),
     PlayerPresenceSaved: _player_update(
         "is_online = e.is_online, last_heartbeat = to_timestamp(e.last_heartbeat)",

@@ -40,9 +40,11 @@ _PLAYERS_BYTES = Statement(
     f"""
     SELECT count(*), coalesce(max(p.player_id), 0),
         coalesce(sum({PLAYER_BYTES} + octet_length(p.player_name)
-            + octet_length(p.player_data::text)), 0)::bigint
+            + octet_length(p.player_data::text)
+            + CASE p.stats::text WHEN '{{}}' THEN 0 ELSE octet_length(p.stats::text) END
+        ), 0)::bigint
     FROM (
-        SELECT player_id, player_name, player_data FROM players
+        SELECT player_id, player_name, player_data, stats FROM players
         WHERE game_id = $1 AND player_id > $2 ORDER BY player_id LIMIT $3
     ) AS p
     """,

@@ -49,7 +49,9 @@ from greenroom.actors.studio_room.actor import StudioRoomActor
 from greenroom.actors.studio_room.host import BehaviourHost
 from greenroom.actors.studio_room.turn import Turn
 from greenroom.behaviour import JobFailed, Refused, Room, RoomBehaviour
+from greenroom.behaviour.effects import ChangeStat, ResultOrder, UpdatePlayer
 from greenroom.behaviour.runner import Runner
+from greenroom.behaviour.stats import Number, apply
 from greenroom.behaviour.view import View
 from greenroom.contract.words import GroupWord
 from greenroom.testing.checks import check_snapshot, check_unchanged, check_views
@@ -76,6 +78,7 @@ class RoomHarness(Generic[State]):
 
     Attributes:
         documents: the fields of players' documents that `room.update_player` has written.
+        stats: players' stats, by player; `set_stats` sets them as if elsewhere.
         events: all events so far, as the journal has them.
     """
 
@@ -100,10 +103,11 @@ class RoomHarness(Generic[State]):
             can_leave: True if members other than the host may leave.
         """
         self.documents: dict[int, dict[str, Any]] = {}
+        self.stats: dict[int, dict[str, Number]] = {}
         self.events: list[RoomEvent] = []
         self._clock = HandClock()
         self._connections = HarnessConnections()
-        self._studio = HarnessStudio(behaviour, seed)
+        self._studio = HarnessStudio(behaviour, seed, self.stats)
         self._options = {
             "max_players": max_players,
             "host_switch": host_switch,
@@ -223,6 +227,15 @@ class RoomHarness(Generic[State]):
     def come_back(self, player_id: int) -> None:
         """Let a silent player call again."""
         self._ask(NoteSignOfLife(player_id))
+
+    def set_stats(self, player_id: int, stats: Mapping[str, Number]) -> None:
+        """Set stats of a player, as the studio's own services do; who is here, the room is told.
+
+        A player's id is known before they join: 1, 2, ….
+        """
+        self.stats.setdefault(player_id, {}).update(stats)
+        if self.is_open:
+            self._ask(self._studio.note(player_id))
 
     # What players send.
 
@@ -502,12 +515,21 @@ class RoomHarness(Generic[State]):
         raise AssertionError(f"the room has not come to rest after {TURNS_MAX} turns")
 
     def _write_results(self) -> None:
-        """Write the results of rooms into players' documents."""
+        """Write the results of rooms into players' documents and stats, each once."""
         results, self._studio.results = self._studio.results, []
         for number, result in results:
+            if number > self._studio.written:
+                self._studio.written = number
+                self._write(result)
+            noted = self._studio.note(result.player_id) if isinstance(result, ChangeStat) else None
+            self._turn(NoteDelivered(number, noted))
+
+    def _write(self, result: ResultOrder) -> None:
+        if isinstance(result, ChangeStat):
+            apply(self.stats.setdefault(result.player_id, {}), result.change)
+        elif isinstance(result, UpdatePlayer):
             document = self.documents.setdefault(result.player_id, {})
             document |= {name: msgspec.json.decode(v) for name, v in result.fields.items()}
-            self._turn(NoteDelivered(number))
 
     def _raise_errors(self) -> None:
         """Raise the first error that a hook has met."""

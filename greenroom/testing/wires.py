@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator, Iterable, Mapping
+from collections.abc import Collection, Container, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from greenroom.actors.room.ports import Accepted, Happened, Message, Receive, Settled
+from greenroom.actors.room.rules.state import KnownStats
+from greenroom.actors.room.studio_messages import NoteStats
 from greenroom.behaviour import Refused, RoomBehaviour
-from greenroom.behaviour.effects import Run, UpdatePlayer
+from greenroom.behaviour.effects import ResultOrder, Run
 from greenroom.behaviour.registry import instance_of
 from greenroom.behaviour.runner import Watch
+from greenroom.behaviour.stats import Number, Stats, write
 from greenroom.behaviour.view import View
 from greenroom.contract.words import RequestId
 from greenroom.testing.checks import CheckFailed, attributes, check_attributes
@@ -140,15 +143,20 @@ class HarnessConnections:
 class HarnessStudio:
     """`Studio` of one behaviour; jobs wait for the test, errors are the test's."""
 
-    def __init__(self, behaviour: type[RoomBehaviour[Any]], seed: int) -> None:
-        """Serve this behaviour, with this seed."""
+    def __init__(
+        self, behaviour: type[RoomBehaviour[Any]], seed: int, stats: dict[int, dict[str, Number]]
+    ) -> None:
+        """Serve this behaviour, with this seed and the stats of all players."""
+        self._stats = stats
+        self.written = 0
+        """The number of the last order that is written into documents and stats."""
         self.watch: Watch = self._look_on
         self.behaviour = behaviour
         self._seed = seed
         self._made: RoomBehaviour[Any] | None = None
         self.errors: list[Exception] = []
         self.jobs: list[Run] = []
-        self.results: list[tuple[int, UpdatePlayer]] = []
+        self.results: list[tuple[int, ResultOrder]] = []
 
     def seed(self) -> int:
         """Return the seed."""
@@ -195,6 +203,22 @@ class HarnessStudio:
         """Keep a job for the test to finish."""
         self.jobs.append(work)
 
-    def deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:  # noqa: ARG002
+    def deliver(self, room_id: str, number: int, result: ResultOrder) -> None:  # noqa: ARG002
         """Keep a result until the turn has ended."""
         self.results.append((number, result))
+
+    def declared(self, game_id: int) -> Stats:  # noqa: ARG002
+        """Return the stats of the one behaviour."""
+        return self.behaviour.stats
+
+    def known_stats(self, room_id: str, player_id: int) -> KnownStats:  # noqa: ARG002
+        """Return a player's stats as they are now."""
+        return KnownStats(write(self._stats.get(player_id, {})), self.written)
+
+    def note(self, player_id: int) -> NoteStats:
+        """Return what tells the room a player's stats."""
+        known = self.known_stats("", player_id)
+        return NoteStats(player_id, known.stats, known.written)
+
+    def refresh_stats(self, room_id: str, player_ids: Collection[int]) -> None:
+        """Do nothing: the room has heard of every change."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -64,6 +66,13 @@ def test_settings_are_assigned_together_and_unset_to_their_defaults():
         ("leaderboards", '[["a b"]]', "1 to 8 arrays"),
         ("leaderboards", '["level"]', "1 to 8 arrays"),
         ("leaderboards", f"[{','.join(f'[{chr(34)}{n}{chr(34)}]' for n in range(9))}]", "1 to 8"),
+        ("stats", "[]", r"such as \{\"wins\":\{\}"),
+        ("stats", '{"9lives":{}}', "letters, digits and underscores"),
+        ("stats", '{"wins":{"maximum":1e400}}', "stats must be"),
+        ("stats", '{"wins":{"minimum":2,"maximum":1}}', "minimum must not be above maximum"),
+        ("stats", '{"wins":{"kind":"word"}}', "kind"),
+        ("stats", '{"wins":{"max":1}}', "unknown field `max`"),
+        ("stats", json.dumps({f"s{n}": {} for n in range(33)}), "32 are the most"),
         ("steam_appid", "480", "did you mean steam_app_id?"),
         ("\x1b[2J", "480", r"no game setting '\\x1b\[2J': there are steam_app_id"),
     ],
@@ -98,6 +107,7 @@ def test_a_secret_is_shown_nowhere():
         "clients_write_player_data": False,
         "leaderboards": (("level", "xp"), ("wins",)),
         "register_player_id": "integer",
+        "stats": {},
     }
     assert settings_as_json(GameSettings())["steam_publisher_key"] == "not set"
     for value in (

@@ -18,7 +18,9 @@ from greenroom.actors.player.messages import (
     Ban,
     PlayerBanned,
     PlayerDocumentReplaced,
+    PlayerStatsChanged,
     PlayerTokenRotated,
+    ResultsMarked,
 )
 from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.ids import IdBlocks
@@ -323,8 +325,8 @@ async def test_documents_come_in_pages_of_one_game(storage: Storage):
     first = await storage.accounts.load_documents_page(2, 0, 3)
     second = await storage.accounts.load_documents_page(2, 5, 3)
 
-    assert first == [(n, b'{"n": %d.0}' % n) for n in (1, 3, 5)]
-    assert second == [(7, b'{"n": 7.0}')]
+    assert first == [(n, b'{"n": %d.0}' % n, b"{}") for n in (1, 3, 5)]
+    assert second == [(7, b'{"n": 7.0}', b"{}")]
 
 
 async def test_a_ticket_is_remembered_until_it_has_expired(storage: Storage):
@@ -338,3 +340,23 @@ async def test_a_ticket_is_remembered_until_it_has_expired(storage: Storage):
 
     assert remembered == [True, True, True]
     assert all([await accounts.use_ticket(b"%d" % n, 2_001, 4_000) for n in range(25)])
+
+
+async def test_stats_come_back_as_they_were_written_and_apart_from_the_document(storage: Storage):
+    stats = b'{"wins":9007199254740991,"best":1e-300,"\\u00fc":-0.5}'
+    await settle(storage, registered(1, player_data=b'{"stats":1}'))
+    await settle(
+        storage,
+        PlayerStatsChanged(1, 1, b'{"wins":1}', b"{}"),
+        ResultsMarked(1, "r:1"),
+        PlayerDocumentReplaced(1, 1, b'{"stats":2}', 1, stats),
+        PlayerStatsChanged(1, 1, stats, b'{"stats":2}'),
+        ResultsMarked(1, "r:2"),
+    )
+
+    player = await storage.accounts.load_player(1)
+
+    assert player is not None
+    assert (player.stats, player.results, player.player_data) == (stats, "r:2", b'{"stats":2}')
+    (page,) = await storage.accounts.load_documents_page(1, 0, 10)
+    assert page == (1, b'{"stats":2}', stats)

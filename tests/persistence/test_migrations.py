@@ -122,3 +122,25 @@ async def test_a_database_that_is_not_utf8_is_refused(mortal_postgres: PostgresP
 
     connection.close()
     admin.close()
+
+
+async def test_players_of_the_released_schema_have_no_stats_and_keep_their_documents(
+    connection: DatabaseConnection,
+):
+    released = [migration for migration in available() if migration.name <= "0008"]
+    await migrate(connection, migrations=released)
+    document = '{ "wins" : 3, "stats": {"wins": 9}, "wins": 4 }'
+    await connection.script(
+        "INSERT INTO owners VALUES (1, 'o', 'free', now());"
+        "INSERT INTO games (game_id, owner_id, name, api_key_hash, private_key_hash, tag_key, data,"
+        " created_at, updated_at) VALUES (1, 1, 'g', 'a', 'b', 'c', '{}', now(), now());"
+        "INSERT INTO players (player_id, game_id, player_name, player_tag, token_hash, player_data,"
+        " is_online, created_at, updated_at, results)"
+        f" VALUES (1, 1, 'Ada', 'AAAAAAAA', 't', '{document}', false, now(), now(), 'r:7')",
+        seconds_max=10,
+    )
+
+    assert (await migrate(connection))[0] == "0009_stats"
+
+    (row,) = await select(connection, "SELECT player_data, results, stats FROM players")
+    assert row == (document.encode(), "r:7", b"{}")

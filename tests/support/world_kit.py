@@ -365,9 +365,9 @@ class Memory:
 
     async def load_documents_page(
         self, game_id: int, after_id: int, limit: int
-    ) -> list[tuple[int, bytes]]:
+    ) -> list[tuple[int, bytes, bytes]]:
         rows = [p for p in self._sorted() if p.game_id == game_id and p.player_id > after_id]
-        page = [(row.player_id, row.player_data) for row in rows[:limit]]
+        page = [(row.player_id, row.player_data, row.stats) for row in rows[:limit]]
         await self._read("load_documents_page", None)
         return page
 

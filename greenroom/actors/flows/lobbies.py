@@ -73,7 +73,13 @@ from greenroom.actors.lobby.refusals import (
 )
 from greenroom.actors.lobby.state import JoinRequest
 from greenroom.actors.player.bans import ban_in_force
-from greenroom.actors.player.messages import DescribePlayer, PlayerNotFound, PlayerRole, ReadBan
+from greenroom.actors.player.messages import (
+    DescribePlayer,
+    PlayerNotFound,
+    PlayerRole,
+    ReadBan,
+    WriteStats,
+)
 from greenroom.actors.player.rules import view_player
 from greenroom.actors.room.messages import (
     KeepSeat,
@@ -355,6 +361,7 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
 
     Cancellation: it has not started; once it has, the result is returned.
     """
+    await _wake_for_stats(world, player_id)
     try:
         command = StartLobby(player_id, os.urandom(16).hex(), new_join_token())
         start = await _ask_open(world, player_id, command, NotInLobby)
@@ -364,6 +371,21 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
     # Whoever was quicker has had the room loaded from its journal, and the one there stays.
     world.rooms.directory.adopt(room.room_id, world.rooms.loader.actor(room))
     return start.room
+
+
+async def _wake_for_stats(world: World, player_id: int) -> None:
+    """Bring a lobby's members to memory, if the behaviours of its game read their stats."""
+    index = world.lobbies.index
+    lobby_id = index.seat_of(player_id)
+    game_id = None if lobby_id is None else index.game_of(lobby_id)
+    if lobby_id is None or game_id is None or not world.rooms.loader.studio.declared(game_id):
+        return
+    roster: tuple[LobbySeat, ...] = ()
+    with suppress(Refused, ActorStopped):  # the start will say it
+        roster = await world.lobbies.directory.ref(lobby_id).ask(ReadLobbyRoster(player_id))
+    for seat in roster:
+        with suppress(Refused, ActorStopped):  # who has been deleted is about to be put out
+            await world.players.ref(seat.member.player_id).ask(WriteStats(()))
 
 
 async def end_lobbies_of(world: World, game_id: int) -> None:

@@ -7,16 +7,18 @@ from typing import Final
 
 import msgspec
 
+from greenroom.actors.flows.stats import declared_stats
 from greenroom.actors.game.messages import ReadGameSettings
 from greenroom.actors.kernel.errors import ActorCrashed, ActorStopped, MailboxFull, Refused
 from greenroom.actors.kernel.portion import DOCUMENTS_BYTES_MAX
-from greenroom.actors.leaderboard.index import Fields, Index
+from greenroom.actors.leaderboard.index import Fields, Index, internal_fields, shown_fields
 from greenroom.actors.leaderboard.profiles import Profile
 from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared
 from greenroom.actors.leaderboard.tops import Entries
+from greenroom.actors.player.memory import stats_bytes
 from greenroom.actors.player.messages import ReadPlayerDocument
 from greenroom.actors.world.world import World
-from greenroom.contract.fields import verbatim
+from greenroom.contract.fields import stats_as_sent, verbatim
 from greenroom.contract.leaderboard import LeaderboardEntry
 
 SLICE: Final = 10
@@ -36,10 +38,11 @@ async def rank_players(
     """Return the first `limit` players of a game, online or not, and how many there are.
 
     They are ranked by the first of the fields, highest number first, ties by the next and at last
-    by id. A player who lacks a field, or has no number there, comes after those who have one. The
-    order is that of the moment. Documents may be later by as much as it takes to gather them. If
-    documents are large there are fewer players: the result holds at most `DOCUMENTS_BYTES_MAX`, or
-    a single one.
+    by id. A field that the game declares as a stat is looked for in the stats alone, the others in
+    the document. A player who lacks a field, or has no number there, comes after those who have
+    one. The order is that of the moment. Documents may be later by as much as it takes to gather
+    them. If documents are large there are fewer players: the result holds at most
+    `DOCUMENTS_BYTES_MAX`, or a single one.
 
     Args:
         world: where.
@@ -56,9 +59,10 @@ async def rank_players(
 
     Cancellation: nothing has changed; an index that was begun is built all the same.
     """
-    index = world.leaderboards.find(game_id, fields)
+    named = internal_fields(fields, await declared_stats(world, game_id))
+    index = world.leaderboards.find(game_id, named)
     if index is None:
-        index = await _new_index(world, game_id, fields, address)
+        index = await _new_index(world, game_id, named, address)
     total, tops = len(index), world.leaderboards.tops
     key = tops.key(index, limit)
     entries = tops.find(key)
@@ -72,7 +76,7 @@ async def _new_index(world: World, game_id: int, fields: Fields, address: str) -
     """Return an index that is to be built, if the game wants it."""
     settings = await world.games.ref(game_id).ask(ReadGameSettings())
     declared = settings.leaderboards
-    if declared and fields not in declared:
+    if declared and shown_fields(fields) not in declared:
         raise LeaderboardNotDeclared(declared)
     return await world.leaderboards.find_or_build(
         game_id, fields, address, is_declared=bool(declared)
@@ -85,7 +89,7 @@ async def _entries(world: World, player_ids: Sequence[int]) -> list[LeaderboardE
     size = 0
     for start in range(0, len(player_ids), SLICE):
         for profile in await _profiles(world, player_ids[start : start + SLICE]):
-            size += len(profile.player_data)
+            size += len(profile.player_data) + stats_bytes(profile.stats)
             if entries and size > DOCUMENTS_BYTES_MAX:
                 return entries
             entries.append(
@@ -94,6 +98,7 @@ async def _entries(world: World, player_ids: Sequence[int]) -> list[LeaderboardE
                     player_id=profile.player_id,
                     player_name=profile.player_name,
                     player_data=verbatim(profile.player_data),
+                    stats=stats_as_sent(profile.stats),
                 )
             )
     return entries
@@ -121,10 +126,14 @@ async def _read(world: World, player_ids: Sequence[int]) -> dict[int, Profile]:
                 document = await player.ask(ReadPlayerDocument())
             except (ActorCrashed, ActorStopped, MailboxFull, Refused):
                 continue  # the record is in the database
-            found[player_id] = Profile(player_id, document.player_name, document.player_data)
+            found[player_id] = Profile(
+                player_id, document.player_name, document.player_data, document.stats
+            )
         rest = [player_id for player_id in player_ids if player_id not in found]
         if rest:
             for record in await world.accounts.load_players_by_id(rest):
-                profile = Profile(record.player_id, record.player_name, record.player_data)
+                profile = Profile(
+                    record.player_id, record.player_name, record.player_data, record.stats
+                )
                 found[record.player_id] = profile
     return found

@@ -14,6 +14,8 @@ from typing import Annotated, Final, Literal, get_args
 import msgspec
 
 from greenroom.actors.kernel.errors import Refused
+from greenroom.behaviour.errors import BadStat
+from greenroom.behaviour.stats import Stat, check_declared
 
 APP_ID_MAX: Final = 2**32 - 1
 KEY_DIGITS: Final = 32
@@ -23,6 +25,7 @@ LEADERBOARDS_MAX: Final = 8
 _FieldName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_]{1,100}$")]
 _Board = Annotated[list[_FieldName], msgspec.Meta(min_length=1, max_length=16)]
 PlayerIdForm = Literal["string", "integer"]
+_STATS: Final = msgspec.json.Decoder(dict[str, Stat])
 _BOARDS: Final = msgspec.json.Decoder(list[_Board])
 
 
@@ -35,6 +38,8 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """A secret: the publisher's key for Steam's partner interface."""
     clients_write_player_data: bool = True
     """True if players' own tokens may write their documents."""
+    stats: dict[str, Stat] = {}
+    """The players' numbers that the server alone writes, besides those that behaviours declare."""
     leaderboards: tuple[tuple[str, ...], ...] = ()
     """The fields that players are ranked by; empty: clients choose."""
     register_player_id: PlayerIdForm = "string"
@@ -76,6 +81,7 @@ def change_settings(
 def settings_as_json(settings: GameSettings) -> dict[str, object]:
     """Return the settings by name; of a secret only whether it is `set` or `not set`."""
     values = msgspec.structs.asdict(settings)
+    values["stats"] = msgspec.to_builtins(settings.stats)
     return {
         name: ("not set" if value is None else "set") if name in SECRETS else value
         for name, value in values.items()
@@ -114,6 +120,18 @@ def _leaderboards(text: str) -> tuple[tuple[str, ...], ...]:
     return declared
 
 
+def _stats(text: str) -> dict[str, Stat]:
+    try:
+        declared = _STATS.decode(text)
+        check_declared(declared, "the setting")
+    except (msgspec.MsgspecError, BadStat) as error:
+        raise GameSettingRefused(
+            'stats must be an object such as {"wins":{},"best_seconds":{"kind":"number","minimum":0'
+            f',"maximum":3600}}}}, not {_quoted(text)}: {error}.'
+        ) from None
+    return declared
+
+
 def _player_id_form(text: str) -> str:
     if text not in get_args(PlayerIdForm):
         raise GameSettingRefused(
@@ -135,6 +153,7 @@ _PARSERS: Final[dict[str, Callable[[str], object]]] = {
     "steam_publisher_key": _publisher_key,
     "clients_write_player_data": _truth,
     "leaderboards": _leaderboards,
+    "stats": _stats,
     "register_player_id": _player_id_form,
 }
 _DEFAULTS: Final = GameSettings()

@@ -20,8 +20,10 @@ from greenroom.actors.leaderboard.index import (
     Readers,
     keys_readers,
     read_keys,
+    shown_fields,
 )
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
+from greenroom.behaviour.stats import NO_STATS
 
 INDEXES_PER_GAME_MAX: Final = 8
 """Each makes every change of a document in the game dearer."""
@@ -112,9 +114,9 @@ class Boards:
         if not index.is_dropped:
             self._places += index.fill(player_id, keys)
 
-    def put(self, game_id: int, player_id: int, document: bytes) -> None:
+    def put(self, game_id: int, player_id: int, document: bytes, stats: bytes = NO_STATS) -> None:
         """Give a player their place in all indexes of their game."""
-        self.put_keys(game_id, player_id, read_keys(self.readers(game_id), document))
+        self.put_keys(game_id, player_id, read_keys(self.readers(game_id), document, stats))
 
     def put_keys(self, game_id: int, player_id: int, keys: Keys) -> None:
         """Give a player their place in all indexes, by what the game's readers have read."""
@@ -152,7 +154,7 @@ class Boards:
     def keep_only(self, game_id: int, declared: Collection[Fields]) -> None:
         """Forget a game's indexes that it does not declare; the others are steady."""
         for index in list(self._games.get(game_id, {}).values()):
-            if index.fields in declared:
+            if shown_fields(index.fields) in declared:
                 index.is_steady = True
             else:
                 self.drop(index)

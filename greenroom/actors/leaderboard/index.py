@@ -1,4 +1,4 @@
-"""One leaderboard: every player of a game, ordered by some fields of their document. Pure.
+"""One leaderboard: every player of a game, ordered by fields of document and stats. Pure.
 
 A player has one key of bytes: their number in each field (see `numbers`), then their id, so that
 equals stand in the order of their ids. Keys are kept sorted; changing one costs O(log n).
@@ -6,7 +6,7 @@ equals stand in the order of their ids. Keys are kept sorted; changing one costs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import islice
 from typing import Final
 
@@ -14,13 +14,16 @@ from sortedcontainers import SortedList
 
 from greenroom.actors.kernel.members import members_reader
 from greenroom.actors.leaderboard.numbers import LACKING, sort_key
+from greenroom.behaviour.stats import NO_STATS
 
 Fields = tuple[str, ...]
 Keys = dict[str, bytes]
 """Keys that sort a player, by field; a field that their document lacks is missing."""
-Readers = tuple[Callable[[bytes], Keys], ...]
+Readers = tuple[Callable[[bytes, bytes], Keys], ...]
 """See `keys_readers`."""
 
+STAT: Final = "@"
+"""The beginning of the name of a field of the stats; no field of a document is asked for so."""
 NAMES_AT_ONCE: Final = 2
 """A document may have 170,000 members that are compared with each."""
 
@@ -29,7 +32,7 @@ _NOWHERE, _BEHIND_ALL = b"", b"\xff"
 
 
 def keys_readers(names: Iterable[str]) -> Readers:
-    """Return functions that together read the keys of a document.
+    """Return functions that together read the keys of a document and its stats.
 
     Each looks for a few names, because every member of the document is compared with all of them.
     A number may have as many digits as a document has room for. So it is converted once, however
@@ -38,26 +41,48 @@ def keys_readers(names: Iterable[str]) -> Readers:
     Args:
         names: of all fields that some index sorts by.
     """
-    ordered = sorted(set(names))
+    wanted = set(names)
+    ordered = sorted(name for name in wanted if not name.startswith(STAT))
     starts = range(0, len(ordered), NAMES_AT_ONCE)
-    return tuple(_keys_reader(ordered[start : start + NAMES_AT_ONCE]) for start in starts)
+    readers = [_keys_reader(ordered[start : start + NAMES_AT_ONCE]) for start in starts]
+    in_stats = wanted.difference(ordered)
+    return (*readers, _stats_reader(in_stats)) if in_stats else tuple(readers)
 
 
-def _keys_reader(names: Sequence[str]) -> Callable[[bytes], Keys]:
+def _keys_reader(names: Sequence[str]) -> Callable[[bytes, bytes], Keys]:
     read = members_reader(names)
 
-    def read_keys(document: bytes) -> Keys:
+    def read_keys(document: bytes, _stats: bytes) -> Keys:
         return {name: sort_key(bytes(raw)) for name, raw in read(document).items()}
 
     return read_keys
 
 
-def read_keys(readers: Readers, document: bytes) -> Keys:
-    """Return all keys of a document."""
+def _stats_reader(names: Iterable[str]) -> Callable[[bytes, bytes], Keys]:
+    read = members_reader([name.removeprefix(STAT) for name in names])
+
+    def read_keys(_document: bytes, stats: bytes) -> Keys:
+        return {STAT + name: sort_key(bytes(raw)) for name, raw in read(stats).items()}
+
+    return read_keys
+
+
+def read_keys(readers: Readers, document: bytes, stats: bytes) -> Keys:
+    """Return all keys of a document and its stats."""
     keys: Keys = {}
     for read in readers:
-        keys.update(read(document))
+        keys.update(read(document, stats))
     return keys
+
+
+def internal_fields(fields: Fields, stats: Container[str]) -> Fields:
+    """Return fields as an index has them: those of the stats are marked."""
+    return tuple(STAT + field if field in stats else field for field in fields)
+
+
+def shown_fields(fields: Fields) -> Fields:
+    """Return fields as callers know them, of those of an index."""
+    return tuple(field.removeprefix(STAT) for field in fields)
 
 
 class Index:
@@ -107,9 +132,9 @@ class Index:
         """Return how many players there are."""
         return len(self._keys)
 
-    def read(self, document: bytes) -> Keys:
-        """Return the keys of a document."""
-        return read_keys(self.readers, document)
+    def read(self, document: bytes, stats: bytes = NO_STATS) -> Keys:
+        """Return the keys of a document and its stats."""
+        return read_keys(self.readers, document, stats)
 
     def put(self, player_id: int, keys: Keys) -> bool:
         """Give a player the place that their document earns; return whether they had none."""

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.leaderboard.latest import Latest
+from greenroom.behaviour.stats import NO_STATS
 
 PROFILES_BYTES_MAX: Final = 32 << 20
 """Three of the largest answers, or the best of some ten thousand games."""
@@ -22,11 +23,12 @@ _PLACE_BYTES: Final = 400
 
 
 class Profile(msgspec.Struct, frozen=True, gc=False):
-    """A player as leaderboards show them; `player_data` is a JSON object's bytes."""
+    """A player as leaderboards show them; `player_data` and `stats` are JSON objects' bytes."""
 
     player_id: int
     player_name: str
     player_data: bytes
+    stats: bytes = NO_STATS
 
 
 class Profiles:
@@ -66,7 +68,7 @@ class Profiles:
                     del self._reading[player_id]
                     if player_id in found:
                         profile = found[player_id]
-                        size_bytes = _PLACE_BYTES + len(profile.player_data)
+                        size_bytes = _PLACE_BYTES + len(profile.player_data) + len(profile.stats)
                         self._kept.keep(player_id, profile, size_bytes)
 
     def forget(self, player_id: int) -> None:

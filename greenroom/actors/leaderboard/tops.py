@@ -29,6 +29,12 @@ def document_of(entry: LeaderboardEntry) -> bytes:
     return bytes(cast("msgspec.Raw", entry.player_data))
 
 
+def stats_bytes_of(entry: LeaderboardEntry) -> int:
+    """Return the bytes of the stats of an entry, which `stats_as_sent` made."""
+    stats = cast("msgspec.Raw | None", entry.stats or None)
+    return 0 if stats is None else len(memoryview(stats))
+
+
 class Tops:
     """The tops shown lately, of all games."""
 
@@ -50,6 +56,7 @@ class Tops:
     def keep(self, key: TopKey, entries: Entries) -> None:
         """Keep the entries of a top that was made since its key was taken."""
         documents_bytes = sum(len(document_of(entry)) for entry in entries)
+        documents_bytes += sum(stats_bytes_of(entry) for entry in entries)
         self._kept.keep(key, entries, documents_bytes + _ENTRY_BYTES * (1 + len(entries)))
 
     def note_rename(self) -> None:

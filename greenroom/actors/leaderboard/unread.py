@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import NamedTuple
 
+from greenroom.behaviour.stats import NO_STATS
+
 
 class Change(NamedTuple):
-    """A player's document, as it is durable."""
+    """A player's document and stats, as they are durable."""
 
     game_id: int
     player_id: int
     document: bytes
+    stats: bytes = NO_STATS
 
 
 class Unread:

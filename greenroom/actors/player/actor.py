@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.message import Changed, Event
@@ -11,7 +13,7 @@ from greenroom.actors.plans.shares import share_key
 from greenroom.actors.player import results, rules
 from greenroom.actors.player.bans import ban_in_force
 from greenroom.actors.player.index import PlayerIndex
-from greenroom.actors.player.memory import held_bytes, part_for
+from greenroom.actors.player.memory import held_bytes, part_for, stats_bytes
 from greenroom.actors.player.messages import (
     Authenticate,
     Ban,
@@ -34,6 +36,7 @@ from greenroom.actors.player.messages import (
     PlayerRegistered,
     PlayerRenamed,
     PlayerRole,
+    PlayerStatsChanged,
     PlayerTokenRotated,
     PlayerView,
     ReadBan,
@@ -45,8 +48,10 @@ from greenroom.actors.player.messages import (
     RotateToken,
     SavePresence,
     SignIn,
+    StatsWritten,
     UnbanPlayer,
     WriteResult,
+    WriteStats,
 )
 
 
@@ -124,10 +129,11 @@ class PlayerActor(Actor[PlayerRole]):
             return
         player = self._player
         assert getattr(event, "player_id", None) == player.player_id, "an event of another player"
-        if isinstance(event, PlayerDocumentReplaced | PlayerRenamed):
+        if isinstance(event, PlayerDocumentReplaced | PlayerRenamed | PlayerStatsChanged):
             bytes_before = _bytes(player)
             rules.apply(player, event)
             self._grew(player, _bytes(player) - bytes_before)
+            self._index.note_stats(player)
             return
         if isinstance(event, PlayerTokenRotated):
             self._index.remove_token(player.token_hash)
@@ -141,6 +147,7 @@ class PlayerActor(Actor[PlayerRole]):
         self._piece = self._index.begin_counting(player.player_id, player.game_id, self._address)
         self._piece.resize(held_bytes(player))
         self._index.add_token(player.token_hash, player.player_id)
+        self._index.note_stats(player)
         if player.is_online:
             now = self._clock.now() if player.last_heartbeat is None else player.last_heartbeat
             self._index.mark_online(player.player_id, self._clock.monotonic(), now)
@@ -300,7 +307,7 @@ class PlayerActor(Actor[PlayerRole]):
     def rename(self, command: Rename) -> Changed[None]:
         """Change the name."""
         player = self._player
-        more_bytes = player_bytes(command.player_name, player.player_data) - _bytes(player)
+        more_bytes = len(command.player_name.encode()) - len(player.player_name.encode())
         self._usage(player.game_id).check_storage(more_bytes)
         self._check_space(more_bytes, len(player.player_data))
         event = PlayerRenamed(player.player_id, command.player_name, self._clock.now())
@@ -317,7 +324,7 @@ class PlayerActor(Actor[PlayerRole]):
     def read_document(self, command: ReadPlayerDocument) -> PlayerDocument:
         """Return the document."""
         player = self._player
-        return PlayerDocument(player.player_name, player.player_data)
+        return PlayerDocument(player.player_name, player.player_data, player.stats)
 
     @handles(ReplacePlayerDocument)
     def replace_document(self, command: ReplacePlayerDocument) -> Changed[int]:
@@ -326,8 +333,7 @@ class PlayerActor(Actor[PlayerRole]):
         more_bytes = len(command.player_data) - len(player.player_data)
         self._usage(player.game_id).check_storage(more_bytes)
         self._check_space(more_bytes, len(command.player_data))
-        event = PlayerDocumentReplaced(player.player_id, player.game_id, command.player_data, now)
-        return Changed(now, event)
+        return Changed(now, _replaced(player, command.player_data, now))
 
     @handles(WriteResult)
     def write_result(self, command: WriteResult) -> Changed[None]:
@@ -339,9 +345,17 @@ class PlayerActor(Actor[PlayerRole]):
         marks = results.mark(player.results, room_id, number)
         return Changed(
             None,
-            PlayerDocumentReplaced(player.player_id, player.game_id, merged, self._clock.now()),
+            _replaced(player, merged, self._clock.now()),
             ResultsMarked(player.player_id, marks),
         )
+
+    @handles(WriteStats)
+    def write_stats(self, command: WriteStats) -> Changed[StatsWritten]:
+        """Change stats, if that has not been done, or read them."""
+        player = self._player
+        reply, events = rules.decide_write_stats(player, command)
+        tell = partial(self._index.stats_changed, player.player_id, command.source)
+        return Changed(reply, *events, once_durable=tell if events else None)
 
     @handles(DescribePlayer)
     def describe(self, command: DescribePlayer) -> PlayerView:
@@ -382,4 +396,8 @@ class PlayerActor(Actor[PlayerRole]):
 
 def _bytes(player: Player) -> int:
     """Return how many bytes a record takes in storage."""
-    return player_bytes(player.player_name, player.player_data)
+    return player_bytes(player.player_name, player.player_data) + stats_bytes(player.stats)
+
+
+def _replaced(player: Player, document: bytes, now: int) -> PlayerDocumentReplaced:
+    return PlayerDocumentReplaced(player.player_id, player.game_id, document, now, player.stats)

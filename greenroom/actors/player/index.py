@@ -8,7 +8,7 @@ may be in the database.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.plans.memory import Memory, Piece
@@ -17,6 +17,7 @@ from greenroom.actors.plans.shares import share_key
 from greenroom.actors.player.memory import held_bytes, part_for
 from greenroom.actors.player.messages import Player
 from greenroom.actors.player.passivation import EarlyPassivation, Passivate
+from greenroom.behaviour.stats import NO_STATS
 
 
 class PlayerIndex:
@@ -24,7 +25,8 @@ class PlayerIndex:
 
     __slots__ = (
         *("_by_token", "_closed", "_gone", "_offline"),
-        *("_online", "_pieces", "_unsaved", "departures", "ledger", "memory"),
+        *("_online", "_pieces", "_stats", "_unsaved", "departures", "ledger", "memory"),
+        "stats_changed",
     )
 
     def __init__(self, ledger: Ledger, passivate: Passivate) -> None:
@@ -47,6 +49,9 @@ class PlayerIndex:
         self._unsaved: dict[int, None] = {}
         self._gone: dict[int, tuple[float, int]] = {}
         self._closed: set[int] = set()
+        self._stats: dict[int, Player] = {}
+        self.stats_changed: Callable[[int, str], None] = _nobody_listens
+        """Called with a player and the source of a change of their stats, once it is durable."""
 
     def find(self, token_hash: bytes) -> int | None:
         """Return the id of the active player with this token, else None."""
@@ -59,6 +64,18 @@ class PlayerIndex:
     def remove_token(self, token_hash: bytes) -> None:
         """Forget a token: rotated away, or its player is no longer active."""
         self._by_token.pop(token_hash, None)
+
+    def note_stats(self, player: Player) -> None:
+        """Note the record of an active player, if it has stats."""
+        if player.stats != NO_STATS:
+            self._stats[player.player_id] = player
+
+    def stats_of(self, player_id: int) -> tuple[bytes, str] | None:
+        """Return an active player's stats, and the marks of results in them; None for others."""
+        player = self._stats.get(player_id)
+        if player is not None:
+            return player.stats, player.results
+        return (NO_STATS, "") if player_id in self._pieces else None
 
     def note_sign_of_life(
         self, player_id: int, monotonic: float, now: int, *, is_kept: bool = True
@@ -102,6 +119,7 @@ class PlayerIndex:
         self._unsaved.pop(player_id, None)
         self._offline.pop(player_id, None)
         self._closed.discard(player_id)
+        self._stats.pop(player_id, None)
 
     def admit(self, player: Player, address: str = "") -> None:
         """Check that there is space for a player in memory.
@@ -207,3 +225,7 @@ class PlayerIndex:
         """Return the players heard of since the last call of this who are still online."""
         unsaved, self._unsaved = self._unsaved, {}
         return list(unsaved)
+
+
+def _nobody_listens(_player_id: int, _source: str) -> None:
+    """Tell nobody."""

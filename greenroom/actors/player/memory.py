@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from greenroom.actors.player.messages import Player
+from greenroom.behaviour.stats import NO_STATS
 
 PLAYER_HELD_BYTES: Final = 2_048
-"""Bytes for an actor, its record and its places in the indexes, without name and document."""
+"""Bytes for an actor, its record and its places in the indexes.
+
+Name, document and stats are not in it."""
 SMALL_BYTES: Final = 4_096
 """Bytes up to which a document is small."""
 LARGE_PART: Final = 0.75
@@ -19,7 +22,13 @@ The rest is for players with small documents, so that large ones hardly ever kee
 
 def held_bytes(player: Player) -> int:
     """Return what a player holds in memory."""
-    return PLAYER_HELD_BYTES + len(player.player_name.encode()) + len(player.player_data)
+    name, document = player.player_name.encode(), player.player_data
+    return PLAYER_HELD_BYTES + len(name) + len(document) + stats_bytes(player.stats)
+
+
+def stats_bytes(stats: bytes) -> int:
+    """Return what stats count beside a document; none count nothing."""
+    return 0 if stats == NO_STATS else len(stats)
 
 
 def part_for(document_bytes: int) -> float:

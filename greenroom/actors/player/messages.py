@@ -8,6 +8,7 @@ import msgspec
 
 from greenroom.actors.kernel.errors import NotFound, Refused
 from greenroom.actors.kernel.message import Command, Event
+from greenroom.behaviour.stats import NO_STATS, STORED_MAX, StatChange
 from greenroom.contract.words import BanDuration
 
 
@@ -47,7 +48,9 @@ class Player(msgspec.Struct, kw_only=True):
     platform_id: str | None = None
     """The player's id on that platform; None for a guest."""
     results: str = ""
-    """The results of rooms that are in `player_data`; see `results.py`."""
+    """The results of rooms that are in `player_data` and `stats`; see `results.py`."""
+    stats: bytes = NO_STATS
+    """Numbers that the server alone writes, by name: a JSON object's bytes."""
 
 
 # Events. Fields are the new values of the columns they change.
@@ -104,10 +107,22 @@ class PlayerDocumentReplaced(Event, frozen=True):
     game_id: int
     player_data: bytes
     updated_at: int
+    stats: bytes = NO_STATS
+    """The stats beside it, which have not changed."""
+
+
+class PlayerStatsChanged(Event, frozen=True):
+    """The stats are these now, all of them."""
+
+    player_id: int
+    game_id: int
+    stats: bytes
+    player_data: bytes
+    """The document beside them, which has not changed."""
 
 
 class ResultsMarked(Event, frozen=True):
-    """The document has a room's result, too; see `results.py`."""
+    """The document or the stats have a room's result, too; see `results.py`."""
 
     player_id: int
     results: str
@@ -169,13 +184,24 @@ class PlayerView(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int
     updated_at: int
     platform_id: str | None = None
+    stats: bytes = NO_STATS
 
 
 class PlayerDocument(msgspec.Struct, frozen=True):
-    """A player's document, with the name that its reader shows beside it."""
+    """A player's document, with the name and the stats that its reader shows beside it."""
 
     player_name: str
     player_data: bytes
+    stats: bytes
+
+
+class StatsWritten(msgspec.Struct, frozen=True):
+    """A player's stats after a change, and which changes were made: the conditions of each held."""
+
+    stats: bytes
+    applied: tuple[bool, ...]
+    is_repeated: bool = False
+    """The changes were made before, or refused by their conditions; `applied` is empty."""
 
 
 # Commands.
@@ -288,6 +314,23 @@ class WriteResult(Command[PlayerRole, None], frozen=True):
     fields: dict[str, bytes]
 
 
+class WriteStats(Command[PlayerRole, StatsWritten], frozen=True):
+    """Change stats, in this order and all together, once for each source and number.
+
+    Without changes the stats are read.
+
+    Refused: TooManyStats; PlayerNotFound if the player is not of this game.
+    """
+
+    changes: tuple[StatChange, ...]
+    source: str = ""
+    """A room, by id, or a request, as `results.request_source` has it; empty to change anyway."""
+    number: int = 1
+    """The number of the room's order; a later order has a higher number."""
+    game_id: int | None = None
+    """None for a room, whose members are of its game."""
+
+
 class DescribePlayer(Command[PlayerRole, PlayerView], frozen=True):
     """Read the record."""
 
@@ -345,6 +388,12 @@ class DocumentTooLarge(Refused):
     """A room wants to write more into a player's document than that can hold."""
 
     text = "The player document is too large"
+
+
+class TooManyStats(Refused):
+    """The player has as many stats as they may have."""
+
+    text = f"A player has at most {STORED_MAX} stats, those included that are no longer declared"
 
 
 class PlayerNotFound(NotFound):

@@ -13,6 +13,7 @@ changes nothing. `apply` changes the record by one event and cannot fail.
     any              SignIn                PlayerTokenRotated, PlayerLoggedIn    banned
     any              ReplacePlayerDocument PlayerDocumentReplaced
     any              WriteResult           PlayerDocumentReplaced, ResultsMarked; or none
+    any              WriteStats            PlayerStatsChanged, ResultsMarked; or none    too many
     offline          BanPlayer             PlayerBanned              of another game
     online           BanPlayer             PlayerBanned, PlayerPresenceSaved, PlayerLoggedOut
     banned           UnbanPlayer           PlayerUnbanned            of another game
@@ -27,6 +28,7 @@ import hmac
 from typing import Final
 
 from greenroom.actors.kernel.message import Event
+from greenroom.actors.player import results
 from greenroom.actors.player.bans import ban_in_force, ban_text, banned_until
 from greenroom.actors.player.merging import merge
 from greenroom.actors.player.messages import (
@@ -45,12 +47,17 @@ from greenroom.actors.player.messages import (
     PlayerPresenceSaved,
     PlayerRegistered,
     PlayerRenamed,
+    PlayerStatsChanged,
     PlayerTokenRotated,
     PlayerUnbanned,
     PlayerView,
     RegisterPlayer,
     ResultsMarked,
+    StatsWritten,
+    TooManyStats,
+    WriteStats,
 )
+from greenroom.behaviour import stats
 
 MERGED_BYTES_MAX: Final = 1 << 20
 """Bytes that results of rooms may let a document grow to. Beyond, it keeps what it had."""
@@ -104,6 +111,7 @@ def view_player(player: Player) -> PlayerView:
         created_at=player.created_at,
         updated_at=player.updated_at,
         platform_id=player.platform_id,
+        stats=player.stats,
     )
 
 
@@ -223,6 +231,36 @@ def merge_documents(document: bytes, fields: dict[str, bytes]) -> bytes:
     return whole
 
 
+def decide_write_stats(
+    player: Player, command: WriteStats
+) -> tuple[StatsWritten, tuple[Event, ...]]:
+    """Change stats, if that has not been done; return the reply with the events.
+
+    Raises:
+        PlayerNotFound: the player plays another game.
+        TooManyStats: they would have too many.
+    """
+    if command.game_id not in {None, player.game_id}:
+        raise PlayerNotFound
+    source, number = command.source, command.number
+    if source and results.is_written(player.results, source, number):
+        return StatsWritten(player.stats, (), is_repeated=True), ()
+    values = stats.read(player.stats)
+    applied = tuple([stats.apply(values, change) for change in command.changes])
+    if len(values) > stats.STORED_MAX:
+        raise TooManyStats
+    events: list[Event] = []
+    written = stats.write(values) if any(applied) else player.stats
+    if written != player.stats:
+        events.append(
+            PlayerStatsChanged(player.player_id, player.game_id, written, player.player_data)
+        )
+    if source:
+        marks = results.mark(player.results, source, number)
+        events.append(ResultsMarked(player.player_id, marks))
+    return StatsWritten(written, applied), tuple(events)
+
+
 def new_player(event: PlayerRegistered) -> Player:
     """Return the record that a new account starts with."""
     return Player(
@@ -249,6 +287,8 @@ def apply(player: Player, event: Event) -> None:
         case PlayerDocumentReplaced():
             player.player_data = event.player_data
             player.updated_at = event.updated_at
+        case PlayerStatsChanged():
+            player.stats = event.stats
         case ResultsMarked():
             player.results = event.results
         case PlayerPresenceSaved():

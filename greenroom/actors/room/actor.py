@@ -89,6 +89,7 @@ from greenroom.actors.room.rules.state import (
 )
 from greenroom.actors.room.studio_messages import (
     NoteConnection,
+    NoteStats,
     ReloadBehaviour,
     Reloaded,
     ShowState,
@@ -528,6 +529,11 @@ class RoomActor(Actor[RoomRole]):
     @handles(NoteConnection)
     def note_connection(self, command: NoteConnection) -> Changed[None]:
         """Do nothing: only rooms with a behaviour take note of connections."""
+        return Changed(None)
+
+    @handles(NoteStats)
+    def note_stats(self, command: NoteStats) -> Changed[None]:
+        """Do nothing: nobody reads them."""
         return Changed(None)
 
     @handles(ReloadBehaviour)

@@ -35,10 +35,21 @@ class CarryOut(Command[RoomRole, None], frozen=True):
     """Carry out the next durable effect."""
 
 
+class NoteStats(Command[RoomRole, None], frozen=True):
+    """Note a member's stats, in a room whose behaviour reads them."""
+
+    player_id: int
+    stats: bytes
+    written: int
+    """The number of the room's last order that is in them."""
+
+
 class NoteDelivered(Command[RoomRole, None], frozen=True):
     """Mark an effect as done that was carried out elsewhere."""
 
     number: int
+    noted: NoteStats | None = None
+    """The stats that it has made."""
 
 
 class ReloadBehaviour(Command[RoomRole, Reloaded], frozen=True):

@@ -5,26 +5,29 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 import trio
 
 from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
-from greenroom.actors.player.messages import WriteResult
+from greenroom.actors.player.messages import WriteResult, WriteStats
+from greenroom.actors.player.results import last_written
 from greenroom.actors.room.messages import RoomRole
-from greenroom.actors.room.studio_messages import NoteDelivered, TakeResult
+from greenroom.actors.room.rules.state import KnownStats
+from greenroom.actors.room.studio_messages import NoteDelivered, NoteStats, TakeResult
 from greenroom.actors.services.jobs import Jobs
 from greenroom.actors.studio_room.refusals import RefusedByBehaviour
 from greenroom.actors.world.world import World
 from greenroom.behaviour import RoomBehaviour
 from greenroom.behaviour import errors as behaviour_errors
-from greenroom.behaviour.effects import Run, UpdatePlayer
+from greenroom.behaviour.effects import ChangeStat, ResultOrder, Run, UpdatePlayer
 from greenroom.behaviour.errors import shown
 from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.sources import Sources
+from greenroom.behaviour.stats import Stats
 
 RETRY_SECONDS = 2.0
 """When a result is tried again that could not be written."""
@@ -64,7 +67,10 @@ class StudioService:
         self._jobs = Jobs(watch, job_seconds_max, self._tell)
         self._job_numbers = itertools.count(1)
         self._reported: dict[str, tuple[float, int]] = {}
-        self._results: dict[str, dict[int, UpdatePlayer]] = {}
+        self._results: dict[str, dict[int, ResultOrder]] = {}
+        self._stale: dict[str, set[int]] = {}
+        """Members whose stats their rooms are to be told, by room."""
+        self._stale_waiter = trio.lowlevel.ParkingLot()
 
     async def run_service(
         self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -74,10 +80,11 @@ class StudioService:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 self._jobs.begin(nursery)
+                self._world().player_index.stats_changed = self.tell_stats
                 for room_id in self._results:
                     nursery.start_soon(self._deliver_of, room_id)
                 task_status.started()
-                await trio.sleep_forever()
+                await self._refresh_stale()
         finally:
             self._nursery = None
             self._jobs.end()
@@ -151,8 +158,8 @@ class StudioService:
         """Do what a room wants done outside its turn, and tell it what came of it."""
         self._jobs.start(room_id, work)
 
-    def deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:
-        """Write a result to a player's document, and tell the room when it is durable.
+    def deliver(self, room_id: str, number: int, result: ResultOrder) -> None:
+        """Write a result to a player's record, and tell the room when it is durable.
 
         Results of a room are written one after the other, in their order.
         """
@@ -162,6 +169,53 @@ class StudioService:
         self._results[room_id] = {number: result}
         if self._nursery is not None:
             self._nursery.start_soon(self._deliver_of, room_id)
+
+    # Stats.
+
+    def declared(self, game_id: int) -> Stats:
+        """Return the stats that a game's behaviours declare."""
+        return self._registry.stats(game_id)
+
+    def known_stats(self, room_id: str, player_id: int) -> KnownStats | None:
+        """Return a player's stats as they are now; None for a player who is not in memory."""
+        found = self._world().player_index.stats_of(player_id)
+        if found is None:
+            return None
+        stats, results = found
+        return KnownStats(stats, last_written(results, room_id))
+
+    def refresh_stats(self, room_id: str, player_ids: Collection[int]) -> None:
+        """Have a room told the stats of these members, from the database if need be."""
+        self._stale.setdefault(room_id, set()).update(player_ids)
+        self._stale_waiter.unpark_all()
+
+    def tell_stats(self, player_id: int, source: str) -> None:
+        """Tell the room where a player sits of their stats, unless it has changed them itself."""
+        room_id = self._world().rooms.index.seat_of(player_id)
+        if room_id is not None and room_id != source:
+            self._notify(room_id, player_id)
+
+    def _notify(self, room_id: str, player_id: int) -> None:
+        note = self._note(room_id, player_id)
+        if note is not None:
+            self.rooms.ref(room_id).notify(note)
+
+    def _note(self, room_id: str, player_id: int) -> NoteStats | None:
+        known = self.known_stats(room_id, player_id)
+        return None if known is None else NoteStats(player_id, known.stats, known.written)
+
+    async def _refresh_stale(self) -> None:
+        """Tell rooms the stats of members, room by room, until cancelled."""
+        while True:
+            if not self._stale:
+                await self._stale_waiter.park()
+                continue
+            room_id = next(iter(self._stale))
+            for player_id in self._stale.pop(room_id):
+                player = self._world().players.ref(player_id)
+                read = WriteStats(())  # brings them to memory
+                if await self._persist(lambda: player.ask(read)):  # noqa: B023 - awaited here
+                    self._notify(room_id, player_id)
 
     # Results, and what came of jobs.
 
@@ -174,14 +228,18 @@ class StudioService:
             del results[number]
         del self._results[room_id]
 
-    async def _deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:
+    async def _deliver(self, room_id: str, number: int, result: ResultOrder) -> None:
         """Write a result, however long the database is away; then tell the room, likewise."""
         player = self._world().players.ref(result.player_id)
-        command = WriteResult(room_id, number, result.fields)
-        if await self._persist(lambda: player.ask(command)):
+        if await self._persist(lambda: player.ask(_command(room_id, number, result))):
             _logger.info("a result of room %s was written", room_id)
         room = self.rooms.ref(room_id)
-        await self._persist(lambda: room.ask(NoteDelivered(number)))
+        if isinstance(result, ChangeStat):
+            await self._persist(
+                lambda: room.ask(NoteDelivered(number, self._note(room_id, result.player_id)))
+            )
+        else:
+            await self._persist(lambda: room.ask(NoteDelivered(number)))
 
     async def _persist(self, ask: Callable[[], Awaitable[Any]]) -> bool:
         """Ask until there is an answer; return whether it was not a refusal."""
@@ -203,6 +261,14 @@ class StudioService:
             self.rooms.ref(room_id).tell(command, again=again)
         except ActorUnavailable as error:
             _logger.warning("room %s did not get the result of a job: %s", room_id, error)
+
+
+def _command(room_id: str, number: int, result: ResultOrder) -> WriteResult | WriteStats:
+    """Return what a player is asked to write."""
+    if isinstance(result, ChangeStat):
+        return WriteStats((result.change,), room_id, number)
+    assert isinstance(result, UpdatePlayer)
+    return WriteResult(room_id, number, result.fields)
 
 
 def _shown(payload: object) -> str:

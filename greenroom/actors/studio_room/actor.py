@@ -21,7 +21,6 @@ from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.journal import JournalEntry, Snapshot, TakeSnapshot
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.room import messages
-from greenroom.actors.room.actor import RoomActor
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import CreateRoom, RoomOpened, SendActions, SendUpdates, Sent
 from greenroom.actors.room.ports import Accepted, Connections
@@ -31,7 +30,6 @@ from greenroom.actors.room.rules.events import (
     HostChanged,
     MemberJoined,
     MemberLeft,
-    OrderDone,
     RoomEnded,
     RoomEvent,
 )
@@ -43,7 +41,6 @@ from greenroom.actors.room.studio_messages import (
     FireTimers,
     KeepStudio,
     NoteConnection,
-    NoteDelivered,
     ReloadBehaviour,
     Reloaded,
     ShowState,
@@ -54,12 +51,13 @@ from greenroom.actors.room.studio_messages import (
 )
 from greenroom.actors.studio_room import hooks, input_rules, outbox
 from greenroom.actors.studio_room.circuit_breaker import CircuitBreaker, describe_pause
-from greenroom.actors.studio_room.effects import hand_over_results, in_order
+from greenroom.actors.studio_room.effects import in_order
 from greenroom.actors.studio_room.host import BehaviourHost
 from greenroom.actors.studio_room.input_buffer import InputBuffer
 from greenroom.actors.studio_room.opening import describe_refusal, open_room
 from greenroom.actors.studio_room.ports import Studio
 from greenroom.actors.studio_room.refusals import BehaviourFailed
+from greenroom.actors.studio_room.results import ResultsActor
 from greenroom.actors.studio_room.sync import StateSync, is_wanted
 from greenroom.actors.studio_room.tick_clock import TickClock
 from greenroom.actors.studio_room.turn import Turn
@@ -78,7 +76,7 @@ SAVE_SECONDS: Final = 1.0
 """How far a tick that fails may throw a room back."""
 
 
-class StudioRoomActor(RoomActor):
+class StudioRoomActor(ResultsActor):
     """One room that a studio has written a behaviour for.
 
     Attributes:
@@ -99,7 +97,7 @@ class StudioRoomActor(RoomActor):
         """Hold a state, or none yet: then the first command must be `CreateRoom`."""
         super().__init__(room, index, clock, limits, connections)
         self._studio = studio
-        self.host: BehaviourHost | None = None
+        self.host = None
         self._sync: StateSync | None = None
         self._ticks: TickClock | None = None
         self._is_ticking = False
@@ -135,7 +133,7 @@ class StudioRoomActor(RoomActor):
             self.timers.start(_KEEP, 0.0, KeepStudio())
         elif room.is_active:
             self._come_back(room)
-        hand_over_results(room, self._studio)
+        self._hand_over_results(room)
         self._set_orders(room)
 
     def _come_back(self, room: Room) -> None:
@@ -352,7 +350,7 @@ class StudioRoomActor(RoomActor):
         """Create the room, if the behaviour takes these rules and this host."""
         event = self._decide_create(command)
         turn = open_room(membership.new_room(event), self._studio, self._clock, self._report)
-        turn.events = (event,)
+        turn.events = (event, *turn.events)
         happened = turn.commit(self._clock.now())
         entries = [codec.entry(event.room_id, n, each) for n, each in enumerate(happened, 1)]
         self._install(turn.host)
@@ -397,6 +395,7 @@ class StudioRoomActor(RoomActor):
             self._studio.report(room.room_id, bug, None)
             return self._commit(turn, "old code")
         self._circuit.forget()
+        self._refresh_stats(room)
         self._resume(turn)
         return self._commit(turn, "new code")
 
@@ -591,10 +590,3 @@ class StudioRoomActor(RoomActor):
             return Changed(None)
         events = outbox.decide(room, number, self._limits, self._clock.now())
         return self._changed(None, events, host_is_chosen=True)
-
-    @handles(NoteDelivered)
-    def note_delivered(self, command: NoteDelivered) -> Changed[None]:
-        """Take note that a result is written."""
-        if command.number not in self._room.orders:
-            return Changed(None)
-        return super()._changed(None, (OrderDone(command.number, self._clock.now()),))

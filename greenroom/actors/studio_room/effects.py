@@ -10,7 +10,7 @@ from greenroom.actors.room.ports import Connections, Receive
 from greenroom.actors.room.rules.state import Room
 from greenroom.actors.studio_room.ports import Studio
 from greenroom.actors.studio_room.roster import Roster
-from greenroom.behaviour.effects import Deliver, Effect, Order, Push, RoomOrder, Run, UpdatePlayer
+from greenroom.behaviour.effects import Deliver, Effect, Order, Push, ResultOrder, RoomOrder, Run
 
 
 class Effects(msgspec.Struct):
@@ -22,7 +22,7 @@ class Effects(msgspec.Struct):
 
     pushes: list[Push] = []
     jobs: list[Run] = []
-    results: list[tuple[int, UpdatePlayer]] = []
+    results: list[tuple[int, ResultOrder]] = []
     """Each with the number of its order, which the room keeps until the result is written."""
     timers_changed: bool = False
 
@@ -62,7 +62,7 @@ class Effects(msgspec.Struct):
         self.results = [
             (number, order)
             for number, order in enumerate(orders, first)
-            if isinstance(order, UpdatePlayer)
+            if isinstance(order, ResultOrder)
         ]
 
     def carry_out(self, room: Room, connections: Connections, studio: Studio) -> None:
@@ -92,13 +92,6 @@ def _push(room: Room, connections: Connections, push: Push) -> None:
         connections.push_all(room.room_id, message)
     else:
         connections.push(room.room_id, push.player_ids, message)
-
-
-def hand_over_results(room: Room, studio: Studio) -> None:
-    """Have all results written that a room waits for, once it is back."""
-    for number, order in room.orders.items():
-        if isinstance(order, UpdatePlayer):
-            studio.deliver(room.room_id, number, order)
 
 
 def in_order(steps: Iterable[Callable[[], None] | None]) -> Callable[[], None] | None:

@@ -58,7 +58,11 @@ def follow(turn: Turn, decided: Iterable[RoomEvent], *, host_is_chosen: bool = F
     Raises:
         RefusedByBehaviour, BehaviourFailed: a player may not join.
     """
-    happened = [_follow(turn, event, host_is_chosen=host_is_chosen) for event in decided]
+    happened: list[RoomEvent] = []
+    for event in decided:
+        if isinstance(event, MemberJoined):
+            happened += turn.host.note_stats(event.player_id, event.at)
+        happened.append(_follow(turn, event, host_is_chosen=host_is_chosen))
     turn.events += tuple(happened)
 
 

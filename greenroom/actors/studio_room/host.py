@@ -6,21 +6,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import msgspec
 
-from greenroom.actors.room.rules.events import HostChanged, MemberLeft
-from greenroom.actors.room.rules.state import Room
+from greenroom.actors.room.rules.events import HostChanged, MemberLeft, StatsNoted
+from greenroom.actors.room.rules.state import KnownStats, Room
 from greenroom.actors.studio_room.missed_events import MissedEvents
 from greenroom.actors.studio_room.ports import Studio
 from greenroom.actors.studio_room.refusals import BehaviourFailed, RefusedByBehaviour
 from greenroom.actors.studio_room.roster import Roster
-from greenroom.behaviour import BehaviourBug, Refused
-from greenroom.behaviour.effects import RoomOrder
+from greenroom.behaviour import BehaviourBug, Refused, stats
+from greenroom.behaviour.effects import ChangeStat, RoomOrder
 from greenroom.behaviour.plain_values import plain
 from greenroom.behaviour.room import RoomFacts
 from greenroom.behaviour.runner import Runner
+from greenroom.behaviour.stats import Number
 
 
 class HostMemory(msgspec.Struct, frozen=True):
@@ -47,7 +49,7 @@ class BehaviourHost:
         is_saved: whether `memory.saved` has the present state.
     """
 
-    __slots__ = ("_studio", "is_saved", "memory", "room", "roster", "runner")
+    __slots__ = ("_joining", "_studio", "is_saved", "memory", "room", "roster", "runner")
 
     def __init__(self, room: Room, studio: Studio) -> None:
         """Bring a behaviour to a room, or back to it.
@@ -62,6 +64,8 @@ class BehaviourHost:
         """
         self.room = room
         self._studio = studio
+        self._joining: dict[int, KnownStats] = {}
+        """The stats of those who join in this turn."""
         self.runner = self._new_runner(room.kept)
         self.roster = Roster(self.runner)
         self.memory = HostMemory(self.runner.save() if room.kept is None else room.kept)
@@ -94,9 +98,13 @@ class BehaviourHost:
         assert room.behaviour is not None
         facts = RoomFacts(room_id=room.room_id, game_id=room.game_id, rules=plain(room.rules))
         behaviour = studio.make(room.behaviour)
+        runner: Runner[Any]
         if saved is None:
-            return Runner.create(behaviour, facts, studio.seed(), studio.watch)
-        return Runner.restore(behaviour, facts, saved, studio.watch)
+            runner = Runner.create(behaviour, facts, studio.seed(), studio.watch)
+        else:
+            runner = Runner.restore(behaviour, facts, saved, studio.watch)
+        runner.show_stats(self.stats_of)
+        return runner
 
     def reload(self) -> None:
         """Go on with the behaviour's code as it is now; the state must be saved.
@@ -137,6 +145,32 @@ class BehaviourHost:
     def read_roster(self) -> None:
         """Let hooks see the members, as far as the behaviour is to know of them."""
         self.roster.read(self.room, self.memory.missed)
+        self._joining.clear()
+
+    def note_stats(self, player_id: int, now: int) -> tuple[StatsNoted, ...]:
+        """Note the stats of a player who is about to join, if the behaviour reads any."""
+        if not self.runner.behaviour.stats:
+            return ()
+        room_id = self.room.room_id
+        known = self._studio.known_stats(room_id, player_id)
+        if known is None:
+            known = KnownStats(stats.NO_STATS, 0)
+            self._studio.refresh_stats(room_id, (player_id,))
+        self._joining[player_id] = known
+        return (StatsNoted(player_id, known.stats, known.written, now),)
+
+    def stats_of(self, player_id: int) -> dict[str, Number]:
+        """Return a member's stats, with all that the room has ordered and waits for."""
+        room = self.room
+        known = self._joining.get(player_id) or room.stats.get(player_id)
+        if known is None:
+            return {}
+        values = stats.read(known.stats)
+        waiting = (order for number, order in room.orders.items() if number > known.written)
+        for order in chain(waiting, self.memory.orders):
+            if isinstance(order, ChangeStat) and order.player_id == player_id:
+                stats.apply(values, order.change)
+        return values
 
     def miss(self, event: MemberLeft | HostChanged) -> None:
         """Remember an event that has just happened, to tell it once the circuit is closed."""

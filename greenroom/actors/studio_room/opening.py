@@ -26,6 +26,8 @@ from greenroom.behaviour.effects import Run
 def open_room(room: Room, studio: Studio, clock: Clock, report: Report) -> Turn:
     """Let a behaviour begin in a room; return its turn, which is not committed yet.
 
+    Its events are the stats of members, if the behaviour reads any.
+
     Args:
         room: with the members that it is to begin with.
         studio: makes behaviours.
@@ -38,6 +40,9 @@ def open_room(room: Room, studio: Studio, clock: Clock, report: Report) -> Turn:
     alone = {room.host_id: room.members[room.host_id]}
     host = BehaviourHost.create(msgspec.structs.replace(room, members=alone), studio, report)
     turn = Turn(host, clock.time(), (), report)
+    now = clock.now()
+    for player_id in room.members:
+        turn.events += host.note_stats(player_id, now)
     hooks.open_room(turn)
     for player_id, seat in room.members.items():
         if player_id != room.host_id:
@@ -76,7 +81,7 @@ class LobbyBehaviours:
             RefusedByBehaviour, BehaviourFailed: there is to be no such room.
         """
         turn = self._begin(created, self._studio.report)
-        turn.events = (created,)
+        turn.events = (created, *turn.events)
         events = turn.commit(self._clock.now())
         jobs = turn.effects.jobs
         return Opened(events, partial(self._start, created.room_id, jobs) if jobs else None)

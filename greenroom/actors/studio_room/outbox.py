@@ -1,6 +1,6 @@
 """The outbox of a room: orders of its behaviour, carried out one a turn, oldest first. Pure.
 
-An order whose object is gone by then does nothing. Results for players' documents are carried out
+An order whose object is gone by then does nothing. Results of players are carried out
 by the studio's side of the server (`Studio.deliver`), and hold up no other order.
 """
 
@@ -19,17 +19,17 @@ from greenroom.behaviour.effects import (
     Deliver,
     FinishAction,
     Kick,
+    ResultOrder,
     RoomOrder,
     SetHost,
     Stop,
-    UpdatePlayer,
 )
 from greenroom.contract.words import ActionStatus
 
 
 def next_here(room: Room) -> int | None:
     """Return the number of the oldest order that the room itself carries out."""
-    return next((n for n, o in room.orders.items() if not isinstance(o, UpdatePlayer)), None)
+    return next((n for n, o in room.orders.items() if not isinstance(o, ResultOrder)), None)
 
 
 def decide(room: Room, number: int, limits: RoomLimits, now: int) -> tuple[RoomEvent, ...]:

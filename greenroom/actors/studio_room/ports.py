@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Protocol
 
+from greenroom.actors.room.rules.state import KnownStats
 from greenroom.behaviour import RoomBehaviour
-from greenroom.behaviour.effects import Run, UpdatePlayer
+from greenroom.behaviour.effects import ResultOrder, Run
 from greenroom.behaviour.runner import Watch
+from greenroom.behaviour.stats import Stats
 
 
 class Studio(Protocol):
@@ -50,6 +53,20 @@ class Studio(Protocol):
         """Do a job of a room outside of its turns, and tell it the result."""
         ...
 
-    def deliver(self, room_id: str, number: int, result: UpdatePlayer) -> None:
-        """Write a result to a player's document, once, and tell the room when it is durable."""
+    def deliver(self, room_id: str, number: int, result: ResultOrder) -> None:
+        """Write a result to a player's record, once, and tell the room when it is durable."""
+        ...
+
+    # Stats.
+
+    def declared(self, game_id: int) -> Stats:
+        """Return the stats that a game's behaviours declare."""
+        ...
+
+    def known_stats(self, room_id: str, player_id: int) -> KnownStats | None:
+        """Return a player's stats as they are now; None for a player who is not in memory."""
+        ...
+
+    def refresh_stats(self, room_id: str, player_ids: Collection[int]) -> None:
+        """Have a room told the stats of these members, from the database if need be."""
         ...

@@ -37,6 +37,7 @@ from greenroom.actors.player.messages import (
     PlayerDocumentReplaced,
     PlayerRegistered,
     PlayerRenamed,
+    PlayerStatsChanged,
 )
 from greenroom.actors.world.ports import Accounts
 
@@ -67,6 +68,9 @@ UNREAD_BYTES_MAX = 32 << 20
 _ROW_BYTES = 1 << 10  # what a row's place costs, counted as bytes of its document
 _QUERY_BYTES = 64 << 10  # what a page costs besides its rows, likewise
 _RETRY_SECONDS = 0.5
+
+Row = tuple[int, bytes, bytes]
+"""A player's id, document and stats."""
 
 _log = logging.getLogger(__name__)
 
@@ -221,7 +225,10 @@ class Leaderboards:
     def _note(self, event: Event, left_bytes: int) -> int:
         """Take note of an event; return how many bytes were read, of those that are left."""
         read_bytes = 0
-        if isinstance(event, PlayerDocumentReplaced | PlayerRegistered):
+        if isinstance(event, PlayerDocumentReplaced | PlayerStatsChanged):
+            change = Change(event.game_id, event.player_id, event.player_data, event.stats)
+            read_bytes = self._put(change, left_bytes)
+        elif isinstance(event, PlayerRegistered):
             change = Change(event.game_id, event.player_id, event.player_data)
             read_bytes = self._put(change, left_bytes)
         elif isinstance(event, PlayerDeleted):
@@ -270,11 +277,11 @@ class Leaderboards:
 
         It goes on waiting if its game's indexes ask for something else meanwhile.
         """
-        game_id, player_id, document = change
+        game_id, player_id, document, stats = change
         readers = self._boards.readers(game_id)
         keys: Keys = {}
         for read in readers:
-            keys.update(read(document))
+            keys.update(read(document, stats))
             await turn.end_if_long(len(document))
         if self._unread.has(change) and self._boards.readers(game_id) is readers:
             self._unread.forget(game_id, player_id)
@@ -437,11 +444,12 @@ class Leaderboards:
         if not index.is_dropped:
             index.complete()
 
-    async def _put_in(self, build: _Build, index: Index, page: Sequence[tuple[int, bytes]]) -> None:
+    async def _put_in(self, build: _Build, index: Index, page: Sequence[Row]) -> None:
         """Put a page into an index, others having their turns in between, and charge it."""
         done_bytes, page_bytes = 0, _QUERY_BYTES
-        for player_id, document in page:
-            self._boards.fill(index, player_id, await _read_in_turns(index.readers, document))
+        for player_id, document, stats in page:
+            keys = await _read_in_turns(index.readers, document, stats)
+            self._boards.fill(index, player_id, keys)
             done_bytes += _ROW_BYTES + len(document)
             if done_bytes > CHUNK_BYTES:
                 page_bytes += done_bytes
@@ -453,9 +461,7 @@ class Leaderboards:
         if not index.is_dropped:
             self._boards.make_room(index, now)
 
-    async def _read(
-        self, game_id: int, after_id: int, wanted: int
-    ) -> list[tuple[int, bytes]] | None:
+    async def _read(self, game_id: int, after_id: int, wanted: int) -> list[Row] | None:
         """Return a page, or None while the database is away."""
         try:
             return await self._accounts.load_documents_page(game_id, after_id, wanted)
@@ -463,18 +469,18 @@ class Leaderboards:
             return None
 
 
-async def _read_in_turns(readers: Readers, document: bytes) -> Keys:
-    """Read a document's keys, others having their turns in between if it is large."""
+async def _read_in_turns(readers: Readers, document: bytes, stats: bytes) -> Keys:
+    """Read the keys of a document and its stats; if it is large, others have turns in between."""
     keys: Keys = {}
     for read in readers:
-        keys.update(read(document))
+        keys.update(read(document, stats))
         if len(document) > CHUNK_BYTES:
             await trio.lowlevel.checkpoint()
     return keys
 
 
-def _next_page_players(page: Sequence[tuple[int, bytes]]) -> int:
+def _next_page_players(page: Sequence[Row]) -> int:
     """Return how many players to read next: more and more, as long as their documents are small."""
-    page_bytes = sum(len(document) for _, document in page)
+    page_bytes = sum(len(document) for _, document, _ in page)
     fitting = PAGE_BYTES_AIM * len(page) // max(page_bytes, 1)
     return max(1, min(2 * len(page), fitting, PAGE_PLAYERS_MAX))

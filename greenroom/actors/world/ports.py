@@ -91,8 +91,8 @@ class Accounts(Protocol):
 
     async def load_documents_page(
         self, game_id: int, after_id: int, limit: int
-    ) -> list[tuple[int, bytes]]:
-        """Return ids and documents of a game's players, by id, from the first after `after_id`."""
+    ) -> list[tuple[int, bytes, bytes]]:
+        """Return ids, documents and stats of a game's players, from the first after `after_id`."""
         ...
 
     async def load_games(self) -> list[Game]:

@@ -132,6 +132,7 @@ class GameSettings(msgspec.Struct, frozen=True):
     clients_write_player_data: bool
     leaderboards: list[list[str]]
     register_player_id: Literal["string", "integer"]
+    stats: dict[str, dict[str, str | int | float]] = {}
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -190,6 +191,7 @@ class PlayerDetails(msgspec.Struct, frozen=True):
     updated_at: str
     ban: PlayerBan | None
     player_data: msgspec.Raw
+    stats: msgspec.Raw
 
 
 class Migration(msgspec.Struct, frozen=True):

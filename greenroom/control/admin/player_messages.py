@@ -47,6 +47,7 @@ class PlayerExport(msgspec.Struct, frozen=True):
     platform: str | None
     platform_id: str | None
     player_data: msgspec.Raw
+    stats: msgspec.Raw
     bans: list[PastBan]
     friends: list[Friend]
     seat: Seat | None

@@ -42,6 +42,7 @@ async def show_player(context: AdminContext, ask: ShowPlayer) -> PlayerDetails:
         **msgspec.structs.asdict(shown_player(player)),
         ban=None if record.ban is None else _ban(record.ban),
         player_data=msgspec.Raw(player.player_data),
+        stats=msgspec.Raw(player.stats),
     )
 
 
@@ -72,6 +73,7 @@ async def export_player(context: AdminContext, ask: messages.ExportPlayer) -> me
         platform=record.platform,
         platform_id=record.platform_id,
         player_data=msgspec.Raw(record.player_data),
+        stats=msgspec.Raw(record.stats),
         bans=[
             messages.PastBan(**msgspec.structs.asdict(_ban(past)), ended_at=utc_text(ended_at))
             for past, ended_at in bans

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
+from greenroom.actors.flows.stats import StatRefused, change_stats
 from greenroom.actors.game.messages import ReadGameDocument, ReadGameSettings, ReplaceGameDocument
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.plans.refusals import GamesHoldTooMuch, StorageLimitReached
-from greenroom.actors.player.messages import ReadPlayerDocument, ReplacePlayerDocument
-from greenroom.contract.fields import RawDocument, timestamp, verbatim
+from greenroom.actors.player.messages import (
+    PlayerNotFound,
+    ReadPlayerDocument,
+    ReplacePlayerDocument,
+    TooManyStats,
+)
+from greenroom.behaviour.errors import BadStat
+from greenroom.behaviour.stats import (
+    OPERATIONS,
+    Number,
+    Operation,
+    Stat,
+    StatChange,
+    make_change,
+    make_conditions,
+)
+from greenroom.contract.fields import RawDocument, stats_as_sent, timestamp, verbatim
 from greenroom.contract.game_data import (
     GET_GAME,
     GET_PLAYER,
+    REQUEST_ID_PATTERN,
     SET_GAME,
     SET_PLAYER,
+    STATS,
     GameDocumentReply,
     GameUpdateReply,
     PlayerDocumentReply,
     PlayerUpdateReply,
+    StatChangeFields,
+    StatsBody,
+    StatsReply,
 )
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
 from greenroom.http.table import Area, Auth, TokenTexts
@@ -25,6 +50,8 @@ from greenroom.http.table import Area, Auth, TokenTexts
 _KEY_MISSING: Final = "API token is required"
 _TOKEN_MISSING: Final = "Game player token is required"
 _ADMIN_INVALID: Final = "Invalid API token or private token"
+_REQUEST_ID: Final = re.compile(REQUEST_ID_PATTERN)
+_decode_changes: Final = msgspec.json.Decoder(dict[str, StatChangeFields]).decode
 
 
 ENDPOINTS: Final = Area(Auth.KEY, TokenTexts(key_missing=_KEY_MISSING))
@@ -76,6 +103,7 @@ async def get_player(caller: PlayerCaller) -> PlayerDocumentReply:
         player_id=caller.player_id,
         player_name=document.player_name,
         data=verbatim(document.player_data),
+        stats=stats_as_sent(document.stats),
     )
 
 
@@ -96,6 +124,75 @@ async def update_player(caller: TrustedCaller, body: RawDocument) -> PlayerUpdat
         await check_clients_write(caller)
     updated_at = await caller.player.ask(ReplacePlayerDocument(bytes(body)))
     return PlayerUpdateReply(updated_at=timestamp(updated_at))
+
+
+# Stats, which the game's own services read and change.
+
+
+class RequestIdRefused(Refused):
+    """The id has other characters, or too many."""
+
+    text = "request_id must be 1 to 64 letters, digits, - or _"
+
+
+@ENDPOINTS.add(
+    STATS,
+    auth=Auth.ADMIN,
+    texts=TokenTexts(
+        key_missing=_KEY_MISSING,
+        token_missing="API private token is required",
+        token_invalid=_ADMIN_INVALID,
+    ),
+    refusals=(RequestIdRefused, StatRefused, TooManyStats, PlayerNotFound),
+)
+async def stats(caller: AdminCaller, body: StatsBody) -> StatsReply:
+    """Read and change a player's stats."""
+    request_id = body.request_id or ""
+    if request_id and _REQUEST_ID.fullmatch(request_id) is None:
+        raise RequestIdRefused
+    wanted = _read_changes(body.changes)
+    written = await change_stats(
+        caller.world,
+        caller.game_id,
+        body.player_id,
+        lambda declared: [_change(declared, *each) for each in wanted.items()],
+        request_id,
+    )
+    return StatsReply(
+        player_id=body.player_id,
+        stats=verbatim(written.stats),
+        applied=[name for name, is_made in zip(wanted, written.applied, strict=False) if is_made],
+        repeated=written.is_repeated,
+    )
+
+
+def _read_changes(changes: RawDocument | None) -> dict[str, StatChangeFields]:
+    if changes is None:
+        return {}
+    try:
+        return _decode_changes(changes)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise StatRefused(
+            f'changes must be such as {{"wins":{{"increment":1}}}}: {error}'
+        ) from None
+
+
+def _change(declared: Mapping[str, Stat], name: str, fields: StatChangeFields) -> StatChange:
+    """Return a change; raises BadStat."""
+    given: list[tuple[Operation, Number]] = [
+        (each, value) for each in OPERATIONS if (value := getattr(fields, each)) is not None
+    ]
+    if len(given) != 1:
+        raise BadStat(f"The change of {name[:40]} must have one of {', '.join(OPERATIONS)}")
+    ((operation, value),) = given
+    conditions = make_conditions(
+        fields.of or name,
+        if_unset=fields.if_unset,
+        if_equals=fields.if_equals,
+        if_less_than=fields.if_less_than,
+        if_more_than=fields.if_more_than,
+    )
+    return make_change(declared, name, operation, value, conditions)
 
 
 async def check_clients_write(caller: GameCaller) -> None:

@@ -43,7 +43,7 @@ from greenroom.actors.world.platform import (
     PlatformDisabled,
     PlatformUnavailable,
 )
-from greenroom.contract.fields import OMITTED, as_sent, timestamp, verbatim
+from greenroom.contract.fields import OMITTED, as_sent, stats_as_sent, timestamp, verbatim
 from greenroom.contract.players import (
     BAN,
     BAN_REASON_CHARACTERS_MAX,
@@ -187,6 +187,7 @@ async def login(caller: PlayerCaller) -> LoginReply:
             player_name=player.player_name,
             player_tag=_shown(player.player_tag),
             player_data=verbatim(player.player_data),
+            stats=stats_as_sent(player.stats),
             is_online=player.is_online,
             last_login=timestamp(player.last_login),
             last_heartbeat=timestamp(player.last_heartbeat),
@@ -253,6 +254,7 @@ async def _listed(pages: AsyncGenerator[list[PlayerView]]) -> AsyncIterator[list
                     last_logout=timestamp(player.last_logout),
                     last_heartbeat=timestamp(player.last_heartbeat),
                     created_at=timestamp(player.created_at),
+                    stats=stats_as_sent(player.stats),
                 )
                 for player in page
             ]

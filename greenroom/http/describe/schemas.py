@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from greenroom.contract.fields import AnyValue, Body, Document, Omitted, RawDocument, SentAs
+from greenroom.contract.fields import AnyValue, Body, Document, Omitted, RawDocument, SentAs, Stats
 from greenroom.http.bodies import INTEGER_DIGITS_MAX, INTEGER_MAX, Field, body_fields
 from greenroom.http.describe.glossary import DESCRIPTIONS
 from greenroom.http.engine import DOUBLED, REPLACED, converter, holds_document
@@ -283,7 +283,8 @@ class ReplySchemas:
         for info in msgspec.structs.fields(struct):
             for key, schema in self._members(info, hints[info.name], is_engine=is_engine):
                 properties[key] = schema
-                if not (is_omitted(hints[info.name]) and key == info.name):
+                is_always = key not in {info.name, "stats_json"}
+                if is_always or not is_omitted(hints[info.name]):
                     required.append(key)
         self.components[name] = {
             "type": "object",
@@ -336,6 +337,8 @@ class ReplySchemas:
             return {"type": "array", "items": items, **shown}
         if hint == Document:
             return document_schema(name)
+        if hint == Stats:
+            return {"type": "object", "additionalProperties": {"type": "number"}}
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
             return self._struct(hint, is_engine=is_engine)
         return _scalar_schema(hint, name)

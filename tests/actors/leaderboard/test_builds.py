@@ -94,7 +94,7 @@ async def test_a_game_builds_one_at_a_time_and_so_many_wait(
     reading = most = 0
     read = arena.memory.load_documents_page
 
-    async def page(game_id: int, after_id: int, limit: int) -> list[tuple[int, bytes]]:
+    async def page(game_id: int, after_id: int, limit: int) -> list[tuple[int, bytes, bytes]]:
         nonlocal reading, most
         reading += 1
         most = max(most, reading)
@@ -148,10 +148,11 @@ async def test_builds_are_charged_by_size_to_the_address_and_the_game(
     memory = Memory()
     charges = Charges(Limiter(Rate(1_024, 1_024)), Limiter(Rate(2_048, 4_096)))
 
-    async def page(game_id: int, after_id: int, limit: int) -> list[tuple[int, bytes]]:
+    async def page(game_id: int, after_id: int, limit: int) -> list[tuple[int, bytes, bytes]]:
         await trio.lowlevel.checkpoint()
         return [
-            (n, b"{}" + b" " * 62) for n in range(after_id + 1, min(after_id + limit, 3_000) + 1)
+            (n, b"{}" + b" " * 62, b"{}")
+            for n in range(after_id + 1, min(after_id + limit, 3_000) + 1)
         ]
 
     memory.load_documents_page = page  # type: ignore[method-assign]

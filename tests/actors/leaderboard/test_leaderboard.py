@@ -256,11 +256,11 @@ async def test_pages_grow_while_documents_are_small_and_shrink_when_they_are_not
 ):
     memory, wanted = Memory(), []
 
-    async def page(game_id: int, after_id: int, limit: int) -> list[tuple[int, bytes]]:
+    async def page(game_id: int, after_id: int, limit: int) -> list[tuple[int, bytes, bytes]]:
         await trio.lowlevel.checkpoint()
         wanted.append(limit)
         ids = range(after_id + 1, min(after_id + limit, 3000) + 1)
-        return [(n, b"x" * 100_000 if n > 2500 else b"{}") for n in ids]
+        return [(n, b"x" * 100_000 if n > 2500 else b"{}", b"{}") for n in ids]
 
     monkeypatch.setattr(memory, "load_documents_page", page)
     async with trio.open_nursery() as nursery:
@@ -283,7 +283,7 @@ async def test_a_build_that_fails_harms_nobody_else(
         await crowd(arena, 2)
         await rank(arena)
 
-        async def broken(*_: int) -> list[tuple[int, bytes]]:
+        async def broken(*_: int) -> list[tuple[int, bytes, bytes]]:
             raise RuntimeError("a bug")
 
         with monkeypatch.context() as patch, caplog.at_level(logging.CRITICAL):

@@ -185,7 +185,7 @@ def _read_first(unread: Unread, model: dict[tuple[int, int], bytes]) -> None:
     if change is None:
         assert not model
         return
-    game_id, player_id, document = change
+    game_id, player_id, document, _ = change
     newest = unread.newest(game_id)
     first = next(place for place in model if place[0] == game_id)
     assert (first, model.pop(first)) == ((game_id, player_id), document)

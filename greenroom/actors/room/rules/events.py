@@ -64,6 +64,16 @@ class MemberJoined(Event, frozen=True):
     at: int
 
 
+class StatsNoted(Event, frozen=True):
+    """A member has these stats; somebody who joins has them noted right before."""
+
+    player_id: int
+    stats: bytes
+    written: int
+    """The number of the room's last order that is in them."""
+    at: int
+
+
 class MemberLeft(Event, frozen=True):
     """The member's seat is free.
 
@@ -211,6 +221,7 @@ class RoomEnded(Event, frozen=True):
 RoomEvent = (
     RoomCreated
     | MemberJoined
+    | StatsNoted
     | MemberLeft
     | HostChanged
     | MemberRenamed

@@ -49,6 +49,7 @@ from greenroom.actors.room.rules.events import (
     RoomEnded,
     RoomEvent,
     RoomPasswordSet,
+    StatsNoted,
     UpdatesSent,
 )
 from greenroom.actors.room.rules.refusals import (
@@ -69,12 +70,12 @@ from greenroom.actors.room.rules.refusals import (
     RoomFull,
     RoomInactive,
 )
-from greenroom.actors.room.rules.state import Member, Room
+from greenroom.actors.room.rules.state import KnownStats, Member, Room
 from greenroom.actors.room.rules.transitions import ROOM, RoomStep
 from greenroom.actors.seating import invites
 from greenroom.actors.seating.invites import InviteAnswered, Invited, InviteDropped
 from greenroom.actors.seating.passwords import password_matches, token_matches
-from greenroom.behaviour.effects import UpdatePlayer
+from greenroom.behaviour.effects import ResultOrder
 
 
 def require_member(room: Room, player_id: int, refusal: type[Refused]) -> Member:
@@ -317,10 +318,13 @@ def apply(room: Room, event: RoomEvent) -> None:
             invites.accept(room.invites, event.player_id)
         case MemberLeft():
             del room.members[event.player_id]
+            room.stats.pop(event.player_id, None)
             actions.forget_member(room, event.player_id, event.at)
             updates.forget_sender(room, event.player_id)
             tokens.revoke(room, event.player_id)
             invites.leave(room.invites, event.player_id, event.reason)
+        case StatsNoted():
+            room.stats[event.player_id] = KnownStats(event.stats, event.written)
         case HostChanged():
             room.host_id = event.player_id
         case MemberWentOffline():
@@ -368,7 +372,8 @@ def _end(room: Room, event: RoomEnded) -> None:
     room.actions = {}
     room.results = []
     room.kept = None
-    room.orders = {n: o for n, o in room.orders.items() if isinstance(o, UpdatePlayer)}
+    room.stats = {}
+    room.orders = {n: o for n, o in room.orders.items() if isinstance(o, ResultOrder)}
     updates.forget_all(room)
 
 

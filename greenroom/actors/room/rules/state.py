@@ -110,6 +110,14 @@ class Member(msgspec.Struct, kw_only=True):
         return self.offline_since is None
 
 
+class KnownStats(msgspec.Struct, frozen=True):
+    """A member's stats, as the room knows them."""
+
+    stats: bytes
+    written: int
+    """The number of the room's last order that is in them."""
+
+
 class Action(msgspec.Struct, frozen=True):
     """An action that waits for its target."""
 
@@ -199,6 +207,8 @@ class Room(msgspec.Struct, kw_only=True):
     orders: dict[int, RoomOrder] = {}
     """Durable effects that are not carried out yet, by number, oldest first."""
     last_order: int = 0
+    stats: dict[int, KnownStats] = {}
+    """By member, in a room whose behaviour declares stats."""
 
     @property
     def state(self) -> RoomState:
@@ -232,6 +242,7 @@ def weigh(room: Room) -> tuple[int, int]:
         + SMALL_BYTES * len(room.tokens)
         + STUDIO_FACTOR * len(room.kept or b"")
         + sum(map(_order_bytes, room.orders.values()))
+        + sum(len(known.stats) for known in room.stats.values())
     )
     return int(room.is_active), size
 

@@ -1,0 +1,66 @@
+"""Results of a room's members: handed over to be written, and what the room learns of their stats.
+
+A result is an order. The studio's side of the server writes it into the player's record, and tells
+the room. Stats that others have changed it is told as well. The hooks that read them are called
+later, so none is called here.
+"""
+
+from __future__ import annotations
+
+from greenroom.actors.kernel.actor import handles
+from greenroom.actors.kernel.message import Changed
+from greenroom.actors.room.actor import RoomActor
+from greenroom.actors.room.rules.events import OrderDone, StatsNoted
+from greenroom.actors.room.rules.state import KnownStats, Room
+from greenroom.actors.room.studio_messages import NoteDelivered, NoteStats
+from greenroom.actors.studio_room.host import BehaviourHost
+from greenroom.actors.studio_room.ports import Studio
+from greenroom.behaviour.effects import ResultOrder
+
+
+class ResultsActor(RoomActor):
+    """The part of a room with a behaviour that deals with results.
+
+    Attributes:
+        host: holds the behaviour; None where there is none to read stats.
+    """
+
+    host: BehaviourHost | None
+    _studio: Studio
+
+    def _hand_over_results(self, room: Room) -> None:
+        """Have all results written that a room waits for, once it is back."""
+        for number, order in room.orders.items():
+            if isinstance(order, ResultOrder):
+                self._studio.deliver(room.room_id, number, order)
+        self._refresh_stats(room)
+
+    def _refresh_stats(self, room: Room) -> None:
+        """Have the room told its members' stats, for they may have changed unheard."""
+        if self._reads_stats and room.members:
+            self._studio.refresh_stats(room.room_id, room.members)
+
+    @property
+    def _reads_stats(self) -> bool:
+        return self.host is not None and bool(self.host.runner.behaviour.stats)
+
+    @handles(NoteStats)
+    def note_stats(self, command: NoteStats) -> Changed[None]:
+        """Note a member's stats, where the behaviour reads them."""
+        return super()._changed(None, self._noted(command))
+
+    @handles(NoteDelivered)
+    def note_delivered(self, command: NoteDelivered) -> Changed[None]:
+        """Take note that a result is written, and of the stats that it has made."""
+        if command.number not in self._room.orders:
+            return Changed(None)
+        noted = () if command.noted is None else self._noted(command.noted)
+        return super()._changed(None, (*noted, OrderDone(command.number, self._clock.now())))
+
+    def _noted(self, command: NoteStats) -> tuple[StatsNoted, ...]:
+        player_id, known = command.player_id, KnownStats(command.stats, command.written)
+        room = self._room
+        is_known = room.stats.get(player_id) == known
+        if is_known or player_id not in room.members or not self._reads_stats:
+            return ()
+        return (StatsNoted(player_id, known.stats, known.written, self._clock.now()),)

@@ -1,0 +1,155 @@
+"""A member of a room, by what hooks can do for them: read their stats, and change them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from greenroom.behaviour.effects import ChangeStat
+from greenroom.behaviour.room_context import RoomContext
+from greenroom.behaviour.stats import Condition, Number, Operation, make_change, make_conditions
+
+_CHANGE_BYTES: Final = 128
+"""The bytes that a change counts among those of a hook's effects."""
+
+
+class RoomPlayer:
+    """One member, during one hook: `room.player(player_id)`.
+
+    Of somebody who is not here there are no stats, and changes do nothing. `on_leave` may still
+    change the stats of who has just left.
+
+    Each change may have conditions, which are looked at where the stats are kept, when the change
+    is made. If one does not hold, nothing happens.
+
+        player.increment("wins")
+        player.min("best_seconds", 71.3)
+        player.set("first_win_at", room.now, if_unset=True)
+        player.increment("coins", 100, if_unset=True, of="first_win_at")
+
+    Attributes:
+        player_id: who.
+    """
+
+    __slots__ = ("_context", "player_id")
+
+    def __init__(self, player_id: int, context: RoomContext) -> None:
+        """Wrap; `Room.player` makes them, studios do not."""
+        self.player_id = player_id
+        self._context = context
+
+    @property
+    def stats(self) -> Mapping[str, Number]:
+        """Return the stats that are set, by name, with what this room has changed so far.
+
+        They are as of the turn in which the player joined. Changes from elsewhere follow once they
+        are durable. The values are a snapshot.
+        """
+        return MappingProxyType(self._context.stats_of(self.player_id))
+
+    def increment(
+        self,
+        name: str,
+        by: Number = 1,
+        *,
+        if_unset: bool = False,
+        if_equals: Number | None = None,
+        if_less_than: Number | None = None,
+        if_more_than: Number | None = None,
+        of: str | None = None,
+    ) -> None:
+        """Add to a stat, durably and once; one that is not set counts as 0.
+
+        Args:
+            name: which.
+            by: how much; it may be below zero.
+            if_unset: change nothing if the stat has been set.
+            if_equals: change nothing if it is another number.
+            if_less_than: change nothing if it is this number or above.
+            if_more_than: change nothing if it is this number or below.
+            of: the stat that the conditions ask for; the one that is changed if not given.
+
+        Raises:
+            BadStat: a name is not declared, or a number is not of the stat's kind.
+            TooMuch: more effects than a hook may have.
+        """
+        found = make_conditions(
+            of or name,
+            if_unset=if_unset,
+            if_equals=if_equals,
+            if_less_than=if_less_than,
+            if_more_than=if_more_than,
+        )
+        self._change(name, "increment", by, found)
+
+    def max(
+        self,
+        name: str,
+        value: Number,
+        *,
+        if_unset: bool = False,
+        if_equals: Number | None = None,
+        if_less_than: Number | None = None,
+        if_more_than: Number | None = None,
+        of: str | None = None,
+    ) -> None:
+        """Set a stat to a number if that is higher, or if it is not set; see `increment`."""
+        found = make_conditions(
+            of or name,
+            if_unset=if_unset,
+            if_equals=if_equals,
+            if_less_than=if_less_than,
+            if_more_than=if_more_than,
+        )
+        self._change(name, "max", value, found)
+
+    def min(
+        self,
+        name: str,
+        value: Number,
+        *,
+        if_unset: bool = False,
+        if_equals: Number | None = None,
+        if_less_than: Number | None = None,
+        if_more_than: Number | None = None,
+        of: str | None = None,
+    ) -> None:
+        """Set a stat to a number if that is lower, or if it is not set; see `increment`."""
+        found = make_conditions(
+            of or name,
+            if_unset=if_unset,
+            if_equals=if_equals,
+            if_less_than=if_less_than,
+            if_more_than=if_more_than,
+        )
+        self._change(name, "min", value, found)
+
+    def set(
+        self,
+        name: str,
+        value: Number,
+        *,
+        if_unset: bool = False,
+        if_equals: Number | None = None,
+        if_less_than: Number | None = None,
+        if_more_than: Number | None = None,
+        of: str | None = None,
+    ) -> None:
+        """Set a stat to a number, whatever it was; see `increment`."""
+        found = make_conditions(
+            of or name,
+            if_unset=if_unset,
+            if_equals=if_equals,
+            if_less_than=if_less_than,
+            if_more_than=if_more_than,
+        )
+        self._change(name, "set", value, found)
+
+    def _change(
+        self, name: str, operation: Operation, value: Number, conditions: tuple[Condition, ...]
+    ) -> None:
+        context = self._context
+        change = make_change(context.declared, name, operation, value, conditions)
+        if self.player_id in context.members or self.player_id == context.leaving_id:
+            context.record(ChangeStat(self.player_id, change), _CHANGE_BYTES)
