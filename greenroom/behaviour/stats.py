@@ -126,7 +126,7 @@ def check_declared(stats: Mapping[str, object], where: str) -> None:
         if _NAME.fullmatch(str(name)) is None:
             raise BadStat(
                 f"{where} declares a stat {quoted(str(name))}: a name has"
-                f" 1 to {NAME_CHARACTERS_MAX} letters, digits and underscores, and begins with no digit"
+                f" 1 to {NAME_CHARACTERS_MAX} letters, digits and underscores, with no digit first"
             )
         if not isinstance(stat, Stat):
             raise BadStat(f"{where} declares {name} without its kind and bounds: use Stat()")

@@ -11,7 +11,6 @@ from greenroom.contract.fields import (
     Body,
     Document,
     MessageReply,
-    Missing,
     Omitted,
     RawDocument,
     Reply,
@@ -19,6 +18,7 @@ from greenroom.contract.fields import (
     StatsField,
 )
 from greenroom.contract.operation import Operation
+from greenroom.contract.players import PlayerOfGame
 
 REQUEST_ID_PATTERN: Final = "[A-Za-z0-9_-]{1,64}"
 
@@ -44,7 +44,7 @@ class PlayerDocumentReply(Reply, kw_only=True):
 class StatsBody(Body, kw_only=True):
     """Changes of a player's stats, made all together; without any, the stats are read."""
 
-    player_id: Annotated[int, Missing("player_id is required")]
+    player_id: PlayerOfGame
     changes: Annotated[
         RawDocument | None,
         msgspec.Meta(

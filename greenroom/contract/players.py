@@ -170,13 +170,14 @@ class ListReply(Reply, kw_only=True):
     count: int
 
 
-_PlayerId = Annotated[int, Missing("player_id is required")]
+PlayerOfGame = Annotated[int, Missing("player_id is required")]
+"""The type of a field `player_id` of the game's owner."""
 
 
 class BanBody(Body, kw_only=True):
     """A player, the length of the ban, and its reason."""
 
-    player_id: _PlayerId
+    player_id: PlayerOfGame
     ban_duration: Annotated[
         str,
         Missing(f"ban_duration is required ({', '.join(BAN_DURATIONS)})"),
@@ -199,7 +200,7 @@ class BanReply(MessageReply, kw_only=True):
 class UnbanBody(Body, kw_only=True):
     """A player, by id."""
 
-    player_id: _PlayerId
+    player_id: PlayerOfGame
 
 
 class UnbanReply(MessageReply, kw_only=True):

@@ -101,7 +101,7 @@ def test_a_stat_that_is_not_declared_is_refused_with_the_nearest_name(name: str,
     [
         ({"": Stat()}, "a name has 1 to 64"),
         ({"two words": Stat()}, "a name has"),
-        ({"1st": Stat()}, "begins with no digit"),
+        ({"1st": Stat()}, "with no digit first"),
         ({"x" * 65: Stat()}, "1 to 64 letters"),
         ({"wins\n": Stat()}, "a name has"),
         ({"wins": 0}, r"use Stat\(\)"),
