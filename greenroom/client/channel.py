@@ -33,20 +33,17 @@ from greenroom.client.messages import (
     WANT_STATE,
     Answered,
     Complaint,
-    Connected,
     Event,
-    HeartbeatAck,
     Message,
     Receive,
     Sent,
-    UdpKeys,
     encode_data,
     read,
     write_send,
 )
 from greenroom.client.retries import Retries, pause
 from greenroom.client.udp import FastLane
-from greenroom.contract.realtime import TokenReply
+from greenroom.contract.realtime import ConnectedData, HeartbeatAckFrame, TokenReply, UdpKeys
 from greenroom.contract.room_exchange import ResultEntry
 from greenroom.fastlane import frames
 from greenroom.fastlane.frames import ServerMessage, Target
@@ -387,7 +384,7 @@ class Channel:
             try:
                 with trio.move_on_after(GREETING_SECONDS_MAX):
                     greeting = read(await connection.take())
-                    if isinstance(greeting, Connected):
+                    if isinstance(greeting, ConnectedData):
                         self._connection_id, self._sequence = greeting.connection_id, 0
                         return connection
                 raise ChannelLost(ABNORMAL, "the server did not say hello")
@@ -452,7 +449,7 @@ class Channel:
                 case Complaint():
                     self._lane_answered.set()
                     await self._give(message)
-                case HeartbeatAck():
+                case HeartbeatAckFrame():
                     self._ack.set()
                 case UdpKeys():
                     self._open_lane(message, nursery)

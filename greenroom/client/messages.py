@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
 from greenroom.client.decoding import NotDecoded, decode, decode_any
+from greenroom.contract.realtime import (
+    ActionFrame,
+    ActionResultFrame,
+    ConnectedData,
+    ConnectedFrame,
+    ErrorFrame,
+    EventFrame,
+    HeartbeatAckFrame,
+    HeartbeatFrame,
+    ReceiveFrame,
+    SendFrame,
+    SentFrame,
+    ServerFrame,
+    StateFrame,
+    UdpFrame,
+    UdpKeys,
+    UdpOpenFrame,
+    UdpStatsFrame,
+)
 from greenroom.contract.room_exchange import ResultEntry
 from greenroom.contract.words import RequestId
 from greenroom.fastlane.frames import Target
-from greenroom.fastlane.suites import SuiteName
 
 
 class Receive(msgspec.Struct, frozen=True):
@@ -69,15 +87,6 @@ Message = Receive | Event | Sent | Complaint
 """The messages that iterating over a channel gives."""
 
 
-class Connected(msgspec.Struct, frozen=True):
-    """The first message of a connection."""
-
-    connection_id: str
-    player_id: int
-    player_name: str
-    room_id: str
-
-
 class Answered(msgspec.Struct, frozen=True):
     """The result of an action of ours."""
 
@@ -85,49 +94,7 @@ class Answered(msgspec.Struct, frozen=True):
     result: ResultEntry
 
 
-class HeartbeatAck(msgspec.Struct, frozen=True):
-    """The answer to a heartbeat."""
-
-
-class UdpKeys(msgspec.Struct, frozen=True):
-    """The keys and address of the fast lane; see docs/reference/realtime-protocol.md."""
-
-    host: str
-    port: int
-    session: str
-    suite: SuiteName
-    client_key: str
-    server_key: str
-    ping_seconds: float = 10.0
-
-    def __repr__(self) -> str:
-        return f"UdpKeys(host={self.host!r}, port={self.port})"
-
-
-Incoming = Message | Answered | Connected | HeartbeatAck | UdpKeys
-
-
-class _Sender(msgspec.Struct):
-    game_player_id: int = 0
-    is_host: bool = False
-    is_server: bool = False
-    player_name: str | None = None
-
-
-class _Frame(msgspec.Struct):
-    type: str
-    command: str = ""
-    data: msgspec.Raw = msgspec.Raw(b"null")
-    sender: _Sender = msgspec.field(default_factory=_Sender)
-    event: str = ""
-    target_count: int = 0
-    unreliable: bool = False
-    id: RequestId | None = None
-
-
-class _ErrorData(msgspec.Struct):
-    message: str = ""
-    retry_after: float | None = None
+Incoming = Message | Answered | ConnectedData | HeartbeatAckFrame | UdpKeys
 
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -136,18 +103,14 @@ _encode: Final = msgspec.json.Encoder().encode
 def read(text: str | bytes) -> Incoming | None:
     """Return what a frame says, or None if it is unknown here or makes no sense."""
     try:
-        frame = decode(text, _Frame)
-        if frame.type == "action_result" and frame.id is not None:
-            return Answered(frame.id, decode(text, ResultEntry))
-        return _read(frame)
+        return _read(decode(text, cast("type[ServerFrame]", ServerFrame)))
     except NotDecoded:
         return None
 
 
-def _read(frame: _Frame) -> Incoming | None:
-    match frame.type:
-        case "receive":
-            sender = frame.sender
+def _read(frame: ServerFrame) -> Incoming | None:
+    match frame:
+        case ReceiveFrame(sender=sender):
             return Receive(
                 frame.command,
                 decode_any(frame.data),
@@ -157,26 +120,26 @@ def _read(frame: _Frame) -> Incoming | None:
                 is_fast=frame.unreliable,
                 sender_is_server=sender.is_server,
             )
-        case "event":
+        case EventFrame():
             return Event(frame.event, decode_any(frame.data))
-        case "sent":
+        case SentFrame():
             return Sent(frame.command, frame.target_count)
-        case "heartbeat_ack":
-            return HeartbeatAck()
-        case "error":
-            about = decode(frame.data, _ErrorData)
+        case ActionResultFrame():
+            result = {name: getattr(frame, name) for name in ResultEntry.__struct_fields__}
+            return Answered(frame.id, ResultEntry(**result))
+        case HeartbeatAckFrame():
+            return frame
+        case ErrorFrame(data=about):
             return Complaint(about.message, about.retry_after, frame.id)
-        case "connected":
-            return decode(frame.data, Connected)
-        case "udp":
-            return decode(frame.data, UdpKeys)
-        case _:
+        case ConnectedFrame() | UdpFrame():
+            return frame.data
+        case UdpStatsFrame():
             return None
 
 
-HEARTBEAT: Final = '{"type":"heartbeat"}'
-UDP_OPEN: Final = '{"type":"udp_open"}'
-WANT_STATE: Final = '{"type":"state"}'
+HEARTBEAT: Final = _encode(HeartbeatFrame()).decode()
+UDP_OPEN: Final = _encode(UdpOpenFrame()).decode()
+WANT_STATE: Final = _encode(StateFrame()).decode()
 
 
 def encode_data(data: Any) -> bytes:
@@ -193,15 +156,8 @@ def write_send(command: str, data: bytes, target: Target, target_ids: Sequence[i
         target: the receivers.
         target_ids: the ids of the members, for `specific`.
     """
-    frame: dict[str, Any] = {
-        "type": "send",
-        "command": command,
-        "data": msgspec.Raw(data),
-        "target": target,
-    }
-    if target == "specific":
-        frame["target_ids"] = list(target_ids)
-    return _encode(frame).decode()
+    ids = list(target_ids) if target == "specific" else None
+    return _encode(SendFrame(command, msgspec.Raw(data), target, ids)).decode()
 
 
 def write_action(
@@ -215,12 +171,10 @@ def write_action(
         request_data: a JSON object.
         target_id: the member who is asked; None is the host.
     """
-    frame: dict[str, Any] = {
-        "type": "action",
-        "id": request_id,
-        "action_type": action_type,
-        "request_data": msgspec.Raw(request_data),
-    }
-    if target_id is not None:
-        frame["target_id"] = target_id
+    frame = ActionFrame(
+        id=request_id,
+        action_type=action_type,
+        request_data=msgspec.Raw(request_data),
+        target_id=target_id,
+    )
     return _encode(frame).decode()

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from greenroom.client.messages import UdpKeys
+from greenroom.contract.realtime import UdpKeys
 from greenroom.fastlane import frames
 from greenroom.fastlane.frames import ServerMessage
 from greenroom.fastlane.link import ClientEnd, LinkStatistics, fits

@@ -13,12 +13,13 @@ nonce does. `hmac-sha256` is for engines without the others: everybody on the wa
 from __future__ import annotations
 
 import hmac
-from typing import Final, Literal, Protocol, get_args
+from typing import Final, Protocol, get_args
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 
-SuiteName = Literal["aes-256-gcm", "chacha20-poly1305", "hmac-sha256"]
+from greenroom.contract.realtime import SuiteName
+
 SUITES: Final[tuple[SuiteName, ...]] = get_args(SuiteName)
 """The best first: of those that a client offers, the server takes the first here."""
 

@@ -24,6 +24,7 @@ from greenroom.actors.room.rules.channel import SendMessage
 from greenroom.actors.room.rules.refusals import TokenInvalidated, TokenUnknown
 from greenroom.actors.room.studio_messages import ShowState
 from greenroom.actors.studio_room.refusals import RefusedByBehaviour
+from greenroom.contract.realtime import ConnectedData
 from greenroom.contract.words import RequestId
 from greenroom.fastlane.suites import choose_suite
 from greenroom.network.addresses import is_loopback, names_loopback
@@ -426,14 +427,13 @@ class RealtimeConnection(Outbox):
 
     def _greet(self, member: Admission, replay: Replay | None) -> None:
         """Tell the member who is connected, then what they missed."""
-        client = "engine" if self.kind is ClientKind.ENGINE else "json"
-        data = {
-            "connection_id": self.connection_id,
-            "player_id": member.player_id,
-            "player_name": member.player_name,
-            "room_id": member.room_id,
-            "client_type": client,
-        }
+        data = ConnectedData(
+            connection_id=self.connection_id,
+            player_id=member.player_id,
+            player_name=member.player_name,
+            room_id=member.room_id,
+            client_type="engine" if self.kind is ClientKind.ENGINE else "json",
+        )
         self.put(encode_connected(data))
         if replay is not None:
             if replay.missed != 0:

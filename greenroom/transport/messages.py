@@ -1,5 +1,8 @@
 """The messages in the frames: decodes those of clients, and encodes those of the server.
 
+`contract.realtime` has the frames as structs. What is done all the time is put together by hand,
+and what clients send is read more kindly than the structs say. Tests hold both against them.
+
 A client of the kind `engine` (or `unity`) cannot read free JSON: `data` is a string, `data_json`.
 """
 
@@ -7,7 +10,6 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,6 +19,19 @@ from greenroom.actors.room.messages import Group
 from greenroom.actors.room.ports import Happened, Message, Settled
 from greenroom.actors.text.nesting import nests_too_deep
 from greenroom.contract.fields import timestamp
+from greenroom.contract.realtime import (
+    ConnectedData,
+    ConnectedFrame,
+    ErrorData,
+    ErrorFrame,
+    HeartbeatAckFrame,
+    MessageSender,
+    SentFrame,
+    UdpCountsData,
+    UdpFrame,
+    UdpKeys,
+    UdpStatsFrame,
+)
 from greenroom.contract.words import RequestId
 from greenroom.fastlane.suites import SUITES
 from greenroom.transport.requests import ActionRequest, MalformedMessage, fitting_id, read_request
@@ -195,29 +210,13 @@ def read_data(data: bytes) -> bytes:
 # To clients.
 
 
-class _Sender(msgspec.Struct, gc=False, omit_defaults=True):
-    is_host: bool
-    game_player_id: int
-    player_name: str
-    is_server: bool = False
-
-
-class _Sent(msgspec.Struct, tag_field="type", tag="sent", gc=False):
-    command: str
-    target_count: int
-
-
-class _SentTo(_Sent, tag_field="type", tag="sent", gc=False):
-    id: RequestId
-
-
 def _encode_sender_anew(
     is_host: bool,  # noqa: FBT001
     player_id: int,
     name: str,
     is_server: bool,  # noqa: FBT001
 ) -> bytes:
-    return _encode(_Sender(is_host, player_id, name, is_server))
+    return _encode(MessageSender(is_host, player_id, name, is_server))
 
 
 _encode_sender: Final = lru_cache(SENDERS_MAX)(_encode_sender_anew)
@@ -285,32 +284,32 @@ def encode_state(message: Happened, kind: ClientKind) -> bytes:
 def encode_sent(command: str, target_count: int, request_id: RequestId | None = None) -> bytes:
     """Return the frame that tells a sender how many members a message has reached."""
     if request_id is not None:
-        return _frame(_SentTo(command, target_count, request_id))
+        return _frame(SentFrame(command, target_count, request_id))
     if len(command) > SENT_COMMAND_MAX:
         return _encode_sent(command, target_count)
     return _encode_sent_again(command, target_count)
 
 
 def _encode_sent(command: str, target_count: int) -> bytes:
-    return _frame(_Sent(command, target_count))
+    return _frame(SentFrame(command, target_count))
 
 
 _encode_sent_again: Final = lru_cache(SENT_FRAMES_MAX)(_encode_sent)
 
 
-def encode_connected(data: Mapping[str, Any]) -> bytes:
+def encode_connected(data: ConnectedData) -> bytes:
     """Return the first frame of a connection."""
-    return _frame({"type": "connected", "data": data})
+    return _frame(ConnectedFrame(data))
 
 
-def encode_udp(data: msgspec.Struct) -> bytes:
+def encode_udp(keys: UdpKeys) -> bytes:
     """Return the frame that hands out the keys of a fast lane."""
-    return _frame({"type": "udp", "data": data})
+    return _frame(UdpFrame(keys))
 
 
-def encode_udp_stats(data: Mapping[str, Any] | None) -> bytes:
+def encode_udp_stats(data: UdpCountsData | None) -> bytes:
     """Return the frame that tells how a fast lane does; None where there is none."""
-    return _frame({"type": "udp_stats", "data": data})
+    return _frame(UdpStatsFrame(data))
 
 
 def encode_stopping() -> bytes:
@@ -325,19 +324,14 @@ def encode_error(
 
     `request_id` is the client's own id for what the error is about.
     """
-    data: dict[str, Any] = {"message": text}
-    if retry_seconds is not None:
-        data["retry_after"] = retry_seconds
-    if request_id is not None:
-        return _frame({"type": "error", "id": request_id, "data": data})
-    return _frame({"type": "error", "data": data})
+    return _frame(ErrorFrame(id=request_id, data=ErrorData(text, retry_seconds)))
 
 
 def encode_heartbeat_ack(unix_seconds: float) -> bytes:
     """Return the answer to a heartbeat, with the time to the millisecond."""
     seconds, milliseconds = divmod(int(unix_seconds * 1_000), 1_000)
     moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-    return _frame({"type": "heartbeat_ack", "timestamp": f"{moment}.{milliseconds:03d}Z"})
+    return _frame(HeartbeatAckFrame(f"{moment}.{milliseconds:03d}Z"))
 
 
 def _frame(value: object) -> bytes:

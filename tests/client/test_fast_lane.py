@@ -19,10 +19,11 @@ from greenroom.client import Complaint, Receive
 from greenroom.client.channel import Channel, open_channel
 from greenroom.client.replies import PlayerInfo, RealtimeServer, RealtimeToken
 from greenroom.client.udp import FastLane
+from greenroom.contract.realtime import SuiteName
 from greenroom.fastlane import frames
 from greenroom.fastlane.frames import ServerMessage
 from greenroom.fastlane.link import ServerEnd
-from greenroom.fastlane.suites import SUITES, SuiteName, suite
+from greenroom.fastlane.suites import SUITES, suite
 
 SECONDS_MAX = 20.0
 
@@ -232,7 +233,7 @@ async def test_keys_that_make_no_sense_open_nothing() -> None:
 
 async def test_a_host_without_a_name_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving() as server:
-        from greenroom.client.messages import UdpKeys
+        from greenroom.contract.realtime import UdpKeys
 
         monkeypatch.setattr("greenroom.client.udp.REOPEN_SECONDS", 0.01)
         names = iter([OSError("no network"), OSError("no network")])

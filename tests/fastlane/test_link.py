@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.contract.realtime import SuiteName
 from greenroom.fastlane import frames, packets
 from greenroom.fastlane.frames import ClientMessage, ServerMessage
 from greenroom.fastlane.link import SILENT_SECONDS_MAX, ClientEnd, ServerEnd
-from greenroom.fastlane.suites import SUITES, SuiteName, suite
+from greenroom.fastlane.suites import SUITES, suite
 from greenroom.fastlane.window import WINDOW
 
 SESSION = bytes(range(8))

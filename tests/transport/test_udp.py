@@ -20,10 +20,11 @@ from greenroom.actors.player.messages import LogOut
 from greenroom.actors.room.messages import PollUpdates, UpdatesPage
 from greenroom.actors.room.ports import Receive
 from greenroom.actors.room.rules import groups
+from greenroom.contract.realtime import SuiteName
 from greenroom.fastlane import frames, link, packets
 from greenroom.fastlane.frames import ClientMessage, Ping, ServerMessage
 from greenroom.fastlane.link import RESPONSE_BYTES
-from greenroom.fastlane.suites import SUITES, SuiteName
+from greenroom.fastlane.suites import SUITES
 from greenroom.network.sockets import ListenError
 from greenroom.transport import connection
 from greenroom.transport.udp import turns

@@ -43,11 +43,6 @@ def engine_form(value: Any) -> Any:
     return formed
 
 
-def realtime() -> str:
-    """Return the text about realtime messages, in Markdown."""
-    return (_FOLDER / "realtime.md").read_text(encoding="utf-8")
-
-
 @cache
 def load() -> dict[str, ToldCall]:
     """Return the calls by the ids of their operations."""

@@ -26,6 +26,7 @@ from greenroom.http.bodies import InvalidBody, TooManyContainers, body_fields
 from greenroom.http.describe import examples
 from greenroom.http.describe.code_samples import CallSample, code_samples
 from greenroom.http.describe.examples import ToldCall, engine_form
+from greenroom.http.describe.frames import realtime
 from greenroom.http.describe.glossary import DESCRIPTIONS
 from greenroom.http.describe.schemas import (
     EXAMPLES,
@@ -156,7 +157,7 @@ def _described(tags: Mapping[str, str]) -> Iterator[Schema]:
     for name, text in tags.items():
         yield {"name": name, "description": text}
         if name == _TAGS["realtime"][0]:
-            yield {"name": REALTIME_TAG, "description": examples.realtime(), "x-traitTag": True}
+            yield {"name": REALTIME_TAG, "description": realtime(), "x-traitTag": True}
 
 
 def _tag(endpoint: Endpoint) -> tuple[str, str]:

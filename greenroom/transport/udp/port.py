@@ -20,10 +20,11 @@ from typing import Final
 import msgspec
 import trio
 
+from greenroom.contract.realtime import SuiteName, UdpKeys
 from greenroom.fastlane import packets
 from greenroom.fastlane.frames import TOKEN_BYTES
 from greenroom.fastlane.link import PING_SECONDS, SILENT_SECONDS_MAX, LinkStatistics, ServerEnd
-from greenroom.fastlane.suites import KEY_BYTES, SuiteName, suite
+from greenroom.fastlane.suites import KEY_BYTES, suite
 from greenroom.network import sockets
 from greenroom.transport.udp.session import SessionOwner, UdpCounts, UdpSession
 from greenroom.transport.udp.turns import Address, Turns
@@ -36,24 +37,6 @@ RETRY_SECONDS: Final = 0.1
 """Pause when the machine has no memory left for a packet."""
 
 _logger = logging.getLogger(__name__)
-
-
-class UdpKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys and numbers of a client's session; see docs/reference/realtime-protocol.md."""
-
-    host: str
-    port: int
-    session: str
-    suite: SuiteName
-    client_key: str
-    server_key: str
-    packet_bytes_max: int = packets.PACKET_BYTES_MAX
-    ping_seconds: float = PING_SECONDS
-    silent_seconds_max: float = SILENT_SECONDS_MAX
-
-    def __repr__(self) -> str:
-        """Show no key."""
-        return f"UdpKeys(session={self.session!r}, suite={self.suite!r})"
 
 
 class UdpStatistics(msgspec.Struct, frozen=True):
@@ -152,6 +135,9 @@ class UdpPort:
             suite=name,
             client_key=client_key.hex(),
             server_key=server_key.hex(),
+            packet_bytes_max=packets.PACKET_BYTES_MAX,
+            ping_seconds=PING_SECONDS,
+            silent_seconds_max=SILENT_SECONDS_MAX,
         )
         return lane, keys
 

@@ -7,7 +7,7 @@ What is put before the room's turn ends leaves together, in as few packets as ho
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -15,6 +15,7 @@ from greenroom.actors.flows.realtime import Admission
 from greenroom.actors.kernel.errors import ActorUnavailable, Refused
 from greenroom.actors.room.messages import Group
 from greenroom.actors.room.rules.channel import SendMessage
+from greenroom.contract.realtime import UdpCountsData
 from greenroom.fastlane.frames import ClientMessage
 from greenroom.fastlane.link import ServerEnd
 from greenroom.transport.deadlines import Deadlines
@@ -95,19 +96,19 @@ class UdpSession:
         self.is_open = True
         self._out: list[bytes] = []
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> UdpCountsData:
         """Return what a client may know of its session, as the server sees it."""
         found = self.end.statistics
         trip = found.round_trip_seconds
-        return {
-            "is_up": self.is_up(),
-            "packets_sent": found.packets_sent,
-            "packets_received": found.packets_received,
-            "packets_lost": found.packets_lost,
-            "packets_dropped": found.packets_dropped,
-            "messages_outdated": found.messages_outdated,
-            "round_trip_ms": None if trip is None else round(trip * 1_000, 1),
-        }
+        return UdpCountsData(
+            is_up=self.is_up(),
+            packets_sent=found.packets_sent,
+            packets_received=found.packets_received,
+            packets_lost=found.packets_lost,
+            packets_dropped=found.packets_dropped,
+            messages_outdated=found.messages_outdated,
+            round_trip_ms=None if trip is None else round(trip * 1_000, 1),
+        )
 
     def close(self) -> None:
         """Stop sending and receiving."""

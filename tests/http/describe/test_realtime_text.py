@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, get_args
 
 import trio
 from answer_judge import DOCUMENT
 from realtime_kit import RealtimeKit, open_stage
 
 from greenroom.actors.room.messages import CompleteAction, PendingAction, ReadPending
-from greenroom.http.describe import examples
+from greenroom.contract.realtime import ClientFrame, ServerFrame
+from greenroom.http.describe.frames import realtime
 from greenroom.http.describe.openapi import REALTIME_TAG
 
 SECONDS_MAX = 30.0
@@ -43,7 +44,7 @@ async def settle(stage: RealtimeKit, response: object) -> None:
 
 
 async def test_its_messages_are_those_of_a_real_connection(autojump_clock: object):
-    blocks = re.findall(r"```json\n(.+?)\n```", examples.realtime(), re.DOTALL)
+    blocks = re.findall(r"```json\n(.+?)\n```", realtime(), re.DOTALL)
     connected, send, receive, sent, action, result, beat, ack, error = map(json.loads, blocks)
     with trio.fail_after(SECONDS_MAX):
         async with open_stage() as stage:
@@ -67,11 +68,18 @@ async def test_its_messages_are_those_of_a_real_connection(autojump_clock: objec
 
 def test_it_is_a_section_of_its_own_in_the_page() -> None:
     (tag,) = (tag for tag in DOCUMENT["tags"] if tag["name"] == REALTIME_TAG)
-    assert tag["description"] == examples.realtime()
+    assert tag["description"] == realtime()
     assert tag["x-traitTag"] is True
 
 
 def test_its_messages_are_read_without_scrolling_sideways() -> None:
-    blocks = re.findall(r"```json\n(.+?)\n```", examples.realtime(), re.DOTALL)
+    blocks = re.findall(r"```json\n(.+?)\n```", realtime(), re.DOTALL)
     widest = max(len(line) for block in blocks for line in block.splitlines())
     assert widest <= COLUMNS_MAX
+
+
+def test_the_tables_have_every_frame_of_the_contract_with_its_fields() -> None:
+    text = realtime()
+    for frame in (*get_args(ClientFrame), *get_args(ServerFrame)):
+        fields = ", ".join(f"`{name}`" for name in frame.__struct_fields__)
+        assert f"| `{frame.__struct_config__.tag}` | {fields} | {frame.__doc__} |" in text
