@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action
+from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, Stat, action
 
 
 class Race(msgspec.Struct):
@@ -15,7 +15,11 @@ class Lap(msgspec.Struct, frozen=True):
     number: Annotated[int, msgspec.Meta(ge=1, le=10)]
 
 
+STATS = {"races_won": Stat()}  # numbers that only the server writes
+
+
 class Racing(RoomBehaviour[Race]):
+    stats = STATS
     strict = True  # what no handler is for is refused
 
     @action("lap")
@@ -25,4 +29,4 @@ class Racing(RoomBehaviour[Race]):
         room.state.laps[by.player_id] = lap.number
         room.broadcast("lap", {"by": by.player_id, "number": lap.number})
         if lap.number == 10:
-            room.update_player(by.player_id, {"races_won": 1})
+            room.player(by.player_id).increment("races_won")

@@ -18,7 +18,7 @@ def test_ten_laps_win_and_short_cuts_fail() -> None:
         assert room.act(bob, "lap", {"number": number}).status == "completed"
     assert room.heard(ann)[-1] == Heard("lap", {"by": bob, "number": 9})
     room.act(bob, "lap", {"number": 10})
-    assert room.documents == {bob: {"races_won": 1}}
+    assert room.stats == {bob: {"races_won": 1}}
 
 
 def lap(room: RoomHarness[Race], player_id: int, chance: Random) -> None:

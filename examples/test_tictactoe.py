@@ -29,7 +29,7 @@ def test_three_in_a_row_win_and_the_next_game_begins() -> None:
             "is_over": False,
         }
     assert room.act(first, "place", {"cell": 2}).response_data == {"won": True, "is_over": True}
-    assert room.documents == {first: {"tictactoe_wins": 1}}
+    assert room.stats == {first: {"tictactoe_wins": 1}}
     seen = table(room, second)
     assert (seen["winner"], seen["line"], seen["turn"]) == (first, [0, 1, 2], 0)
     assert room.act(second, "place", {"cell": 8}).response_data == {"error": "It is not your turn"}
@@ -73,7 +73,7 @@ def test_a_third_may_not_join_and_who_stays_wins() -> None:
     with pytest.raises(Refused, match="Two are playing already"):
         room.join("Eve")
     room.leave(first)
-    assert room.documents == {second: {"tictactoe_wins": 1}}
+    assert room.stats == {second: {"tictactoe_wins": 1}}
 
 
 def test_who_is_away_is_shown_until_they_are_back() -> None:
@@ -97,7 +97,7 @@ def test_nobody_is_there_and_nothing_is_won(restarts: int) -> None:
     for _ in range(restarts):
         room.restart()
     room.advance(300.0)
-    assert room.documents == {}
+    assert room.stats == {}
     assert (room.state.turn, room.state.winner, room.state.wins) == (0, 0, {})
 
 
@@ -105,7 +105,7 @@ def test_no_game_begins_until_both_are_back() -> None:
     room, first, second = begin()
     room.drop(first)
     room.advance(60.0)
-    assert room.documents == {second: {"tictactoe_wins": 1}}, "one game, which went to its end"
+    assert room.stats == {second: {"tictactoe_wins": 1}}, "one game, which went to its end"
     room.act(second, "again")
     assert room.state.turn == 0
     room.reconnect(first)
@@ -123,5 +123,5 @@ def test_players_who_poll_go_on_by_asking() -> None:
     first = room.state.turn
     room.act(first, "place", {"cell": 4})
     room.advance(60.0)
-    assert room.documents == {first: {"tictactoe_wins": 1}}
+    assert room.stats == {first: {"tictactoe_wins": 1}}
     assert room.state.turn == 0

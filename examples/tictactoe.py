@@ -1,4 +1,4 @@
-"""Tic-tac-toe: the server deals the turns, refuses wrong moves, and writes the winner's result.
+"""Tic-tac-toe: the server deals the turns, refuses wrong moves, and counts the winner's game.
 
     greenroom serve --behaviours-dir examples --behaviours */tictactoe=tictactoe:TicTacToe
 
@@ -13,10 +13,12 @@ from typing import Annotated
 
 import msgspec
 
-from greenroom.behaviour import Joining, Member, Refused, Room, RoomBehaviour, action
+from greenroom.behaviour import Joining, Member, Refused, Room, RoomBehaviour, Stat, action
 
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 TURN_SECONDS = 20.0
+STATS = {"tictactoe_wins": Stat()}
+"""Players' numbers that only the server writes; leaderboards sort by them."""
 PAUSE_SECONDS = 3.0
 """Between two games, so that everybody sees how the last one ended."""
 
@@ -70,6 +72,7 @@ class TicTacToe(RoomBehaviour[Board]):
     """
 
     strict = True
+    stats = STATS
 
     def can_join(self, room: Room[Board], joining: Joining) -> None:
         """Let two play, and nobody look on."""
@@ -175,7 +178,7 @@ class TicTacToe(RoomBehaviour[Board]):
         room.broadcast("over", {"winner": winner_id or None})
         if winner_id:
             state.wins[winner_id] = state.wins.get(winner_id, 0) + 1
-            room.update_player(winner_id, {"tictactoe_wins": state.wins[winner_id]})
+            room.player(winner_id).increment("tictactoe_wins")
         room.after(PAUSE_SECONDS, "next")
 
     @staticmethod

@@ -142,10 +142,10 @@ class SimulatedCrowd(Generic[State]):
             room.advance(seconds)
             return
         is_empty = not any(one.is_connected or one.is_online for one in room.room.members.values())
-        before = {player_id: dict(fields) for player_id, fields in room.documents.items()}
+        before = _results(room)
         room.advance(seconds)
-        if is_empty and room.documents != before:
-            raise CheckFailed(f"nobody is there, and {before} has become {room.documents}")
+        if is_empty and _results(room) != before:
+            raise CheckFailed(f"nobody is there, and {before} has become {_results(room)}")
 
     def _choose(self) -> tuple[str, Callable[[], object]]:
         """Return what happens next, and its name."""
@@ -182,3 +182,9 @@ class SimulatedCrowd(Generic[State]):
             faults["connects"] = room.reconnect
         name = chance.choice(list(faults))
         return f"{player_id} {name}", lambda: faults[name](player_id)
+
+
+def _results(room: RoomHarness[Any]) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Return a copy of all documents and stats."""
+    documents = {player_id: dict(fields) for player_id, fields in room.documents.items()}
+    return documents, {player_id: dict(stats) for player_id, stats in room.stats.items()}

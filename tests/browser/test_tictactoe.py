@@ -130,7 +130,7 @@ async def test_two_browsers_play_to_the_end_and_then_again(studio: ServerProcess
     board = match.api.call("POST", "/api/leaderboard.php", {"sort_by": ["tictactoe_wins"]})
     winner = board.json["leaderboard"][0]
     assert winner["player_name"] == ("Ann" if match.first is match.ann else "Guest")
-    assert winner["player_data"] == {"tictactoe_wins": 1}
+    assert winner["stats"] == {"tictactoe_wins": 1}
 
 
 async def test_an_invited_guest_has_a_seat_at_once_and_takes_a_name_later(studio: ServerProcess):

@@ -99,7 +99,7 @@ def play(api: Api) -> None:
             case "right":
                 break
     winners = api.call("POST", "/api/leaderboard.php", {"sort_by": ["guessing_wins"]})
-    assert winners.json["leaderboard"][0]["player_data"] == {"guessing_wins": 1}
+    assert winners.json["leaderboard"][0]["stats"] == {"guessing_wins": 1}
 
 
 def test_what_is_there_stays_as_it_is(

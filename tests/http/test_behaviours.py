@@ -86,7 +86,7 @@ def test_two_who_poll_play_a_game_to_its_end(studio: ServerProcess):
     assert table.place(table.first, 2) == ("completed", {"won": True, "is_over": True})
     board = api.call("POST", "/api/leaderboard.php", {"sort_by": ["tictactoe_wins"]})
     winner = board.json["leaderboard"][0]
-    assert (winner["player_id"], winner["player_data"]) == (table.first, {"tictactoe_wins": 1})
+    assert (winner["player_id"], winner["stats"]) == (table.first, {"tictactoe_wins": 1})
 
 
 def test_a_third_is_refused_by_the_rules_of_the_game(studio: ServerProcess):
@@ -154,8 +154,8 @@ async def test_who_was_connected_goes_on_with_his_token_and_what_was_acknowledge
             placed = await hear(client, "placed")
             assert placed["cell"] == 8
             assert attempts[placed["by"]] == "completed"
-        document = await result_of(table, first)
-        assert document == {"tictactoe_wins": 1}, "the result was written, and once"
+        stats = await result_of(table, first)
+        assert stats == {"tictactoe_wins": 1}, "the result was written, and once"
 
 
 async def hear(client: Client, command: str) -> Any:
@@ -167,13 +167,13 @@ async def hear(client: Client, command: str) -> Any:
 
 
 async def result_of(table: Table, player_id: int) -> Any:
-    """Return a player's document once something is in it."""
+    """Return a player's stats once something is in them."""
     path = "/api/game_data.php/player/get"
     with trio.fail_after(SECONDS_MAX):
         while True:
             reply = table.api.call("GET", path, player=table.tokens[player_id]).json
-            if reply["data"]:
-                return reply["data"]
+            if "stats" in reply:
+                return reply["stats"]
             await trio.sleep(0.01)
 
 

@@ -173,7 +173,7 @@ def test_the_readme_does_what_it_says(reader: Reader) -> None:
     assert blocks == []
     shown = reader.said
     [winner] = json.loads(shown)["leaderboard"]
-    assert (winner["player_name"], winner["player_data"]) == ("Bob", {"races_won": 1})
+    assert (winner["player_name"], winner["stats"]) == ("Bob", {"races_won": 1})
     reader.kill_server()
     reader.paste(start)
     reader.paste(standings)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action
+from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, Stat, action
 
 
 class Round(msgspec.Struct):
@@ -14,7 +14,6 @@ class Round(msgspec.Struct):
 
     number: int = 0
     guesses: int = 0
-    wins: dict[int, int] = {}
 
 
 class Guess(msgspec.Struct, frozen=True):
@@ -23,11 +22,16 @@ class Guess(msgspec.Struct, frozen=True):
     number: Annotated[int, msgspec.Meta(ge=1, le=100)]
 
 
+STATS = {"guessing_wins": Stat()}
+"""Players' numbers that only the server writes; leaderboards sort by them."""
+
+
 class Game(RoomBehaviour[Round]):
     """The behaviour of every room, as `greenroom.toml` says."""
 
     strict = True
     """Refuse what no handler is for, so that no client can speak for the game."""
+    stats = STATS
 
     def on_create(self, room: Room[Round]) -> None:
         """Think of a number."""
@@ -35,15 +39,14 @@ class Game(RoomBehaviour[Round]):
 
     @action("guess")
     def guess(self, room: Room[Round], by: Member, guess: Guess) -> dict[str, str]:
-        """Say whether the number is higher or lower, and store the winner's result."""
+        """Say whether the number is higher or lower, and count the winner's round."""
         if len(room.members) < 2:
             raise Refused("Wait for somebody to play with")
         state = room.state
         state.guesses += 1
         if guess.number != state.number:
             return {"it_is": "higher" if guess.number < state.number else "lower"}
-        state.wins[by.player_id] = state.wins.get(by.player_id, 0) + 1
-        room.update_player(by.player_id, {"guessing_wins": state.wins[by.player_id]})
+        room.player(by.player_id).increment("guessing_wins")
         room.broadcast("won", {"by": by.player_id, "number": state.number})
         state.number = room.random.randint(1, 100)
         return {"it_is": "right"}

@@ -21,7 +21,7 @@ def test_guesses_are_answered_and_a_hit_wins() -> None:
     assert room.act(ann, "guess", {"number": number - 1}).response_data == {"it_is": "higher"}
     assert room.act(bob, "guess", {"number": number}).response_data == {"it_is": "right"}
     assert room.heard(ann)[-1] == Heard("won", {"by": bob, "number": number})
-    assert room.documents == {bob: {"guessing_wins": 1}}
+    assert room.stats == {bob: {"guessing_wins": 1}}
 
 
 def test_what_is_no_guess_is_refused() -> None:
