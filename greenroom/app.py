@@ -15,6 +15,7 @@
         ├── studio               behaviours' jobs, and their results for players' documents
         ├── keeper               restores them; then snapshots, and an end to what has ended
         ├── journal cutter       cuts what is older than its retention and no longer needed
+        ├── retention            removes what was put aside, when its time is over
         ├── presence             restores who was online; then stale players, signs of life
         ├── first game           once; made at the first start
         ├── control              the socket of the command line
@@ -89,6 +90,7 @@ from greenroom.http.platforms.steam import Steam
 from greenroom.memory_trim import trim_for_ever
 from greenroom.network.limiter import Limiter, rate_of
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX, EmbeddedPostgres
+from greenroom.persistence.retention import RetentionService
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
@@ -327,6 +329,7 @@ class _Server:
             conninfo=self._database.conninfo,
             tree=self._tree,
             settings=self._settings,
+            quarantine=self._parts.storage.quarantine,
             restore_rooms=self._restore_rooms,
         )
 
@@ -376,6 +379,7 @@ class _Server:
             ChildSpec("studio", _Task(self._studio.run_service)),
             ChildSpec("keeper", SnapshotService(parts.world), shutdown_seconds=stop_seconds),
             ChildSpec("journal cutter", JournalCutter(parts.world)),
+            ChildSpec("retention", parts.retention),
             ChildSpec("presence", _Task(parts.keep_presence)),
             ChildSpec("memory", _Task(trim_for_ever)),
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),

@@ -59,6 +59,7 @@ WholeSeconds = Annotated[
     int, Meta(ge=1, le=86_400, description="a whole number of seconds from 1 to 86400")
 ]
 Hours = Annotated[int, Meta(ge=1, le=8_760, description="a whole number of hours from 1 to 8760")]
+Days = Annotated[int, Meta(ge=1, le=3_660, description="a whole number of days from 1 to 3660")]
 Rate = Annotated[float, Meta(gt=0, le=1e9, description="a number a second, above 0")]
 PlanLimit = Annotated[
     int, Meta(ge=0, le=10**15, description="a whole number from 0 to 1000000000000000")
@@ -309,6 +310,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The time between two snapshots of rooms and lobbies that have changed."""
     journal_retention_hours: Hours = 24
     """How far the history of rooms reaches back, rooms that have ended included."""
+    quarantine_days: Days = 90
+    """How long the rows are kept that `room discard` and `lobby discard` put aside."""
     commit_seconds_max: Seconds = 10.0
     """How long a caller waits for a change to be durable."""
     storage_gate_seconds: Seconds = 2.0

@@ -2,7 +2,9 @@
 
 Needs a Python of 3.11 to 3.13 with pip (or ensurepip) and nothing else. The scripts run it through
 `environment.sh`. It does nothing when the environment is up to date, and begins anew when it is of
-other requirements or another Python, or was left unfinished. Two runs at once wait for each other.
+other requirements or another Python, or was left unfinished. The new one is made beside the old one
+and takes its place when it is whole, so a server that runs from the old one is not disturbed, and
+can be started again if pip fails. Two runs at once wait for each other.
 """
 
 from __future__ import annotations
@@ -89,14 +91,23 @@ def ensure(kind: str) -> Path:
 def choose_directory(kind: str) -> Path:
     """Return where the environment is or goes: the checkout, where that can be used, else a cache.
 
-    A checkout that another user prepared is used as it is. When it is not up to date, or its Python
-    is out of our reach, and we may not change it, we make an environment of our own.
+    A checkout that another user prepared is used as it is. When its Python is out of our reach, or
+    nobody has prepared it, we make an environment of our own. When it is of other requirements, its
+    owner is to prepare it: a second environment would go unnoticed.
+
+    Raises:
+        EnvironmentFailed: its owner is to prepare it, or we have no place for one of our own.
     """
     name = KINDS[kind][0]
     ours = ROOT / name
     may_write = os.access(ROOT, os.W_OK) and (not ours.exists() or os.access(ours, os.W_OK))
     if may_write or is_current(ours, kind):
         return ours
+    if is_outdated(ours, kind):
+        raise EnvironmentFailed(
+            f"{ours} is of other requirements, and cannot be changed from here: run "
+            f"{ROOT}/scripts/serve --prepare as its owner, then this again."
+        )
     try:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:
@@ -122,6 +133,15 @@ def is_current(directory: Path, kind: str) -> bool:
         )
     except OSError:
         return False
+
+
+def is_outdated(directory: Path, kind: str) -> bool:
+    """Return whether an environment was made for this kind, of other requirements than today's."""
+    try:
+        stamps = [stamp_of(directory, name).read_text() for name in KINDS[kind][1]]
+    except OSError:
+        return False
+    return stamps != [digest(name) for name in KINDS[kind][1]]
 
 
 def is_right_python(directory: Path) -> bool:
@@ -176,15 +196,28 @@ def hold(path: Path) -> Generator[None]:
 def make(directory: Path, kind: str) -> None:
     """Make the environment, or add to one what it lacks."""
     requirements = KINDS[kind][1]
-    if not is_good_base(directory, requirements):
-        remove(directory)
+    if is_good_base(directory, requirements):
+        fill(directory, directory, requirements)
+    else:
+        check_replaceable(directory)
+        fresh = directory.with_name(f"{directory.name}.new")
+        if fresh.exists():
+            check_replaceable(fresh)
+            shutil.rmtree(fresh)
+        fill(fresh, directory, requirements)
+        replace(directory, fresh)
+    say("The environment is ready.")
+
+
+def fill(directory: Path, final: Path, requirements: Sequence[str]) -> None:
+    """Make a directory an environment, or add to one; it will stand in another place, maybe."""
     unfinished = directory / UNFINISHED
     if not directory.exists():
         directory.mkdir()
         unfinished.touch()
         version = ".".join(map(str, sys.version_info[:3]))
-        say(f"Making {directory} with Python {version}; once, a minute or less.")
-        venv.create(directory, with_pip=False, symlinks=True)
+        say(f"Making {final} with Python {version}; once, a minute or less.")
+        venv.create(directory, with_pip=False, symlinks=True, prompt=final.name)
         (directory / "greenroom-python").write_text(describe(str(python_of(directory))))
     unfinished.touch()
     for name in requirements:
@@ -193,7 +226,24 @@ def make(directory: Path, kind: str) -> None:
             install(directory, ROOT / name)
             stamp_of(directory, name).write_text(before)
     unfinished.unlink()
-    say("The environment is ready.")
+
+
+def replace(directory: Path, fresh: Path) -> None:
+    """Put a new environment in the place of an old one; its programs are told where they are."""
+    for program in (fresh / "bin").iterdir():
+        content = b"" if program.is_symlink() or program.is_dir() else program.read_bytes()
+        if b"\0" not in content:
+            moved = content.replace(os.fsencode(fresh), os.fsencode(directory))
+            if moved != content:
+                program.write_bytes(moved)
+    old = directory.with_name(f"{directory.name}.old")
+    if old.exists():
+        check_replaceable(old)
+        shutil.rmtree(old)
+    if directory.exists():
+        directory.rename(old)
+    fresh.rename(directory)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def is_good_base(directory: Path, requirements: Sequence[str]) -> bool:
@@ -212,12 +262,13 @@ def is_good_base(directory: Path, requirements: Sequence[str]) -> bool:
         return False
 
 
-def remove(directory: Path) -> None:
-    """Remove an environment; nothing that is something else."""
+def check_replaceable(directory: Path) -> None:
+    """Refuse to replace what is no environment."""
+    if not directory.exists():
+        return
     is_environment = (directory / UNFINISHED).exists() or (directory / "pyvenv.cfg").exists()
     if directory.is_symlink() or not (is_environment or not any(directory.iterdir())):
         raise EnvironmentFailed(f"{directory} is in the way: it is no environment. Move it.")
-    shutil.rmtree(directory)
 
 
 def install(directory: Path, requirements: Path) -> None:

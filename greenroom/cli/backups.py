@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -33,13 +32,10 @@ def backup(invocation: Invocation, file: Path, *, force: bool) -> None:
     import trio
 
     from greenroom.cli.perform import with_database
-    from greenroom.control.errors import OperationRefused
     from greenroom.persistence.backup import back_up
 
-    if file.exists() and not force:
-        raise OperationRefused(f"{file} is there already: name another file, or give --force.")
     told = Told("Saved")
-    with _replacing(file) as stream:
+    with _replacing(file, force=force) as stream:
         manifest = with_database(
             invocation.settings(),
             lambda conninfo: back_up(conninfo, stream, told, trio.from_thread.check_cancelled),
@@ -95,24 +91,29 @@ class Told:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + PROGRESS_SECONDS
-            click.echo(f"{self._verb} {rows:,} rows of {table} ({size / 1e6:,.0f} MB)", err=True)
+            with suppress(OSError):  # nobody reads it, which is no reason to stop
+                text = f"{self._verb} {rows:,} rows of {table} ({size / 1e6:,.0f} MB)"
+                click.echo(text, err=True)
 
 
 @contextmanager
-def _replacing(file: Path) -> Generator[IO[bytes]]:
+def _replacing(file: Path, *, force: bool) -> Generator[IO[bytes]]:
     """Give a temporary file to write to. It gets its name, with mode 0600, once all is on disk.
 
     Raises:
-        OperationRefused: the file cannot be written; an older one is unharmed.
+        OperationRefused: the file cannot be written, or is there and `force` was not given. An
+            older one is unharmed.
     """
     from greenroom.control.errors import OperationRefused
     from greenroom.control.files import replacing
 
     try:
+        if file.exists() and not force:
+            raise OperationRefused(f"{file} is there already: name another file, or give --force.")
         with replacing(file) as stream:
             yield stream
     except OSError as error:
-        raise OperationRefused(f"Cannot write {file}: {os.strerror(error.errno or 0)}.") from None
+        raise OperationRefused(f"Cannot write {file}: {error.strerror or error}.") from None
 
 
 def _show(invocation: Invocation, manifest: Manifest, file: Path, text: str) -> None:

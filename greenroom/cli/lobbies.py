@@ -1,16 +1,16 @@
-"""`greenroom lobby`: show lobbies."""
+"""`greenroom lobby`: show lobbies, and put aside what cannot be restored."""
 
 from __future__ import annotations
 
 import click
 
-from greenroom.cli.common import ID, CommandGroup, Invocation, with_common_options
+from greenroom.cli.common import ID, CommandGroup, Invocation, utf8, with_common_options
 from greenroom.cli.output import table
 
 
 @click.group(cls=CommandGroup)
 def lobby() -> None:
-    """Show lobbies."""
+    """Show lobbies, and put aside what cannot be restored."""
 
 
 @lobby.command(name="list")
@@ -41,3 +41,18 @@ def list_(invocation: Invocation, game_id: int | None, limit: int) -> None:
     if found.total > len(rows):
         text += f"\n{len(rows)} of {found.total} lobbies: --limit shows more."
     invocation.show(found, text)
+
+
+@lobby.command()
+@click.argument("lobby_id", callback=utf8)
+@with_common_options
+def discard(invocation: Invocation, lobby_id: str) -> None:
+    """Put the rows of the lobby LOBBY_ID aside that cannot be restored, and free its members.
+
+    The rows are kept in the table `quarantine` for `quarantine_days`. A lobby that can be restored
+    is left as it is.
+    """
+    from greenroom.control.admin.lobby_messages import DiscardLobby
+
+    done = invocation.perform(DiscardLobby(lobby_id=lobby_id))
+    invocation.show(done, f"{done.rows} rows of the lobby {lobby_id} are put aside: {done.reason}.")

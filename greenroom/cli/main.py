@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
@@ -21,7 +22,7 @@ from greenroom.cli.games import game
 from greenroom.cli.lobbies import lobby
 from greenroom.cli.look import config, doctor, tree
 from greenroom.cli.new import new
-from greenroom.cli.output import say_json
+from greenroom.cli.output import draw_what_streams_can, say_json
 from greenroom.cli.owners import owner
 from greenroom.cli.players import player
 from greenroom.cli.rooms import room
@@ -74,9 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
+    draw_what_streams_can()
     try:
         status = cli.main(given, prog_name="greenroom", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None where it was closed before the start
+            sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except BrokenPipeError:
         _abandon_stdout()
@@ -85,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail("Interrupted: nothing more was done.", EXIT_INTERRUPTED, as_json=as_json)
     except click.ClickException as error:
         if isinstance(error, click.UsageError) and not as_json:
-            error.show()
+            with suppress(OSError):
+                error.show()
             return error.exit_code
         return _fail(error.format_message(), error.exit_code, as_json=as_json)
     except BaseException as error:  # noqa: BLE001 (the last one there is: all must be told)
@@ -117,19 +121,26 @@ def _show_bug(error: BaseException) -> None:
 
     from greenroom.logs import redact
 
-    click.echo(redact("".join(traceback.format_exception(error))), err=True, nl=False)
+    with suppress(OSError):
+        click.echo(redact("".join(traceback.format_exception(error))), err=True, nl=False)
 
 
 def _fail(text: str, status: int, *, as_json: bool) -> int:
     from greenroom.logs import redact
 
-    if as_json:
-        say_json({"error": redact(text)})
-    else:
+    try:
+        if as_json:
+            say_json({"error": redact(text)})
+            return status
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        _abandon_stdout()
+    with suppress(OSError):  # the exit status tells it, too
         click.echo(f"greenroom: {redact(text)}", err=True)
     return status
 
 
 def _abandon_stdout() -> None:
-    """Give up standard output, whose reader has gone; Python then does not complain at its end."""
+    """Give up standard output, which takes nothing; Python then does not complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,11 +2,38 @@
 
 from __future__ import annotations
 
+import codecs
+import io
+import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
+
+_IN_ASCII: Final = {"─": "-", "│": "|", "├": "|", "└": "`", "→": "->", "…": "..."}
+"""How we draw where a stream's encoding lacks a character."""
+
+
+def draw_what_streams_can() -> None:
+    """Let no character be an error on standard output and standard error, whatever the locale."""
+    codecs.register_error("greenroom", _drawn_otherwise)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="greenroom")
+
+
+def _drawn_otherwise(error: UnicodeError) -> tuple[str, int]:
+    """Return another text for characters that an encoding lacks, and where to go on."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_IN_ASCII.get(c) or _escaped(c) for c in lacking), error.end
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def say(line: str = "") -> None:
@@ -16,7 +43,11 @@ def say(line: str = "") -> None:
 
 def say_json(value: Any) -> None:
     """Print a value as one line of JSON."""
-    click.echo(msgspec.json.encode(value))
+    try:
+        line = msgspec.json.encode(value)
+    except UnicodeEncodeError:  # the name of a file that is not valid in this locale
+        line = json.dumps(msgspec.to_builtins(value)).encode()
+    click.echo(line)
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -56,4 +87,4 @@ def shown(value: object) -> str:
             text = bytes(value).decode()
         case _:
             text = str(value)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)

@@ -6,7 +6,14 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from greenroom.control.admin.messages import Operation, ShowDatabaseAddress, ShowTree
+from greenroom.control.admin.messages import (
+    CreateGame,
+    CreateOwner,
+    MigrateSchema,
+    Operation,
+    ShowDatabaseAddress,
+    ShowTree,
+)
 from greenroom.control.client import NoServer, call
 from greenroom.control.datadir import holder_of
 from greenroom.control.errors import DataDirInUse, OperationRefused
@@ -21,6 +28,10 @@ if TYPE_CHECKING:
 IN_USE_SECONDS_MAX = 15.0
 """Seconds to wait for another command, or for a server that is starting or stopping."""
 RETRY_SECONDS = 0.2
+
+MAY_MAKE_A_DATABASE = (MigrateSchema, CreateOwner, CreateGame)
+"""Operations that make the embedded database where there is none. Others would find nothing in it,
+and an operator who forgot `--data-dir` would not notice."""
 
 Result = TypeVar("Result")
 
@@ -48,10 +59,10 @@ def with_database(
         settings: which database.
         work: gets the database's address. It runs in a thread of trio's, so it can check for
             cancellation.
-        beside_server: allow it while a server runs.
+        beside_server: allow it while a server runs. It reads, so there must be a database.
 
     Raises:
-        OperationRefused: a server runs, and must not.
+        OperationRefused: a server runs and must not, or there is no database to read.
         ControlError, StorageError: the database cannot be reached, or `work` raised it.
         Interrupted: a signal asked to stop.
     """
@@ -78,6 +89,8 @@ def _perform_once(settings: Settings, operation: Operation[Result]) -> Result:
     except NoServer:
         if isinstance(operation, ShowTree):
             raise
+        if not isinstance(operation, MAY_MAKE_A_DATABASE):
+            _check_database_is_there(settings)
     return _run(lambda: _alone(settings, operation))
 
 
@@ -87,10 +100,25 @@ def _with_database_once(
     try:
         address = perform_live(settings, ShowDatabaseAddress()).url
     except NoServer:
+        if beside_server:  # it reads; what replaces the database may make one
+            _check_database_is_there(settings)
         return _run(lambda: _work_alone(settings, work))
     if not beside_server:
         raise OperationRefused(f"A server runs on {settings.data_dir}: stop it first.")
     return _run(lambda: _work_beside(address, work))
+
+
+def _check_database_is_there(settings: Settings) -> None:
+    """Refuse a data directory that has no embedded database, rather than make an empty one."""
+    if settings.database_url is not None:
+        return
+    from greenroom.persistence.embedded.cluster import existing_cluster
+
+    if existing_cluster(settings.data_dir) is None:
+        raise OperationRefused(
+            f"There is no database in {settings.data_dir}: name the server's data directory with "
+            "--data-dir, or make one with greenroom serve."
+        )
 
 
 def _still_in_use(settings: Settings) -> DataDirInUse:

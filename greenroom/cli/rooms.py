@@ -18,7 +18,7 @@ SEQUENCE = click.IntRange(1, 2**63 - 1)
 
 @click.group(cls=CommandGroup)
 def room() -> None:
-    """Show rooms and their history, and end rooms."""
+    """Show rooms and their history, end rooms, and put aside what cannot be restored."""
 
 
 @room.command(name="list")
@@ -71,6 +71,21 @@ def stop(invocation: Invocation, room_id: str) -> None:
 
 @room.command()
 @click.argument("room_id", callback=utf8)
+@with_common_options
+def discard(invocation: Invocation, room_id: str) -> None:
+    """Put the rows of the room ROOM_ID aside that cannot be restored, and free its members.
+
+    The rows are kept in the table `quarantine` for `quarantine_days`. A room that can be restored
+    is left as it is.
+    """
+    from greenroom.control.admin.room_messages import DiscardRoom
+
+    done = invocation.perform(DiscardRoom(room_id=room_id))
+    invocation.show(done, f"{done.rows} rows of the room {room_id} are put aside: {done.reason}.")
+
+
+@room.command()
+@click.argument("room_id", callback=utf8)
 @click.option(
     "--after", type=click.IntRange(0, 2**63 - 1), default=0, help="Begin behind this event."
 )
@@ -91,6 +106,9 @@ def history(invocation: Invocation, room_id: str, after: int, limit: int, at: in
         (e.sequence, e.at, e.event, msgspec.json.encode(e.details).decode()) for e in found.events
     ]
     text = table(("no.", "at", "event", "details"), rows)
+    if found.broken is not None:
+        text += f"\nThe room cannot be restored: {found.broken}."
+        text += f"\nTo put its rows aside: greenroom room discard {room_id}"
     if found.next_after is not None:
         text += f"\nThere may be more: --after {found.next_after}"
     if found.state is not None:

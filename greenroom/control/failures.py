@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 
 from greenroom.actors.kernel.errors import (
@@ -11,6 +12,7 @@ from greenroom.actors.kernel.errors import (
     StorageRefused,
     StorageUnavailable,
 )
+from greenroom.actors.kernel.journal_codec import UnreadableJournal
 from greenroom.config import ConfigError
 from greenroom.control.errors import ControlError
 from greenroom.network.sockets import ListenError
@@ -20,6 +22,10 @@ from greenroom.supervisors.supervisor import RestartLimitExceeded, StartFailed
 
 _SPEAKING = (ConfigError, ControlError, StorageError, ListenError, TlsError, Refused)
 """Errors whose text already is the sentence for the operator."""
+_OF_THE_MACHINE = frozenset(
+    (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE)
+)
+"""What a machine refuses any program: a full or broken disk, no more descriptors."""
 
 
 def sentence(error: BaseException) -> str | None:
@@ -56,9 +62,13 @@ def _sentence(error: BaseException) -> str | None:
             return f"The server could not do it ({error}): see its log."
         case DatabaseError() if not isinstance(error, StorageError):
             return f"The database failed: {error}."
+        case UnreadableJournal():
+            return f"It cannot be restored: {error}. See greenroom room discard and lobby discard."
         case RestartLimitExceeded():
             return f"The server gave up: {error}; its log says why."
         case _ if isinstance(error, _SPEAKING):
             return str(error)
+        case OSError() if error.errno in _OF_THE_MACHINE:
+            return f"Cannot write {error.filename or 'the output'}: {error.strerror}."
         case _:
             return None

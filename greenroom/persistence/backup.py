@@ -48,6 +48,7 @@ TABLES: Final = (
     "platform_tickets",
     "friendships",
     "game_usage",
+    "quarantine",
 )
 """Every table that the migrations make. Those that others refer to come first."""
 SEQUENCES: Final = ("owner_ids", "game_ids", "player_ids")
@@ -90,7 +91,9 @@ def back_up(
             connection.read_only = True
             version = _schema_version(connection)
             if version == 0:
-                raise StorageError("The database is empty: there is nothing to back up")
+                raise StorageError(
+                    f"The {_place(connection)} is empty: there is nothing to back up"
+                )
             tables = []
             for name in TABLES:
                 if _exists(connection, name):
@@ -172,6 +175,11 @@ def _connect(conninfo: str) -> Connection:
     connection.execute(_SESSION)
     connection.commit()
     return connection
+
+
+def _place(connection: Connection) -> str:
+    """Return which database this is, for people; the embedded one's socket is in its directory."""
+    return f"database {connection.info.dbname} at {connection.info.host}"
 
 
 def _one(connection: Connection, query: LiteralString, *parameters: object) -> Any:
@@ -258,7 +266,7 @@ def _check_empty(connection: Connection) -> None:
     games = _one(connection, "SELECT count(*) FROM games")
     players = _one(connection, "SELECT count(*) FROM players")
     raise StorageError(
-        f"The database holds {games} games and {players} players, which would be lost:"
+        f"The {_place(connection)} holds {games} games and {players} players, which would be lost:"
         " restore into an empty one, or back it up and give --force"
     )
 

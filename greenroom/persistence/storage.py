@@ -34,6 +34,7 @@ from greenroom.persistence.journal import JournalStore
 from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
 from greenroom.persistence.migrations import MigrationState
+from greenroom.persistence.quarantine import Quarantine
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.usage import UsageStore
 
@@ -65,6 +66,7 @@ class Storage:
         self.friendships = DatabaseFriendships(self.loaders)
         self.journal = JournalStore(self.loaders, self._lease)
         self.usage = UsageStore(self.loaders, self._lease)
+        self.quarantine = Quarantine(self.loaders, self._lease)
 
     @property
     def epoch(self) -> int:

@@ -73,8 +73,9 @@ def test_every_command_of_the_issue_is_there() -> None:
             for verb in ("create", "list", "show", "rotate-keys", "delete", "settings")
         ),
         *(f"player {verb}" for verb in ("list", "show", "ban", "unban", "export", "delete")),
-        *(f"room {verb}" for verb in ("list", "show", "stop", "history")),
+        *(f"room {verb}" for verb in ("list", "show", "stop", "discard", "history")),
         "lobby list",
+        "lobby discard",
         "backup",
         "restore",
         *(f"db {verb}" for verb in ("migrate", "status", "url")),

@@ -24,8 +24,10 @@ import psycopg
 import pytest
 import trio
 from certificate_kit import Authority, shown
+from command_kit import SECONDS_MAX, Done, assert_one_sentence, command
 from server_kit import ServerProcess
 
+import greenroom
 from greenroom.app import open_admin_context
 from greenroom.cli import checks
 from greenroom.config import Settings
@@ -34,45 +36,10 @@ from greenroom.control.client import call
 from greenroom.control.datadir import hold_data_dir
 from greenroom.control.protocol import socket_path
 
-SECONDS_MAX = 60.0
-
-
-class Done:
-    """A command that has ended."""
-
-    def __init__(self, status: int, out: str, err: str) -> None:
-        self.status, self.out, self.err = status, out, err
-
-    @property
-    def json(self) -> Any:
-        assert self.out.count("\n") == 1, self.out + self.err
-        return json.loads(self.out)
-
-
-def command(*arguments: str, data_dir: Path, **environment: str) -> Done:
-    line = [sys.executable, "-m", "greenroom", *arguments, "--data-dir", str(data_dir)]
-    given = {k: v for k, v in os.environ.items() if k != "DATABASE_URL"} | environment
-    done = subprocess.run(
-        line, env=given, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
-
 
 def serve(data_dir: Path, *arguments: str) -> Done:
     ports = ("--realtime-port", "0", "--udp-port", "0")
     return command("serve", "--port", "0", *ports, *arguments, data_dir=data_dir)
-
-
-def assert_one_sentence(done: Done, *texts: str) -> None:
-    """It failed as expected: status 1, no traceback, one line that holds these texts."""
-    assert done.status == 1, done.err
-    told = [line for line in done.err.splitlines() if not line.startswith("{")]
-    assert len(told) == 1, done.err
-    assert "Traceback" not in done.err
-    assert '"level":"error"' not in done.err, done.err
-    assert told[0].startswith("greenroom: ")
-    for text in texts:
-        assert text in told[0]
 
 
 def test_every_command_works_without_a_server_and_beside_one(
@@ -501,15 +468,43 @@ def test_commands_wait_for_each_other(data_dir: Path, database_url: str) -> None
 
 def test_an_interrupted_command_stops_what_it_started(data_dir: Path) -> None:
     """Without a server, it has started an embedded Postgres: none may be left behind."""
-    line = [sys.executable, "-m", "greenroom", "game", "list", "--data-dir", str(data_dir)]
+    line = [sys.executable, "-m", "greenroom", "db", "migrate", "--data-dir", str(data_dir)]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while not (data_dir / "lock").exists() and process.poll() is None:
             pass
         process.send_signal(signal.SIGTERM)
         process.wait(SECONDS_MAX)
     assert process.returncode in {130, -signal.SIGTERM}
+    assert command("db", "migrate", data_dir=data_dir).status == 0
     done = command("game", "list", "--json", data_dir=data_dir)
     assert done.json == {"games": []}
+
+
+READERS = (
+    ["backup", "x.zip"],
+    ["db", "status"],
+    ["db", "url"],
+    ["game", "list"],
+    ["game", "settings", "1"],
+    ["lobby", "list"],
+    ["owner", "list"],
+    ["player", "ban", "1"],
+    ["player", "list"],
+    ["player", "show", "1"],
+    ["room", "history", "x"],
+    ["tree"],
+)
+
+
+@pytest.mark.parametrize("arguments", READERS, ids=" ".join)
+def test_what_reads_makes_no_database_where_there_is_none(
+    arguments: list[str], data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(greenroom.__file__).parents[1]))
+    monkeypatch.chdir(tmp_path)
+    for place in (data_dir / "elsewhere", data_dir):
+        assert_one_sentence(command(*arguments, data_dir=place), str(place))
+    assert list(data_dir.iterdir()) == list(tmp_path.iterdir()) == []
 
 
 def test_the_embedded_database_works_without_a_server(data_dir: Path) -> None:

@@ -96,6 +96,34 @@ def test_other_requirements_make_a_new_environment(checkout: Path) -> None:
     assert not (checkout / ".venv" / "old").exists()
 
 
+def test_preparing_makes_the_environment_and_starts_no_server(checkout: Path) -> None:
+    output, errors = run(checkout, "serve", "--prepare")
+    assert (output, "Making" in errors) == ("", True)
+    assert run(checkout, "serve") == (f"{checkout / '.venv'}|{checkout.parent}|serve\n", "")
+
+
+def test_the_old_environment_serves_until_the_new_one_is_whole(checkout: Path) -> None:
+    run(checkout, "greenroom")
+    python = checkout / ".venv" / "bin" / "python"
+    old, program = checkout / ".venv" / "old", checkout / ".venv" / "bin" / "activate"
+    old.touch()
+    told = program.read_bytes()
+    (checkout / "requirements.txt").write_text("./missing.whl --hash=sha256:" + "0" * 64 + "\n")
+    process = start(checkout, "serve", "--prepare")
+    process.communicate()
+    assert process.returncode == 1
+    assert old.exists()
+    subprocess.run([python, "-c", ""], check=True)
+    (checkout / "requirements.txt").write_text("# newer\n")
+    run(checkout, "serve", "--prepare")
+    assert not old.exists()
+    assert program.read_bytes() == told, "programs know where they are"
+    assert [path.name for path in checkout.glob(".venv*")] in (
+        [".venv", ".venv.lock"],
+        [".venv.lock", ".venv"],
+    )
+
+
 def test_an_unfinished_environment_is_made_anew(checkout: Path) -> None:
     (checkout / ".venv").mkdir()
     (checkout / ".venv" / "greenroom-unfinished").touch()
@@ -242,8 +270,8 @@ def test_a_checkout_that_root_prepared_serves_an_ordinary_user(checkout: Path) -
     home.mkdir()
     os.chown(home, NOBODY, NOBODY)
 
-    def as_nobody(**variables: str) -> str:
-        result = subprocess.run(
+    def as_nobody(**variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             [checkout / "scripts" / "greenroom"],
             user=NOBODY,
             group=NOBODY,
@@ -254,11 +282,21 @@ def test_a_checkout_that_root_prepared_serves_an_ordinary_user(checkout: Path) -
             text=True,
             check=False,
         )
+
+    def prefix_of_nobody(**variables: str) -> str:
+        result = as_nobody(**variables)
         assert result.returncode == 0, result.stderr
         return result.stdout.split("|")[0]
 
-    assert as_nobody() == str(checkout / ".venv")
-    (checkout / "requirements.txt").write_text("# newer\n")
-    own = as_nobody(GREENROOM_PYTHON=python)
-    assert own.startswith(str(home / ".cache" / "greenroom"))
+    assert prefix_of_nobody() == str(checkout / ".venv")
     assert stat.S_IMODE((checkout / ".venv").stat().st_mode) == 0o755
+    (checkout / "requirements.txt").write_text("# newer\n")
+    refused = as_nobody(GREENROOM_PYTHON=python)
+    assert refused.returncode == 1
+    assert f"run {checkout}/scripts/serve --prepare as its owner" in refused.stderr
+    assert list(home.iterdir()) == [], "no second environment was made"
+    run(checkout, "serve", "--prepare", GREENROOM_PYTHON=python)
+    assert prefix_of_nobody() == str(checkout / ".venv")
+    shutil.rmtree(checkout / ".venv")
+    own = prefix_of_nobody(GREENROOM_PYTHON=python)
+    assert own.startswith(str(home / ".cache" / "greenroom"))

@@ -124,7 +124,7 @@ class JournalCodec(Generic[EventT, StateT]):
                 sequence.
 
         Raises:
-            UnreadableJournal: a record cannot be read, or an entry is missing.
+            UnreadableJournal: a record cannot be read or does not fit, or an entry is missing.
         """
         written = recovered.snapshot
         state = None if written is None else self.read_snapshot(written)
@@ -138,12 +138,22 @@ class JournalCodec(Generic[EventT, StateT]):
                 raise UnreadableJournal(f"{_name(entry)} follows on entry {version}")
             event = self.event_of(entry)
             if state is not None:
-                apply(state, event)
+                _apply(apply, state, event, entry)
                 continue
             state = begin(event)
             if state is None:
                 raise UnreadableJournal(f"{_name(entry)} does not create the {self.kind}")
         return state
+
+
+def _apply(
+    apply: Callable[[StateT, EventT], None], state: StateT, event: EventT, entry: JournalEntry
+) -> None:
+    """Change a state by an event that may be another than was written: then anything may fail."""
+    try:
+        apply(state, event)
+    except Exception as error:
+        raise UnreadableJournal(f"{_name(entry)} does not fit: {error!r}") from error
 
 
 def _name(written: JournalEntry) -> str:

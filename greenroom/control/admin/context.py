@@ -8,6 +8,7 @@ import msgspec
 
 from greenroom.actors.world.world import World
 from greenroom.config import Settings
+from greenroom.persistence.quarantine import Quarantine
 from greenroom.supervisors.tree import TreeNode
 
 
@@ -20,5 +21,7 @@ class AdminContext(msgspec.Struct, frozen=True, kw_only=True):
     tree: Callable[[], TreeNode]
     """Returns the supervision tree as it is now."""
     settings: Settings
+    quarantine: Quarantine
+    """Puts rows aside that no room or lobby can be made of."""
     restore_rooms: Callable[[], Awaitable[object]]
     """Loads all rooms into memory, unless a server has done so already."""

@@ -7,6 +7,7 @@ from typing import ClassVar
 import msgspec
 
 from greenroom.control.admin.messages import Operation
+from greenroom.control.admin.room_messages import Discarded
 
 PAGE_LOBBIES_MAX = 1000
 
@@ -32,6 +33,13 @@ class Lobbies(msgspec.Struct, frozen=True):
 
     lobbies: list[ListedLobby]
     total: int
+
+
+class DiscardLobby(Operation[Discarded], frozen=True):
+    """Put the rows of a lobby aside that cannot be restored."""
+
+    name: ClassVar[str] = "lobby.discard"
+    lobby_id: str
 
 
 class ListLobbies(Operation[Lobbies], frozen=True):

@@ -18,9 +18,9 @@ from greenroom.actors.game.messages import DescribeGame, GameNotFound, GameView
 from greenroom.actors.game.settings import settings_as_json as shown_settings
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import PlayerView
-from greenroom.control.admin import lobbies, messages, players, room_messages, rooms
+from greenroom.control.admin import discarding, lobbies, messages, players, room_messages, rooms
 from greenroom.control.admin.context import AdminContext
-from greenroom.control.admin.lobby_messages import ListLobbies
+from greenroom.control.admin.lobby_messages import DiscardLobby, ListLobbies
 from greenroom.control.admin.messages import PAGE_PLAYERS_MAX, Operation
 from greenroom.control.admin.player_messages import (
     BanPlayer,
@@ -306,9 +306,11 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[AdminContext, Any], Awaitable[A
     messages.ListPlayers: list_game_players,
     messages.ShowPlayer: players.show_player,
     ListLobbies: lobbies.list_lobbies,
+    DiscardLobby: discarding.discard_lobby,
     room_messages.ListRooms: rooms.list_rooms,
     room_messages.ShowRoom: rooms.show_room,
     room_messages.StopRoom: rooms.stop_room,
+    room_messages.DiscardRoom: discarding.discard_room,
     room_messages.ShowRoomHistory: rooms.show_room_history,
     ExportPlayer: players.export_player,
     BanPlayer: players.ban_player,

@@ -81,6 +81,8 @@ class RoomHistory(msgspec.Struct, frozen=True):
     next_after: int | None
     """Give this as `after` for the next page; null on the last one."""
     state: RoomDetails | None
+    broken: str | None = None
+    """What cannot be read: the entry at which the page ends, or the snapshot."""
 
 
 class ListRooms(Operation[Rooms], frozen=True):
@@ -103,6 +105,23 @@ class StopRoom(Operation[RoomDetails], frozen=True):
     """End a room for everybody."""
 
     name: ClassVar[str] = "room.stop"
+    room_id: str
+
+
+class Discarded(msgspec.Struct, frozen=True):
+    """Rows of a room or lobby that are in the table `quarantine` now."""
+
+    kind: str
+    key: str
+    rows: int
+    reason: str
+    """What could not be read."""
+
+
+class DiscardRoom(Operation[Discarded], frozen=True):
+    """Put the rows of a room aside that cannot be restored."""
+
+    name: ClassVar[str] = "room.discard"
     room_id: str
 
 

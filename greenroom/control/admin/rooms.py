@@ -11,6 +11,7 @@ from greenroom.actors.flows import history
 from greenroom.actors.flows.rooms import end_room
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.journal import Snapshot, TakeSnapshot
+from greenroom.actors.kernel.journal_codec import UnreadableJournal
 from greenroom.actors.room.rules import codec
 from greenroom.actors.room.rules.events import RoomEvent
 from greenroom.actors.room.rules.refusals import RoomNotFound
@@ -67,12 +68,15 @@ async def stop_room(context: AdminContext, ask: messages.StopRoom) -> messages.R
 async def show_room_history(
     context: AdminContext, ask: messages.ShowRoomHistory
 ) -> messages.RoomHistory:
-    """Show the events of a room, and its state after one of them."""
+    """Show the events of a room, and its state after one of them, as far as they can be read."""
     limit = min(max(ask.limit, 1), messages.PAGE_EVENTS_MAX)
     after = max(ask.after, 0)
-    events = await history.room_events(context.world, ask.room_id, after, limit)
-    if not events and await history.room_now(context.world, ask.room_id) is None:
-        raise _no_room(ask.room_id)
+    events, broken = await history.room_events(context.world, ask.room_id, after, limit)
+    try:
+        if await history.room_now(context.world, ask.room_id) is None and not events:
+            raise _no_room(ask.room_id)
+    except UnreadableJournal as error:
+        broken = broken or str(error)
     state = None
     if ask.at is not None:
         room = await history.room_at(context.world, ask.room_id, ask.at)
@@ -87,7 +91,7 @@ async def show_room_history(
         for sequence, event in events
     ]
     following = events[-1][0] if len(events) == limit else None
-    return messages.RoomHistory(ask.room_id, happenings, following, state)
+    return messages.RoomHistory(ask.room_id, happenings, following, state, broken)
 
 
 async def _live(context: AdminContext, room_id: str) -> Room | None:

@@ -179,8 +179,20 @@ class Cluster(msgspec.Struct, frozen=True):
 
 
 def conninfo(socket_directory: Path) -> str:
-    """Return the libpq connection string for a socket directory."""
-    return make_conninfo(host=str(socket_directory), port=PORT, user=USER, dbname=DATABASE)
+    """Return the libpq connection string for a socket directory.
+
+    Its bytes are what counts, because libpq is given UTF-8 whatever the locale is.
+
+    Raises:
+        EmbeddedPostgresError: the directory's name is not UTF-8.
+    """
+    try:
+        host = os.fsencode(socket_directory).decode()
+    except UnicodeDecodeError:
+        raise EmbeddedPostgresError(
+            f"The name {os.fsencode(socket_directory)!r} is not UTF-8: choose another --data-dir."
+        ) from None
+    return make_conninfo(host=host, port=PORT, user=USER, dbname=DATABASE)
 
 
 def existing_cluster(data_dir: Path) -> Path | None:

@@ -42,7 +42,7 @@ def make_socket_directory(cluster: Path, secret: str, account: Account) -> Path:
     """
     directory = cluster.with_name(f"{cluster.name}-socket")
     if not is_usable(directory):
-        name = sha256(f"{secret} {cluster}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        name = sha256(f"{secret} ".encode() + os.fsencode(cluster)).hexdigest()[:16]
         directory = _short_parent(account) / f"greenroom-{name}"
     try:
         account.make_directory(directory)

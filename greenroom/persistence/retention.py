@@ -1,0 +1,61 @@
+"""Removes rows whose time is over, some at a time: what was put aside."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.errors import StorageUnavailable
+
+_logger = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 3_600.0
+"""Seconds between two looks."""
+PAUSE_SECONDS: Final = 0.1
+"""Between two transactions, so that the committer is never held up for long."""
+DAY_SECONDS: Final = 86_400
+
+Remove = Callable[[int], Awaitable[int]]
+"""Removes some rows that are older than this (Unix seconds); returns how many, 0 for no more."""
+
+
+class RetentionService:
+    """A service; one per server."""
+
+    def __init__(self, clock: Clock, tables: dict[str, tuple[Remove, int]]) -> None:
+        """Prepare; nothing is removed before `run`.
+
+        Args:
+            clock: what time it is.
+            tables: by name how rows are removed, and the days that they are kept.
+        """
+        self._clock = clock
+        self._tables = tables
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Look at the start and every `LOOK_SECONDS`, until cancelled."""
+        task_status.started()
+        while True:
+            for name in self._tables:
+                try:
+                    await self.remove(name)
+                except StorageUnavailable as error:
+                    _logger.warning("old rows of %s are removed later: %s", name, error)
+            await trio.sleep(LOOK_SECONDS)
+
+    async def remove(self, name: str) -> int:
+        """Remove all rows of a table whose time is over; return how many.
+
+        Raises:
+            StorageUnavailable: the database is away; what was removed stays so.
+        """
+        remove, days = self._tables[name]
+        before, total = self._clock.now() - days * DAY_SECONDS, 0
+        while removed := await remove(before):
+            total += removed
+            await trio.sleep(PAUSE_SECONDS)
+        return total

@@ -1,0 +1,45 @@
+"""The command line as a whole process, and what an expected failure of it looks like."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+SECONDS_MAX = 60.0
+
+
+class Done:
+    """A command that has ended."""
+
+    def __init__(self, status: int, out: str, err: str) -> None:
+        self.status, self.out, self.err = status, out, err
+
+    @property
+    def json(self) -> Any:
+        assert self.out.count("\n") == 1, self.out + self.err
+        return json.loads(self.out)
+
+
+def command(*arguments: str, data_dir: Path, **environment: str) -> Done:
+    line = [sys.executable, "-m", "greenroom", *arguments, "--data-dir", str(data_dir)]
+    given = {k: v for k, v in os.environ.items() if k != "DATABASE_URL"} | environment
+    done = subprocess.run(
+        line, env=given, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def assert_one_sentence(done: Done, *texts: str) -> None:
+    """It failed as expected: status 1, no traceback, one line that holds these texts."""
+    assert done.status == 1, done.err
+    told = [line for line in done.err.splitlines() if not line.startswith("{")]
+    assert len(told) == 1, done.err
+    assert "Traceback" not in done.err
+    assert '"level":"error"' not in done.err, done.err
+    assert told[0].startswith("greenroom: ")
+    for text in texts:
+        assert text in told[0]
