@@ -22,7 +22,8 @@
         ├── reload               takes changed behaviours in, where that is wanted
         ├── certificate          read again when its files change, where there is one
         ├── realtime, udp        their ports
-        └── http                 the API
+        ├── http                 the API
+        └── backups              each in a process of its own, if a folder is set
 
 Services start from top to bottom and stop from bottom to top. So nobody is served before everything
 is there, and what was accepted is committed before the database stops.
@@ -80,6 +81,8 @@ from greenroom.behaviour.watchdog import Watchdog
 from greenroom.config import ConfigError, Settings
 from greenroom.control import socket as control_socket
 from greenroom.control.admin.context import AdminContext
+from greenroom.control.backup_service import BackupService
+from greenroom.control.backups import BackupFolder
 from greenroom.control.datadir import Purpose, hold_data_dir
 from greenroom.control.first_game import ensure_first_game, first_game_file
 from greenroom.control.protocol import socket_path
@@ -370,6 +373,7 @@ class _Server:
         if self._fronts is None:
             return children
         context, path = self.admin_context(), socket_path(self._settings.data_dir)
+        backups = _backups(self._settings)
         reload = [] if self._reloader is None else [ChildSpec("reload", self._reloader)]
         return [
             *children,
@@ -379,13 +383,16 @@ class _Server:
             ChildSpec("studio", _Task(self._studio.run_service)),
             ChildSpec("keeper", SnapshotService(parts.world), shutdown_seconds=stop_seconds),
             ChildSpec("journal cutter", JournalCutter(parts.world)),
-            ChildSpec("retention", parts.retention),
+            ChildSpec("retention", parts.retention(self._settings)),
             ChildSpec("presence", _Task(parts.keep_presence)),
             ChildSpec("memory", _Task(trim_for_ever)),
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
             ChildSpec("control", _Task(control_socket.run, context, path)),
             *reload,
-            *self._fronts.children(parts.world, parts.storage, parts.hub, self._tree),
+            *self._fronts.children(
+                parts.world, parts.storage, parts.hub, self._tree, [one.samples for one in backups]
+            ),
+            *(ChildSpec("backups", one) for one in backups),
         ]
 
     async def _make_first_game(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -393,6 +400,14 @@ class _Server:
         made = await ensure_first_game(self.world, self._settings.data_dir)
         self._first_game = made or self._first_game
         task_status.started()
+
+
+def _backups(settings: Settings) -> list[BackupService]:
+    """Return the service that makes backups, if a setting names a folder for them."""
+    if settings.backup_dir is None:
+        return []
+    folder = BackupFolder(settings.backup_dir, settings.backup_keep)
+    return [BackupService(folder, settings.backup_hours * 3_600, settings.data_dir)]
 
 
 def _build_charges(settings: Settings) -> Charges:
@@ -477,6 +492,11 @@ class _Parts:
 
     def _passivate_early(self, player_id: int) -> bool:
         return self.players.passivate(player_id, early=True)
+
+    def retention(self, settings: Settings) -> RetentionService:
+        """Return the service that removes rows whose time is over."""
+        quarantine = (self.storage.quarantine.remove, settings.quarantine_days)
+        return RetentionService(self.world.clock, {"quarantine": quarantine})
 
     async def keep_presence(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Restore who was online, then look for stale players until cancelled."""

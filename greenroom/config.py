@@ -310,6 +310,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The time between two snapshots of rooms and lobbies that have changed."""
     journal_retention_hours: Hours = 24
     """How far the history of rooms reaches back, rooms that have ended included."""
+    backup_dir: Path | None = None
+    """The folder that the server writes backups to. Without it, it makes none."""
+    backup_hours: Hours = 24
+    """The time between two of these backups."""
+    backup_keep: Count = 14
+    """How many of these backups are kept. Only files that the schedule has written are removed."""
     quarantine_days: Days = 90
     """How long the rows are kept that `room discard` and `lobby discard` put aside."""
     commit_seconds_max: Seconds = 10.0

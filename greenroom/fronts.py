@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from greenroom.actors.world.world import RealtimeAddress, World
 from greenroom.config import Settings
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.limits import CallLimits, LimitSettings
-from greenroom.http.metrics import Metrics, Sample
+from greenroom.http.metrics import Metrics, Sample, Source
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.server import HttpServer
 from greenroom.http.site.discovery import discovery_routes
@@ -82,7 +82,12 @@ class Fronts:
         await check_port(settings.host, settings.udp_port, socket.SOCK_DGRAM)
 
     def children(
-        self, world: World, storage: Storage, hub: Hub, tree: Callable[[], TreeNode]
+        self,
+        world: World,
+        storage: Storage,
+        hub: Hub,
+        tree: Callable[[], TreeNode],
+        sources: Sequence[Source] = (),
     ) -> list[ChildSpec]:
         """Return the ports' services for a world, in starting order.
 
@@ -91,6 +96,7 @@ class Fronts:
             storage: the storage whose state readiness and metrics show.
             hub: the hub by which the world's rooms reach their members.
             tree: draws the supervision tree, for the metrics.
+            sources: what further services tell the metrics.
         """
         limits = CallLimits(
             limit_settings(self._settings),
@@ -99,7 +105,10 @@ class Fronts:
                 lambda: Progress(*storage.committer.progress()),
             ),
         )
-        self._http = self._server(world, storage, hub, tree, limits)
+        metrics = Metrics(self._settings.metrics_token, self._settings.public_host)
+        for source in (lambda: tree_samples(tree()), *sources):
+            metrics.add_source(source)
+        self._http = self._server(world, storage, hub, limits, metrics)
         certificate = self._certificate
         tls = None if certificate is None else certificate.realtime
         options = realtime_options(self._settings, self.realtime_port, tls)
@@ -172,12 +181,10 @@ class Fronts:
         world: World,
         storage: Storage,
         hub: Hub,
-        tree: Callable[[], TreeNode],
         limits: CallLimits,
+        metrics: Metrics,
     ) -> HttpServer:
         settings = self._settings
-        metrics = Metrics(settings.metrics_token, settings.public_host)
-        metrics.add_source(lambda: tree_samples(tree()))
         metrics.add_source(
             lambda: actor_samples({"player": len(world.players), "game": len(world.games)})
         )

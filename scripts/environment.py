@@ -3,8 +3,8 @@
 Needs a Python of 3.11 to 3.13 with pip (or ensurepip) and nothing else. The scripts run it through
 `environment.sh`. It does nothing when the environment is up to date, and begins anew when it is of
 other requirements or another Python, or was left unfinished. The new one is made beside the old one
-and takes its place when it is whole, so a server that runs from the old one is not disturbed, and
-can be started again if pip fails. Two runs at once wait for each other.
+and takes its place when it is whole. So a server can still be started from the old one if pip
+fails. Two runs at once wait for each other.
 """
 
 from __future__ import annotations

@@ -12,23 +12,72 @@ import click
 import msgspec
 
 from greenroom.cli.common import Invocation, with_common_options
+from greenroom.control.backups import RETRY_SECONDS, BackupFolder, period_seconds
+from greenroom.logs import redact
 
 if TYPE_CHECKING:
     from greenroom.persistence.archive import Manifest
 
 PROGRESS_SECONDS = 2.0
+KEEP = 14
+"""Scheduled backups that are kept, unless something else is asked for."""
+LOOK_SECONDS = 60.0
+
+
+def _seconds(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    try:
+        return None if value is None else period_seconds(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@click.option("--verify", is_flag=True, help="Try a restore of FILE, and change nothing.")
+@click.option(
+    "--every",
+    metavar="PERIOD",
+    callback=_seconds,
+    help="Go on, with a backup each 1d, 12h or 30m, into the folder FILE.",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(1, 100_000),
+    help="With --every: how many of the newest are kept; 14 by default.",
+)
 @with_common_options
-def backup(invocation: Invocation, file: Path, *, force: bool) -> None:
+def backup(
+    invocation: Invocation,
+    file: Path,
+    *,
+    force: bool,
+    verify: bool,
+    every: int | None,
+    keep: int | None,
+) -> None:
     """Save everything in the database into FILE, while a server runs or without one.
 
     The file has the state of one moment, with everything acknowledged before it. FILE is a ZIP
     archive that only its owner can read. It does not contain settings and behaviours.
+
+    With --verify FILE is restored into a database of its own, compared row by row, and that
+    database is removed. With --every FILE is a folder. A failure is told, and tried again.
     """
+    if (every is None and keep is not None) or force + verify + (every is not None) > 1:
+        raise click.UsageError("give one of --force, --verify and --every; --keep needs --every")
+    if verify:
+        _verify(invocation, file)
+    elif every is not None:
+        _go_on(invocation, BackupFolder(file, keep or KEEP), every)
+    else:
+        manifest = _save(invocation, file, force=force)
+        size = file.stat().st_size
+        text = f"Saved {manifest.rows:,} rows in {file} ({size:,} bytes)."
+        _show(invocation, manifest, file, text)
+
+
+def _save(invocation: Invocation, file: Path, *, force: bool) -> Manifest:
     import trio
 
     from greenroom.cli.perform import with_database
@@ -36,13 +85,68 @@ def backup(invocation: Invocation, file: Path, *, force: bool) -> None:
 
     told = Told("Saved")
     with _replacing(file, force=force) as stream:
-        manifest = with_database(
+        return with_database(
             invocation.settings(),
             lambda conninfo: back_up(conninfo, stream, told, trio.from_thread.check_cancelled),
             beside_server=True,
         )
-    size = file.stat().st_size
-    _show(invocation, manifest, file, f"Saved {manifest.rows:,} rows in {file} ({size:,} bytes).")
+
+
+def _verify(invocation: Invocation, file: Path) -> None:
+    """Restore a file into a database of its own, as today's code would, and compare.
+
+    Raises:
+        StorageError: it cannot be restored, or comes back otherwise.
+        ControlError: there is no place for that database, or no Postgres.
+    """
+    import trio
+
+    from greenroom.cli.perform import with_scratch_database
+    from greenroom.persistence.archive import Archive
+    from greenroom.persistence.backup import verify
+
+    Archive(file).close()  # refuse a wrong file before Postgres starts
+    told = Told("Restored")
+    manifest = with_scratch_database(
+        invocation.settings(),
+        lambda conninfo: verify(conninfo, file, told, trio.from_thread.check_cancelled),
+    )
+    text = f"{file} can be restored: {manifest.rows:,} rows came back, each as it was saved."
+    _show(invocation, manifest, file, text)
+
+
+def _go_on(invocation: Invocation, folder: BackupFolder, every_seconds: int) -> None:
+    """Make a backup whenever one is due, until a signal comes. What fails is told and tried again.
+
+    Raises:
+        OperationRefused: the folder cannot be read at the start.
+        CommandInterrupted: a signal came during a backup.
+    """
+    newest = folder.newest()
+    while True:
+        if newest is not None and (left := newest + every_seconds - time.time()) > 0:
+            time.sleep(min(left, LOOK_SECONDS))  # short, for the clock may be set
+            continue
+        try:
+            _make_one(invocation, folder)
+            newest = folder.newest()
+        except Exception as error:
+            from greenroom.control.failures import sentence
+
+            text = sentence(error)
+            if text is None:
+                raise
+            with suppress(OSError):
+                click.echo(f"greenroom: The backup failed: {redact(text)}", err=True)
+            time.sleep(min(RETRY_SECONDS, every_seconds))
+
+
+def _make_one(invocation: Invocation, folder: BackupFolder) -> None:
+    path = folder.begin(time.time())
+    manifest = _save(invocation, path, force=False)
+    removed = folder.prune()
+    text = f"Saved {manifest.rows:,} rows in {path}; {len(removed)} old backups removed."
+    _show(invocation, manifest, path, text)
 
 
 @click.command()

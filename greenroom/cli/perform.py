@@ -29,7 +29,7 @@ IN_USE_SECONDS_MAX = 15.0
 """Seconds to wait for another command, or for a server that is starting or stopping."""
 RETRY_SECONDS = 0.2
 
-MAY_MAKE_A_DATABASE = (MigrateSchema, CreateOwner, CreateGame)
+MAY_MAKE_A_DATABASE = frozenset({MigrateSchema.name, CreateOwner.name, CreateGame.name})
 """Operations that make the embedded database where there is none. Others would find nothing in it,
 and an operator who forgot `--data-dir` would not notice."""
 
@@ -71,6 +71,20 @@ def with_database(
     )
 
 
+def with_scratch_database(settings: Settings, work: Callable[[str], Result]) -> Result:
+    """Run blocking work on an empty embedded database, bring its schema up to date, remove it.
+
+    Args:
+        settings: where Postgres's programs are.
+        work: gets the database's address. It runs in a thread of trio's.
+
+    Raises:
+        ControlError, StorageError: Postgres does not start, or `work` raised it.
+        Interrupted: a signal asked to stop.
+    """
+    return _run(lambda: _work_on_scratch(settings, work))
+
+
 def _while_in_use(settings: Settings, attempt: Callable[[], Result]) -> Result:
     """Try again while another command, or a server that starts or stops, holds the directory."""
     deadline = time.monotonic() + IN_USE_SECONDS_MAX
@@ -89,7 +103,7 @@ def _perform_once(settings: Settings, operation: Operation[Result]) -> Result:
     except NoServer:
         if isinstance(operation, ShowTree):
             raise
-        if not isinstance(operation, MAY_MAKE_A_DATABASE):
+        if operation.name not in MAY_MAKE_A_DATABASE:
             _check_database_is_there(settings)
     return _run(lambda: _alone(settings, operation))
 
@@ -203,6 +217,16 @@ async def _work_alone(settings: Settings, work: Callable[[str], Result]) -> Resu
 
     async with open_database(settings) as conninfo:
         return await _work_beside(conninfo, work)
+
+
+async def _work_on_scratch(settings: Settings, work: Callable[[str], Result]) -> Result:
+    from greenroom.control.scratch import open_scratch_database
+    from greenroom.persistence.storage import migrate_database
+
+    async with open_scratch_database(settings.postgres_bin_dir) as conninfo:
+        result = await _work_beside(conninfo, work)
+        await migrate_database(conninfo)  # as the next start would
+        return result
 
 
 async def _work_beside(conninfo: str, work: Callable[[str], Result]) -> Result:

@@ -22,10 +22,8 @@ from greenroom.supervisors.supervisor import RestartLimitExceeded, StartFailed
 
 _SPEAKING = (ConfigError, ControlError, StorageError, ListenError, TlsError, Refused)
 """Errors whose text already is the sentence for the operator."""
-_OF_THE_MACHINE = frozenset(
-    (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE)
-)
-"""What a machine refuses any program: a full or broken disk, no more descriptors."""
+_OF_THE_MACHINE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS))
+"""Errors of a full or broken disk, which any program gets."""
 
 
 def sentence(error: BaseException) -> str | None:

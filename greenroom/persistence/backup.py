@@ -10,6 +10,7 @@ Both block, and are called in a thread. They call `check_cancelled` to learn of 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -60,6 +61,8 @@ _DROPS: Final = (
     (sql.SQL("DROP FUNCTION IF EXISTS {} CASCADE"), FUNCTIONS),
 )
 
+_CHANGED_BY_RESTORE: Final = frozenset({"shards"})
+"""Tables that a restore leaves otherwise than the file has them: it raises the epoch."""
 _CONNECT_SECONDS_MAX = 10
 _SESSION = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET statement_timeout = 0"
 
@@ -160,6 +163,42 @@ def restore(
         except psycopg.Error as error:
             raise _failed("be restored", error) from error
         return manifest
+
+
+def verify(
+    conninfo: str, path: Path, progress: Progress, check_cancelled: Callable[[], None]
+) -> Manifest:
+    """Restore a backup into a database, and compare each row there with the file.
+
+    Args:
+        conninfo: a database that holds nothing, and that nobody else uses.
+        path: the backup.
+        progress: is told now and then what is done.
+        check_cancelled: raises if the work is to stop.
+
+    Returns:
+        The archive's manifest.
+
+    Raises:
+        StorageError: the file is damaged or too new, the database failed, or it holds other rows
+            than the file.
+    """
+    manifest = restore(conninfo, path, progress, check_cancelled, replace=False)
+    try:
+        with _connect(conninfo) as connection:
+            for table in manifest.tables:
+                if table.name not in _CHANGED_BY_RESTORE:
+                    chunks = _copied(connection, table.name, table.columns, check_cancelled)
+                    digest = hashlib.sha256()
+                    for chunk in chunks:
+                        digest.update(chunk)
+                    if digest.hexdigest() != table.sha256:
+                        raise StorageError(
+                            f"{path} does not come back whole: the rows of {table.name} differ"
+                        )
+    except psycopg.Error as error:
+        raise _failed("be compared", error) from error
+    return manifest
 
 
 def _connect(conninfo: str) -> Connection:

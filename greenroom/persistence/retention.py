@@ -10,6 +10,7 @@ import trio
 
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.persistence.errors import DatabaseError
 
 _logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class RetentionService:
             for name in self._tables:
                 try:
                     await self.remove(name)
-                except StorageUnavailable as error:
+                except (StorageUnavailable, DatabaseError) as error:
                     _logger.warning("old rows of %s are removed later: %s", name, error)
             await trio.sleep(LOOK_SECONDS)
 
@@ -52,6 +53,7 @@ class RetentionService:
 
         Raises:
             StorageUnavailable: the database is away; what was removed stays so.
+            DatabaseError: Postgres refused.
         """
         remove, days = self._tables[name]
         before, total = self._clock.now() - days * DAY_SECONDS, 0

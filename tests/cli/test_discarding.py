@@ -72,7 +72,7 @@ async def test_the_history_of_a_spoiled_room_ends_before_the_bad_row_and_names_i
             UPDATE journal AS j SET payload = o.payload FROM journal AS o WHERE j.key = %s
             AND o.key = j.key AND j.sequence = 2 AND o.sequence = 3
             """,
-            "entry 3 of room {} does not fit",
+            "entry 2 of room {} does not fit",
         ),
         (
             "INSERT INTO snapshots SELECT 'room', %s, 0, 1, 3, 4, 1, '', now()",

@@ -82,7 +82,7 @@ class RoomHistory(msgspec.Struct, frozen=True):
     """Give this as `after` for the next page; null on the last one."""
     state: RoomDetails | None
     broken: str | None = None
-    """What cannot be read: the entry at which the page ends, or the snapshot."""
+    """The entry at which the page ends because it cannot be read, or the snapshot."""
 
 
 class ListRooms(Operation[Rooms], frozen=True):
@@ -115,7 +115,7 @@ class Discarded(msgspec.Struct, frozen=True):
     key: str
     rows: int
     reason: str
-    """What could not be read."""
+    """The entry or snapshot that could not be read, and why."""
 
 
 class DiscardRoom(Operation[Discarded], frozen=True):
