@@ -40,7 +40,9 @@ async def _reason(place: Journalled[Any, Any], key: str) -> str:
     """Return what cannot be read of one."""
     recovered = await place.loader.journals.recover(place.loader.kind, key)
     if recovered is None:
-        raise OperationRefused(f"Nothing is kept of a {place.loader.kind} {key}: there is nothing to do.")
+        raise OperationRefused(
+            f"Nothing is kept of a {place.loader.kind} {key}: there is nothing to do."
+        )
     try:
         place.loader.restore(recovered)
     except UnreadableJournal as error:

@@ -1,0 +1,77 @@
+"""What the audit log is told: who did what to which game or player, and what came of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final, Literal, Protocol
+
+import msgspec
+import trio
+
+from greenroom.actors.kernel.errors import ActorStopped, Refused, StorageUnavailable
+
+Outcome = Literal["begun", "done", "refused", "failed"]
+FINISH_SECONDS_MAX: Final = 10.0
+
+_logger = logging.getLogger(__name__)
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An act that is about to happen. Nothing in it is secret, or a name or text of a player's."""
+
+    actor: str
+    """By whom: `user anna (uid 1000)`, `admin key 1a2b3c4d`."""
+    action: str
+    """The operation: `player.ban`."""
+    game_id: int | None = None
+    player_id: int | None = None
+    details: Mapping[str, object] = {}
+    """Further facts, small and plain."""
+
+
+class Audit(Protocol):
+    """The audit log. Its methods raise `StorageUnavailable` when the database does not answer."""
+
+    async def begin(self, entry: AuditEntry) -> int:
+        """Write an act down before it happens, durably; return its number."""
+        ...
+
+    async def finish(self, audit_id: int, outcome: Outcome) -> None:
+        """Write down what came of an act."""
+        ...
+
+
+@asynccontextmanager
+async def audited(
+    audit: Audit, entry: AuditEntry, refusals: tuple[type[Exception], ...] = ()
+) -> AsyncGenerator[None]:
+    """Write an act down before the `with` block, and what came of it after.
+
+    If that cannot be written any more, the row says `begun`: the act may have happened.
+
+    Args:
+        audit: the log.
+        entry: the act.
+        refusals: errors that mean that nothing was done, besides those of actors.
+
+    Raises:
+        StorageUnavailable: the act cannot be written down, so the block does not begin.
+
+    Cancellation: the act is written as failed if the block was cancelled.
+    """
+    audit_id = await audit.begin(entry)
+    outcome: Outcome = "failed"
+    try:
+        yield
+        outcome = "done"
+    except (Refused, ActorStopped, *refusals):
+        outcome = "refused"
+        raise
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + FINISH_SECONDS_MAX):
+            try:
+                await audit.finish(audit_id, outcome)
+            except StorageUnavailable as error:
+                _logger.warning("audit %d stays as begun: %s", audit_id, error)
