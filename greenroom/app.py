@@ -321,6 +321,12 @@ class _Server:
         assert self._parts is not None
         return self._parts.world
 
+    @property
+    def storage(self) -> Storage:
+        """Return the storage as this start has built it."""
+        assert self._parts is not None
+        return self._parts.storage
+
     def branches(self) -> list[TreeNode]:
         """Return the services as tree nodes; none before the first start."""
         return [] if self._supervisor is None else self._supervisor.branches()
@@ -332,7 +338,8 @@ class _Server:
             conninfo=self._database.conninfo,
             tree=self._tree,
             settings=self._settings,
-            quarantine=self._parts.storage.quarantine,
+            audit=self.storage.audit,
+            quarantine=self.storage.quarantine,
             restore_rooms=self._restore_rooms,
         )
 
@@ -476,6 +483,7 @@ class _Parts:
         self.world = World(
             clock=clock,
             accounts=accounts,
+            audit=self.storage.audit,
             players=self.players,
             games=self.games,
             player_index=player_index,
@@ -495,8 +503,13 @@ class _Parts:
 
     def retention(self, settings: Settings) -> RetentionService:
         """Return the service that removes rows whose time is over."""
-        quarantine = (self.storage.quarantine.remove, settings.quarantine_days)
-        return RetentionService(self.world.clock, {"quarantine": quarantine})
+        storage = self.storage
+        tables = {
+            "quarantine": (storage.quarantine.remove, settings.quarantine_days),
+            "audit": (storage.audit.remove, settings.audit_days),
+            "deletions": (storage.deletions.remove, settings.deletions_days),
+        }
+        return RetentionService(self.world.clock, tables)
 
     async def keep_presence(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Restore who was online, then look for stale players until cancelled."""

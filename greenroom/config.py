@@ -316,6 +316,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The time between two of these backups."""
     backup_keep: Count = 14
     """How many of these backups are kept. Only files that the schedule has written are removed."""
+    audit_days: Days = 365
+    """How long `audit` tells what operators and owners did; a million rows at most."""
+    deletions_days: Days = 400
+    """How long a restore deletes players again who were deleted. Keep backups for less."""
     quarantine_days: Days = 90
     """How long the rows are kept that `room discard` and `lobby discard` put aside."""
     commit_seconds_max: Seconds = 10.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -162,20 +162,29 @@ def restore(invocation: Invocation, file: Path, *, force: bool) -> None:
     import trio
 
     from greenroom.cli.perform import with_database
+    from greenroom.control.admin.auditing import user_text
     from greenroom.persistence.archive import Archive
     from greenroom.persistence.backup import restore as restore_database
 
     Archive(file).close()  # refuse a wrong file before Postgres starts
     told = Told("Restored")
-    manifest = with_database(
+    manifest, players, games = with_database(
         invocation.settings(),
         lambda conninfo: restore_database(
-            conninfo, file, told, trio.from_thread.check_cancelled, replace=force
+            conninfo,
+            file,
+            told,
+            trio.from_thread.check_cancelled,
+            replace=force,
+            by=user_text(),
         ),
         beside_server=False,
     )
     text = f"Restored {manifest.rows:,} rows, saved at {manifest.created_at}."
-    _show(invocation, manifest, file, text)
+    if players or games:
+        text += f"\nDeleted again, as after that backup: {players:,} players and {games:,} games."
+    again = {"players_deleted_again": players, "games_deleted_again": games}
+    _show(invocation, manifest, file, text, again)
 
 
 class Told:
@@ -220,12 +229,19 @@ def _replacing(file: Path, *, force: bool) -> Generator[IO[bytes]]:
         raise OperationRefused(f"Cannot write {file}: {error.strerror or error}.") from None
 
 
-def _show(invocation: Invocation, manifest: Manifest, file: Path, text: str) -> None:
+def _show(
+    invocation: Invocation,
+    manifest: Manifest,
+    file: Path,
+    text: str,
+    more: Mapping[str, int] | None = None,
+) -> None:
     shown = {
         "file": str(file),
         "created_at": manifest.created_at,
         "greenroom": manifest.greenroom,
         "schema": manifest.schema,
         "rows": {table.name: table.rows for table in manifest.tables},
+        **(more or {}),
     }
     invocation.show(msgspec.json.decode(msgspec.json.encode(shown)), text)

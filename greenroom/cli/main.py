@@ -15,6 +15,7 @@ from contextlib import suppress
 import click
 
 from greenroom import __version__
+from greenroom.cli.audit import audit
 from greenroom.cli.backups import backup, restore
 from greenroom.cli.common import CommandGroup
 from greenroom.cli.databases import db
@@ -57,6 +58,7 @@ for _command in (
     db,
     backup,
     restore,
+    audit,
     config,
     tree,
     doctor,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import struct
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,8 +16,10 @@ import msgspec
 import trio
 
 from greenroom import __version__
+from greenroom.control.admin.auditing import user_text
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.operations import OPERATIONS
+from greenroom.control.admin.operations import run as run_operation
 from greenroom.control.errors import SocketError
 from greenroom.control.failures import sentence
 from greenroom.control.protocol import (
@@ -104,7 +107,8 @@ async def _serve(context: AdminContext, stream: trio.SocketStream, free: trio.Se
             with trio.move_on_after(CALL_SECONDS_MAX):
                 line = await _read_line(stream)
             if line is not None:
-                answer = await _answer_patiently(context, line, stream)
+                by = user_text(_peer_uid(stream.socket))
+                answer = await _answer_patiently(context, line, by, stream)
                 await _send(stream, msgspec.json.encode(answer) + b"\n")
     except (trio.BrokenResourceError, trio.TooSlowError):
         _logger.debug("a control client left before its answer; what it asked for is done")
@@ -132,12 +136,12 @@ async def _send(stream: trio.SocketStream, content: bytes) -> None:
 
 
 async def _answer_patiently(
-    context: AdminContext, line: bytes, stream: trio.SocketStream
+    context: AdminContext, line: bytes, by: str, stream: trio.SocketStream
 ) -> CallOutcome:
     """Carry out the call, and tell the client from time to time that it goes on."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_say_still_at_it, stream)
-        answer = await _answer(context, line)
+        answer = await _answer(context, line, by)
         nursery.cancel_scope.cancel()
     return answer
 
@@ -152,7 +156,15 @@ async def _say_still_at_it(stream: trio.SocketStream) -> None:
             return
 
 
-async def _answer(context: AdminContext, line: bytes) -> CallOutcome:
+def _peer_uid(connection: trio.socket.SocketType) -> int:
+    """Return the user at the other end, as the kernel knows them."""
+    size = struct.calcsize("3i")  # pid, uid, gid
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    uid: int = struct.unpack("3i", credentials)[1]
+    return uid
+
+
+async def _answer(context: AdminContext, line: bytes, by: str) -> CallOutcome:
     try:
         call = msgspec.json.decode(line, type=Call)
         entry = OPERATIONS[call.operation]
@@ -163,7 +175,7 @@ async def _answer(context: AdminContext, line: bytes) -> CallOutcome:
             "use the greenroom command of its version."
         )
     try:
-        result = await entry.run(context, arguments)
+        result = await run_operation(context, arguments, by)
         return CallOutcome(result=msgspec.Raw(msgspec.json.encode(result)))
     except Exception as error:
         text = sentence(error)

@@ -11,6 +11,7 @@ from greenroom.actors.flows.identify import (
     identify_player,
 )
 from greenroom.actors.player.messages import InvalidPlayerToken, PlayerOfAnotherGame
+from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.world.world import World
 from greenroom.contract.refusals import MISSING_HEADER_HINTS
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
@@ -21,6 +22,8 @@ from greenroom.http.table import Auth, TokenTexts
 PROJECT_KEY_HEADER = "X-Api-Token"
 ADMIN_KEY_HEADER = "X-Api-Private-Token"
 PLAYER_TOKEN_HEADER = "X-Game-Player-Token"  # noqa: S105 - the name of a header
+
+KEY_MARK_CHARACTERS = 8
 
 _project_key = PROJECT_KEY_HEADER.lower()
 _admin_key = ADMIN_KEY_HEADER.lower()
@@ -68,7 +71,14 @@ async def _admin_caller(world: World, texts: TokenTexts, request: Request) -> Ad
         raise TokenMissing(texts.token_missing, ADMIN_KEY_HEADER)
     if not await identify_admin(identity, key):
         raise TokenInvalid(texts.token_invalid)
-    return AdminCaller(world, request.address, _host(request), identity.game, identity.game_id)
+    return AdminCaller(
+        world,
+        request.address,
+        _host(request),
+        identity.game,
+        identity.game_id,
+        hash_token(key).hex()[:KEY_MARK_CHARACTERS],
+    )
 
 
 async def _player_caller(world: World, texts: TokenTexts, request: Request) -> PlayerCaller:

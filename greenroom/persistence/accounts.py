@@ -131,6 +131,11 @@ _DELETE_BANS = Statement(f"DELETE FROM bans WHERE {_FIRST_PLAYERS}", INT8)
 _DELETE_SOME_PLAYERS = Statement(
     f"DELETE FROM players WHERE {_FIRST_PLAYERS} RETURNING player_id", INT8
 )
+_NOTE_DELETION = Statement(
+    "INSERT INTO deletions (kind, id, deleted_at) VALUES ('game', $1, now())"
+    " ON CONFLICT DO NOTHING",
+    INT8,
+)
 _DELETE_GAME = Statement("DELETE FROM games WHERE game_id = $1", INT8)
 
 
@@ -278,7 +283,8 @@ class DatabaseAccounts:
                 deleted([cast("int", player_id) for (player_id,) in rows])
             if len(rows) < _DELETE_PLAYERS:
                 break
-        await self._write(_DELETE_GAME, which)
+        note = Query(_NOTE_DELETION, (which,))
+        await self._write(_DELETE_GAME, which, before=note)
 
     async def _rows(self, statement: Statement, *parameters: bytes | None) -> list[Row]:
         """Run a query on a loader connection and return its rows."""

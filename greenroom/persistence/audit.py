@@ -83,7 +83,7 @@ class WrittenAct(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rows of the audit log are wanted."""
+    """A choice of rows of the audit log."""
 
     before: int
     """Rows with smaller numbers only."""

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Final, LiteralString
+from typing import IO, Any, Final, LiteralString, NamedTuple
 
+import msgspec
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
@@ -50,24 +51,52 @@ TABLES: Final = (
     "friendships",
     "game_usage",
     "quarantine",
+    "audit",
+    "deletions",
 )
 """Every table that the migrations make. Those that others refer to come first."""
-SEQUENCES: Final = ("owner_ids", "game_ids", "player_ids")
+SEQUENCES: Final = ("owner_ids", "game_ids", "player_ids", "audit_ids")
+KEPT: Final = frozenset({"audit", "deletions", "audit_ids"})
+"""Tables and a sequence that a restore does not drop. The backup's rows are added to them."""
+_KEPT_MIGRATION: Final = "kept"
+"""The migration that makes them. A backup of an older schema gets them, too."""
 FUNCTIONS: Final = ("advance_shard", "hold_shard")
 
 _DROPS: Final = (
-    (sql.SQL("DROP TABLE IF EXISTS {} CASCADE"), TABLES),
-    (sql.SQL("DROP SEQUENCE IF EXISTS {} CASCADE"), SEQUENCES),
+    (sql.SQL("DROP TABLE IF EXISTS {} CASCADE"), [n for n in TABLES if n not in KEPT]),
+    (sql.SQL("DROP SEQUENCE IF EXISTS {} CASCADE"), [n for n in SEQUENCES if n not in KEPT]),
     (sql.SQL("DROP FUNCTION IF EXISTS {} CASCADE"), FUNCTIONS),
 )
 
-_CHANGED_BY_RESTORE: Final = frozenset({"shards"})
-"""Tables that a restore leaves otherwise than the file has them: it raises the epoch."""
+_CHANGED_BY_RESTORE: Final = frozenset({"shards", "audit"})
+"""Tables that a restore leaves otherwise than the file has them: the epoch, and the log."""
 _CONNECT_SECONDS_MAX = 10
 _SESSION = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET statement_timeout = 0"
 
+_DELETE_AGAIN: Final = {
+    "games": (
+        "DELETE FROM bans WHERE game_id IN (SELECT id FROM deletions WHERE kind = 'game')",
+        "DELETE FROM players WHERE game_id IN (SELECT id FROM deletions WHERE kind = 'game')",
+        "DELETE FROM games WHERE game_id IN (SELECT id FROM deletions WHERE kind = 'game')",
+    ),
+    "players": (
+        "DELETE FROM bans WHERE player_id IN (SELECT id FROM deletions WHERE kind = 'player')",
+        "DELETE FROM players WHERE player_id IN (SELECT id FROM deletions WHERE kind = 'player')",
+    ),
+}
+_IDS_OF: Final = {"player_ids": "player", "game_ids": "game"}
+"""Sequences that must not give an id of a deleted player or game again."""
+
 Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
+
+
+class Restored(NamedTuple):
+    """The outcome of a restore."""
+
+    manifest: Manifest
+    players_deleted_again: int
+    games_deleted_again: int
 
 
 def back_up(
@@ -111,7 +140,11 @@ def back_up(
                 postgres=connection.info.server_version,
                 created_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
                 tables=tables,
-                sequences={name: _last_value(connection, name) for name in SEQUENCES},
+                sequences={
+                    name: _last_value(connection, name)
+                    for name in SEQUENCES
+                    if _exists(connection, name)
+                },
             )
             write_manifest(archive, manifest)
             return manifest
@@ -126,8 +159,12 @@ def restore(
     check_cancelled: Callable[[], None],
     *,
     replace: bool,
-) -> Manifest:
+    by: str,
+) -> Restored:
     """Replace a database by a backup; the schema stays that of the backup.
+
+    The audit log and the list of deletions stay, and the backup's rows are added to them. Players
+    and games in that list are deleted again.
 
     Args:
         conninfo: the database; nobody else may use it.
@@ -135,9 +172,10 @@ def restore(
         progress: is told now and then what is done, while the file is checked, too.
         check_cancelled: raises if the restore is to stop; then nothing has changed.
         replace: True if games that the database already holds may be lost.
+        by: whom the audit log names.
 
     Returns:
-        The archive's manifest.
+        The archive's manifest, and how many players and games were deleted again.
 
     Raises:
         StorageError: the file is damaged or too new, or the database failed or holds games.
@@ -160,9 +198,12 @@ def restore(
                     _fill(connection, table, archive.chunks(table, progress), check_cancelled)
                 _check_migrations(connection)
                 _finish(connection, manifest, epoch)
+                again = _delete_again(connection)
+                restored = Restored(manifest, again["players"], again["games"])
+                _note(connection, restored, by)
         except psycopg.Error as error:
             raise _failed("be restored", error) from error
-        return manifest
+        return restored
 
 
 def verify(
@@ -183,7 +224,8 @@ def verify(
         StorageError: the file is damaged or too new, the database failed, or it holds other rows
             than the file.
     """
-    manifest = restore(conninfo, path, progress, check_cancelled, replace=False)
+    restored = restore(conninfo, path, progress, check_cancelled, replace=False, by="a drill")
+    manifest = restored.manifest
     try:
         with _connect(conninfo) as connection:
             for table in manifest.tables:
@@ -325,6 +367,9 @@ def _make_tables(connection: Connection, version: int) -> None:
     connection.execute(migrations.CREATE.encode())
     for migration in migrations.available()[:version]:
         connection.execute(migration.sql.encode())
+    for migration in migrations.available()[version:]:
+        if migration.name.endswith(_KEPT_MIGRATION):
+            connection.execute(migration.sql.encode())
     connection.execute("DELETE FROM shards")
 
 
@@ -334,7 +379,36 @@ def _fill(
     chunks: Iterable[bytes],
     check_cancelled: Callable[[], None],
 ) -> None:
-    statement = _copy(table.name, table.columns, sql.SQL("FROM STDIN"))
+    if table.name in KEPT:
+        _add(connection, table, chunks, check_cancelled)
+    else:
+        _copy_in(connection, table.name, table, chunks, check_cancelled)
+
+
+def _add(
+    connection: Connection,
+    table: ArchivedTable,
+    chunks: Iterable[bytes],
+    check_cancelled: Callable[[], None],
+) -> None:
+    """Add a table's rows to those that are there already."""
+    ours, theirs = sql.Identifier(table.name), sql.Identifier(f"restored_{table.name}")
+    make = sql.SQL("CREATE TEMPORARY TABLE {} (LIKE {}) ON COMMIT DROP")
+    connection.execute(make.format(theirs, ours))
+    _copy_in(connection, f"restored_{table.name}", table, chunks, check_cancelled)
+    listed = sql.SQL(", ").join(map(sql.Identifier, table.columns))
+    add = sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {} ON CONFLICT DO NOTHING")
+    connection.execute(add.format(ours, listed, listed, theirs))
+
+
+def _copy_in(
+    connection: Connection,
+    name: str,
+    table: ArchivedTable,
+    chunks: Iterable[bytes],
+    check_cancelled: Callable[[], None],
+) -> None:
+    statement = _copy(name, table.columns, sql.SQL("FROM STDIN"))
     with connection.cursor() as cursor:
         with cursor.copy(statement) as copy:
             for chunk in chunks:
@@ -357,14 +431,40 @@ def _check_migrations(connection: Connection) -> None:
 
 def _finish(connection: Connection, manifest: Manifest, epoch: int) -> None:
     for name, value in manifest.sequences.items():
-        if value:
-            connection.execute("SELECT setval(%s, %s)", (name, value))
+        highest = max(value, _last_value(connection, name) if name in KEPT else 0)
+        if name in _IDS_OF:
+            deleted = "SELECT coalesce(max(id), 0) FROM deletions WHERE kind = %s"
+            highest = max(highest, _one(connection, deleted, _IDS_OF[name]))
+        if highest:
+            connection.execute("SELECT setval(%s, %s)", (name, highest))
     connection.execute(
         "UPDATE shards SET epoch = greatest(epoch, %s) + 1, sequence = 0, holder_host = '',"
         " holder_pid = 0",
         (epoch,),
     )
     connection.execute("ANALYZE")
+
+
+def _delete_again(connection: Connection) -> dict[str, int]:
+    """Delete the players and games in the list of deletions; return how many there were."""
+    return {
+        what: [connection.execute(statement).rowcount for statement in statements][-1]
+        for what, statements in _DELETE_AGAIN.items()
+    }
+
+
+def _note(connection: Connection, restored: Restored, by: str) -> None:
+    """Write the restore into the audit log."""
+    facts = {
+        "saved_at": restored.manifest.created_at,
+        "players_deleted_again": restored.players_deleted_again,
+        "games_deleted_again": restored.games_deleted_again,
+    }
+    connection.execute(
+        "INSERT INTO audit (audit_id, at, actor, action, details, outcome)"
+        " VALUES (nextval('audit_ids'), now(), %s, 'restore', %s, 'done')",
+        (by, msgspec.json.encode(facts).decode()),
+    )
 
 
 def _failed(what: str, error: psycopg.Error) -> StorageError:

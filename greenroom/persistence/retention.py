@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import trio
@@ -27,7 +27,7 @@ Remove = Callable[[int], Awaitable[int]]
 class RetentionService:
     """A service; one per server."""
 
-    def __init__(self, clock: Clock, tables: dict[str, tuple[Remove, int]]) -> None:
+    def __init__(self, clock: Clock, tables: Mapping[str, tuple[Remove, int]]) -> None:
         """Prepare; nothing is removed before `run`.
 
         Args:

@@ -296,6 +296,8 @@ TARGETS: dict[type[Event], Target] = {
         {"player_id": INT8_COLUMN},
         "DELETE FROM bans AS b USING {rows} WHERE b.player_id = e.player_id",
         "DELETE FROM players AS p USING {rows} WHERE p.player_id = e.player_id",
+        "INSERT INTO deletions (kind, id, deleted_at) SELECT 'player', e.player_id, now()"
+        " FROM {rows} ON CONFLICT DO NOTHING",
     ),
     JournalEntry: Target(
         Table.JOURNAL,

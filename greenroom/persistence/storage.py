@@ -20,7 +20,9 @@ import trio
 
 from greenroom.persistence import migrations
 from greenroom.persistence.accounts import DatabaseAccounts
+from greenroom.persistence.audit import DatabaseAudit
 from greenroom.persistence.committer import Committer, CommitterStatistics
+from greenroom.persistence.deletions import Deletions
 from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.errors import (
     DatabaseConnectionLost,
@@ -67,6 +69,8 @@ class Storage:
         self.journal = JournalStore(self.loaders, self._lease)
         self.usage = UsageStore(self.loaders, self._lease)
         self.quarantine = Quarantine(self.loaders, self._lease)
+        self.audit = DatabaseAudit(self.loaders, self._lease)
+        self.deletions = Deletions(self.loaders, self._lease)
 
     @property
     def epoch(self) -> int:

@@ -78,6 +78,7 @@ def test_every_command_of_the_issue_is_there() -> None:
         "lobby discard",
         "backup",
         "restore",
+        "audit",
         *(f"db {verb}" for verb in ("migrate", "status", "url")),
         "config show",
         "tree",

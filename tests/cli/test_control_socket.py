@@ -35,6 +35,7 @@ def make_context(data_dir: Path, tree: Callable[[], TreeNode] | None = None) -> 
         conninfo="host=/nowhere dbname=greenroom user=greenroom",
         tree=tree or (lambda: TreeNode("greenroom", "running", children=[TreeNode("a", "up", 1)])),
         settings=Settings(data_dir=data_dir),
+        audit=cast("Any", None),
         quarantine=cast("Any", None),
         restore_rooms=trio.lowlevel.checkpoint,
     )

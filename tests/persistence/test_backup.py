@@ -13,7 +13,8 @@ import pytest
 import trio
 from postgres_kit import FakeWriter, PostgresProcess, registered, wait_until
 
-from greenroom.actors.player.messages import PlayerDocumentReplaced
+from greenroom.actors.game.messages import GameCreated
+from greenroom.actors.player.messages import PlayerDeleted, PlayerDocumentReplaced
 from greenroom.persistence import migrations
 from greenroom.persistence.archive import FORMAT, MANIFEST_NAME
 from greenroom.persistence.backup import FUNCTIONS, SEQUENCES, TABLES, back_up, restore
@@ -35,16 +36,16 @@ def save(conninfo: str, path: Path) -> Any:
 
 
 def load(conninfo: str, path: Path, *, replace: bool = False) -> Any:
-    return restore(conninfo, path, nothing, nothing, replace=replace)
+    return restore(conninfo, path, nothing, nothing, replace=replace, by="test").manifest
 
 
 def everything(conninfo: str) -> dict[str, list[Any]]:
-    """All rows of all tables, but for the epoch, which a restore raises."""
+    """All rows of all tables, but for the epoch and the audit log, which a restore changes."""
     with psycopg.connect(conninfo) as connection:
         return {
             name: connection.execute(f"SELECT t::text FROM {name} t ORDER BY 1".encode()).fetchall()
             for name in TABLES
-            if name != "shards"
+            if name not in {"shards", "audit"}
         }
 
 
@@ -294,7 +295,7 @@ async def test_a_restore_that_is_cut_off_changes_nothing(
 
     def cut_off() -> bool:
         try:
-            restore(other_database, path, nothing, stop, replace=False)
+            restore(other_database, path, nothing, stop, replace=False, by="test")
         except KeyboardInterrupt:
             return True
         return False
@@ -303,3 +304,74 @@ async def test_a_restore_that_is_cut_off_changes_nothing(
         assert names_of(other_database, OUR_TABLES) == set()
     else:
         assert everything(other_database) == everything(empty_database)
+
+
+async def delete_player(storage: Storage, player_id: int) -> None:
+    writer = FakeWriter(f"player/{player_id}")
+    await storage.committer.submit(writer, [PlayerDeleted(player_id, 1)]).wait(writer, 10)
+
+
+def rows_of(conninfo: str, query: str) -> list[Any]:
+    with psycopg.connect(conninfo) as connection:
+        return connection.execute(query.encode()).fetchall()
+
+
+@pytest.fixture
+async def with_deletions(empty_database: str, settings: Any, tmp_path: Path) -> Path:
+    """A backup, and a database in which a player of it, and a later one, were deleted since."""
+    path = tmp_path / "b.zip"
+    async with trio.open_nursery() as nursery:
+        storage = Storage(empty_database, settings)
+        await nursery.start(storage.run)
+        await storage.accounts.create_owner("local", "unlimited")
+        for number in (1, 2):
+            game = GameCreated(number, 1, "G", b"a%d" % number, b"b%d" % number, b"0" * 16, 1)
+            writer = FakeWriter(f"game/{number}")
+            await storage.committer.submit(writer, [game]).wait(writer, 10)
+        await add_players(storage, 1, 2, 3)
+        await trio.to_thread.run_sync(save, empty_database, path)
+        await add_players(storage, 12_345)
+        for player_id in (2, 12_345):
+            await delete_player(storage, player_id)
+        await storage.accounts.delete_game(2)
+        nursery.cancel_scope.cancel()
+    return path
+
+
+async def test_what_was_deleted_since_a_backup_is_deleted_again(
+    with_deletions: Path, empty_database: str
+):
+    def restore_it() -> Any:
+        return restore(empty_database, with_deletions, nothing, nothing, replace=True, by="anna")
+
+    for _ in range(2):  # the list stays
+        restored = await trio.to_thread.run_sync(restore_it)
+        assert restored[1:] == (1, 1)
+        players = rows_of(empty_database, "SELECT player_id FROM players ORDER BY 1")
+        assert players == [(1,), (3,)]
+        assert rows_of(empty_database, "SELECT game_id FROM games") == [(1,)]
+    following = rows_of(empty_database, "SELECT nextval('player_ids'), nextval('game_ids')")
+    assert following[0][0] > 12_345, "no id of a deleted player is given again"
+    assert following[0][1] > 2
+    noted = "SELECT actor, action, details->>'players_deleted_again' FROM audit"
+    log = rows_of(empty_database, noted)
+    assert log == [("anna", "restore", "1")] * 2
+
+
+async def test_a_backup_made_after_a_deletion_takes_the_list_along(
+    with_deletions: Path, empty_database: str, other_database: str, tmp_path: Path
+):
+    later = tmp_path / "later.zip"
+    await trio.to_thread.run_sync(save, empty_database, later)
+    await trio.to_thread.run_sync(load, other_database, later)
+    await trio.to_thread.run_sync(lambda: load(other_database, with_deletions, replace=True))
+    assert rows_of(other_database, "SELECT player_id FROM players ORDER BY 1") == [(1,), (3,)]
+
+
+async def test_old_entries_of_the_list_are_removed(storage: Storage, empty_database: str):
+    await add_players(storage, 1)
+    await delete_player(storage, 1)
+    assert rows_of(empty_database, "SELECT kind, id FROM deletions") == [("player", 1)]
+    assert await storage.deletions.remove(0) == 0
+    assert await storage.deletions.remove(2**33) == 1
+    assert rows_of(empty_database, "SELECT * FROM deletions") == []

@@ -64,6 +64,7 @@ from greenroom.actors.social.messages import (
     Pair,
     Tally,
 )
+from greenroom.actors.world.audit import AuditEntry, Outcome
 from greenroom.actors.world.friendships import Friendships
 from greenroom.actors.world.journalled import Lobbies, Rooms
 from greenroom.actors.world.leaderboards import Leaderboards
@@ -407,6 +408,20 @@ class Memory:
         return [self.players[player_id] for player_id in sorted(self.players)]
 
 
+class MemoryAudit:
+    """The audit log of a test's world: entries with their outcomes, in order."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[AuditEntry, Outcome]] = []
+
+    async def begin(self, entry: AuditEntry) -> int:
+        self.entries.append((entry, "begun"))
+        return len(self.entries) - 1
+
+    async def finish(self, audit_id: int, outcome: Outcome) -> None:
+        self.entries[audit_id] = (self.entries[audit_id][0], outcome)
+
+
 class Arena:
     """A world with one game, and what a test needs to act in it."""
 
@@ -484,6 +499,7 @@ async def open_world(
         world = World(
             clock=clock,
             accounts=memory,
+            audit=MemoryAudit(),
             players=players,
             games=games,
             player_index=player_index,

@@ -1,4 +1,4 @@
-"""What the audit log is told: who did what to which game or player, and what came of it."""
+"""The audit log as flows see it: who did what to which game or player, and the outcome."""
 
 from __future__ import annotations
 
@@ -66,8 +66,9 @@ async def audited(
     try:
         yield
         outcome = "done"
-    except (Refused, ActorStopped, *refusals):
-        outcome = "refused"
+    except Exception as error:
+        if isinstance(error, (Refused, ActorStopped, *refusals)):
+            outcome = "refused"
         raise
     finally:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + FINISH_SECONDS_MAX):

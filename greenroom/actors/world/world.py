@@ -14,6 +14,7 @@ from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import PlayerRole
+from greenroom.actors.world.audit import Audit
 from greenroom.actors.world.friendships import Friendships
 from greenroom.actors.world.journalled import Lobbies, Rooms
 from greenroom.actors.world.leaderboards import Leaderboards
@@ -53,6 +54,7 @@ class World(msgspec.Struct, kw_only=True):
 
     clock: Clock
     accounts: Accounts
+    audit: Audit
     players: Directory[PlayerRole]
     games: Directory[GameRole]
     player_index: PlayerIndex

@@ -8,6 +8,7 @@ import msgspec
 
 from greenroom.actors.world.world import World
 from greenroom.config import Settings
+from greenroom.persistence.audit import DatabaseAudit
 from greenroom.persistence.quarantine import Quarantine
 from greenroom.supervisors.tree import TreeNode
 
@@ -21,6 +22,8 @@ class AdminContext(msgspec.Struct, frozen=True, kw_only=True):
     tree: Callable[[], TreeNode]
     """Returns the supervision tree as it is now."""
     settings: Settings
+    audit: DatabaseAudit
+    """The audit log, to read it; `world` writes to the same."""
     quarantine: Quarantine
     """Puts rows aside that no room or lobby can be made of."""
     restore_rooms: Callable[[], Awaitable[object]]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +19,17 @@ from greenroom.actors.game.messages import DescribeGame, GameNotFound, GameView
 from greenroom.actors.game.settings import settings_as_json as shown_settings
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import PlayerView
-from greenroom.control.admin import discarding, lobbies, messages, players, room_messages, rooms
+from greenroom.actors.world.audit import audited
+from greenroom.control.admin import (
+    auditing,
+    discarding,
+    lobbies,
+    messages,
+    players,
+    room_messages,
+    rooms,
+)
+from greenroom.control.admin.audit_messages import ListActs
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.lobby_messages import DiscardLobby, ListLobbies
 from greenroom.control.admin.messages import PAGE_PLAYERS_MAX, Operation
@@ -51,15 +62,24 @@ class OperationEntry(msgspec.Struct, frozen=True):
     run: Callable[[AdminContext, Any], Awaitable[Any]]
 
 
-async def run(context: AdminContext, operation: Operation[Result]) -> Result:
-    """Carry out an operation.
+async def run(context: AdminContext, operation: Operation[Result], by: str | None = None) -> Result:
+    """Carry out an operation. What changes something is in the audit log first.
+
+    Args:
+        context: where.
+        operation: what to do.
+        by: whom the audit log names; this process's user if not given.
 
     Raises:
         OperationRefused, Refused: it cannot be done as asked; nothing changed.
         ActorUnavailable: the database or an actor does not answer.
     """
-    result: Result = await OPERATIONS[operation.name].run(context, operation)
-    return result
+    entry = auditing.entry_of(operation, by or auditing.user_text())
+    refusals = (OperationRefused,)
+    noting = nullcontext() if entry is None else audited(context.world.audit, entry, refusals)
+    async with noting:
+        result: Result = await OPERATIONS[operation.name].run(context, operation)
+        return result
 
 
 async def create_owner(context: AdminContext, ask: messages.CreateOwner) -> messages.Owner:
@@ -316,6 +336,7 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[AdminContext, Any], Awaitable[A
     BanPlayer: players.ban_player,
     UnbanPlayer: players.unban_player,
     DeletePlayer: players.delete_player,
+    ListActs: auditing.list_acts,
     messages.ShowTree: show_tree,
     messages.ShowSchema: show_schema,
     messages.MigrateSchema: migrate_schema,

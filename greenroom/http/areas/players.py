@@ -37,6 +37,7 @@ from greenroom.actors.player.messages import (
     PlayerView,
 )
 from greenroom.actors.text.names import NameRefused
+from greenroom.actors.world.audit import audited
 from greenroom.actors.world.platform import (
     BannedByPublisher,
     InvalidPlatformTicket,
@@ -273,9 +274,11 @@ async def ban(caller: AdminCaller, body: BanBody) -> BanReply:
     reason = body.ban_reason.strip() if body.ban_reason else None
     if reason and len(reason) > BAN_REASON_CHARACTERS_MAX:
         raise BanReasonTooLong
-    banned = await ban_player(
-        caller.world, caller.game_id, body.player_id, body.ban_duration, reason or None
-    )
+    facts = {"duration": body.ban_duration}
+    async with audited(caller.world.audit, caller.act("player.ban", body.player_id, facts)):
+        banned = await ban_player(
+            caller.world, caller.game_id, body.player_id, body.ban_duration, reason or None
+        )
     return BanReply(
         ban_id=banned.ban_id,
         player_id=body.player_id,
@@ -288,7 +291,8 @@ async def ban(caller: AdminCaller, body: BanBody) -> BanReply:
 @ENDPOINTS.add(UNBAN, auth=Auth.ADMIN, texts=_ADMIN_TEXTS, refusals=(PlayerNotFound,))
 async def unban(caller: AdminCaller, body: UnbanBody) -> UnbanReply:
     """End a player's bans."""
-    removed = await unban_player(caller.world, caller.game_id, body.player_id)
+    async with audited(caller.world.audit, caller.act("player.unban", body.player_id)):
+        removed = await unban_player(caller.world, caller.game_id, body.player_id)
     reply = UnbanReply(player_id=body.player_id, bans_removed=removed)
     if not removed:
         reply.message = "No active bans found for this player"
