@@ -27,7 +27,7 @@ from greenroom.control.admin.operations import OPERATIONS, run
 from greenroom.control.errors import OperationRefused
 from greenroom.persistence.audit import DETAILS_BYTES_MAX
 
-SECRET = "hunter2-publisher-key"
+SECRET = "0123456789abcdef0123456789abcdef"
 NOT_AUDITED = {
     *("owner.list", "owner.show", "game.list", "game.show", "player.list", "player.show"),
     *("room.list", "room.show", "room.history", "lobby.list", "tree", "audit"),
