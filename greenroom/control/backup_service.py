@@ -71,17 +71,19 @@ class BackupService:
         path = await trio.to_thread.run_sync(self._folder.begin, time.time())
         command = [sys.executable, "-P", "-m", "greenroom", "backup", str(path)]
         command += ["--data-dir", str(self._data_dir)]
-        with trio.move_on_after(max(self._every_seconds, RETRY_SECONDS)) as patience:
-            done = await trio.run_process(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_stdout=True,
-                capture_stderr=True,
-                check=False,
-                env=os.environ | {"PYTHONPATH": _HERE},
-            )
-        if patience.cancelled_caught:
-            raise OperationRefused(f"It took more than {patience.relative_deadline:.0f} s.")
+        seconds_max = max(self._every_seconds, RETRY_SECONDS)
+        try:
+            with trio.fail_after(seconds_max):
+                done = await trio.run_process(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    capture_stdout=True,
+                    capture_stderr=True,
+                    check=False,
+                    env=os.environ | {"PYTHONPATH": _HERE},
+                )
+        except trio.TooSlowError:
+            raise OperationRefused(f"It took more than {seconds_max:.0f} s.") from None
         if done.returncode != 0:
             said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason"]
             raise OperationRefused(said[-1].removeprefix("greenroom: "))
