@@ -93,7 +93,7 @@ from greenroom.http.platforms.steam import Steam
 from greenroom.memory_trim import trim_for_ever
 from greenroom.network.limiter import Limiter, rate_of
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX, EmbeddedPostgres
-from greenroom.persistence.retention import RetentionService
+from greenroom.persistence.kept.retention import RetentionService
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor

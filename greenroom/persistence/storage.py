@@ -20,9 +20,7 @@ import trio
 
 from greenroom.persistence import migrations
 from greenroom.persistence.accounts import DatabaseAccounts
-from greenroom.persistence.audit import DatabaseAudit
 from greenroom.persistence.committer import Committer, CommitterStatistics
-from greenroom.persistence.deletions import Deletions
 from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.errors import (
     DatabaseConnectionLost,
@@ -33,10 +31,12 @@ from greenroom.persistence.errors import (
 )
 from greenroom.persistence.friendships import DatabaseFriendships
 from greenroom.persistence.journal import JournalStore
+from greenroom.persistence.kept.audit import DatabaseAudit
+from greenroom.persistence.kept.deletions import Deletions
+from greenroom.persistence.kept.quarantine import Quarantine
 from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
 from greenroom.persistence.migrations import MigrationState
-from greenroom.persistence.quarantine import Quarantine
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.usage import UsageStore
 

@@ -8,8 +8,8 @@ import msgspec
 
 from greenroom.actors.world.world import World
 from greenroom.config import Settings
-from greenroom.persistence.audit import DatabaseAudit
-from greenroom.persistence.quarantine import Quarantine
+from greenroom.persistence.kept.audit import DatabaseAudit
+from greenroom.persistence.kept.quarantine import Quarantine
 from greenroom.supervisors.tree import TreeNode
 
 

@@ -1,0 +1,1 @@
+"""Tables for operators: the audit log, the quarantine, deletions; and their retention."""
