@@ -448,7 +448,7 @@ def _finish(connection: Connection, manifest: Manifest, epoch: int) -> None:
 def _delete_again(connection: Connection) -> dict[str, int]:
     """Delete the players and games in the list of deletions; return how many there were."""
     return {
-        what: [connection.execute(statement).rowcount for statement in statements][-1]
+        what: [connection.execute(statement.encode()).rowcount for statement in statements][-1]
         for what, statements in _DELETE_AGAIN.items()
     }
 
