@@ -16,6 +16,7 @@
         ├── keeper               restores them; then snapshots, and an end to what has ended
         ├── journal cutter       cuts what is older than its retention and no longer needed
         ├── retention            removes what was put aside, when its time is over
+        ├── old keys             forgets keys of games that have been replaced and have expired
         ├── presence             restores who was online; then stale players, signs of life
         ├── first game           once; made at the first start
         ├── control              the socket of the command line
@@ -54,6 +55,7 @@ from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import RoomRole
 from greenroom.actors.seating.seats import SeatTable
 from greenroom.actors.services.journal_cutter import JournalCutter
+from greenroom.actors.services.old_keys import forget_old_keys_for_ever
 from greenroom.actors.services.reload import Reloader
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.studio import StudioService
@@ -391,6 +393,7 @@ class _Server:
             ChildSpec("keeper", SnapshotService(parts.world), shutdown_seconds=stop_seconds),
             ChildSpec("journal cutter", JournalCutter(parts.world)),
             ChildSpec("retention", parts.retention(self._settings)),
+            ChildSpec("old keys", _Task(forget_old_keys_for_ever, parts.world)),
             ChildSpec("presence", _Task(parts.keep_presence)),
             ChildSpec("memory", _Task(trim_for_ever)),
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -150,7 +151,23 @@ def utf8(_: click.Context, __: click.Parameter, value: str) -> str:
     return value
 
 
-def confirm(question: str) -> None:
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def seconds(_: click.Context, __: click.Parameter, value: str) -> int:
+    """Return a length of time such as `90m`, `12h` or `7d` in seconds.
+
+    Raises:
+        BadParameter: it is none, or longer than a year.
+    """
+    found = re.fullmatch(r"([0-9]{1,9})([smhd])", value)
+    length = int(found[1]) * _SECONDS[found[2]] if found else -1
+    if not 0 <= length <= 365 * 86_400:
+        raise click.BadParameter("give a time such as 90m, 12h or 7d, at most 365d")
+    return length
+
+
+def confirm(question: str, done: str = "deleted") -> None:
     """Ask a question and return if the answer is yes. No, end of input and ^C all mean no."""
     from greenroom.control.errors import OperationRefused
 
@@ -160,7 +177,7 @@ def confirm(question: str) -> None:
         click.echo(err=True)
         agreed = False
     if not agreed:
-        raise OperationRefused("Nothing was deleted. To delete without being asked, give --yes.")
+        raise OperationRefused(f"Nothing was {done}. To go on without being asked, give --yes.")
 
 
 def _severity(level: str) -> int:

@@ -2,17 +2,62 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from greenroom.cli.assignments import assignments
-from greenroom.cli.common import ID, CommandGroup, Invocation, confirm, utf8, with_common_options
+from greenroom.cli.common import (
+    ID,
+    CommandGroup,
+    Invocation,
+    confirm,
+    seconds,
+    utf8,
+    with_common_options,
+)
 from greenroom.cli.output import details, shown, table
 
 if TYPE_CHECKING:
+    from greenroom.actors.game.messages import KeyKind
     from greenroom.control.admin.messages import GameKeys
+
+
+KINDS: dict[str, tuple[KeyKind, ...]] = {
+    "both": ("project", "admin"),
+    "project": ("project",),
+    "admin": ("admin",),
+}
+
+
+def _with_kinds(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that choose kinds of keys; the function gets a list of them."""
+
+    @functools.wraps(function)
+    def command(*args: Any, project_only: bool, admin_only: bool, **kwargs: Any) -> None:
+        if project_only and admin_only:
+            raise click.UsageError("give --project-only or --admin-only, not both")
+        chosen = "project" if project_only else "admin" if admin_only else "both"
+        function(*args, kinds=KINDS[chosen], **kwargs)
+
+    wrapped: Callable[..., None] = command
+    for kind in ("admin", "project"):
+        option = click.option(f"--{kind}-only", is_flag=True, help=f"Only the {kind} key.")
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def _stop_text(kinds: tuple[KeyKind, ...], what: str) -> str:
+    """Return what a rotation means for whom."""
+    lines: dict[KeyKind, str] = {
+        "project": f"The old project key {what}: every copy of the game that has it needs the new.",
+        "admin": f"The old admin key {what}: your own servers and tools need the new one.",
+    }
+    return " ".join(lines[kind] for kind in kinds)
 
 
 @click.group(cls=CommandGroup)
@@ -57,15 +102,60 @@ def show(invocation: Invocation, game_id: int) -> None:
 
 @game.command()
 @click.argument("game_id", type=ID)
+@_with_kinds
+@click.option(
+    "--keep-old",
+    "keep_seconds",
+    metavar="TIME",
+    default="0s",
+    callback=seconds,
+    help="Let the old keys work, too, for so long: 90m, 12h, 7d; at most 365d.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @with_common_options
-def rotate_keys(invocation: Invocation, game_id: int) -> None:
+def rotate_keys(
+    invocation: Invocation,
+    game_id: int,
+    kinds: tuple[KeyKind, ...],
+    keep_seconds: int,
+    *,
+    yes: bool,
+) -> None:
     """Give the game GAME_ID new keys and print them, which is done only this once.
 
-    The old keys stop working at once. Players stay signed in.
+    Without --keep-old the old keys stop working at once, those that were kept before included. The
+    project key is in every copy of the game: players whose copy has the old one are locked out
+    until they have another. The admin key is on your own servers. Players stay signed in.
+
+    On a terminal it asks before it locks anybody out.
     """
     from greenroom.control.admin.messages import RotateKeys
 
-    _show_keys(invocation, invocation.perform(RotateKeys(game_id=game_id)))
+    if not (yes or keep_seconds) and sys.stdin.isatty():
+        confirm(_stop_text(kinds, "will stop working at once") + " Go on?", "changed")
+    rotated = invocation.perform(
+        RotateKeys(game_id=game_id, kinds=kinds, keep_seconds=keep_seconds)
+    )
+    until = rotated.old_keys_expire_at
+    text = _stop_text(kinds, "has stopped working" if until is None else f"works until {until}")
+    told = details({k: v for k, v in msgspec.structs.asdict(rotated).items() if v is not None})
+    invocation.show(rotated, f"{told}\n\n{text}\nKeep the new keys: only their hashes are stored.")
+
+
+@game.command(name="revoke-keys")
+@click.argument("game_id", type=ID)
+@_with_kinds
+@with_common_options
+def revoke_keys(invocation: Invocation, game_id: int, kinds: tuple[KeyKind, ...]) -> None:
+    """Let the old keys of the game GAME_ID work no more.
+
+    These are the keys that `rotate-keys --keep-old` has kept; `game show` lists them. The keys that
+    the game has now go on working.
+    """
+    from greenroom.control.admin.messages import RevokeKeys
+
+    done = invocation.perform(RevokeKeys(game_id=game_id, kinds=kinds))
+    invocation.show(done, f"Old keys of game {game_id} that work no more: {done.revoked}.")
 
 
 @game.command(short_help="Show or change a game's private settings.")

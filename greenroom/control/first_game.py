@@ -93,8 +93,10 @@ async def ensure_first_game(world: World, data_dir: Path) -> FirstGame | None:
     return first_game
 
 
-def keep_rotated_keys(data_dir: Path, game_id: int, keys: GameKeys) -> None:
-    """Write new keys into the file if they are those of the first game.
+def keep_rotated_keys(
+    data_dir: Path, game_id: int, api_token: str | None, api_private_token: str | None
+) -> None:
+    """Write new keys into the file if they are those of the first game; `None` is no new key.
 
     The rotation stands even if the file cannot be written. Then a log line says that the file is
     out of date.
@@ -104,7 +106,9 @@ def keep_rotated_keys(data_dir: Path, game_id: int, keys: GameKeys) -> None:
     if first_game is None or first_game.game_id != game_id:
         return
     newer = msgspec.structs.replace(
-        first_game, api_token=keys.api_token, api_private_token=keys.api_private_token
+        first_game,
+        api_token=api_token or first_game.api_token,
+        api_private_token=api_private_token or first_game.api_private_token,
     )
     try:
         write_whole(file, _encode(newer))

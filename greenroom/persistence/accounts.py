@@ -13,7 +13,7 @@ from typing import cast
 
 import msgspec
 
-from greenroom.actors.game.messages import Game, Owner
+from greenroom.actors.game.messages import Game, OldKey, Owner
 from greenroom.actors.game.settings import GameSettings
 from greenroom.actors.kernel.errors import Refused, StorageUnavailable
 from greenroom.actors.plans.plan import Plan
@@ -54,7 +54,8 @@ _SELECT_PLAYER = f"SELECT {_player_columns('p.player_data')} {_PLAYERS}"
 _SELECT_OUTLINE = f"""SELECT {_player_columns("'{}'::json")} {_PLAYERS}"""
 _SELECT_GAME = f"""
     SELECT g.game_id, g.owner_id, o.name, o.plan, g.name, g.api_key_hash, g.private_key_hash,
-        g.tag_key, g.data, {_seconds("g.created_at")}, {_seconds("g.updated_at")}, g.settings
+        g.tag_key, g.data, {_seconds("g.created_at")}, {_seconds("g.updated_at")}, g.settings,
+        g.old_keys::json
     FROM games AS g JOIN owners AS o ON o.owner_id = g.owner_id
 """
 _SELECT_OWNER = f"SELECT owner_id, name, plan, {_seconds('created_at')} FROM owners"
@@ -88,7 +89,14 @@ _DOCUMENTS_PAGE = Statement(
     INT8,
 )
 _GAME = Statement(f"{_SELECT_GAME} WHERE g.game_id = $1", INT8)
-_GAME_BY_API_KEY = Statement(f"{_SELECT_GAME} WHERE g.api_key_hash = $1", BYTEA)
+_GAME_BY_API_KEY = Statement(
+    f"{_SELECT_GAME} WHERE g.api_key_hash = $1 OR g.old_keys @> jsonb_build_array("
+    "jsonb_build_object('kind', 'project', 'key_hash', encode($1, 'hex')))",
+    BYTEA,
+)
+_GAMES_WITH_OLD_KEYS = Statement(
+    "SELECT game_id FROM games WHERE old_keys <> '[]' ORDER BY game_id"
+)
 _GAMES = Statement(f"{_SELECT_GAME} ORDER BY g.game_id")
 _OWNERS = Statement(f"{_SELECT_OWNER} ORDER BY owner_id")
 _OWNER_BY_NAME = Statement(f"{_SELECT_OWNER} WHERE name = $1", TEXT)
@@ -169,9 +177,13 @@ class DatabaseAccounts:
         return _game(rows[0]) if rows else None
 
     async def find_game_by_api_key(self, key_hash: bytes) -> Game | None:
-        """Return the game whose project key has this hash."""
+        """Return the game whose project key, or an old one, has this hash."""
         rows = await self._rows(_GAME_BY_API_KEY, key_hash)
         return _game(rows[0]) if rows else None
+
+    async def find_games_with_old_keys(self) -> list[int]:
+        """Return the ids of games that have old keys, expired ones included."""
+        return [row[0] for row in await self._rows(_GAMES_WITH_OLD_KEYS)]
 
     async def take_player_id(self) -> int:
         """Return an id that no player had before, usually without asking the database."""
@@ -350,6 +362,7 @@ def _game(row: Row) -> Game:
         created_at=row[9],
         updated_at=row[10],
         settings=msgspec.json.decode(row[11], type=GameSettings),
+        old_keys=msgspec.json.decode(row[12], type=tuple[OldKey, ...]),
     )
 
 

@@ -177,10 +177,11 @@ TARGETS: dict[type[Event], Target] = {
     ),
     GameKeysRotated: _game_update(
         "api_key_hash = e.api_key_hash, private_key_hash = e.private_key_hash,"
-        " updated_at = to_timestamp(e.updated_at)",
+        " old_keys = e.old_keys::jsonb, updated_at = to_timestamp(e.updated_at)",
         {
             "api_key_hash": BYTEA_COLUMN,
             "private_key_hash": BYTEA_COLUMN,
+            "old_keys": STRUCT_COLUMN,
             "updated_at": INT8_COLUMN,
         },
     ),

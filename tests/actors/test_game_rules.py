@@ -16,6 +16,7 @@ from greenroom.actors.game.messages import (
     GameSettingsReplaced,
     InvalidAdminKey,
     InvalidProjectKey,
+    OldKey,
     Owner,
 )
 from greenroom.actors.game.settings import GameSettings
@@ -23,6 +24,7 @@ from greenroom.actors.kernel.message import Event
 
 NOW = 1_700_000_000
 KEY, ADMIN = b"k" * 32, b"a" * 32
+OLD_KEY = OldKey(kind="project", key_hash=KEY.hex(), replaced_at=NOW, expires_at=NOW + 10)
 OWNER = Owner(owner_id=3, name="local", plan="unlimited", created_at=1)
 
 
@@ -66,12 +68,12 @@ def test_bad_names_are_refused(name: str):
 
 
 def test_keys_open_only_their_own_locks():
-    rules.check_project_key(a_game(), KEY)
-    rules.check_admin_key(a_game(), ADMIN)
+    rules.check_project_key(a_game(), KEY, NOW)
+    rules.check_admin_key(a_game(), ADMIN, NOW)
     with pytest.raises(InvalidProjectKey):
-        rules.check_project_key(a_game(), ADMIN)
+        rules.check_project_key(a_game(), ADMIN, NOW)
     with pytest.raises(InvalidAdminKey):
-        rules.check_admin_key(a_game(), KEY)
+        rules.check_admin_key(a_game(), KEY, NOW)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +81,13 @@ def test_keys_open_only_their_own_locks():
     [
         (GameDocumentReplaced(5, b'{"a":1}', 9), {"data": b'{"a":1}', "updated_at": 9}),
         (
-            GameKeysRotated(5, b"n" * 32, b"m" * 32, 9),
-            {"api_key_hash": b"n" * 32, "private_key_hash": b"m" * 32, "updated_at": 9},
+            GameKeysRotated(5, b"n" * 32, b"m" * 32, (OLD_KEY,), 9),
+            {
+                "api_key_hash": b"n" * 32,
+                "private_key_hash": b"m" * 32,
+                "old_keys": (OLD_KEY,),
+                "updated_at": 9,
+            },
         ),
         (
             GameSettingsReplaced(5, GameSettings(steam_app_id=480), 9),
@@ -93,6 +100,16 @@ def test_each_event_changes_its_own_columns_alone(event: Event, changes: dict[st
     before = msgspec.structs.asdict(game)
     rules.apply(game, event)
     assert msgspec.structs.asdict(game) == {**before, **changes}
+
+
+def test_an_old_key_opens_until_it_expires_and_only_as_what_it_was():
+    game = a_game()
+    rules.apply(game, GameKeysRotated(5, b"n" * 32, b"m" * 32, (OLD_KEY,), 9))
+    rules.check_project_key(game, KEY, NOW + 9)
+    with pytest.raises(InvalidProjectKey):
+        rules.check_project_key(game, KEY, NOW + 10)
+    with pytest.raises(InvalidAdminKey):
+        rules.check_admin_key(game, KEY, NOW)
 
 
 def test_settings_that_are_so_already_need_no_event():
@@ -113,7 +130,7 @@ def test_events_of_others_are_a_bug():
 
 
 def test_operators_never_see_keys():
-    shown = set(msgspec.structs.asdict(rules.view_game(a_game())))
+    shown = set(msgspec.structs.asdict(rules.view_game(a_game(), NOW)))
     assert not shown & {"api_key_hash", "private_key_hash", "tag_key"}
 
 

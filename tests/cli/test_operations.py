@@ -8,12 +8,20 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import trio
 
-from greenroom.actors.flows.identify import identify_game
+from greenroom.actors.flows.identify import identify_admin, identify_game
 from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.register import register_player
-from greenroom.actors.game.messages import GameNameRefused, ReadGameSettings, ReplaceGameDocument
+from greenroom.actors.game.messages import (
+    GameNameRefused,
+    ReadGameSettings,
+    ReplaceGameDocument,
+    TooManyOldKeys,
+)
+from greenroom.actors.game.rules import OLD_KEYS_MAX
 from greenroom.actors.game.settings import GameSettingRefused
+from greenroom.actors.services.old_keys import forget_old_keys
 from greenroom.app import open_admin_context
 from greenroom.config import Settings
 from greenroom.control.admin import messages, player_messages
@@ -90,6 +98,92 @@ async def test_rotated_keys_replace_the_old_ones_at_once(data_dir: Path, databas
         new = await run(context, messages.RotateKeys(game_id=old.game_id))
         assert await identify_game(context.world, old.api_token) is None
         assert await identify_game(context.world, new.api_token) is not None
+
+
+async def opens(context: AdminContext, api_token: str) -> bool:
+    return await identify_game(context.world, api_token) is not None
+
+
+async def opens_all(context: AdminContext, api_token: str, private: str) -> bool:
+    game = await identify_game(context.world, api_token)
+    return game is not None and await identify_admin(game, private)
+
+
+async def test_one_kind_of_key_is_rotated_and_the_other_stays(
+    data_dir: Path, database_url: str
+) -> None:
+    async with opened(data_dir, database_url) as context:
+        old = await new_game(context)
+        ask = messages.RotateKeys(game_id=old.game_id, kinds=("admin",))
+        new = await run(context, ask)
+        assert (new.api_token, new.old_keys_expire_at) == (None, None)
+        assert new.api_private_token is not None
+        assert "gr_" not in repr(new)
+        assert not await opens_all(context, old.api_token, old.api_private_token)
+        assert await opens_all(context, old.api_token, new.api_private_token)
+        ask = messages.RotateKeys(game_id=old.game_id, kinds=("project",))
+        newer = await run(context, ask)
+        assert newer.api_private_token is None
+        assert newer.api_token is not None
+        assert not await opens(context, old.api_token)
+        assert await opens_all(context, newer.api_token, new.api_private_token)
+
+
+async def test_old_keys_that_are_kept_are_listed_survive_restarts_and_are_revoked_at_once(
+    data_dir: Path, database_url: str
+) -> None:
+    async with opened(data_dir, database_url) as context:
+        old = await new_game(context)
+        new = await run(context, messages.RotateKeys(game_id=old.game_id, keep_seconds=3_600))
+        assert new.api_token is not None
+        assert new.api_private_token is not None
+    for _ in range(2):  # the second time it is rotated again, without keeping the admin key
+        async with opened(data_dir, database_url) as context:
+            for key in (old.api_token, new.api_token):  # from the database, then from memory
+                assert await opens_all(context, key, old.api_private_token)
+                assert await opens_all(context, key, new.api_private_token)
+            assert not await opens(context, old.api_private_token)
+            shown = await run(context, messages.ShowGame(game_id=old.game_id))
+            assert [key.kind for key in shown.old_keys] == ["project", "admin"]
+            assert shown.old_keys[0].expires_at == new.old_keys_expire_at
+    async with opened(data_dir, database_url) as context:
+        ask = messages.RotateKeys(game_id=old.game_id, kinds=("admin",))
+        await run(context, ask)
+        shown = await run(context, messages.ShowGame(game_id=old.game_id))
+        assert [key.kind for key in shown.old_keys] == ["project"], "the leaked key is dead"
+        revoked = await run(context, messages.RevokeKeys(game_id=old.game_id))
+        assert revoked.revoked == 1
+        assert not await opens(context, old.api_token)
+        assert await opens(context, new.api_token)
+        assert (await run(context, messages.RevokeKeys(game_id=old.game_id))).revoked == 0
+
+
+async def test_old_keys_are_bounded_in_number_and_time(data_dir: Path, database_url: str) -> None:
+    async with opened(data_dir, database_url) as context:
+        game_id = (await new_game(context)).game_id
+        for _ in range(OLD_KEYS_MAX // 2):
+            await run(context, messages.RotateKeys(game_id=game_id, keep_seconds=60))
+        with pytest.raises(TooManyOldKeys, match="revoke some first"):
+            await run(context, messages.RotateKeys(game_id=game_id, keep_seconds=60))
+        with pytest.raises(OperationRefused, match="at most"):
+            await run(context, messages.RotateKeys(game_id=game_id, keep_seconds=10**9))
+        await run(context, messages.RotateKeys(game_id=game_id))
+        shown = await run(context, messages.ShowGame(game_id=game_id))
+        assert shown.old_keys == []
+
+
+async def test_an_expired_key_opens_nothing_and_its_hash_is_removed(
+    data_dir: Path, database_url: str
+) -> None:
+    async with opened(data_dir, database_url) as context:
+        old = await new_game(context)
+        await run(context, messages.RotateKeys(game_id=old.game_id, keep_seconds=1))
+        with trio.fail_after(20):
+            while await opens(context, old.api_token):  # noqa: ASYNC110 - the clock is the event
+                await trio.sleep(0.05)
+        assert await context.world.accounts.find_games_with_old_keys() == [old.game_id]
+        await forget_old_keys(context.world)
+        assert await context.world.accounts.find_games_with_old_keys() == []
 
 
 async def test_private_settings_are_kept_and_their_secret_is_not_told(

@@ -117,7 +117,7 @@ async def test_a_ban_in_force_comes_with_the_player(storage: Storage):
 
 async def test_a_game_comes_with_its_owner(storage: Storage):
     await storage.accounts.set_plan(1, "pro")
-    await settle(storage, GameKeysRotated(1, b"new api", b"new admin", 1_700_000_005))
+    await settle(storage, GameKeysRotated(1, b"new api", b"new admin", (), 1_700_000_005))
 
     game = await storage.accounts.find_game_by_api_key(b"new api")
 

@@ -321,8 +321,16 @@ class Memory:
         return await self._read("game", self.all_games.get(game_id))
 
     async def find_game_by_api_key(self, key_hash: bytes) -> Game | None:
-        found = [g for g in self.all_games.values() if g.api_key_hash == key_hash]
+        found = [
+            g
+            for g in self.all_games.values()
+            if key_hash in {g.api_key_hash, *(bytes.fromhex(key.key_hash) for key in g.old_keys)}
+        ]
         return await self._read("find_game_by_api_key", found[0] if found else None)
+
+    async def find_games_with_old_keys(self) -> list[int]:
+        await self.reach("find_games_with_old_keys")
+        return [g.game_id for g in self.all_games.values() if g.old_keys]
 
     async def take_player_id(self) -> int:
         self._next_id += 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import get_args
 
 import msgspec
 
@@ -14,7 +15,9 @@ from greenroom.actors.game.messages import (
     CloseGame,
     CreateGame,
     GameNotFound,
+    KeyKind,
     Owner,
+    RevokeOldKeys,
     RotateGameKeys,
     SetPlan,
 )
@@ -29,6 +32,8 @@ from greenroom.actors.player.tokens import (
     make_token,
 )
 from greenroom.actors.world.world import World
+
+KEY_KINDS: tuple[KeyKind, ...] = get_args(KeyKind)
 
 
 class GameKeys(msgspec.Struct, frozen=True):
@@ -81,18 +86,51 @@ async def create_game(world: World, owner: Owner, name: str, keys: GameKeys) -> 
     return game_id
 
 
-async def rotate_game_keys(world: World, game_id: int, keys: GameKeys) -> None:
-    """Let only these keys open a game.
+async def rotate_game_keys(
+    world: World,
+    game_id: int,
+    keys: GameKeys,
+    kinds: Collection[KeyKind] = KEY_KINDS,
+    keep_seconds: int = 0,
+) -> None:
+    """Let these keys open a game.
+
+    Args:
+        world: where.
+        game_id: which.
+        keys: the new keys; only those of `kinds` are used.
+        kinds: the kinds of keys that are replaced.
+        keep_seconds: for so long the replaced keys open the game, too.
 
     Raises:
         GameNotFound: there is no such game.
+        TooManyOldKeys: no more can be kept.
         ActorUnavailable: the old keys may still be good.
 
     Cancellation: nothing has changed; once it has, this returns.
     """
-    command = RotateGameKeys(hash_token(keys.api_token), hash_token(keys.api_private_token))
+    command = RotateGameKeys(
+        hash_token(keys.api_token) if "project" in kinds else None,
+        hash_token(keys.api_private_token) if "admin" in kinds else None,
+        keep_seconds,
+    )
     try:
         await world.games.ref(game_id).ask(command)
+    except ActorStopped:
+        raise GameNotFound from None
+
+
+async def revoke_old_keys(world: World, game_id: int, kinds: Collection[KeyKind]) -> int:
+    """Let old keys of these kinds open a game no more; return how many there were.
+
+    Raises:
+        GameNotFound: there is no such game.
+        ActorUnavailable: they may still be good.
+
+    Cancellation: nothing has changed; once it has, this returns.
+    """
+    try:
+        return await world.games.ref(game_id).ask(RevokeOldKeys(tuple(kinds)))
     except ActorStopped:
         raise GameNotFound from None
 

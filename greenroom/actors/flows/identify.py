@@ -60,6 +60,8 @@ async def identify_game(world: World, api_token: str) -> GameIdentity | None:
     """
     key_hash = hash_token(api_token)
     game_id = world.game_index.find(key_hash)
+    if game_id is None:
+        game_id = world.game_index.find_old(key_hash, world.clock.now())
     if game_id is not None:  # kept by the games themselves, so it needs no asking
         return GameIdentity(world.games.ref(game_id), game_id)
     if not checksum_ok(api_token):

@@ -30,6 +30,7 @@ from greenroom.actors.game.messages import (
     ReadGameSettings,
     ReadPlayerTag,
     ReplaceGameDocument,
+    RevokeOldKeys,
     RotateGameKeys,
     SetPlan,
 )
@@ -89,7 +90,7 @@ class GameActor(Actor[GameRole]):
     def on_stop(self) -> None:
         """Leave the index."""
         if self._record is not None:
-            self._index.remove_key(self._record.api_key_hash)
+            self._leave(self._record)
 
     def apply(self, event: Event) -> None:
         """Change the record by one event, and what is derived from it."""
@@ -101,9 +102,10 @@ class GameActor(Actor[GameRole]):
             return
         game, document_bytes = self._game, len(self._game.data)
         if isinstance(event, GameKeysRotated):
-            self._index.remove_key(game.api_key_hash)
-            self._index.add_key(event.api_key_hash, game.game_id)
+            self._leave(game)
         rules.apply(game, event)
+        if isinstance(event, GameKeysRotated):
+            self._enter_keys(game)
         if isinstance(event, GameDocumentReplaced):
             ledger = self._index.ledger
             ledger.usage_of_game(game.game_id).count_stored(len(game.data) - document_bytes)
@@ -112,8 +114,19 @@ class GameActor(Actor[GameRole]):
 
     def _enter(self, game: Game) -> None:
         self._index.ledger.hold_document(game.game_id, len(game.data))
-        self._index.add_key(game.api_key_hash, game.game_id)
+        self._enter_keys(game)
         self._read_rules(game)
+
+    def _enter_keys(self, game: Game) -> None:
+        self._index.add_key(game.api_key_hash, game.game_id)
+        for key in game.old_keys:
+            if key.kind == "project":
+                self._index.add_old_key(bytes.fromhex(key.key_hash), game.game_id, key.expires_at)
+
+    def _leave(self, game: Game) -> None:
+        self._index.remove_key(game.api_key_hash)
+        for key in game.old_keys:
+            self._index.remove_key(bytes.fromhex(key.key_hash))
 
     def _read_rules(self, game: Game) -> None:
         """Cache the document's rules. Malformed ones are ignored, and the owner can read why."""
@@ -137,12 +150,12 @@ class GameActor(Actor[GameRole]):
     @handles(AuthenticateKey)
     def authenticate_key(self, command: AuthenticateKey) -> None:
         """Check a project key."""
-        rules.check_project_key(self._game, command.api_key_hash)
+        rules.check_project_key(self._game, command.api_key_hash, self._clock.now())
 
     @handles(AuthenticateAdmin)
     def authenticate_admin(self, command: AuthenticateAdmin) -> None:
         """Check an admin key."""
-        rules.check_admin_key(self._game, command.private_key_hash)
+        rules.check_admin_key(self._game, command.private_key_hash, self._clock.now())
 
     @handles(ReadGameDocument)
     def read_document(self, command: ReadGameDocument) -> GameDocument:
@@ -201,14 +214,14 @@ class GameActor(Actor[GameRole]):
 
     @handles(RotateGameKeys)
     def rotate_keys(self, command: RotateGameKeys) -> Changed[None]:
-        """Let only new keys open the game."""
-        event = GameKeysRotated(
-            game_id=self._game.game_id,
-            api_key_hash=command.api_key_hash,
-            private_key_hash=command.private_key_hash,
-            updated_at=self._clock.now(),
-        )
-        return Changed(None, event)
+        """Let new keys open the game."""
+        return Changed(None, rules.decide_rotate_keys(self._game, command, self._clock.now()))
+
+    @handles(RevokeOldKeys)
+    def revoke_old_keys(self, command: RevokeOldKeys) -> Changed[int]:
+        """Let old keys open the game no more."""
+        revoked, events = rules.decide_revoke_old_keys(self._game, command, self._clock.now())
+        return Changed(revoked, *events)
 
     @handles(SetPlan)
     def set_plan(self, command: SetPlan) -> None:
@@ -219,10 +232,10 @@ class GameActor(Actor[GameRole]):
     @handles(CloseGame)
     def close(self, command: CloseGame) -> None:
         """Refuse everything from now on."""
-        self._index.remove_key(self._game.api_key_hash)
+        self._leave(self._game)
         self._closed = True
 
     @handles(DescribeGame)
     def describe(self, command: DescribeGame) -> GameView:
         """Return what the record shows."""
-        return rules.view_game(self._game)
+        return rules.view_game(self._game, self._clock.now())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -15,6 +16,19 @@ from greenroom.actors.text.moderation import Censored
 
 class GameRole:
     """Marks commands that games take."""
+
+
+KeyKind = Literal["project", "admin"]
+
+
+class OldKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key that has been replaced and still opens the game; times in Unix seconds."""
+
+    kind: KeyKind
+    key_hash: str
+    """The hash in hexadecimal digits, for the record is JSON."""
+    replaced_at: int
+    expires_at: int
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +57,7 @@ class Game(msgspec.Struct, kw_only=True):
     updated_at: int
     settings: GameSettings = GameSettings()
     """Private settings, for the operator alone: they hold a secret."""
+    old_keys: tuple[OldKey, ...] = ()
 
 
 # Events. Fields are the new values of the columns they change.
@@ -69,11 +84,12 @@ class GameDocumentReplaced(Event, frozen=True):
 
 
 class GameKeysRotated(Event, frozen=True):
-    """Only the new keys open the game."""
+    """These keys open the game, and of the old ones only those that are listed."""
 
     game_id: int
     api_key_hash: bytes
     private_key_hash: bytes
+    old_keys: tuple[OldKey, ...]
     updated_at: int
 
 
@@ -106,6 +122,8 @@ class GameView(msgspec.Struct, frozen=True, kw_only=True):
     data: bytes
     created_at: int
     updated_at: int
+    old_keys: tuple[OldKey, ...] = ()
+    """The old keys that still open the game."""
 
 
 # Commands.
@@ -206,10 +224,24 @@ class ReadPlayerTag(Command[GameRole, int | None], frozen=True):
 
 
 class RotateGameKeys(Command[GameRole, None], frozen=True):
-    """Let only new keys open the game."""
+    """Let new keys open the game; a key that is `None` stays.
 
-    api_key_hash: bytes
-    private_key_hash: bytes
+    Old keys of the same kind open it no more, unless `keep_seconds` is above 0. Then the replaced
+    key opens it for so long, and others for as long as they were to. Refused: TooManyOldKeys.
+    """
+
+    api_key_hash: bytes | None
+    private_key_hash: bytes | None
+    keep_seconds: int = 0
+
+
+class RevokeOldKeys(Command[GameRole, int], frozen=True):
+    """Let old keys of these kinds open the game no more; answers how many there were.
+
+    What has expired is forgotten, whatever its kind.
+    """
+
+    kinds: tuple[KeyKind, ...]
 
 
 class SetPlan(Command[GameRole, None], frozen=True):
@@ -242,6 +274,12 @@ class InvalidProjectKey(Refused):
 
 class InvalidAdminKey(Refused):
     """The key is not this game's admin key; each endpoint has its own text for it."""
+
+
+class TooManyOldKeys(Refused):
+    """So many old keys still open the game that no more can be kept."""
+
+    text = "The game has too many old keys: revoke some first, or keep none"
 
 
 class GameNameRefused(Refused):

@@ -3,7 +3,8 @@
     state          command               events                  refused
     (no record)    CreateGame            GameCreated             name
     any            ReplaceGameDocument   GameDocumentReplaced    storage of the plan
-    any            RotateGameKeys        GameKeysRotated
+    any            RotateGameKeys        GameKeysRotated         too many old keys
+    any            RevokeOldKeys         GameKeysRotated
     any            ChangeGameSettings    GameSettingsReplaced    unknown setting, bad value
 
 Every `decide_*` function refuses or returns the events of the command. It changes nothing.
@@ -28,11 +29,18 @@ from greenroom.actors.game.messages import (
     GameView,
     InvalidAdminKey,
     InvalidProjectKey,
+    KeyKind,
+    OldKey,
+    RevokeOldKeys,
+    RotateGameKeys,
+    TooManyOldKeys,
 )
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.plans.plan import Plan
 
 GAME_NAME_CHARACTERS_MAX = 100
+OLD_KEYS_MAX = 8
+"""Each is looked at when a key is checked."""
 OWN_RULES_BYTES_MAX = 16 << 10
 """Bytes of each part of the game document that the server itself reads."""
 
@@ -74,24 +82,87 @@ def own_rules(document: bytes) -> tuple[bytes, list[str]]:
     return msgspec.json.encode(found), problems
 
 
-def check_project_key(game: Game, api_key_hash: bytes) -> None:
-    """Check the project key.
+def check_project_key(game: Game, api_key_hash: bytes, now: int) -> None:
+    """Check the project key; `now` in Unix seconds.
 
     Raises:
         InvalidProjectKey: it is not the game's key, or no longer.
     """
-    if not hmac.compare_digest(game.api_key_hash, api_key_hash):
+    is_current = hmac.compare_digest(game.api_key_hash, api_key_hash)
+    if not is_current and not _is_old_key(game, "project", api_key_hash, now):
         raise InvalidProjectKey
 
 
-def check_admin_key(game: Game, private_key_hash: bytes) -> None:
-    """Check the admin key.
+def check_admin_key(game: Game, private_key_hash: bytes, now: int) -> None:
+    """Check the admin key; `now` in Unix seconds.
 
     Raises:
         InvalidAdminKey: it is not the game's admin key, or no longer.
     """
-    if not hmac.compare_digest(game.private_key_hash, private_key_hash):
+    is_current = hmac.compare_digest(game.private_key_hash, private_key_hash)
+    if not is_current and not _is_old_key(game, "admin", private_key_hash, now):
         raise InvalidAdminKey
+
+
+def old_keys_at(game: Game, now: int) -> tuple[OldKey, ...]:
+    """Return the old keys that still open the game."""
+    return tuple(key for key in game.old_keys if now < key.expires_at)
+
+
+def _is_old_key(game: Game, kind: KeyKind, key_hash: bytes, now: int) -> bool:
+    return any(
+        key.kind == kind and hmac.compare_digest(bytes.fromhex(key.key_hash), key_hash)
+        for key in old_keys_at(game, now)
+    )
+
+
+def decide_rotate_keys(game: Game, command: RotateGameKeys, now: int) -> GameKeysRotated:
+    """Replace keys.
+
+    Raises:
+        TooManyOldKeys: one more cannot be kept.
+    """
+    replaced: dict[KeyKind, bytes] = {}
+    if command.api_key_hash is not None:
+        replaced["project"] = game.api_key_hash
+    if command.private_key_hash is not None:
+        replaced["admin"] = game.private_key_hash
+    if command.keep_seconds:
+        expires_at = now + command.keep_seconds
+        newer = [
+            OldKey(kind=kind, key_hash=key_hash.hex(), replaced_at=now, expires_at=expires_at)
+            for kind, key_hash in replaced.items()
+        ]
+        kept = (*old_keys_at(game, now), *newer)
+    else:
+        kept = tuple(key for key in old_keys_at(game, now) if key.kind not in replaced)
+    if len(kept) > OLD_KEYS_MAX:
+        raise TooManyOldKeys
+    return GameKeysRotated(
+        game_id=game.game_id,
+        api_key_hash=command.api_key_hash or game.api_key_hash,
+        private_key_hash=command.private_key_hash or game.private_key_hash,
+        old_keys=kept,
+        updated_at=now,
+    )
+
+
+def decide_revoke_old_keys(
+    game: Game, command: RevokeOldKeys, now: int
+) -> tuple[int, tuple[GameKeysRotated, ...]]:
+    """Revoke old keys; return how many, and no event if nothing changes."""
+    open_keys = old_keys_at(game, now)
+    kept = tuple(key for key in open_keys if key.kind not in command.kinds)
+    if kept == game.old_keys:
+        return 0, ()
+    event = GameKeysRotated(
+        game_id=game.game_id,
+        api_key_hash=game.api_key_hash,
+        private_key_hash=game.private_key_hash,
+        old_keys=kept,
+        updated_at=now,
+    )
+    return len(open_keys) - len(kept), (event,)
 
 
 def decide_create(command: CreateGame, now: int) -> GameCreated:
@@ -145,8 +216,8 @@ def new_game(event: GameCreated, owner_name: str, plan: Plan) -> Game:
     )
 
 
-def view_game(game: Game) -> GameView:
-    """Return what operators see of the record."""
+def view_game(game: Game, now: int) -> GameView:
+    """Return what operators see of the record; `now` in Unix seconds."""
     return GameView(
         game_id=game.game_id,
         owner_id=game.owner_id,
@@ -156,6 +227,7 @@ def view_game(game: Game) -> GameView:
         data=game.data,
         created_at=game.created_at,
         updated_at=game.updated_at,
+        old_keys=old_keys_at(game, now),
     )
 
 
@@ -168,6 +240,7 @@ def apply(game: Game, event: Event) -> None:
         case GameKeysRotated():
             game.api_key_hash = event.api_key_hash
             game.private_key_hash = event.private_key_hash
+            game.old_keys = event.old_keys
             game.updated_at = event.updated_at
         case GameSettingsReplaced():
             game.settings = event.settings

@@ -37,6 +37,10 @@ class Accounts(Protocol):
         """Return a game's whole record."""
         ...
 
+    async def find_games_with_old_keys(self) -> list[int]:
+        """Return the ids of games that have old keys, expired ones included."""
+        ...
+
     async def find_game_by_api_key(self, key_hash: bytes) -> Game | None:
         """Return the game whose project key has this hash."""
         ...

@@ -1,7 +1,7 @@
 """Operations and their results: plain values, the same with a server and without one.
 
 An operation's arguments are a struct that names the operation and its result:
-`RotateKeys(Operation[GameKeys])`. `operations.py` carries them out. Times are texts in UTC,
+`CreateGame(Operation[GameKeys])`. `operations.py` carries them out. Times are texts in UTC,
 documents JSON as stored.
 """
 
@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 import msgspec
 
+from greenroom.actors.game.messages import KeyKind
 from greenroom.actors.plans.plan import Plan
 from greenroom.supervisors.tree import TreeNode
 
@@ -97,6 +98,14 @@ class Games(msgspec.Struct, frozen=True):
     games: list[Game]
 
 
+class OldKey(msgspec.Struct, frozen=True):
+    """A key that has been replaced and still opens its game."""
+
+    kind: KeyKind
+    replaced_at: str
+    expires_at: str
+
+
 class GameDetails(msgspec.Struct, frozen=True):
     """A game with its document."""
 
@@ -107,6 +116,8 @@ class GameDetails(msgspec.Struct, frozen=True):
     created_at: str
     updated_at: str
     data: msgspec.Raw
+    old_keys: list[OldKey]
+    """The old keys that still open the game."""
 
 
 class GameKeys(msgspec.Struct, frozen=True):
@@ -121,6 +132,30 @@ class GameKeys(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         """Show no keys, because a repr may end up in a log."""
         return f"GameKeys(game_id={self.game_id})"
+
+
+class RotatedKeys(msgspec.Struct, frozen=True):
+    """A game's new keys, shown only this once. A key that has not been replaced is `None`."""
+
+    game_id: int
+    name: str
+    owner: str
+    api_token: str | None
+    api_private_token: str | None
+    old_keys_expire_at: str | None
+    """The time until which the replaced keys open the game, too; `None` if they no longer do."""
+
+    def __repr__(self) -> str:
+        """Show no keys, because a repr may end up in a log."""
+        return f"RotatedKeys(game_id={self.game_id})"
+
+
+class RevokedKeys(msgspec.Struct, frozen=True):
+    """Old keys of a game open it no more."""
+
+    game_id: int
+    revoked: int
+    """The number of keys."""
 
 
 class GameSettings(msgspec.Struct, frozen=True):
@@ -269,11 +304,22 @@ class ShowGame(Operation[GameDetails], frozen=True):
     game_id: int
 
 
-class RotateKeys(Operation[GameKeys], frozen=True):
-    """Give a game new keys. The old ones stop working at once."""
+class RotateKeys(Operation[RotatedKeys], frozen=True):
+    """Give a game new keys of these kinds. The old ones stop working, at once or later."""
 
     name: ClassVar[str] = "game.rotate_keys"
     game_id: int
+    kinds: tuple[KeyKind, ...] = ("project", "admin")
+    keep_seconds: int = 0
+    """For so long the replaced keys work, too."""
+
+
+class RevokeKeys(Operation[RevokedKeys], frozen=True):
+    """Let old keys of these kinds work no more."""
+
+    name: ClassVar[str] = "game.revoke_keys"
+    game_id: int
+    kinds: tuple[KeyKind, ...] = ("project", "admin")
 
 
 class ChangeGameSettings(Operation[GameSettings], frozen=True):

@@ -51,6 +51,7 @@ from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import database_status
 
 OWNER_NAME_CHARACTERS_MAX = 100
+KEEP_SECONDS_MAX = 365 * 86_400
 
 Result = TypeVar("Result")
 
@@ -175,16 +176,45 @@ async def show_game(context: AdminContext, ask: messages.ShowGame) -> messages.G
         created_at=utc_text(game.created_at),
         updated_at=utc_text(game.updated_at),
         data=msgspec.Raw(game.data),
+        old_keys=[
+            messages.OldKey(
+                kind=key.kind,
+                replaced_at=utc_text(key.replaced_at),
+                expires_at=utc_text(key.expires_at),
+            )
+            for key in game.old_keys
+        ],
     )
 
 
-async def rotate_keys(context: AdminContext, ask: messages.RotateKeys) -> messages.GameKeys:
+async def rotate_keys(context: AdminContext, ask: messages.RotateKeys) -> messages.RotatedKeys:
     """Give a game new keys. The first game's keys are written to its file, too."""
     game = await _game(context, ask.game_id)
+    if not ask.kinds or not 0 <= ask.keep_seconds <= KEEP_SECONDS_MAX:
+        raise OperationRefused(f"Old keys can be kept for at most {KEEP_SECONDS_MAX} seconds.")
     keys = game_flows.make_game_keys()
-    await game_flows.rotate_game_keys(context.world, ask.game_id, keys)
-    keep_rotated_keys(context.settings.data_dir, ask.game_id, keys)
-    return _keys(game.game_id, game.name, game.owner_name, keys)
+    await game_flows.rotate_game_keys(context.world, ask.game_id, keys, ask.kinds, ask.keep_seconds)
+    rotated = messages.RotatedKeys(
+        game_id=game.game_id,
+        name=game.name,
+        owner=game.owner_name,
+        api_token=keys.api_token if "project" in ask.kinds else None,
+        api_private_token=keys.api_private_token if "admin" in ask.kinds else None,
+        old_keys_expire_at=(
+            utc_text(context.world.clock.now() + ask.keep_seconds) if ask.keep_seconds else None
+        ),
+    )
+    keep_rotated_keys(
+        context.settings.data_dir, ask.game_id, rotated.api_token, rotated.api_private_token
+    )
+    return rotated
+
+
+async def revoke_keys(context: AdminContext, ask: messages.RevokeKeys) -> messages.RevokedKeys:
+    """Let old keys of a game open it no more."""
+    await _game(context, ask.game_id)
+    revoked = await game_flows.revoke_old_keys(context.world, ask.game_id, ask.kinds)
+    return messages.RevokedKeys(game_id=ask.game_id, revoked=revoked)
 
 
 async def change_game_settings(
@@ -321,6 +351,7 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[AdminContext, Any], Awaitable[A
     messages.ListGames: list_games,
     messages.ShowGame: show_game,
     messages.RotateKeys: rotate_keys,
+    messages.RevokeKeys: revoke_keys,
     messages.ChangeGameSettings: change_game_settings,
     messages.DeleteGame: delete_game,
     messages.ListPlayers: list_game_players,
