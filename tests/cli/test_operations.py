@@ -96,6 +96,7 @@ async def test_rotated_keys_replace_the_old_ones_at_once(data_dir: Path, databas
     async with opened(data_dir, database_url) as context:
         old = await new_game(context)
         new = await run(context, messages.RotateKeys(game_id=old.game_id))
+        assert new.api_token is not None
         assert await identify_game(context.world, old.api_token) is None
         assert await identify_game(context.world, new.api_token) is not None
 

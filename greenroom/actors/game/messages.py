@@ -277,7 +277,7 @@ class InvalidAdminKey(Refused):
 
 
 class TooManyOldKeys(Refused):
-    """So many old keys still open the game that no more can be kept."""
+    """No more old keys can be kept, because so many still open the game."""
 
     text = "The game has too many old keys: revoke some first, or keep none"
 

@@ -116,7 +116,7 @@ class GameDetails(msgspec.Struct, frozen=True):
     created_at: str
     updated_at: str
     data: msgspec.Raw
-    old_keys: list[OldKey]
+    old_keys: list[OldKey] = []
     """The old keys that still open the game."""
 
 
