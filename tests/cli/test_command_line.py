@@ -70,7 +70,15 @@ def test_every_command_of_the_issue_is_there() -> None:
         *(f"owner {verb}" for verb in ("create", "list", "show", "set-plan")),
         *(
             f"game {verb}"
-            for verb in ("create", "list", "show", "rotate-keys", "delete", "settings")
+            for verb in (
+                "create",
+                "list",
+                "show",
+                "rotate-keys",
+                "revoke-keys",
+                "delete",
+                "settings",
+            )
         ),
         *(f"player {verb}" for verb in ("list", "show", "ban", "unban", "export", "delete")),
         *(f"room {verb}" for verb in ("list", "show", "stop", "discard", "history")),
