@@ -278,6 +278,7 @@ def test_settings_of_a_game_are_read_from_the_line_from_files_and_from_standard_
         "clients_write_player_data  no",
         'leaderboards               [["level","xp"]]',
         "register_player_id         integer",
+        "stats                      -",
     ]
     assert main([*settings, "--json", "--set", "steam_publisher_key=@-", "--set", "a=b=c"]) == 0
     assert json.loads(capsys.readouterr().out)["steam_publisher_key"] == "set"
