@@ -17,7 +17,7 @@ DAY_SECONDS = 86_400
 
 
 def statuses(server: ServerProcess, old: Game) -> dict[str, int]:
-    """What the old keys are answered where a game's keys are asked for."""
+    """Return the status that the old keys get at each door where keys are asked for."""
     api = Api(server.address, old)
     tool: dict[str, Any] = {"name": "game_document"}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool}
