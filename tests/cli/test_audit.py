@@ -51,7 +51,8 @@ async def play(context: AdminContext) -> tuple[int, int]:
     player_id = players[0].player_id
     await run(context, messages.CreateOwner("studio", "free"))
     await run(context, messages.SetPlan("studio", "pro"))
-    await run(context, messages.RotateKeys(game_id))
+    await run(context, messages.RotateKeys(game_id, ("project",), 60))
+    await run(context, messages.RevokeKeys(game_id))
     await run(context, messages.ChangeGameSettings(game_id))
     secret = {"steam_publisher_key": SECRET}
     await run(context, messages.ChangeGameSettings(game_id, secret))
@@ -80,6 +81,7 @@ async def test_everything_that_changes_something_is_noted_with_its_outcome(
             ("owner.create", "done"),
             ("owner.set_plan", "done"),
             ("game.rotate_keys", "done"),
+            ("game.revoke_keys", "done"),
             ("game.settings", "done"),
             ("player.ban", "done"),
             ("player.unban", "done"),

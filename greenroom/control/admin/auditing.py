@@ -29,7 +29,11 @@ _FACTS: Final[dict[type[Operation[Any]], Callable[[Any], Facts]]] = {
     messages.CreateOwner: lambda ask: {"owner": ask.owner, "plan": ask.plan},
     messages.SetPlan: lambda ask: {"owner": ask.owner, "plan": ask.plan},
     messages.CreateGame: lambda ask: {"game": ask.game, "owner": ask.owner},
-    messages.RotateKeys: lambda _: {},
+    messages.RotateKeys: lambda ask: {
+        "kinds": list(ask.kinds),
+        "keep_seconds": ask.keep_seconds,
+    },
+    messages.RevokeKeys: lambda ask: {"kinds": list(ask.kinds)},
     messages.ChangeGameSettings: _settings,
     messages.DeleteGame: lambda _: {},
     player_messages.BanPlayer: lambda ask: {"duration": ask.duration},
