@@ -17,7 +17,7 @@ from typing import Annotated
 
 import msgspec
 
-from greenroom.behaviour import Member, Room, RoomBehaviour, action, message
+from greenroom.behaviour import Member, Room, RoomBehaviour, Stat, action, message
 
 SIZE = 100.0
 """The arena is a square from 0 to this."""
@@ -26,6 +26,7 @@ SPEED = 20.0
 REACH = 4.0
 """How near one must be to take a coin."""
 ROUND_SECONDS = 60.0
+STATS = {"arena_wins": Stat(), "arena_best": Stat()}
 
 Direction = Annotated[float, msgspec.Meta(ge=-1, le=1)]
 
@@ -61,6 +62,7 @@ class Arena(RoomBehaviour[Field]):
 
     tick_hz = 20
     strict = True
+    stats = STATS
 
     def on_create(self, room: Room[Field]) -> None:
         room.every(ROUND_SECONDS, "round")
@@ -109,7 +111,8 @@ class Arena(RoomBehaviour[Field]):
         winner = leaders[0] if len(leaders) == 1 and best else None
         room.broadcast("over", {"round": state.round, "winner": winner, "coins": best})
         if winner is not None:
-            room.update_player(winner, {"arena_last_win": best})
+            room.player(winner).increment("arena_wins")
+            room.player(winner).max("arena_best", best)
         state.round += 1
         for runner in state.runners.values():
             runner.coins = 0

@@ -12,11 +12,21 @@ from __future__ import annotations
 
 import msgspec
 
-from greenroom.behaviour import Joining, JsonObject, Member, Refused, Room, RoomBehaviour, action
+from greenroom.behaviour import (
+    Joining,
+    JsonObject,
+    Member,
+    Refused,
+    Room,
+    RoomBehaviour,
+    Stat,
+    action,
+)
 
 DECK = tuple(rank + suit for suit in "CDHS" for rank in "23456789TJQKA")
 HAND_CARDS = 5
 TURN_SECONDS = 30.0
+STATS = {"cards_wins": Stat()}
 
 
 class Table(msgspec.Struct):
@@ -42,6 +52,7 @@ class Cards(RoomBehaviour[Table]):
     """One after the other; who dallies draws a card."""
 
     strict = True
+    stats = STATS
 
     def can_join(self, room: Room[Table], joining: Joining) -> None:
         """Let nobody come while a game is on."""
@@ -152,4 +163,4 @@ class Cards(RoomBehaviour[Table]):
         room.state.turn = 0
         room.cancel("turn")
         room.broadcast("over", {"winner": winner_id})
-        room.update_player(winner_id, {"cards_last_won_at": int(room.now)})
+        room.player(winner_id).increment("cards_wins")

@@ -51,7 +51,7 @@ def test_a_coin_is_seen_by_all_to_be_taken_and_the_round_is_won_by_it() -> None:
     room.drop(ann)
     room.advance(60.0)
     assert Heard("over", {"round": 1, "winner": ann, "coins": 1}) in room.heard(bob)
-    assert room.documents == {ann: {"arena_last_win": 1}}
+    assert room.stats == {ann: {"arena_wins": 1, "arena_best": 1}}
     assert room.view(bob).shared["round"] == 2
 
 
