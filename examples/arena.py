@@ -2,9 +2,10 @@
 
     greenroom serve --behaviours-dir examples --behaviours '*/arena=arena:Arena'
 
-Rooms whose rules say {"type": "arena"} play it. Clients send the message `steer` with
-{"x": -1 to 1, "y": -1 to 1} as often as they like, best over UDP; the last one counts. Who polls
-sends the action `steer` instead, and is answered with what the others see.
+Rooms whose rules say {"type": "arena"} play it, in rounds of a minute, or of "seconds": 3 to 600.
+Clients send the message `steer` with {"x": -1 to 1, "y": -1 to 1} as often as they like, best over
+UDP; the last one counts. Who polls sends the action `steer` instead, and is answered with what the
+others see.
 
 What must be right, the coin and the scores, is the state that members see. Where everybody is may
 be lost on the way, for the next tick says it anew: that is broadcast unreliably, as `places`.
@@ -17,7 +18,16 @@ from typing import Annotated
 
 import msgspec
 
-from greenroom.behaviour import Member, Room, RoomBehaviour, Stat, action, message
+from greenroom.behaviour import (
+    JsonObject,
+    Member,
+    Refused,
+    Room,
+    RoomBehaviour,
+    Stat,
+    action,
+    message,
+)
 
 SIZE = 100.0
 """The arena is a square from 0 to this."""
@@ -25,10 +35,16 @@ SPEED = 20.0
 """How far one gets in a second."""
 REACH = 4.0
 """How near one must be to take a coin."""
-ROUND_SECONDS = 60.0
 STATS = {"arena_wins": Stat(), "arena_best": Stat()}
 
 Direction = Annotated[float, msgspec.Meta(ge=-1, le=1)]
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """The rules that a room's creator may choose."""
+
+    seconds: Annotated[float, msgspec.Meta(ge=3, le=600)] = 60.0
+    """How long a round lasts."""
 
 
 class Steer(msgspec.Struct, frozen=True):
@@ -55,17 +71,24 @@ class Field(msgspec.Struct):
     coin_y: float = SIZE / 2
     round: int = 1
     runners: dict[int, Runner] = {}
+    round_seconds: float = 60.0
 
 
 class Arena(RoomBehaviour[Field]):
-    """An arena: the player with the most coins after a minute wins the round."""
+    """An arena: the player with the most coins at its end wins the round."""
 
     tick_hz = 20
     strict = True
     stats = STATS
 
+    def initial_state(self, rules: JsonObject) -> Field:
+        try:
+            return Field(round_seconds=msgspec.convert(rules, Rules).seconds)
+        except msgspec.ValidationError as error:
+            raise Refused(f"The arena takes other rules: {error}") from None
+
     def on_create(self, room: Room[Field]) -> None:
-        room.every(ROUND_SECONDS, "round")
+        room.every(room.state.round_seconds, "round")
 
     def on_join(self, room: Room[Field], member: Member) -> None:
         x, y = self._somewhere(room)

@@ -55,7 +55,7 @@ class Table(msgspec.Struct):
     pile: list[str] = []
     """Face down; the last claim's cards are on top."""
     claim: Claim | None = None
-    """What may be doubted now."""
+    """The cards that may be doubted now."""
     turn: int = 0
     """The player whose turn it is; 0 while nobody plays."""
     move: int = 0

@@ -117,7 +117,13 @@ def test_foreign_cards_old_moves_and_turns_of_others_fail() -> None:
     assert doubt_error(room, second) == "It is not your turn"
     assert doubt_error(room, first) == f"That is move -1, and move {state.move} is due"
     assert doubt(room) == {"error": "There is nothing to doubt"}
-    for wrong in ({"cards": []}, {"cards": ["AC"] * 5}, {"cards": "AC"}, {"cards": [1]}):
+    wrongs: tuple[dict[str, Any], ...] = (
+        {"cards": []},
+        {"cards": ["AC"] * 5},
+        {"cards": "AC"},
+        {"cards": [1]},
+    )
+    for wrong in wrongs:
         with pytest.raises(Refused, match="Invalid data for lay"):
             room.act(first, "lay", {"move": state.move, **wrong})
     assert msgspec.json.encode(room.state) == before
