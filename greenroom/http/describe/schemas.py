@@ -28,6 +28,7 @@ EXAMPLES: dict[str, Any] = {
     "action_ids": ["9c1e5a7f3b2d4860ae1f92c7d4b60835"],
     "action_type": "place",
     "after_id": 1000,
+    "applied": ["wins"],
     "auth": "guest",
     "ban_duration": "week",
     "ban_id": "3f2a9c0d5b7e4816a2c4e6f80b1d3f57",
@@ -91,6 +92,7 @@ EXAMPLES: dict[str, Any] = {
     "search": "den",
     "sort_by": ["level", "xp"],
     "started_at": _TIME,
+    "stats": {"wins": 3, "best_seconds": 71.25},
     "token": "7b0d2f4a6c8e41039f5d1b3a7c9e2046d81f6b3a59c72e04b6a8f1d3c5e79024",
     "status": "completed",
     "target_players": "host",
@@ -338,7 +340,8 @@ class ReplySchemas:
         if hint == Document:
             return document_schema(name)
         if hint == Stats:
-            return {"type": "object", "additionalProperties": {"type": "number"}}
+            numbers = {"type": "object", "additionalProperties": {"type": "number"}}
+            return {**numbers, "example": EXAMPLES["stats"]}
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
             return self._struct(hint, is_engine=is_engine)
         return _scalar_schema(hint, name)

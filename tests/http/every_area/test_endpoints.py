@@ -88,6 +88,7 @@ time.php A GET
 
 # What this server has besides.
 ADDED = """
+game_data.php AV POST player/stats
 game_room.php AP POST join_token
 matchmaking.php AP POST join_token
 """
@@ -117,6 +118,11 @@ TEXTS = {
         "API token is required",
         "Game player token is required",
         "Invalid game player token",
+    ),
+    "game_data.php/player/stats": (
+        "API token is required",
+        "API private token is required",
+        "Invalid API token or private token",
     ),
     "game_data.php/player/update": (
         "API token is required",
@@ -208,6 +214,7 @@ def test_every_operation_of_the_owner_wants_the_admin_key(api: Api, other: Api) 
     assert [row.name for row in rows] == [
         *(f"game_players.php/{name}" for name in ("list", "ban", "unban")),
         "game_data.php/game/update",
+        "game_data.php/player/stats",
     ]
     for row in rows:
         for missing in (None, ""):
