@@ -32,7 +32,7 @@ UPDATE = "/api/game_data.php/player/update"
 
 
 def refusal(reply: Any) -> tuple[int, str, str | None]:
-    return reply.status, reply.json["error"], reply.json.get("hint")
+    return reply.status, reply.json["error"], reply.hint
 
 
 def test_a_missing_header_is_named(api: Api):
@@ -93,8 +93,8 @@ def test_a_token_that_was_replaced_gets_the_hint_of_one_that_is_nobodys(api: Api
     api.call("POST", "/api/game_players.php/rotate", player=old)
     replaced = api.call("PUT", LOGIN, player=old)
     unknown = api.call("PUT", LOGIN, player="x" * 40)
-    assert replaced.json == unknown.json, "nobody learns which tokens there were"
-    assert replaced.json["hint"] == HINTS["Invalid game player token"]
+    assert replaced.body == unknown.body, "nobody learns which tokens there were"
+    assert replaced.hint == HINTS["Invalid game player token"]
 
 
 def test_what_a_text_says_has_no_hint(api: Api):
@@ -102,7 +102,7 @@ def test_what_a_text_says_has_no_hint(api: Api):
     api.call("POST", CREATE, {}, player=token)
     again = api.call("POST", CREATE, {}, player=token)
     assert again.json["error"] == "You are already in a game room. Leave current room first."
-    assert "hint" not in again.json
+    assert again.hint is None
 
 
 def test_every_hint_belongs_to_an_error_of_the_api():

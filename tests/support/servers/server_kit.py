@@ -28,12 +28,16 @@ STOP_SECONDS_MAX = 60.0
 
 
 class Reply(NamedTuple):
-    """An answer: status, decoded JSON (None if it has no body), headers in lower case, the body."""
+    """An answer: status, decoded JSON (None if it has no body), headers in lower case, the body.
+
+    An error's hint stands apart, so that tests compare the rest of it whole.
+    """
 
     status: int
     json: Any
     headers: Mapping[str, str]
     body: bytes
+    hint: str | None = None
 
 
 class Game(NamedTuple):
@@ -176,7 +180,9 @@ class Api:
         is_json = is_json and "content-encoding" not in found
         decoded = json.loads(content) if content and is_json else None
         tell_judges(method, path, response.status, decoded)
-        return Reply(response.status, decoded, found, content)
+        is_error = isinstance(decoded, dict) and decoded.get("success") is False
+        hint = decoded.pop("hint", None) if is_error else None
+        return Reply(response.status, decoded, found, content, hint)
 
     def register(self, name: str = "Ada", **fields: Any) -> tuple[int, str]:
         """Register a player; return id and token."""
