@@ -178,7 +178,7 @@ class Api:
         found = {name.lower(): value for name, value in response.getheaders()}
         is_json = found.get("content-type", "").startswith("application/json")
         is_json = is_json and "content-encoding" not in found
-        decoded = json.loads(content) if content and is_json else None
+        decoded: Any = json.loads(content) if content and is_json else None
         tell_judges(method, path, response.status, decoded)
         is_error = isinstance(decoded, dict) and decoded.get("success") is False
         hint = decoded.pop("hint", None) if is_error else None
