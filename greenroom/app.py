@@ -20,6 +20,7 @@
         ├── presence             restores who was online; then stale players, signs of life
         ├── first game           once; made at the first start
         ├── control              the socket of the command line
+        ├── scheduling delay     measures how late the event loop is
         ├── reload               takes changed behaviours in, where that is wanted
         ├── certificate          read again when its files change, where there is one
         ├── realtime, udp        their ports
@@ -91,13 +92,16 @@ from greenroom.control.protocol import socket_path
 from greenroom.control.ready import FirstGame, Ready, no_ready_file_left, ready
 from greenroom.control.signals import Terminal, stop_signals
 from greenroom.fronts import Fronts
+from greenroom.http.metrics import Source
 from greenroom.http.platforms.steam import Steam
 from greenroom.memory_trim import trim_for_ever
+from greenroom.metric_sources import process_samples, studio_samples
 from greenroom.network.limiter import Limiter, rate_of
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX, EmbeddedPostgres
 from greenroom.persistence.kept.retention import RetentionService
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
+from greenroom.scheduling_delay import SchedulingDelay
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
 from greenroom.supervisors.policy import Restart, Strategy
 from greenroom.supervisors.spec import ChildSpec
@@ -261,6 +265,11 @@ class _Database:
         """The address in libpq's format; that of the embedded Postgres once it runs."""
         self._postgres = EmbeddedPostgres(settings.data_dir, settings.postgres_bin_dir)
 
+    @property
+    def own_restarts(self) -> int:
+        """Return how often Postgres has died and was started again."""
+        return self._postgres.restarts
+
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Run the embedded Postgres; report as started once it takes connections."""
         database = self
@@ -298,6 +307,7 @@ class _Server:
         self._parts: _Parts | None = None
         self._supervisor: Supervisor | None = None
         self._first_game: FirstGame | None = None
+        self._delay = SchedulingDelay()
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Build the parts and supervise them."""
@@ -399,10 +409,22 @@ class _Server:
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
             ChildSpec("control", _Task(control_socket.run, context, path)),
             *reload,
+            ChildSpec("scheduling delay", self._delay),
             *self._fronts.children(
-                parts.world, parts.storage, parts.hub, self._tree, [one.samples for one in backups]
+                parts.world,
+                parts.storage,
+                parts.hub,
+                self._tree,
+                [*self._sources(), *(one.samples for one in backups)],
             ),
             *(ChildSpec("backups", one) for one in backups),
+        ]
+
+    def _sources(self) -> list[Source]:
+        """Return what the metrics tell of parts that the fronts do not know."""
+        return [
+            lambda: process_samples(self._delay.histogram),
+            lambda: studio_samples(self._studio.hook_failures),
         ]
 
     async def _make_first_game(self, *, task_status: trio.TaskStatus[None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from greenroom.actors.world.world import RealtimeAddress, World
 from greenroom.config import Settings
@@ -17,11 +17,14 @@ from greenroom.http.server.server import HttpServer
 from greenroom.http.site.discovery import discovery_routes
 from greenroom.http.site.health import Health
 from greenroom.metric_sources import (
+    Load,
     actor_samples,
-    count_samples,
-    statistics_samples,
+    disk_samples,
+    load_samples,
+    realtime_samples,
     storage_samples,
     tree_samples,
+    udp_samples,
     usage_samples,
 )
 from greenroom.network.certificate import Certificate
@@ -87,7 +90,7 @@ class Fronts:
         storage: Storage,
         hub: Hub,
         tree: Callable[[], TreeNode],
-        sources: Sequence[Source] = (),
+        sources: Iterable[Source],
     ) -> list[ChildSpec]:
         """Return the ports' services for a world, in starting order.
 
@@ -105,10 +108,10 @@ class Fronts:
                 lambda: Progress(*storage.committer.progress()),
             ),
         )
-        metrics = Metrics(self._settings.metrics_token, self._settings.public_host)
-        for source in (lambda: tree_samples(tree()), *sources):
+        metrics = self._metrics(world, storage, hub, tree)
+        for source in sources:
             metrics.add_source(source)
-        self._http = self._server(world, storage, hub, limits, metrics)
+        self._http = self._server(world, storage, limits, metrics)
         certificate = self._certificate
         tls = None if certificate is None else certificate.realtime
         options = realtime_options(self._settings, self.realtime_port, tls)
@@ -154,16 +157,24 @@ class Fronts:
                 certificate.is_outdated,
             )
 
-    def _udp_samples(self) -> Iterator[Sample]:
-        statistics = self._udp.statistics()
-        yield from statistics_samples("greenroom_udp", statistics)
-        dropped, about = statistics.dropped, "Packets or messages dropped, by reason."
-        yield from count_samples("greenroom_udp_dropped", about, "reason", dropped)
-
-    def _large_samples(self) -> Iterator[Sample]:
-        if self._realtime is not None:
-            about = "Large messages that wait for realtime clients."
-            yield Sample("greenroom_realtime_large_bytes", about, self._realtime.large_bytes)
+    def _port_samples(self) -> Iterator[Sample]:
+        """Tell how much of what the ports may take is taken."""
+        http, realtime, settings = self._http, self._realtime, self._settings
+        if http is None or realtime is None:
+            return
+        name, about = "greenroom_connections", "Connections that are being served, by port."
+        bounds = settings.connections_max, settings.realtime_connections_max
+        loads = [
+            Load(name, about, http.connections, bounds[0], {"port": "http"}),
+            Load(name, about, realtime.connections, bounds[1], {"port": "realtime"}),
+        ]
+        yield from load_samples(loads)
+        name, about = (
+            "greenroom_realtime_large_bytes",
+            "Bytes of large messages that wait for realtime clients.",
+        )
+        bound = settings.realtime_large_bytes_max
+        yield from load_samples([Load(name, about, realtime.large_bytes, bound)])
 
     def realtime_address(self) -> RealtimeAddress:
         """Return what clients reach the realtime ports by, once these have been bound."""
@@ -176,25 +187,26 @@ class Fronts:
             udp_port=settings.public_udp_port or self.udp_port,
         )
 
-    def _server(
-        self,
-        world: World,
-        storage: Storage,
-        hub: Hub,
-        limits: CallLimits,
-        metrics: Metrics,
-    ) -> HttpServer:
+    def _metrics(
+        self, world: World, storage: Storage, hub: Hub, tree: Callable[[], TreeNode]
+    ) -> Metrics:
         settings = self._settings
-        metrics.add_source(
-            lambda: actor_samples({"player": len(world.players), "game": len(world.games)})
-        )
-        metrics.add_source(lambda: statistics_samples("greenroom_storage", storage.statistics()))
+        metrics = Metrics(settings.metrics_token, settings.public_host)
+        metrics.add_source(lambda: tree_samples(tree()))
+        metrics.add_source(lambda: actor_samples(world))
         metrics.add_source(lambda: storage_samples(storage))
-        metrics.add_source(lambda: statistics_samples("greenroom_realtime", hub.statistics()))
-        metrics.add_source(self._udp_samples)
-        metrics.add_source(self._large_samples)
+        metrics.add_source(lambda: realtime_samples(hub.statistics()))
+        metrics.add_source(lambda: udp_samples(self._udp.statistics()))
+        metrics.add_source(self._port_samples)
         metrics.add_source(self._certificate_samples)
         metrics.add_source(lambda: usage_samples(world))
+        metrics.add_source(lambda: disk_samples(settings.data_dir), in_thread=True)
+        return metrics
+
+    def _server(
+        self, world: World, storage: Storage, limits: CallLimits, metrics: Metrics
+    ) -> HttpServer:
+        settings = self._settings
         dispatcher = Dispatcher(
             world,
             (*ENDPOINTS, *TOOLS),

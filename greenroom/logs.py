@@ -56,7 +56,7 @@ def configure(
     """
     target = stream or sys.stderr
     as_text = log_format == "text" or (log_format == "auto" and target.isatty())
-    handler = logging.StreamHandler(target)
+    handler = CountingHandler(target)
     handler.setFormatter(TextFormatter() if as_text else JsonFormatter())
     root = logging.getLogger()
     for old in root.handlers[:]:
@@ -65,6 +65,20 @@ def configure(
     root.setLevel(log_level.upper())
     logging.raiseExceptions = False  # a full disk behind stderr must not print records raw
     logging.captureWarnings(True)
+
+
+class CountingHandler(logging.StreamHandler[TextIO]):
+    """Writes records, and counts them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count a record by its level, and write it."""
+        level = record.levelname.lower()
+        lines_logged[level] = lines_logged.get(level, 0) + 1
+        super().emit(record)
+
+
+lines_logged = {"warning": 0, "error": 0}
+"""Records written since the process began, by level; those that the level leaves out are not."""
 
 
 def redact(text: str) -> str:

@@ -81,15 +81,19 @@ def _save(invocation: Invocation, file: Path, *, force: bool) -> Manifest:
     import trio
 
     from greenroom.cli.perform import with_database
+    from greenroom.control.last_backup import note_backup
     from greenroom.persistence.backup import back_up
 
     told = Told("Saved")
+    settings, begun = invocation.settings(), time.time()
     with _replacing(file, force=force) as stream:
-        return with_database(
-            invocation.settings(),
+        manifest = with_database(
+            settings,
             lambda conninfo: back_up(conninfo, stream, told, trio.from_thread.check_cancelled),
             beside_server=True,
         )
+    note_backup(settings.data_dir, begun)
+    return manifest
 
 
 def _verify(invocation: Invocation, file: Path) -> None:

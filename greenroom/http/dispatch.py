@@ -61,6 +61,8 @@ logger = logging.getLogger(__name__)
 
 Query = dict[str, str]
 _NO_QUERY: Query = {}
+REASONS_OF_OVERLOAD = ("overload", "requests in flight")
+"""Why calls are refused that the server is too slow for."""
 _NOTHING = b"{}"
 """A body for requests that have none."""
 
@@ -143,6 +145,7 @@ class Dispatcher:
         self._ledger = world.ledger
         self._limits = limits
         self.in_flight = ConcurrencyLimit(requests_in_flight_max, address_share_max)
+        self._in_flight_max = requests_in_flight_max
         self._pieces = Pieces()
         self._monotonic = monotonic
         self._router: Router[Route] = Router()
@@ -326,8 +329,11 @@ class Dispatcher:
     def _samples(self) -> Iterator[Sample]:
         help_text = "Requests being answered."
         yield Sample("greenroom_http_requests_in_flight", help_text, self.in_flight.count)
+        help_text = "How many requests may be answered at once; fewer while answers are slow."
+        yield Sample("greenroom_http_requests_in_flight_max", help_text, self._in_flight_max)
         help_text = "Calls and connections refused by limits and plans."
         refused = self._limits.refused + self._ledger.refused + self._world.leaderboards.refused
+        refused |= dict.fromkeys(REASONS_OF_OVERLOAD, 0)  # a rise from nothing would go unseen
         for reason, count in sorted(refused.items()):
             labels = {"reason": reason}
             yield Sample("greenroom_refused_calls", help_text, count, labels, "counter")

@@ -27,6 +27,7 @@ from prometheus_client.core import (
     Metric,
 )
 
+from greenroom.histogram import Histogram
 from greenroom.http.errors import error_answer, invalid_endpoint
 from greenroom.http.request import Answer, Request
 from greenroom.network.addresses import host_name, is_loopback, names_loopback
@@ -43,18 +44,17 @@ They come from a proxy that nobody declared, or from a web page in a browser her
 """
 
 
-class Meter:
+class Meter(Histogram):
     """Counts the requests of one endpoint."""
 
-    __slots__ = ("buckets", "method", "path", "seconds_sum", "statuses")
+    __slots__ = ("method", "path", "statuses")
 
     def __init__(self, method: str, path: str) -> None:
         """Start at zero; method and path are the labels."""
+        super().__init__(SECONDS_BOUNDS)
         self.method = method
         self.path = path
         self.statuses: dict[int, int] = {}
-        self.buckets = [0] * (len(SECONDS_BOUNDS) + 1)
-        self.seconds_sum = 0.0
 
     def count(self, status: int, seconds: float) -> None:
         """Note one answer and how long it took to make."""
@@ -67,15 +67,16 @@ class Sample(msgspec.Struct, frozen=True):
     """One number of another part."""
 
     name: str
-    """`greenroom_…`, units last; a counter's name without `_total`."""
+    """`greenroom_…`, base units last; a counter's name without `_total`."""
     help: str
-    value: float
+    value: float | Histogram
+    """A histogram is one of seconds."""
     labels: dict[str, str] = {}
     kind: Literal["gauge", "counter"] = "gauge"
 
 
 Source = Callable[[], Iterable[Sample]]
-"""Called in the server's own thread at every scrape; must be quick."""
+"""Called at every scrape."""
 
 
 class Metrics:
@@ -92,6 +93,7 @@ class Metrics:
         self._token = None if token is None else token.encode()
         self._meters: list[Meter] = []
         self._sources: list[Source] = []
+        self._slow_sources: list[Source] = []
         self._process = CollectorRegistry(auto_describe=False)
         ProcessCollector(registry=self._process)
         PlatformCollector(registry=self._process)
@@ -103,9 +105,14 @@ class Metrics:
         self._meters.append(meter)
         return meter
 
-    def add_source(self, source: Source) -> None:
-        """Add a source that is asked at every scrape."""
-        self._sources.append(source)
+    def add_source(self, source: Source, *, in_thread: bool = False) -> None:
+        """Add a source that is asked at every scrape.
+
+        Args:
+            source: is called in the server's own thread, so it must be quick.
+            in_thread: whether it is called in another one, because it asks the disk.
+        """
+        (self._slow_sources if in_thread else self._sources).append(source)
 
     async def answer(self, request: Request) -> Answer:
         """Answer a scrape: 200, 401 for a wrong token, 404 for outsiders where none is set.
@@ -132,6 +139,7 @@ class Metrics:
 
     def _render(self, samples: list[Sample]) -> bytes:
         """Make the page; in a thread, for it takes milliseconds. It reads counters that go on."""
+        samples += [sample for source in self._slow_sources for sample in source()]
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Families([*_request_families(list(self._meters)), *_families(samples)]))
         return generate_latest(registry) + generate_latest(self._process)
@@ -161,21 +169,31 @@ def _request_families(meters: list[Meter]) -> list[Metric]:
         for status, count in sorted(meter.statuses.copy().items()):
             requests.add_metric((*labels, str(status)), count)
         if any(meter.buckets):
-            buckets, total = [], 0
-            for bound, count in zip((*SECONDS_BOUNDS, "+Inf"), meter.buckets, strict=True):
-                total += count
-                buckets.append((str(bound), total))
-            seconds.add_metric(labels, buckets=buckets, sum_value=meter.seconds_sum)
+            seconds.add_metric(labels, buckets=meter.cumulative(), sum_value=meter.seconds_sum)
     return [requests, seconds]
 
 
 def _families(samples: list[Sample]) -> list[Metric]:
-    families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+    families: dict[str, Metric] = {}
     for sample in samples:
         family = families.get(sample.name)
         if family is None:
-            make = CounterMetricFamily if sample.kind == "counter" else GaugeMetricFamily
-            family = make(sample.name, sample.help, labels=tuple(sample.labels))
-            families[sample.name] = family
-        family.add_metric(tuple(sample.labels.values()), sample.value)
+            family = families[sample.name] = _family(sample)
+        labels = tuple(sample.labels.values())
+        if isinstance(family, HistogramMetricFamily):
+            assert isinstance(sample.value, Histogram)
+            family.add_metric(labels, sample.value.cumulative(), sample.value.seconds_sum)
+        else:
+            assert isinstance(family, CounterMetricFamily | GaugeMetricFamily)
+            assert not isinstance(sample.value, Histogram)
+            family.add_metric(labels, sample.value)
     return list(families.values())
+
+
+def _family(sample: Sample) -> Metric:
+    labels = tuple(sample.labels)
+    if isinstance(sample.value, Histogram):
+        return HistogramMetricFamily(sample.name, sample.help, labels=labels)
+    if sample.kind == "counter":
+        return CounterMetricFamily(sample.name, sample.help, labels=labels)
+    return GaugeMetricFamily(sample.name, sample.help, labels=labels)

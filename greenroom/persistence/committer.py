@@ -30,6 +30,7 @@ import trio
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import CommitUnsettled
 from greenroom.actors.kernel.message import Event
+from greenroom.histogram import Histogram
 from greenroom.persistence.arrays import ENCODING_ERRORS, int8
 from greenroom.persistence.driver import INT8, Query, Statement
 from greenroom.persistence.errors import (
@@ -39,7 +40,7 @@ from greenroom.persistence.errors import (
     StorageFenced,
 )
 from greenroom.persistence.lease import SHARD, Lease, is_elsewhere, is_fence, is_passing
-from greenroom.persistence.read_troubles import ReadFailure, failure_of, words_for
+from greenroom.persistence.read_troubles import Failure, failure_of, words_for
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.staging import plan
 from greenroom.persistence.statements import TARGETS
@@ -47,6 +48,8 @@ from greenroom.persistence.statements import TARGETS
 logger = logging.getLogger(__name__)
 
 _ADVANCE = Statement(f"SELECT advance_shard({SHARD}, $1, $2)", INT8, INT8)
+COMMIT_SECONDS_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+"""Upper bounds: a disk that syncs quickly takes the first, a database that comes back the last."""
 _BACKOFF_SECONDS_MIN, _BACKOFF_SECONDS_MAX = 0.05, 1.0
 
 
@@ -64,7 +67,6 @@ class CommitterStatistics(msgspec.Struct, frozen=True):
     """Changes that the database refused."""
     batches: int
     """Transactions committed."""
-    last_batch_milliseconds: float
     is_open: bool
     reconnects: int
 
@@ -115,14 +117,15 @@ class Committer:
         self._idle: trio.CancelScope | None = None
         self._busy_since: float | None = None
         self._backoff_seconds = 0.0
-        self._refuses = False
+        self._failure: Failure | None = None
         self._rows = 0
         self._bytes = 0
         self._taken_bytes = 0
         self._committed = 0
         self._refused = 0
         self._batches = 0
-        self._last_batch_seconds = 0.0
+        self.commit_seconds = Histogram(COMMIT_SECONDS_BOUNDS)
+        """How long each batch took to become durable; one entry for all changes in it."""
         self._reconnects = 0
 
     # The kernel's side.
@@ -130,7 +133,7 @@ class Committer:
     @property
     def is_open(self) -> bool:
         """Return whether changes are accepted: it runs, is not full, and the database answers."""
-        if not self._running or self._refuses or self._rows >= self._settings.queue_rows_max:
+        if not self._running or self.refuses or self._rows >= self._settings.queue_rows_max:
             return False
         if self._bytes >= self._settings.queue_bytes_max:
             return False
@@ -140,7 +143,14 @@ class Committer:
     @property
     def refuses(self) -> bool:
         """Return whether the database answers, and takes no changes until somebody has acted."""
-        return self._refuses
+        return self._failure is not None and self._failure.is_refusal
+
+    @property
+    def failure(self) -> Failure | None:
+        """Return why the database takes no changes, None while it does or may yet."""
+        if self.is_open or not self._running or self._busy_since is None:
+            return None
+        return self._failure or Failure.AWAY
 
     @property
     def commit_seconds_max(self) -> float:
@@ -182,7 +192,6 @@ class Committer:
             committed=self._committed,
             refused=self._refused,
             batches=self._batches,
-            last_batch_milliseconds=self._last_batch_seconds * 1000,
             is_open=self.is_open,
             reconnects=self._reconnects,
         )
@@ -353,7 +362,7 @@ class Committer:
                 else:
                     middle = len(part) // 2
                     parts += [part[middle:], part[:middle]]
-        self._last_batch_seconds = trio.current_time() - started
+        self.commit_seconds.observe(trio.current_time() - started)
         self._release(batch)
         batch.settle()
 
@@ -448,12 +457,12 @@ class Committer:
         """Note that the database is away, or refuses. That is logged once, not at every try."""
         if self._busy_since is None:
             self._busy_since = trio.current_time()
-        refuses = failure_of(error) is ReadFailure.REFUSED
-        if self._backoff_seconds and refuses == self._refuses:
+        failure = failure_of(error)
+        if self._backoff_seconds and failure is self._failure:
             return
         self._backoff_seconds = self._backoff_seconds or _BACKOFF_SECONDS_MIN
-        self._refuses = refuses
-        if refuses:
+        self._failure = failure
+        if failure.is_refusal:
             words = words_for(error)
             logger.error("the database refuses changes, trying until it takes them: %s", words)
         else:
@@ -463,7 +472,7 @@ class Committer:
         """Note that the database answers."""
         self._busy_since = None
         if self._backoff_seconds:
-            self._backoff_seconds, self._refuses = 0.0, False
+            self._backoff_seconds, self._failure = 0.0, None
             logger.info("the database answers again")
 
     def _give_up(self, error: CommitUnsettled) -> None:

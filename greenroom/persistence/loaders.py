@@ -15,7 +15,7 @@ from greenroom.actors.kernel.errors import StorageRefused, StorageUnavailable
 from greenroom.persistence.driver import DatabaseConnection, Query, Row
 from greenroom.persistence.errors import DatabaseConnectionLost, DatabaseError, QueryFailed
 from greenroom.persistence.lease import PLAN_SESSION
-from greenroom.persistence.read_troubles import ReadFailure, ReadTroubles, failure_of, words_for
+from greenroom.persistence.read_troubles import Failure, ReadTroubles, failure_of, words_for
 from greenroom.persistence.settings import StorageSettings
 
 logger = logging.getLogger(__name__)
@@ -47,6 +47,11 @@ class Loaders:
         self._free = trio.Semaphore(settings.loader_connections)
         self._idle: list[DatabaseConnection] = []
         self.troubles = ReadTroubles(settings.gate_seconds)
+
+    @property
+    def waiting(self) -> int:
+        """Return how many reads wait for a connection."""
+        return self._free.statistics().tasks_waiting
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Ask again what failed, until cancelled, so that it is known when reads work again."""
@@ -94,10 +99,10 @@ class Loaders:
             return await self._with_connection(queries, tries=1)
         except QueryFailed as error:
             match failure_of(error):
-                case ReadFailure.REFUSED:
+                case Failure.REFUSED | Failure.FULL:
                     self.troubles.note_refused_write(queries, error)
                     raise StorageRefused(words_for(error)) from error
-                case ReadFailure.ROW:
+                case Failure.ROW:
                     raise
                 case _:
                     raise StorageUnavailable("the database is away") from error

@@ -30,14 +30,14 @@ LOG_SECONDS = 60.0
 
 _AWAY = frozenset({"08000", "08003", "08006", "57P01", "57P02", "57P03"})
 _SLOW_CLASSES = frozenset({"40", "55"})
-_QUERY_CANCELED = "57014"
+_QUERY_CANCELED, _DISK_FULL = "57014", "53100"
 _REFUSING_CLASSES = frozenset({"08", "0A", "25", "28", "3D", "3F", "42", "53", "57", "58", "F0"})
 """SQLSTATE classes that tell of the database as a whole. Any other is about the rows it was asked
 for."""
 
 
-class ReadFailure(StrEnum):
-    """Why a read failed."""
+class Failure(StrEnum):
+    """Why the database did not do what it was asked for."""
 
     AWAY = "away"
     """Nobody answered, or Postgres starts or stops. It may pass."""
@@ -47,27 +47,31 @@ class ReadFailure(StrEnum):
     """Too many reads waited for a connection. It may pass."""
     REFUSED = "refused"
     """The database answered that it will not. It passes when somebody has acted."""
+    FULL = "full"
+    """The disk of the database is full. It passes when somebody has made space."""
     ROW = "row"
     """The database could not read what this call asked for; others are served."""
 
     @property
     def is_refusal(self) -> bool:
         """Return whether trying again is no help."""
-        return self in {ReadFailure.REFUSED, ReadFailure.ROW}
+        return self in {Failure.REFUSED, Failure.FULL, Failure.ROW}
 
 
-def failure_of(error: DatabaseError) -> ReadFailure:
+def failure_of(error: DatabaseError) -> Failure:
     """Return what kind of failure an error of a read is."""
     if isinstance(error, DatabaseConnectionRefused):
-        return ReadFailure.REFUSED
+        return Failure.REFUSED
     if not isinstance(error, QueryFailed):
-        return ReadFailure.AWAY
+        return Failure.AWAY
     sqlstate = error.sqlstate
     if not sqlstate or sqlstate in _AWAY:
-        return ReadFailure.AWAY
+        return Failure.AWAY
+    if sqlstate == _DISK_FULL:
+        return Failure.FULL
     if sqlstate == _QUERY_CANCELED or sqlstate[:2] in _SLOW_CLASSES:
-        return ReadFailure.SLOW
-    return ReadFailure.REFUSED if sqlstate[:2] in _REFUSING_CLASSES else ReadFailure.ROW
+        return Failure.SLOW
+    return Failure.REFUSED if sqlstate[:2] in _REFUSING_CLASSES else Failure.ROW
 
 
 _Key = tuple[Statement, ...]
@@ -81,7 +85,7 @@ class _Trouble:
     def __init__(self, queries: Sequence[Query], since: float) -> None:
         self.queries = queries
         self.since = since
-        self.failure = ReadFailure.AWAY
+        self.failure = Failure.AWAY
 
 
 class ReadTroubles:
@@ -99,8 +103,8 @@ class ReadTroubles:
         self._gate_seconds = gate_seconds
         self._open: dict[_Key, _Trouble] = {}
         self._begun = trio.Event()
-        self._told: dict[tuple[_Key, ReadFailure], tuple[float, int]] = {}
-        self._failed: Counter[ReadFailure] = Counter(dict.fromkeys(ReadFailure, 0))
+        self._told: dict[tuple[_Key, Failure], tuple[float, int]] = {}
+        self._failed: Counter[Failure] = Counter(dict.fromkeys(Failure, 0))
         self.writes_refused = 0
         """Changes outside of the committer that the database refused."""
 
@@ -110,12 +114,17 @@ class ReadTroubles:
         return not self._open
 
     @property
+    def kinds(self) -> set[Failure]:
+        """Return the kinds of failures that end readiness now."""
+        return {each.failure for each in self._open.values() if self._ends_readiness(each)}
+
+    @property
     def is_well(self) -> bool:
         """Return whether no read is refused, and none has failed for `gate_seconds`."""
-        return not self._open or not any(map(self._ends_readiness, self._open.values()))
+        return not self._open or not self.kinds
 
     def _ends_readiness(self, trouble: _Trouble) -> bool:
-        if trouble.failure is ReadFailure.REFUSED:
+        if trouble.failure.is_refusal:
             return True
         return trio.current_time() - trouble.since >= self._gate_seconds
 
@@ -128,13 +137,13 @@ class ReadTroubles:
         if self._open and self._open.pop(_key(queries), None) is not None:
             logger.info("the database reads again what it did not")
 
-    def note_failure(self, queries: Sequence[Query], error: DatabaseError) -> ReadFailure:
+    def note_failure(self, queries: Sequence[Query], error: DatabaseError) -> Failure:
         """Count a failure, log it unless that was done within the minute, and remember the read."""
         failure = failure_of(error)
         self._failed[failure] += 1
         key = _key(queries)
         self._tell(key, failure, error)
-        if failure is not ReadFailure.ROW:
+        if failure is not Failure.ROW:
             trouble = self._open.setdefault(key, _Trouble(queries, trio.current_time()))
             trouble.queries, trouble.failure = queries, failure
             self._begun.set()
@@ -143,13 +152,13 @@ class ReadTroubles:
     def note_refused_write(self, queries: Sequence[Query], error: DatabaseError) -> None:
         """Count and log a change that the database refuses; nobody may ask that again."""
         self.writes_refused += 1
-        if (left_out := self._left_out(_key(queries), ReadFailure.REFUSED)) is not None:
+        if (left_out := self._left_out(_key(queries), Failure.REFUSED)) is not None:
             logger.error("the database refused a write: %s", words_for(error) + left_out)
 
     def crowded(self, text: str) -> StorageUnavailable:
         """Count a read that got no connection in time; return the error to raise."""
-        self._failed[ReadFailure.CROWDED] += 1
-        if (left_out := self._left_out((), ReadFailure.CROWDED)) is not None:
+        self._failed[Failure.CROWDED] += 1
+        if (left_out := self._left_out((), Failure.CROWDED)) is not None:
             logger.warning("a read of the database failed: %s", text + left_out)
         return StorageUnavailable(text)
 
@@ -163,7 +172,7 @@ class ReadTroubles:
             await self._begun.wait()
         return [trouble.queries for trouble in self._open.values()]
 
-    def _tell(self, key: _Key, failure: ReadFailure, error: DatabaseError) -> None:
+    def _tell(self, key: _Key, failure: Failure, error: DatabaseError) -> None:
         """Log the database's own words, and what to do about them."""
         left_out = self._left_out(key, failure)
         if left_out is None:
@@ -173,7 +182,7 @@ class ReadTroubles:
         else:
             logger.warning("a read of the database failed: %s", words_for(error) + left_out)
 
-    def _left_out(self, key: _Key, failure: ReadFailure) -> str | None:
+    def _left_out(self, key: _Key, failure: Failure) -> str | None:
         """Return how many lines were left out, in words; None if this one is to be, too."""
         now = trio.current_time()
         last, count = self._told.get((key, failure), (-math.inf, 0))

@@ -37,6 +37,7 @@ from greenroom.persistence.kept.quarantine import Quarantine
 from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
 from greenroom.persistence.migrations import MigrationState
+from greenroom.persistence.read_troubles import Failure
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.usage import UsageStore
 
@@ -60,10 +61,10 @@ class Storage:
             conninfo: a URL or `key=value` string, as libpq takes them.
             settings: bounds and time limits; the defaults if not given.
         """
-        self._settings = settings or StorageSettings()
-        self._lease = Lease(conninfo, self._settings)
-        self.loaders = Loaders(conninfo, self._settings)
-        self.committer = Committer(self._settings)
+        self.settings = settings or StorageSettings()
+        self._lease = Lease(conninfo, self.settings)
+        self.loaders = Loaders(conninfo, self.settings)
+        self.committer = Committer(self.settings)
         self.accounts = DatabaseAccounts(self.loaders, self._lease)
         self.friendships = DatabaseFriendships(self.loaders)
         self.journal = JournalStore(self.loaders, self._lease)
@@ -82,6 +83,12 @@ class Storage:
         """Return whether changes are accepted, and what is asked for is read."""
         return self.committer.is_open and self.loaders.troubles.is_well
 
+    @property
+    def failures(self) -> set[Failure]:
+        """Return why storage is not ready; empty while it is, starts or stops."""
+        found = self.committer.failure
+        return self.loaders.troubles.kinds | ({found} if found else set())
+
     def statistics(self) -> CommitterStatistics:
         """Return the committer's counts; `is_open` says whether changes are accepted."""
         return self.committer.statistics()
@@ -98,7 +105,7 @@ class Storage:
             StorageFenced: another server has taken over; this one must stop.
             StorageError: the database cannot be reached or refuses us; one sentence says why.
         """
-        await _patiently(self._lease.open, self._settings.start_seconds_max)
+        await _patiently(self._lease.open, self.settings.start_seconds_max)
         try:
             logger.info("storage is open under epoch %d", self._lease.epoch)
             await self.committer.run(self._lease, task_status=task_status)

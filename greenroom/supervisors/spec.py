@@ -39,6 +39,16 @@ class Branch(Protocol):
         ...
 
 
+@runtime_checkable
+class Restarting(Protocol):
+    """A service that starts again by itself what it keeps up."""
+
+    @property
+    def own_restarts(self) -> int:
+        """Return how often it has done so; the supervisor's restarts are not among them."""
+        ...
+
+
 class ChildSpec(msgspec.Struct, frozen=True):
     """One child of a static supervisor."""
 

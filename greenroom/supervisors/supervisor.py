@@ -17,7 +17,7 @@ import msgspec
 import trio
 
 from greenroom.supervisors.policy import RestartBudget, Strategy, plan_exit
-from greenroom.supervisors.spec import Branch, ChildSpec, Hopeless
+from greenroom.supervisors.spec import Branch, ChildSpec, Hopeless, Restarting
 from greenroom.supervisors.tree import TreeNode
 
 _logger = logging.getLogger(__name__)
@@ -274,10 +274,11 @@ def _node(child: _Child) -> TreeNode:
     """Draw one child and what is below it."""
     service = child.spec.service
     below = service.branches() if isinstance(service, Branch) else []
+    own_restarts = service.own_restarts if isinstance(service, Restarting) else 0
     return TreeNode(
         name=child.spec.name,
         state=child.state,
-        restarts=child.restarts,
+        restarts=child.restarts + own_restarts,
         mailbox=sum(node.mailbox for node in below),
         children=below,
     )

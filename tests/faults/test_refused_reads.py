@@ -136,7 +136,7 @@ def test_refused_reads_are_told_counted_and_end_readiness_until_they_work_again(
 
     assert statuses == {500}, "an honest error, not one that asks to come back"
     assert refusing.readiness() == 503
-    assert refusing.metric("greenroom_storage_reads_failed_total", kind="refused") >= 20
+    assert refusing.metric("greenroom_storage_failed_reads_total", kind="refused") >= 20
     assert refusing.metric("greenroom_storage_is_ready") == 0
     told = refusing.refusals()
     assert len(told) == 1, "20 failures are one line"
@@ -200,6 +200,6 @@ def test_a_read_that_waits_for_a_lock_is_told_and_ends_readiness(refusing: Refus
         reply = refusing.api.call("PUT", "/api/game_players.php/login", player=UNKNOWN_TOKEN)
         assert reply.status == 429, "it may pass"
         until(lambda: refusing.readiness() == 503)
-        assert refusing.metric("greenroom_storage_reads_failed_total", kind="slow") >= 1
+        assert refusing.metric("greenroom_storage_failed_reads_total", kind="slow") >= 1
         assert "another session holds a lock" in refusing.server.log.read_text()
     until(lambda: refusing.readiness() == 200)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from greenroom.histogram import Histogram
 from greenroom.http.metrics import CONTENT_TYPE, Metrics, Sample
 from greenroom.http.request import Request
-from greenroom.metric_sources import (
-    actor_samples,
-    count_samples,
-    statistics_samples,
-    tree_samples,
-)
+from greenroom.metric_sources import Load, count_samples, load_samples, tree_samples
 from greenroom.supervisors.tree import ACTORS, TreeNode
 
 
@@ -92,13 +87,6 @@ async def test_with_a_token_whoever_has_it_may_look(address: str) -> None:
     assert (await metrics.answer(scrape(address))).status == 401
 
 
-class Statistics(msgspec.Struct):
-    committed: int
-    last_batch_milliseconds: float
-    is_open: bool
-    note: str
-
-
 async def test_the_page_is_what_prometheus_reads() -> None:
     metrics = Metrics()
     meter = metrics.meter("POST", '/api/"odd\n\\path')
@@ -108,10 +96,12 @@ async def test_the_page_is_what_prometheus_reads() -> None:
     meter.count(500, 60.0)
     tree = TreeNode("greenroom", "running", 0, 3, [TreeNode("http", "running", 2, 1, [])])
     metrics.add_source(lambda: tree_samples(tree))
-    metrics.add_source(lambda: actor_samples({"player": 7, "game": 1}))
-    metrics.add_source(
-        lambda: statistics_samples("greenroom_storage", Statistics(5, 1.5, True, "x"))
-    )
+    commits = Histogram((0.1, 1.0))
+    for seconds in (0.1, 0.2, 7.0):
+        commits.observe(seconds)
+    metrics.add_source(lambda: [Sample("greenroom_commit_seconds", "How long.", commits)])
+    load = Load("greenroom_taken", "Taken.", 3, 4, {"port": "http"})
+    metrics.add_source(lambda: load_samples([load]), in_thread=True)
     metrics.add_source(lambda: count_samples("greenroom_lost", "Lost.", "where", {"here": 3}))
     metrics.add_source(lambda: [Sample("greenroom_odd", "Odd.", 1.0)])
 
@@ -131,9 +121,12 @@ async def test_the_page_is_what_prometheus_reads() -> None:
     assert samples["greenroom_http_request_seconds_sum", path, "POST"] == pytest.approx(60.0031)
     assert samples["greenroom_restarts_total", "greenroom/http"] == 2
     assert samples["greenroom_mailbox_commands", "greenroom"] == 3
-    assert samples["greenroom_actors", "player"] == 7
-    assert samples["greenroom_storage_committed",] == 5
-    assert samples["greenroom_storage_is_open",] == 1
+    assert samples["greenroom_commit_seconds_bucket", "0.1"] == 1
+    assert samples["greenroom_commit_seconds_bucket", "1.0"] == 2
+    assert samples["greenroom_commit_seconds_bucket", "+Inf"] == 3
+    assert samples["greenroom_commit_seconds_sum",] == pytest.approx(7.3)
+    assert samples["greenroom_taken", "http"] == 3
+    assert samples["greenroom_taken_max", "http"] == 4
     assert samples["greenroom_odd",] == 1
     assert samples["greenroom_lost_total", "here"] == 3
     assert "process_open_fds" in text

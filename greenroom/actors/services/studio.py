@@ -23,7 +23,7 @@ from greenroom.actors.world.world import World
 from greenroom.behaviour import RoomBehaviour
 from greenroom.behaviour import errors as behaviour_errors
 from greenroom.behaviour.effects import ChangeStat, ResultOrder, Run, UpdatePlayer
-from greenroom.behaviour.errors import shown
+from greenroom.behaviour.errors import HookTooSlow, shown
 from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.sources import Sources
@@ -67,6 +67,8 @@ class StudioService:
         self._jobs = Jobs(watch, job_seconds_max, self._tell)
         self._job_numbers = itertools.count(1)
         self._reported: dict[str, tuple[float, int]] = {}
+        self.hook_failures = {"raised": 0, "interrupted": 0}
+        """Hooks that failed: they raised, or took longer than they may."""
         self._results: dict[str, dict[int, ResultOrder]] = {}
         self._stale: dict[str, set[int]] = {}
         """Members whose stats their rooms are to be told, by room."""
@@ -138,6 +140,7 @@ class StudioService:
 
     def report(self, room_id: str, error: Exception, payload: object, outcome: str = "") -> None:
         """Log what went wrong in a hook, with its stack and what it was called with."""
+        self.hook_failures["interrupted" if isinstance(error, HookTooSlow) else "raised"] += 1
         now = trio.current_time()
         reported_at, untold = self._reported.pop(room_id, (-REPORT_SECONDS, 0))
         if now - reported_at < REPORT_SECONDS and not outcome:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import signal
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -119,6 +120,8 @@ class EmbeddedPostgres:
         """
         self.data_dir = data_dir
         self._bin_dir = bin_dir
+        self.restarts = 0
+        """How often Postgres has died and was started again."""
 
     async def run(self, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
         """Start or adopt Postgres, restart it if it dies, and stop it when cancelled.
@@ -134,7 +137,7 @@ class EmbeddedPostgres:
             # initdb takes about a second: in a thread, so that the server can already be cancelled
             held = hold_cluster(self.data_dir, self._bin_dir)
             cluster = await trio.to_thread.run_sync(resources.enter_context, held)
-            keeper = _Keeper(cluster)
+            keeper = _Keeper(cluster, self._note_restart)
             try:
                 await keeper.bring_up()
                 task_status.started(conninfo(keeper.socket_directory))
@@ -143,12 +146,16 @@ class EmbeddedPostgres:
                 with trio.CancelScope(shield=True):
                     await keeper.stop()
 
+    def _note_restart(self) -> None:
+        self.restarts += 1
+
 
 class _Keeper:
     """The life of Postgres under one `run`."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, note_restart: Callable[[], None]) -> None:
         self.cluster = cluster
+        self._note_restart = note_restart
         self.socket_directory = cluster.socket_directory
         self._postmaster: Postmaster | None = None
         self._budget = RestartBudget(RESTARTS_MAX, RESTARTS_SECONDS)
@@ -229,6 +236,7 @@ class _Keeper:
                 f"Postgres died {self._budget.restarts_max + 1} times within "
                 f"{self._budget.window_seconds:.0f} s: look into {self.cluster.log}."
             )
+        self._note_restart()
         logger.warning("Postgres has died; starting it again")
 
     async def _is_ready(self, postmaster: Postmaster) -> bool:
