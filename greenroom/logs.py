@@ -67,6 +67,12 @@ def configure(
     logging.captureWarnings(True)
 
 
+def is_json() -> bool:
+    """Return whether what is logged is written as JSON."""
+    formatters = [handler.formatter for handler in logging.getLogger().handlers]
+    return any(isinstance(formatter, JsonFormatter) for formatter in formatters)
+
+
 class CountingHandler(logging.StreamHandler[TextIO]):
     """Writes records, and counts them."""
 

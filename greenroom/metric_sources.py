@@ -27,7 +27,7 @@ from greenroom.transport.udp.port import UdpStatistics
 
 
 class Load(msgspec.Struct, frozen=True):
-    """What is taken of something that is bounded."""
+    """Something that is bounded, and what is taken of it."""
 
     name: str
     """The name of its gauge; the bound's is `<name>_max`."""

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import resource
 import shlex
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +16,7 @@ from greenroom.cli.common import Invocation, with_common_options
 from greenroom.cli.output import say, say_json
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
     from greenroom.config import Loaded, Settings
@@ -63,12 +65,55 @@ def serve(invocation: Invocation, /, **flags: str | None) -> None:
     """
     from greenroom.logs import configure
 
-    loaded = invocation.load(**flags)
-    settings = loaded.settings
-    configure(settings.log_format, settings.log_level)
-    _tell_service_links(loaded)
-    _raise_descriptor_limit(descriptors_wanted(settings))
-    _run(loaded, as_json=invocation.as_json)
+    configure()
+    with _failing_into_the_log(as_json=invocation.as_json):
+        loaded = invocation.load(**flags)
+        settings = loaded.settings
+        configure(settings.log_format, settings.log_level)
+        _tell_service_links(loaded)
+        _raise_descriptor_limit(descriptors_wanted(settings))
+        _log_start(loaded)
+        _run(loaded, as_json=invocation.as_json)
+        _logger.info("stopped")
+
+
+@contextlib.contextmanager
+def _failing_into_the_log(*, as_json: bool) -> Generator[None]:
+    """Log why the server ends, where the log is JSON; else the command line tells it as a sentence.
+
+    Whoever collects the log gets nothing but JSON then.
+    """
+    from greenroom.control.failures import sentence
+    from greenroom.logs import is_json
+
+    try:
+        yield
+    except click.ClickException:
+        raise
+    except Exception as error:
+        if not is_json():
+            raise
+        text = sentence(error)
+        if text is None:
+            bug = "This is a bug in Greenroom: the exception says where."
+            _logger.critical("the server ends: %s", bug, exc_info=error)
+        else:
+            _logger.critical("the server ends: %s", text)
+        if as_json:
+            raise
+        raise click.exceptions.Exit(1) from error
+
+
+def _log_start(loaded: Loaded) -> None:
+    """Log what starts, and the settings that differ from the defaults, secrets masked."""
+    from greenroom import __version__
+    from greenroom.config import DEFAULTS, masked
+
+    values, usual = masked(loaded.settings), masked(DEFAULTS)
+    differing = {name: value for name, value in values.items() if value != usual.get(name)}
+    shown = " ".join(f"{name}={value}" for name, value in differing.items())
+    extra = {"version": __version__, "settings_file": loaded.file, "settings": shown}
+    _logger.info("Greenroom %s starts", __version__, extra=extra)
 
 
 def _tell_service_links(loaded: Loaded) -> None:
@@ -90,6 +135,8 @@ def _run(loaded: Loaded, *, as_json: bool) -> None:
     settings = loaded.settings
 
     def announce(ready: Ready) -> None:
+        addresses = {"http": ready.http, "realtime": ready.realtime, "udp_port": ready.udp_port}
+        _logger.info("Greenroom serves %s", ready.http, extra=addresses)
         with contextlib.suppress(OSError):  # nobody reads it, which is no reason to stop
             _tell(ready, loaded, as_json=as_json)
         if settings.ready_file is not None:  # last: all has been printed by then
@@ -103,18 +150,32 @@ def _run(loaded: Loaded, *, as_json: bool) -> None:
 
 def _tell(ready: Ready, loaded: Loaded, *, as_json: bool) -> None:
     """Print the server's addresses and first steps on standard output, never in the log."""
+    may_show_keys = sys.stdout.isatty()
     if as_json:
-        say_json(msgspec.json.decode(ready.line()) | {"first_game": ready.first_game})
+        say_json(
+            msgspec.json.decode(ready.line()) | _first_game_in_json(ready, with_keys=may_show_keys)
+        )
         return
     say(f"Greenroom serves {ready.http} (realtime {ready.realtime}, UDP port {ready.udp_port}).")
     if loaded.file is not None:
         say(f"Its settings are those of {loaded.file}.")
     if loaded.settings.behaviours:
         say(f"Its rooms do what these say: {', '.join(loaded.settings.behaviours)}.")
-    if ready.first_game is not None:
+    if ready.first_game is not None and may_show_keys:
         _tell_first_game(ready.http, ready.first_game, ready.first_game_file)
     elif ready.first_game_file is not None:
         say(f"The first game's keys: cat {shlex.quote(str(ready.first_game_file))}")
+
+
+def _first_game_in_json(ready: Ready, *, with_keys: bool) -> dict[str, object]:
+    """Return the first game for `--json`; without its keys where others may read the output."""
+    shown = None
+    if ready.first_game is not None:
+        shown = msgspec.to_builtins(ready.first_game)
+        if not with_keys:
+            del shown["api_token"], shown["api_private_token"]
+    file = ready.first_game_file
+    return {"first_game": shown, "first_game_file": None if file is None else str(file)}
 
 
 def _tell_first_game(http: str, game: FirstGame, file: Path | None) -> None:

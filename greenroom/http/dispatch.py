@@ -333,8 +333,9 @@ class Dispatcher:
         yield Sample("greenroom_http_requests_in_flight_max", help_text, self._in_flight_max)
         help_text = "Calls and connections refused by limits and plans."
         refused = self._limits.refused + self._ledger.refused + self._world.leaderboards.refused
-        refused |= dict.fromkeys(REASONS_OF_OVERLOAD, 0)  # a rise from nothing would go unseen
-        for reason, count in sorted(refused.items()):
+        # of these a rise from nothing would go unseen
+        counts = dict.fromkeys(REASONS_OF_OVERLOAD, 0) | dict(refused)
+        for reason, count in sorted(counts.items()):
             labels = {"reason": reason}
             yield Sample("greenroom_refused_calls", help_text, count, labels, "counter")
 

@@ -11,6 +11,7 @@ import msgspec
 
 from greenroom.actors.kernel.errors import (
     ActorUnavailable,
+    CommitUnsettled,
     MailboxFull,
     NotFound,
     Refused,
@@ -182,6 +183,8 @@ def answer_of(error: Exception, where: str) -> Answer:
             return internal_server_error()
         case StorageUnavailable():
             return too_many_requests(STORAGE_RETRY_SECONDS)
+        case CommitUnsettled():
+            return internal_server_error()  # the committer logs it, once for all who wait
         case ActorUnavailable():
             # The kernel has logged the crash itself; this line says who met it.
             logger.warning("%s: %s: %s", where, type(error).__name__, error)

@@ -362,7 +362,15 @@ class Committer:
                 else:
                     middle = len(part) // 2
                     parts += [part[middle:], part[:middle]]
-        self.commit_seconds.observe(trio.current_time() - started)
+        seconds = trio.current_time() - started
+        self.commit_seconds.observe(seconds)
+        if seconds >= self._settings.commit_seconds_max:
+            logger.warning(
+                "a commit of %d changes took %.1f s, longer than commit_seconds_max: whoever"
+                " waited was told that the outcome is not known",
+                batch.rows,
+                seconds,
+            )
         self._release(batch)
         batch.settle()
 
