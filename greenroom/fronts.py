@@ -17,7 +17,7 @@ from greenroom.http.server.server import HttpServer
 from greenroom.http.site.discovery import discovery_routes
 from greenroom.http.site.health import Health
 from greenroom.metric_sources import (
-    Load,
+    Bounded,
     actor_samples,
     disk_samples,
     load_samples,
@@ -165,8 +165,8 @@ class Fronts:
         name, about = "greenroom_connections", "Connections that are being served, by port."
         bounds = settings.connections_max, settings.realtime_connections_max
         loads = [
-            Load(name, about, http.connections, bounds[0], {"port": "http"}),
-            Load(name, about, realtime.connections, bounds[1], {"port": "realtime"}),
+            Bounded(name, about, http.connections, bounds[0], {"port": "http"}),
+            Bounded(name, about, realtime.connections, bounds[1], {"port": "realtime"}),
         ]
         yield from load_samples(loads)
         name, about = (
@@ -174,7 +174,7 @@ class Fronts:
             "Bytes of large messages that wait for realtime clients.",
         )
         bound = settings.realtime_large_bytes_max
-        yield from load_samples([Load(name, about, realtime.large_bytes, bound)])
+        yield from load_samples([Bounded(name, about, realtime.large_bytes, bound)])
 
     def realtime_address(self) -> RealtimeAddress:
         """Return what clients reach the realtime ports by, once these have been bound."""

@@ -26,7 +26,7 @@ from greenroom.transport.hub import HubStatistics
 from greenroom.transport.udp.port import UdpStatistics
 
 
-class Load(msgspec.Struct, frozen=True):
+class Bounded(msgspec.Struct, frozen=True):
     """Something that is bounded, and what is taken of it."""
 
     name: str
@@ -37,7 +37,7 @@ class Load(msgspec.Struct, frozen=True):
     labels: dict[str, str] = {}
 
 
-def load_samples(loads: Iterable[Load]) -> Iterator[Sample]:
+def load_samples(loads: Iterable[Bounded]) -> Iterator[Sample]:
     """Tell of each bounded thing what is taken, and the bound."""
     for load in loads:
         yield Sample(load.name, load.help, load.value, load.labels)
@@ -95,19 +95,19 @@ def _commit_samples(storage: Storage) -> Iterator[Sample]:
     found, settings = storage.statistics(), storage.settings
     yield from load_samples(
         [
-            Load(
+            Bounded(
                 "greenroom_storage_queued_rows",
                 "Changes that wait to become durable.",
                 found.queued_rows,
                 settings.queue_rows_max,
             ),
-            Load(
+            Bounded(
                 "greenroom_storage_queued_bytes",
                 "Bytes of the changes that wait to become durable.",
                 found.queued_bytes,
                 settings.queue_bytes_max,
             ),
-            Load(
+            Bounded(
                 "greenroom_storage_background_rows",
                 "Rows of presence that are not written yet; nobody waits for them.",
                 found.background_rows,
@@ -145,7 +145,9 @@ def _database_samples(storage: Storage) -> Iterator[Sample]:
     yield Sample("greenroom_storage_refused_writes", about, count, kind="counter")
     about = "Reads that wait for a connection to the database."
     waiting, waiting_max = storage.loaders.waiting, storage.settings.loader_waiters_max
-    yield from load_samples([Load("greenroom_storage_waiting_reads", about, waiting, waiting_max)])
+    yield from load_samples(
+        [Bounded("greenroom_storage_waiting_reads", about, waiting, waiting_max)]
+    )
 
 
 def realtime_samples(statistics: HubStatistics) -> Iterator[Sample]:
@@ -199,12 +201,12 @@ def usage_samples(world: World) -> Iterator[Sample]:
     yield Sample("greenroom_players_online", "Players online, of all games.", online)
     yield Sample("greenroom_rooms", "Active rooms and open lobbies.", holdings.rooms)
     about = "Bytes that rooms and lobbies hold in memory."
-    rooms = Load("greenroom_rooms_bytes", about, holdings.rooms_bytes, server.rooms_bytes_max)
+    rooms = Bounded("greenroom_rooms_bytes", about, holdings.rooms_bytes, server.rooms_bytes_max)
     about = "Bytes that players hold in memory."
-    held = Load("greenroom_players_bytes", about, players.size, players.size_max)
+    held = Bounded("greenroom_players_bytes", about, players.size, players.size_max)
     about = "Bytes that the documents of games hold in memory."
-    games = Load("greenroom_games_bytes", about, ledger.games_bytes, server.games_bytes_max)
-    loads: dict[Literal["rooms", "players", "games"], Load]
+    games = Bounded("greenroom_games_bytes", about, ledger.games_bytes, server.games_bytes_max)
+    loads: dict[Literal["rooms", "players", "games"], Bounded]
     loads = {"rooms": rooms, "players": held, "games": games}
     for kind, load in loads.items():
         yield from load_samples([load])

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from greenroom.histogram import Histogram
 from greenroom.http.metrics import CONTENT_TYPE, Metrics, Sample
 from greenroom.http.request import Request
-from greenroom.metric_sources import Load, count_samples, load_samples, tree_samples
+from greenroom.metric_sources import Bounded, count_samples, load_samples, tree_samples
 from greenroom.supervisors.tree import ACTORS, TreeNode
 
 
@@ -100,7 +100,7 @@ async def test_the_page_is_what_prometheus_reads() -> None:
     for seconds in (0.1, 0.2, 7.0):
         commits.observe(seconds)
     metrics.add_source(lambda: [Sample("greenroom_commit_seconds", "How long.", commits)])
-    load = Load("greenroom_taken", "Taken.", 3, 4, {"port": "http"})
+    load = Bounded("greenroom_taken", "Taken.", 3, 4, {"port": "http"})
     metrics.add_source(lambda: load_samples([load]), in_thread=True)
     metrics.add_source(lambda: count_samples("greenroom_lost", "Lost.", "where", {"here": 3}))
     metrics.add_source(lambda: [Sample("greenroom_odd", "Odd.", 1.0)])

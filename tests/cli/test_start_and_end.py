@@ -1,0 +1,130 @@
+"""What a server shows and logs when it starts and when it ends, and where it shows keys."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from server_kit import ServerProcess
+
+from greenroom import __version__
+
+SECONDS_MAX = 60.0
+
+
+def greenroom(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    given = {k: v for k, v in os.environ.items() if k != "DATABASE_URL"} | environment
+    line = [sys.executable, "-m", "greenroom", *arguments]
+    return subprocess.run(line, env=given, capture_output=True, text=True, check=False)
+
+
+def test_the_first_start_prints_keys_and_a_line_that_registers_a_player_on_a_terminal(
+    data_dir: Path, database_url: str
+) -> None:
+    server = Terminal(data_dir, database_url)
+    try:
+        told = server.read_until("Every other call is described")
+        (curl,) = [line for line in told.splitlines() if line.strip().startswith("curl ")]
+        registered = subprocess.run(["/bin/sh", "-c", curl], capture_output=True, check=True)
+        assert json.loads(registered.stdout)["player_name"] == "Ada"
+        kept = json.loads((data_dir / "first-game.json").read_bytes())
+        assert kept["api_token"] in told
+        assert kept["api_private_token"] in told
+        assert "gr_" not in server.log.read_text()
+        listed = greenroom("player", "list", "--json", "--data-dir", str(data_dir))
+        shown = json.loads(listed.stdout)["players"]
+        assert [player["player_name"] for player in shown] == ["Ada"]
+    finally:
+        assert server.stop() == 0
+
+
+def test_the_first_start_names_the_file_with_the_keys_where_others_may_read_the_output(
+    data_dir: Path, database_url: str
+) -> None:
+    server = ServerProcess(data_dir, "--database-url", database_url)
+    for _ in range(2):  # the first start and a later one
+        server.start()
+        server.wait_logged("The first game's keys: ")
+        assert server.stop() == 0
+        told = server.log.read_text()
+        server.log.unlink()
+        (line,) = [line for line in told.splitlines() if line.startswith("The first game's keys: ")]
+        shown = subprocess.run(
+            shlex.split(line.partition(": ")[2]), capture_output=True, check=True
+        )
+        assert shown.stdout == (data_dir / "first-game.json").read_bytes()
+        assert "gr_" not in told
+    assert (data_dir / "first-game.json").stat().st_mode & 0o777 == 0o600
+
+
+class Terminal:
+    """A server whose standard output is a terminal, and whose log is a file."""
+
+    def __init__(self, data_dir: Path, database_url: str) -> None:
+        self.log = data_dir / "terminal.log"
+        self._ours, theirs = pty.openpty()
+        ports = ["--port", "0", "--realtime-port", "0", "--udp-port", "0"]
+        arguments = ["--data-dir", str(data_dir), "--database-url", database_url, *ports]
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "greenroom", "serve", *arguments], stdout=theirs, stderr=log
+            )
+        os.close(theirs)
+
+    def read_until(self, text: str) -> str:
+        """Return what it shows, up to a text that must come."""
+        shown = b""
+        while text.encode() not in shown:
+            assert select.select([self._ours], [], [], SECONDS_MAX)[0], shown
+            shown += os.read(self._ours, 4096)
+        return shown.decode().replace("\r\n", "\n")
+
+    def stop(self) -> int:
+        self._process.send_signal(signal.SIGTERM)
+        status = self._process.wait(SECONDS_MAX)
+        os.close(self._ours)
+        return status
+
+
+def test_the_log_tells_what_starts_what_differs_and_that_it_stopped(
+    data_dir: Path, database_url: str
+) -> None:
+    secret = {"GREENROOM_METRICS_TOKEN": "very-secret", "GREENROOM_IDLE_SECONDS_MAX": "77"}
+    server = ServerProcess(data_dir, "--database-url", database_url, **secret).start()
+    assert server.stop() == 0
+    text = server.log.read_text()
+    lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+    assert lines[0]["message"] == f"Greenroom {__version__} starts"
+    assert lines[0]["version"] == __version__
+    assert "idle_seconds_max=77" in lines[0]["settings"]
+    assert "connections_max" not in lines[0]["settings"], "those that do not differ are left out"
+    assert "very-secret" not in text
+    (serves,) = [line for line in lines if line["message"].startswith("Greenroom serves")]
+    assert serves["http"] == server.ready["http"]
+    assert lines[-1]["message"] == "stopped"
+
+
+@pytest.mark.parametrize("log_format", ["json", "text"])
+def test_the_line_that_tells_why_it_ends_is_written_as_the_log_is(
+    data_dir: Path, log_format: str
+) -> None:
+    given = {"GREENROOM_LOG_FORMAT": log_format, "GREENROOM_DATABASE_URL": "postgresql://:x/"}
+    done = greenroom("serve", "--data-dir", str(data_dir), **given)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    if log_format == "json":
+        assert all(line.startswith("{") for line in done.stderr.splitlines())
+        fatal = json.loads(last)
+        assert fatal["level"] == "critical"
+        assert fatal["message"].startswith("the server ends: The database URL cannot be used")
+    else:
+        assert last.startswith("greenroom: The database URL cannot be used")
