@@ -1,4 +1,4 @@
-"""What a server shows and logs when it starts and when it ends, and where it shows keys."""
+"""The start and the end of a server: what it shows and logs, and where it shows keys."""
 
 from __future__ import annotations
 
