@@ -20,6 +20,7 @@ from server_kit import ServerProcess
 from greenroom.control.backup_service import BackupService
 from greenroom.control.backups import LIST_NAME, BackupFolder, period_seconds
 from greenroom.control.errors import OperationRefused
+from greenroom.histogram import Histogram
 
 NOON = 1_790_000_000.0
 HOUR = 3_600
@@ -32,7 +33,8 @@ def write(folder: BackupFolder, now: float) -> Path:
 
 
 def told(service: BackupService) -> dict[str, float]:
-    return {sample.name: sample.value for sample in service.samples()}
+    samples = list(service.samples())
+    return {each.name: each.value for each in samples if not isinstance(each.value, Histogram)}
 
 
 def backups(directory: Path) -> list[str]:

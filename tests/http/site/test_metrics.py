@@ -6,6 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from greenroom.histogram import Histogram
+from greenroom.http.errors import invalid_endpoint
 from greenroom.http.metrics import CONTENT_TYPE, Metrics, Sample
 from greenroom.http.request import Request
 from greenroom.metric_sources import Bounded, count_samples, load_samples, tree_samples
@@ -29,7 +30,8 @@ async def test_without_a_token_this_machine_may_look(address: str) -> None:
 async def test_without_a_token_nobody_else_learns_that_there_is_such_a_page(address: str) -> None:
     answer = await Metrics().answer(scrape(address))
 
-    assert (answer.status, answer.body) == (404, b'{"success":false,"error":"Invalid endpoint"}')
+    assert answer.status == 404
+    assert answer.body == invalid_endpoint().body, "as of any path that there is not"
 
 
 @pytest.mark.parametrize("header", ["x_forwarded_for", "x_real_ip", "forwarded", "via", "origin"])

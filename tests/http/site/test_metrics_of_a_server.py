@@ -94,11 +94,13 @@ def test_the_reference_lists_every_metric_with_its_type_labels_and_help(
         labels = sorted({label for sample in family.samples for label in sample.labels} - {"le"})
         told = (family.type, ", ".join(f"`{label}`" for label in labels), family.documentation)
         assert listed.pop(full, None) == told, full
-    with_tls = {
+    with_settings = {
+        "greenroom_backup_age_seconds",
+        "greenroom_backup_failures_total",
         "greenroom_tls_certificate_expiry_timestamp_seconds",
         "greenroom_tls_certificate_outdated",
     }
-    assert set(listed) == with_tls
+    assert set(listed) == with_settings
 
 
 def test_players_online_are_those_of_owner_show(data_dir: Path) -> None:
