@@ -395,7 +395,7 @@ def load(
     environ = os.environ if environ is None else environ
     service_links = find_service_links(environ)
     environ = {name: text for name, text in environ.items() if name not in service_links}
-    here = Path.cwd()
+    here = _here()
     given = {
         name: _Value(text, "--" + name.replace("_", "-"), here, True)
         for name, text in (flags or {}).items()
@@ -476,6 +476,15 @@ def _read_secret(variable: str, path: str) -> str:
     if not text:
         raise ConfigError(f"{variable}: {path} is empty")
     return text
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise ConfigError(
+            f"the current directory cannot be used ({error.strerror}): change to another"
+        ) from None
 
 
 def _own_file(here: Path) -> Path | None:

@@ -38,8 +38,9 @@ def new(name: str, *, as_json: bool) -> None:
             f"{name!r} is no name for a project: take letters, digits, - and _, 64 at most, and a "
             "letter first. It is made in the current directory."
         )
-    project = Path.cwd() / name
+    project = Path(name)
     try:
+        project = Path.cwd() / name
         project.mkdir()
     except FileExistsError:
         raise click.ClickException(
