@@ -40,7 +40,7 @@ from greenroom.persistence.backup import TABLES
 
 SECONDS_MAX = 120.0
 IN_THE_DATABASE = {"publisher key", "join token", "lobby join token"}
-"""Steam must be given the one; members may read the others (docs/explanation/security.md)."""
+"""Steam must be given the one; members may read the others (docs/reference/attacks.md)."""
 
 
 @pytest.fixture(scope="module")

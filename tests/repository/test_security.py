@@ -24,7 +24,7 @@ NO_SECRETS = {"name != secret", "secret in SECRETS"}
 
 
 def test_every_test_that_the_threat_model_names_is_there() -> None:
-    page = (ROOT / "docs" / "explanation" / "security.md").read_text()
+    page = (ROOT / "docs" / "reference" / "attacks.md").read_text()
     named = re.findall(r"`([\w/]+\.py::\w+)`", page)
     assert len(named) > 60
     tests = conformance.tests_under(ROOT / "tests")
