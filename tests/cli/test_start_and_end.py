@@ -118,7 +118,8 @@ def test_the_line_that_tells_why_it_ends_is_written_as_the_log_is(
     data_dir: Path, log_format: str
 ) -> None:
     given = {"GREENROOM_LOG_FORMAT": log_format, "GREENROOM_DATABASE_URL": "postgresql://:x/"}
-    done = greenroom("serve", "--data-dir", str(data_dir), **given)
+    ports = ("--port", "0", "--realtime-port", "0", "--udp-port", "0")
+    done = greenroom("serve", "--data-dir", str(data_dir), *ports, **given)
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     if log_format == "json":
