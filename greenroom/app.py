@@ -90,6 +90,7 @@ from greenroom.control.datadir import Purpose, hold_data_dir
 from greenroom.control.first_game import ensure_first_game, first_game_file
 from greenroom.control.protocol import socket_path
 from greenroom.control.ready import FirstGame, Ready, no_ready_file_left, ready
+from greenroom.control.service_manager import ServiceManager
 from greenroom.control.signals import Terminal, stop_signals
 from greenroom.fronts import Fronts
 from greenroom.http.metrics import Source
@@ -134,6 +135,7 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
     Cancellation stops the server in order, too.
     """
     gc.disable()
+    manager = ServiceManager.take()
     moderation.prepare()
     sys.dont_write_bytecode |= settings.reload  # its files may be changed twice in a second
     watchdog = Watchdog(settings.hook_seconds_max)
@@ -145,13 +147,14 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
     ):
         async with trio.open_nursery() as nursery:
             fronts = Fronts(settings)
-            await nursery.start(
-                _watch_signals, nursery.cancel_scope, fronts, settings.drain_seconds
-            )
+            signals = _Signals(nursery.cancel_scope, fronts, manager)
+            await nursery.start(signals.watch, settings.drain_seconds)
             await fronts.check_ports()
             root = _Root(settings, fronts, registry, watchdog.watch)
             await nursery.start(root.run)
             announce(root.server.ready())
+            manager.tell_ready()
+            nursery.start_soon(manager.tell_alive)
             gc.freeze()
             gc.enable()
             gc.set_threshold(*GC_THRESHOLDS)
@@ -190,36 +193,40 @@ def _registry(settings: Settings) -> Registry:
         raise ConfigError(f"behaviours: {bug}") from bug
 
 
-async def _watch_signals(
-    scope: trio.CancelScope,
-    fronts: Fronts,
-    drain_seconds: float,
-    *,
-    task_status: trio.TaskStatus[None],
-) -> None:
-    """Stop in order at the first signal that asks for it. A second one ends the draining.
+class _Signals:
+    """Signals that the server gets, and what they do."""
 
-    SIGHUP asks for it if it comes because a terminal was closed. Otherwise it reloads.
-    """
-    terminal = Terminal()
-    with trio.open_signal_receiver(*stop_signals()) as signals:
-        task_status.started()
-        name = await _stop_signal(signals, fronts, terminal)
-        if drain_seconds and fronts.drain():
-            _logger.info("stopping at %s in %g s", name, drain_seconds)
-            with trio.move_on_after(drain_seconds):
-                name = await _stop_signal(signals, fronts, terminal)
-        _logger.info("stopping at %s", name)
-        scope.cancel()
+    def __init__(self, scope: trio.CancelScope, fronts: Fronts, manager: ServiceManager) -> None:
+        self._scope = scope
+        self._fronts = fronts
+        self._manager = manager
+        self._terminal = Terminal()
 
+    async def watch(self, drain_seconds: float, *, task_status: trio.TaskStatus[None]) -> None:
+        """Stop in order at the first signal that asks for it. A second one ends the draining.
 
-async def _stop_signal(signals: AsyncIterator[int], fronts: Fronts, terminal: Terminal) -> str:
-    """Wait for a signal that asks for a stop, and reload meanwhile; return its name."""
-    async for number in signals:
-        if number != signal.SIGHUP or terminal.is_lost():
-            return signal.Signals(number).name
-        fronts.reload()
-    raise AssertionError("signals do not end")
+        SIGHUP asks for it if it comes because a terminal was closed. Otherwise it reloads.
+        """
+        with trio.open_signal_receiver(*stop_signals()) as signals:
+            task_status.started()
+            name = await self._wait_for_stop(signals)
+            self._manager.tell_stopping()
+            if drain_seconds and self._fronts.drain():
+                _logger.info("stopping at %s in %g s", name, drain_seconds)
+                with trio.move_on_after(drain_seconds):
+                    name = await self._wait_for_stop(signals)
+            _logger.info("stopping at %s", name)
+            self._scope.cancel()
+
+    async def _wait_for_stop(self, signals: AsyncIterator[int]) -> str:
+        """Wait for a signal that asks for a stop, and reload meanwhile; return its name."""
+        async for number in signals:
+            if number != signal.SIGHUP or self._terminal.is_lost():
+                return signal.Signals(number).name
+            self._manager.tell_reloading()
+            self._fronts.reload()
+            self._manager.tell_ready()
+        raise AssertionError("signals do not end")
 
 
 class _Root:
