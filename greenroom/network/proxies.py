@@ -1,9 +1,12 @@
-"""Find a client's address behind proxies. Pure."""
+"""Find a client's address behind proxies."""
 
 from __future__ import annotations
 
 import ipaddress
+import logging
 from collections.abc import Iterable
+
+_logger = logging.getLogger(__name__)
 
 FORWARDING_HEADERS = ("x-forwarded-for", "x-real-ip", "forwarded", "via")
 """Headers that proxies add. A request with one of them does not come from this machine itself."""
@@ -28,6 +31,7 @@ class TrustedProxies:
         self._networks: tuple[Network, ...] = tuple(
             ipaddress.ip_network(network, strict=False) for network in networks
         )
+        self._has_hinted = False
 
     def __bool__(self) -> bool:
         """Return whether any proxy is trusted at all."""
@@ -55,7 +59,10 @@ class TrustedProxies:
             peer: the address at the other end of the connection.
             forwarded_for: the X-Forwarded-For header, lines joined with `, `.
         """
-        if forwarded_for is None or not self.trusts(peer):
+        if forwarded_for is None:
+            return peer
+        if not self.trusts(peer):
+            self._hint(peer)
             return peer
         client = peer
         for entry in reversed(forwarded_for.rsplit(",", _HOPS_MAX)[-_HOPS_MAX:]):
@@ -66,6 +73,17 @@ class TrustedProxies:
             if not self.trusts(address):
                 return client
         return client
+
+    def _hint(self, peer: str) -> None:
+        """Log once that a header is ignored, if no proxy is trusted: an operator may forget it."""
+        if self._has_hinted or self._networks:
+            return
+        self._has_hinted = True
+        _logger.warning(
+            "X-Forwarded-For came from %s and is ignored, because trusted_proxies is empty; if "
+            "that is a proxy of yours, name it there: all its clients count as one address",
+            peer,
+        )
 
 
 def plain_address(text: str) -> str | None:

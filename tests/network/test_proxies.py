@@ -53,3 +53,18 @@ def test_no_header_crashes_it_and_the_answer_is_an_address(header: str):
 
 def test_a_header_of_a_thousand_hops_is_cut_short():
     assert PROXIES.client_address("10.0.0.1", ",".join(["10.0.0.2"] * 1_000)) == "10.0.0.2"
+
+
+def test_a_header_that_nobody_is_trusted_for_is_hinted_at_once(caplog: pytest.LogCaptureFixture):
+    nobody = TrustedProxies([])
+    nobody.client_address("10.0.0.5", None)
+    assert not caplog.records
+    assert [nobody.client_address("10.0.0.5", "203.0.113.7") for _ in range(3)] == ["10.0.0.5"] * 3
+    (record,) = caplog.records
+    assert "10.0.0.5" in record.getMessage()
+    assert "trusted_proxies is empty" in record.getMessage()
+
+
+def test_where_a_proxy_is_trusted_a_strangers_header_says_nothing(caplog: pytest.LogCaptureFixture):
+    TrustedProxies(["10.0.0.0/8"]).client_address("203.0.113.9", "203.0.113.7")
+    assert not caplog.records

@@ -64,7 +64,7 @@ def _nginx(directory: Path, ports: Ports) -> list[str]:
         (DEPLOY / "nginx.conf").read_text(),
         _upstreams(ports)
         | {
-            "listen 443 ssl": f"listen 127.0.0.1:{ports.https} ssl",
+            "listen 443 ssl http2": f"listen 127.0.0.1:{ports.https} ssl http2",
             "listen 8443 ssl": f"listen 127.0.0.1:{ports.wss} ssl",
             f"/etc/ssl/{HOST}": str(directory),
         },

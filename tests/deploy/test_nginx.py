@@ -1,0 +1,60 @@
+"""What nginx itself answers, as `deploy/nginx.conf` tells it: the API's form, and HTTP/2."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from proxy_kit import HOST, Front, free_ports, running_proxy
+from server_kit import ServerProcess
+
+from greenroom.http.errors import BODY_TOO_LARGE
+
+HERE = "127.0.0.1"
+
+
+@pytest.fixture(scope="module")
+def front() -> Iterator[Front]:
+    """nginx before a server that has gone."""
+    directory = Path(tempfile.mkdtemp(prefix="greenroom-proxy-"))
+    directory.chmod(0o755)
+    server = ServerProcess(directory)
+    http, realtime = free_ports(4)[2:]
+    server.ready = {"http": f"http://{HERE}:{http}", "realtime": f"ws://{HERE}:{realtime}"}
+    try:
+        with running_proxy("nginx", server, directory) as running:
+            yield running
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def test_a_server_that_has_gone_is_an_error_as_the_api_has_it(front: Front):
+    status, answer = front.call(HERE, "GET", "/api/time.php")
+    assert (status, answer["success"]) == (502, False)
+    assert "try again" in answer["error"]
+
+
+def test_a_body_that_is_too_long_is_an_error_as_the_api_has_it(front: Front):
+    status, answer = front.call(HERE, "POST", "/api/time.php", {"x": "y" * (1 << 20)})
+    assert (status, answer) == (413, {"success": False, "error": BODY_TOO_LARGE})
+
+
+@pytest.mark.parametrize("page", ["413", "502"])
+def test_the_pages_of_errors_are_no_pages_of_the_site(front: Front, page: str):
+    assert front.call(HERE, "GET", f"/errors/{page}")[0] == 404
+
+
+def test_clients_may_speak_http_2(front: Front):
+    trusting = front.authority
+    trusting.set_alpn_protocols(["h2", "http/1.1"])
+    with front.connect(front.ports.https, HERE) as connected:
+        assert isinstance(connected, ssl.SSLSocket)
+        assert connected.selected_alpn_protocol() == "h2"
+    with front.connect(front.ports.wss, HERE) as connected:
+        assert isinstance(connected, ssl.SSLSocket)
+        assert connected.selected_alpn_protocol() != "h2"
+    assert connected.server_hostname == HOST
