@@ -37,7 +37,7 @@ import gc
 import logging
 import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -83,7 +83,7 @@ from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.watchdog import Watchdog
 from greenroom.config import ConfigError, Settings
 from greenroom.control import socket as control_socket
-from greenroom.control.admin.context import AdminContext
+from greenroom.control.admin.context import NOWHERE, AdminContext
 from greenroom.control.backup_service import BackupService
 from greenroom.control.backups import BackupFolder
 from greenroom.control.datadir import Purpose, hold_data_dir
@@ -119,12 +119,18 @@ There are no collections until everything is restored. What has been restored is
 collections skip it. So restoring 100,000 players and 10,000 rooms takes a third less time."""
 
 
-async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> None:
+async def serve(
+    settings: Settings,
+    *,
+    announce: Callable[[Ready], None],
+    sources: Mapping[str, str] = NOWHERE,
+) -> None:
     """Run the whole server until SIGTERM, SIGINT or a closed terminal, then stop it in order.
 
     Args:
         settings: all settings.
         announce: called once, when requests are answered.
+        sources: where each setting comes from, for `config show`.
 
     Raises:
         ControlError, ConfigError, ListenError, StorageError: the server cannot start. One clear
@@ -151,6 +157,7 @@ async def serve(settings: Settings, *, announce: Callable[[Ready], None]) -> Non
             await nursery.start(signals.watch, settings.drain_seconds)
             await fronts.check_ports()
             root = _Root(settings, fronts, registry, watchdog.watch)
+            root.server.sources = sources
             await nursery.start(root.run)
             announce(root.server.ready())
             manager.tell_ready()
@@ -307,6 +314,8 @@ class _Server:
     ) -> None:
         self._database = database
         self._tree = tree
+        self.sources = NOWHERE
+        """Where each setting comes from, for `config show`."""
         self._settings = settings
         self._fronts = fronts
         self._studio = studio
@@ -357,6 +366,7 @@ class _Server:
             conninfo=self._database.conninfo,
             tree=self._tree,
             settings=self._settings,
+            sources=self.sources,
             audit=self.storage.audit,
             quarantine=self.storage.quarantine,
             restore_rooms=self._restore_rooms,

@@ -11,6 +11,9 @@ from greenroom.cli.common import CommandGroup, Invocation, with_common_options
 from greenroom.cli.output import details, shown, table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from greenroom.control.admin.messages import SettingsInForce
     from greenroom.supervisors.tree import TreeNode
 
 
@@ -20,15 +23,48 @@ def config() -> None:
 
 
 @config.command()
+@click.option(
+    "--next-start",
+    is_flag=True,
+    help="Show what the next start would use, even while a server runs.",
+)
 @with_common_options
-def show(invocation: Invocation) -> None:
-    """Show every setting and its source. Secrets are masked."""
+def show(invocation: Invocation, *, next_start: bool) -> None:
+    """Show every setting and its source. Secrets are masked.
+
+    They are those in force in the running server. Without one they are what the next start would
+    use, with the flags, variables and file of this command.
+    """
     from greenroom.config import masked
 
     loaded = invocation.load()
-    values = masked(loaded.settings)
-    told = {name: f"{_setting(value)}  ({loaded.sources[name]})" for name, value in values.items()}
-    invocation.show(values, details(told))
+    data_dir = loaded.settings.data_dir
+    running = None if next_start else _in_force(data_dir)
+    if running is None:
+        title = f"What the next start on {data_dir} would use:"
+        values, sources = masked(loaded.settings), dict(loaded.sources)
+    else:
+        title = f"What the server that runs on {data_dir} (pid {running.pid}) uses:"
+        values, sources = running.settings, running.sources
+    told = {name: f"{_setting(value)}  ({sources[name]})" for name, value in values.items()}
+    result = values | {"is_running": running is not None, "sources": sources}
+    invocation.show(result, f"{shown(title)}\n{details(told)}")
+
+
+def _in_force(data_dir: Path) -> SettingsInForce | None:
+    """Return the settings of the server that runs on a data directory, if one does.
+
+    Raises:
+        ControlError: it does not answer.
+    """
+    from greenroom.control.admin.messages import ShowSettings
+    from greenroom.control.client import NoServer, call
+    from greenroom.control.protocol import socket_path
+
+    try:
+        return call(socket_path(data_dir), ShowSettings())
+    except NoServer:
+        return None
 
 
 @click.command()

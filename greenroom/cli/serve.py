@@ -143,7 +143,7 @@ def _run(loaded: Loaded, *, as_json: bool) -> None:
             write_ready_file(settings.ready_file, ready)
 
     async def serve_until_stopped() -> None:
-        await app.serve(settings, announce=announce)
+        await app.serve(settings, announce=announce, sources=loaded.sources)
 
     trio.run(serve_until_stopped)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 from collections.abc import Iterable
+from typing import ClassVar
 
 _logger = logging.getLogger(__name__)
 
@@ -19,6 +20,8 @@ _HOPS_MAX = 32
 class TrustedProxies:
     """The proxies whose word about the client's address is believed."""
 
+    _has_hinted: ClassVar[bool] = False
+
     def __init__(self, networks: Iterable[str]) -> None:
         """Trust these networks.
 
@@ -31,7 +34,6 @@ class TrustedProxies:
         self._networks: tuple[Network, ...] = tuple(
             ipaddress.ip_network(network, strict=False) for network in networks
         )
-        self._has_hinted = False
 
     def __bool__(self) -> bool:
         """Return whether any proxy is trusted at all."""
@@ -46,6 +48,10 @@ class TrustedProxies:
         except ValueError:
             return False
         return any(parsed in network for network in self._networks)
+
+    def heeds(self, address: str) -> bool:
+        """Return whether `client_address` does anything with a header that comes from there."""
+        return self.trusts(address) or not (self._networks or self._has_hinted)
 
     def client_address(self, peer: str, forwarded_for: str | None) -> str:
         """Return the client's address: the rightmost that belongs to no trusted proxy.
@@ -78,7 +84,7 @@ class TrustedProxies:
         """Log once that a header is ignored, if no proxy is trusted: an operator may forget it."""
         if self._has_hinted or self._networks:
             return
-        self._has_hinted = True
+        TrustedProxies._has_hinted = True
         _logger.warning(
             "X-Forwarded-For came from %s and is ignored, because trusted_proxies is empty; if "
             "that is a proxy of yours, name it there: all its clients count as one address",

@@ -55,7 +55,10 @@ def test_a_header_of_a_thousand_hops_is_cut_short():
     assert PROXIES.client_address("10.0.0.1", ",".join(["10.0.0.2"] * 1_000)) == "10.0.0.2"
 
 
-def test_a_header_that_nobody_is_trusted_for_is_hinted_at_once(caplog: pytest.LogCaptureFixture):
+def test_a_header_that_nobody_is_trusted_for_is_hinted_at_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(TrustedProxies, "_has_hinted", False)
     nobody = TrustedProxies([])
     nobody.client_address("10.0.0.5", None)
     assert not caplog.records

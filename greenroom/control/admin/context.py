@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -11,6 +12,9 @@ from greenroom.config import Settings
 from greenroom.persistence.kept.audit import DatabaseAudit
 from greenroom.persistence.kept.quarantine import Quarantine
 from greenroom.supervisors.tree import TreeNode
+
+NOWHERE: Mapping[str, str] = MappingProxyType({})
+"""The sources of settings that were not loaded from anywhere."""
 
 
 class AdminContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +26,8 @@ class AdminContext(msgspec.Struct, frozen=True, kw_only=True):
     tree: Callable[[], TreeNode]
     """Returns the supervision tree as it is now."""
     settings: Settings
+    sources: Mapping[str, str] = NOWHERE
+    """Setting name → where it comes from, as `config.Loaded` has it."""
     audit: DatabaseAudit
     """The audit log, to read it; `world` writes to the same."""
     quarantine: Quarantine

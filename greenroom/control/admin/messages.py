@@ -245,6 +245,14 @@ class Schema(msgspec.Struct, frozen=True):
     """The migrations that this command has applied."""
 
 
+class SettingsInForce(msgspec.Struct, frozen=True):
+    """The settings of a running server, secrets masked, and where each comes from."""
+
+    pid: int
+    settings: dict[str, Any]
+    sources: dict[str, str]
+
+
 class DatabaseAddress(msgspec.Struct, frozen=True):
     """The address that psql needs to connect. It has the password if there is one."""
 
@@ -364,6 +372,12 @@ class ShowTree(Operation[TreeNode], frozen=True):
     """Draw the supervision tree of the running server."""
 
     name: ClassVar[str] = "tree"
+
+
+class ShowSettings(Operation[SettingsInForce], frozen=True):
+    """Return the settings that are in force in the running server."""
+
+    name: ClassVar[str] = "config.show"
 
 
 class ShowSchema(Operation[Schema], frozen=True):

@@ -6,6 +6,7 @@ They go through the actors, so that a running server never works with outdated s
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from greenroom.actors.game.settings import settings_as_json as shown_settings
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import PlayerView
 from greenroom.actors.world.audit import audited
+from greenroom.config import masked
 from greenroom.control.admin import (
     auditing,
     discarding,
@@ -267,6 +269,13 @@ async def show_tree(context: AdminContext, _: messages.ShowTree) -> Any:
     return context.tree()
 
 
+async def show_settings(
+    context: AdminContext, _: messages.ShowSettings
+) -> messages.SettingsInForce:
+    """Return the settings that this process was started with, without any secret."""
+    return messages.SettingsInForce(os.getpid(), masked(context.settings), dict(context.sources))
+
+
 async def show_schema(context: AdminContext, _: messages.ShowSchema) -> messages.Schema:
     """Return which migrations are applied."""
     return await schema_of(context.conninfo)
@@ -369,6 +378,7 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[AdminContext, Any], Awaitable[A
     DeletePlayer: players.delete_player,
     ListActs: auditing.list_acts,
     messages.ShowTree: show_tree,
+    messages.ShowSettings: show_settings,
     messages.ShowSchema: show_schema,
     messages.MigrateSchema: migrate_schema,
     messages.ShowDatabaseAddress: show_database_address,

@@ -142,6 +142,7 @@ class Connection:
         "_body",
         "_context",
         "_expired_in",
+        "_heeds_forwarded",
         "_held",
         "_out",
         "_out_bytes",
@@ -170,6 +171,7 @@ class Connection:
         self._wire = wire
         self._peer = peer
         self._trusted = context.proxies.trusts(peer)
+        self._heeds_forwarded = context.proxies.heeds(peer)
         self._parser = RequestParser(
             options.header_bytes_max,
             options.body_bytes_max,
@@ -358,7 +360,7 @@ class Connection:
 
     def _address(self) -> str:
         """Return the client's address; before the head has been read, that of the other end."""
-        if not self._trusted:
+        if not self._heeds_forwarded:
             return self._peer
         forwarded_for = self._parser.headers.get("x-forwarded-for")
         return self._context.proxies.client_address(self._peer, forwarded_for)
