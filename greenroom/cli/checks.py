@@ -18,13 +18,14 @@ import msgspec
 from greenroom.cli.perform import perform, perform_live
 from greenroom.cli.serve import descriptors_wanted
 from greenroom.config import Settings
-from greenroom.control.admin.messages import ShowSchema, ShowTree
+from greenroom.control.admin.messages import ShowMissingRights, ShowSchema, ShowTree
 from greenroom.control.client import NoServer
 from greenroom.control.errors import ControlError
 from greenroom.control.failures import sentence
 
 Status = Literal["ok", "warn", "fail"]
 
+RIGHTS_SHOWN_MAX = 5
 DISK_BYTES_WARN = 1 << 30
 DISK_BYTES_FAIL = 100 << 20
 PYTHON_FIRST, PYTHON_LAST = (3, 11), (3, 13)
@@ -227,6 +228,10 @@ def _database(settings: Settings, *, is_running: bool) -> Check:
         if early is not None:
             return early
     try:
+        if settings.database_url is not None:
+            missing = perform(settings, ShowMissingRights()).statements
+            if missing:
+                return _rights_missing(missing)
         schema = perform(settings, ShowSchema())
     except Exception as error:
         text = sentence(error)
@@ -242,6 +247,15 @@ def _database(settings: Settings, *, is_running: bool) -> Check:
     return Check(
         "database", "ok", f"reachable, its schema is up to date ({schema.migrations[-1].name})"
     )
+
+
+def _rights_missing(statements: list[str]) -> Check:
+    """Say what the role may not do, and how the tables' owner lets it."""
+    shown = "; ".join(statements[:RIGHTS_SHOWN_MAX])
+    more = len(statements) - RIGHTS_SHOWN_MAX
+    text = "reachable, but the URL's user lacks rights that a server needs"
+    advice = f"As the owner, in psql: {shown}" + (f" (and {more} more)" if more > 0 else "")
+    return Check("database", "fail", text, advice)
 
 
 def _no_cluster(settings: Settings) -> Check | None:

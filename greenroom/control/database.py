@@ -12,11 +12,13 @@ from greenroom.config import Settings
 from greenroom.control.admin.messages import (
     DatabaseAddress,
     MigrateSchema,
+    MissingRights,
     Schema,
     ShowDatabaseAddress,
+    ShowMissingRights,
     ShowSchema,
 )
-from greenroom.control.admin.operations import as_url, schema_of
+from greenroom.control.admin.operations import as_url, rights_of, schema_of
 from greenroom.control.datadir import hold_data_dir
 from greenroom.persistence.embedded.postgres import EmbeddedPostgres
 from greenroom.persistence.storage import migrate_database
@@ -49,6 +51,12 @@ async def show_schema(settings: Settings) -> Schema:
         return await schema_of(conninfo)
 
 
+async def show_missing_rights(settings: Settings) -> MissingRights:
+    """Return which rights the database's role lacks, and change nothing."""
+    async with open_database(settings) as conninfo:
+        return await rights_of(conninfo)
+
+
 async def migrate_schema(settings: Settings) -> Schema:
     """Bring the schema up to date, under the lock that a server would hold."""
     async with open_database(settings) as conninfo:
@@ -65,6 +73,7 @@ async def show_address(settings: Settings) -> DatabaseAddress:
 
 ALONE: dict[str, Callable[[Settings], Awaitable[Any]]] = {
     ShowSchema.name: show_schema,
+    ShowMissingRights.name: show_missing_rights,
     MigrateSchema.name: migrate_schema,
     ShowDatabaseAddress.name: show_address,
 }

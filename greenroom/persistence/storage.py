@@ -13,7 +13,7 @@ Another server may take over the lease; then this one stops.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import trio
@@ -36,7 +36,7 @@ from greenroom.persistence.kept.deletions import Deletions
 from greenroom.persistence.kept.quarantine import Quarantine
 from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
-from greenroom.persistence.migrations import MigrationState
+from greenroom.persistence.migrations import MigrationState, rights
 from greenroom.persistence.read_troubles import Failure
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.usage import UsageStore
@@ -143,6 +143,33 @@ async def database_status(
     return await _patiently(look, settings.start_seconds_max)
 
 
+async def missing_rights(
+    conninfo: str, names: Sequence[str], settings: StorageSettings | None = None
+) -> list[str]:
+    """Return the statements that would give the URL's role the rights that it lacks.
+
+    Args:
+        conninfo: the database, and the role in it.
+        names: Greenroom's tables and sequences.
+        settings: how long to try.
+
+    Raises:
+        StorageError: the database cannot be reached.
+    """
+    settings = settings or StorageSettings()
+
+    async def look() -> list[str]:
+        connection = await DatabaseConnection.connect(
+            conninfo, seconds_max=settings.connect_seconds_max
+        )
+        try:
+            return await rights.missing_rights(connection, names)
+        finally:
+            connection.close()
+
+    return await _patiently(look, settings.start_seconds_max)
+
+
 async def _patiently(attempt: Callable[[], Awaitable[T]], seconds_max: float) -> T:
     """Try until it works or cannot work. A database that starts beside us may need a moment.
 
@@ -180,5 +207,5 @@ def _refused_text(error: QueryFailed) -> str:
     """Return the sentence for a database that does not let us make our tables."""
     advice = ""
     if error.sqlstate == _INSUFFICIENT_PRIVILEGE:
-        advice = "; let the URL's user own the database (ALTER DATABASE … OWNER TO …)"
+        advice = "; greenroom doctor says which right the URL's user needs"
     return f"The database refused to be set up: {error}{advice}"

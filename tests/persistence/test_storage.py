@@ -161,7 +161,7 @@ async def test_a_user_who_may_make_no_tables_is_told_what_he_needs(
     connection.close()
     conninfo = make_conninfo(empty_database, user="guest")
 
-    with pytest.raises(StorageError, match="let the URL's user own the database"):
+    with pytest.raises(StorageError, match="greenroom doctor says which right"):
         await Storage(conninfo, settings).run()
 
 

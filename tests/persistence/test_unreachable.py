@@ -113,7 +113,7 @@ FINAL = {
     "no right to log in": ("sleeper", "postgres", 'role "sleeper" is not permitted to log in; let'),
     "no right to connect": ("guest", "closed", 'permission denied for database "closed"; let'),
     "a database that is shut": ("guest", "shut", "is not currently accepting connections; let"),
-    "no right to make tables": ("guest", "postgres", "let the URL's user own the database"),
+    "no right to make tables": ("guest", "postgres", "greenroom doctor says which right"),
     "no such option": ("greenroom", "postgres?options=-cnonsense%3D1", '"nonsense"; check the'),
     "TLS required by us": ("greenroom", "postgres?sslmode=require", "turn on ssl in Postgres"),
     "TLS required there": ("tls", "postgres", "it may want TLS (sslmode=require in the"),

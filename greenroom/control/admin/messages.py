@@ -253,6 +253,13 @@ class SettingsInForce(msgspec.Struct, frozen=True):
     sources: dict[str, str]
 
 
+class MissingRights(msgspec.Struct, frozen=True):
+    """What the database's role may not do, though a server has to."""
+
+    statements: list[str]
+    """SQL for the tables' owner: each gives one of the rights."""
+
+
 class DatabaseAddress(msgspec.Struct, frozen=True):
     """The address that psql needs to connect. It has the password if there is one."""
 
@@ -384,6 +391,12 @@ class ShowSchema(Operation[Schema], frozen=True):
     """Return which migrations are applied, and change nothing."""
 
     name: ClassVar[str] = "db.status"
+
+
+class ShowMissingRights(Operation[MissingRights], frozen=True):
+    """Return which rights the server's role lacks in its database, and change nothing."""
+
+    name: ClassVar[str] = "db.rights"
 
 
 class MigrateSchema(Operation[Schema], frozen=True):

@@ -49,8 +49,9 @@ from greenroom.control.first_game import (
     keep_rotated_keys,
     local_owner,
 )
+from greenroom.persistence.backup import SEQUENCES, TABLES
 from greenroom.persistence.settings import StorageSettings
-from greenroom.persistence.storage import database_status
+from greenroom.persistence.storage import database_status, missing_rights
 
 OWNER_NAME_CHARACTERS_MAX = 100
 KEEP_SECONDS_MAX = 365 * 86_400
@@ -281,6 +282,13 @@ async def show_schema(context: AdminContext, _: messages.ShowSchema) -> messages
     return await schema_of(context.conninfo)
 
 
+async def show_missing_rights(
+    context: AdminContext, _: messages.ShowMissingRights
+) -> messages.MissingRights:
+    """Return which rights the server's role lacks."""
+    return await rights_of(context.conninfo)
+
+
 async def migrate_schema(context: AdminContext, _: messages.MigrateSchema) -> messages.Schema:
     """Return the schema. Making an office has migrated it, so nothing is left to do."""
     return await schema_of(context.conninfo)
@@ -301,6 +309,17 @@ async def schema_of(conninfo: str) -> messages.Schema:
     """
     states = await database_status(conninfo, StorageSettings(start_seconds_max=2.0))
     return messages.Schema([messages.Migration(s.version, s.name, s.is_applied) for s in states])
+
+
+async def rights_of(conninfo: str) -> messages.MissingRights:
+    """Return which rights a database's role lacks.
+
+    Raises:
+        StorageError: the database cannot be reached.
+    """
+    names = (*TABLES, *SEQUENCES)
+    settings = StorageSettings(start_seconds_max=2.0)
+    return messages.MissingRights(await missing_rights(conninfo, names, settings))
 
 
 def as_url(conninfo: str) -> str:
@@ -380,6 +399,7 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[AdminContext, Any], Awaitable[A
     messages.ShowTree: show_tree,
     messages.ShowSettings: show_settings,
     messages.ShowSchema: show_schema,
+    messages.ShowMissingRights: show_missing_rights,
     messages.MigrateSchema: migrate_schema,
     messages.ShowDatabaseAddress: show_database_address,
 }
