@@ -156,8 +156,7 @@ async def serve(
             signals = _Signals(nursery.cancel_scope, fronts, manager)
             await nursery.start(signals.watch, settings.drain_seconds)
             await fronts.check_ports()
-            root = _Root(settings, fronts, registry, watchdog.watch)
-            root.server.sources = sources
+            root = _Root(settings, fronts, registry, watchdog.watch, sources)
             await nursery.start(root.run)
             announce(root.server.ready())
             manager.tell_ready()
@@ -240,11 +239,16 @@ class _Root:
     """The root supervisor: the database, then the server on it."""
 
     def __init__(
-        self, settings: Settings, fronts: Fronts | None, registry: Registry, watch: Watch
+        self,
+        settings: Settings,
+        fronts: Fronts | None,
+        registry: Registry,
+        watch: Watch,
+        sources: Mapping[str, str] = NOWHERE,
     ) -> None:
         database = _Database(settings)
         studio = StudioService(registry, settings.job_seconds_max, self._world, watch)
-        self.server = _Server(settings, fronts, studio, database, self.node)
+        self.server = _Server(settings, fronts, studio, database, self.node, sources=sources)
         stop_seconds = 2 * settings.stop_seconds_max + 20.0  # HTTP's, storage's, and the others'
         children = [ChildSpec("server", self.server, shutdown_seconds=stop_seconds)]
         if settings.database_url is None:
@@ -311,11 +315,12 @@ class _Server:
         studio: StudioService,
         database: _Database,
         tree: Callable[[], TreeNode],
+        *,
+        sources: Mapping[str, str],
     ) -> None:
         self._database = database
         self._tree = tree
-        self.sources = NOWHERE
-        """Where each setting comes from, for `config show`."""
+        self._sources_of_settings = sources
         self._settings = settings
         self._fronts = fronts
         self._studio = studio
@@ -366,7 +371,7 @@ class _Server:
             conninfo=self._database.conninfo,
             tree=self._tree,
             settings=self._settings,
-            sources=self.sources,
+            sources=self._sources_of_settings,
             audit=self.storage.audit,
             quarantine=self.storage.quarantine,
             restore_rooms=self._restore_rooms,

@@ -1,4 +1,4 @@
-"""What the server tells a service manager such as systemd, by the protocol of `sd_notify`.
+"""Tell a service manager such as systemd how the server is, by the protocol of `sd_notify`.
 
 A datagram goes to the unix socket that `NOTIFY_SOCKET` names: ready, reloading, stopping, alive.
 Nothing happens where nobody asked for it.

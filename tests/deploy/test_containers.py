@@ -23,7 +23,7 @@ DOCKERFILE = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
 
 
 def ignored(path: str) -> bool:
-    """Whether `.dockerignore` keeps a file out of the build, by the last pattern that fits."""
+    """Return whether `.dockerignore` keeps a file out, by the last pattern that fits."""
     out = False
     for line in (ROOT / ".dockerignore").read_text().splitlines():
         pattern = line.strip().removeprefix("!")

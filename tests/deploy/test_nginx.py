@@ -1,4 +1,4 @@
-"""What nginx itself answers, as `deploy/nginx.conf` tells it: the API's form, and HTTP/2."""
+"""nginx's own answers, as `deploy/nginx.conf` has them: the API's form, and HTTP/2."""
 
 from __future__ import annotations
 

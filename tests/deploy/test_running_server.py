@@ -1,4 +1,4 @@
-"""What an operator learns from a server that runs: settings in force, and a proxy not named."""
+"""A server that runs tells operators its settings in force, and that a proxy is not named."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
 
 
 def config_show(server: ServerProcess, *arguments: str, **environ: str) -> tuple[Any, str]:
-    """What `config show` says, as JSON and as text."""
+    """Run `config show`; return its JSON and its text."""
     command = [sys.executable, "-m", "greenroom", "config", "show"]
     command += ["--data-dir", str(server.data_dir), *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | environ

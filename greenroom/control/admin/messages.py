@@ -254,7 +254,7 @@ class SettingsInForce(msgspec.Struct, frozen=True):
 
 
 class MissingRights(msgspec.Struct, frozen=True):
-    """What the database's role may not do, though a server has to."""
+    """The rights that a server needs and its database's role lacks."""
 
     statements: list[str]
     """SQL for the tables' owner: each gives one of the rights."""
