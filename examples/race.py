@@ -20,7 +20,7 @@ STATS = {"races_won": Stat()}  # numbers that only the server writes
 
 class Racing(RoomBehaviour[Race]):
     stats = STATS
-    strict = True  # what no handler is for is refused
+    strict = True  # members may send only what a handler takes
 
     @action("lap")
     def lap(self, room: Room[Race], by: Member, lap: Lap) -> None:

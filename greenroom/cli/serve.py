@@ -160,7 +160,7 @@ def _tell(ready: Ready, loaded: Loaded, *, as_json: bool) -> None:
     if loaded.file is not None:
         say(f"Its settings are those of {loaded.file}.")
     if loaded.settings.behaviours:
-        say(f"Its rooms do what these say: {', '.join(loaded.settings.behaviours)}.")
+        say(f"Rooms run these behaviours: {', '.join(loaded.settings.behaviours)}.")
     if ready.first_game is not None and may_show_keys:
         _tell_first_game(ready.http, ready.first_game, ready.first_game_file)
     elif ready.first_game_file is not None:

@@ -62,7 +62,7 @@ def test_the_project_is_tested_and_served(
         told = server.log.read_text()
         assert f"Its settings are those of {project / 'greenroom.toml'}." in told
         assert "Every other call is described at http://127.0.0.1:" in told
-        assert "Its rooms do what these say: game:Game." in told
+        assert "Rooms run these behaviours: game:Game." in told
         made = json.loads((project / "data" / "first-game.json").read_text())
         play(Api(server.address, Game(1, made["api_token"], made["api_private_token"])))
         listed = run(project, "greenroom", "room", "list", "--json")

@@ -30,7 +30,7 @@ class Game(RoomBehaviour[Round]):
     """The behaviour of every room, as `greenroom.toml` says."""
 
     strict = True
-    """Refuse what no handler is for, so that no client can speak for the game."""
+    """Refuse whatever has no handler, so that no client can speak for the game."""
     stats = STATS
 
     def on_create(self, room: Room[Round]) -> None:

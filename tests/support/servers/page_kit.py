@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import re
+import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -29,6 +33,9 @@ SHIMS = {
 
 LASTING = re.compile(r"scripts/serve(?!.* --help)|python3 -m http\.server")
 """Commands that stay in the foreground, and so have a terminal of their own."""
+
+LAST_LINE = re.compile(r"described at .*\n|first game's keys: .*\n")
+"""The last line that a server prints when it starts."""
 
 
 class Block(NamedTuple):
@@ -55,6 +62,13 @@ def free_port() -> int:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         return port
+
+
+def write_down(terminal: int, output: Path) -> None:
+    """Write what a terminal shows to a file, until nobody has the terminal open any more."""
+    with open(terminal, "rb", buffering=0) as shown, output.open("wb", buffering=0) as file:
+        with contextlib.suppress(OSError):  # what Linux answers once the far end is closed
+            shutil.copyfileobj(shown, file)
 
 
 class Reader:
@@ -125,17 +139,23 @@ class Reader:
         is_server = "scripts/serve" in line
         port = self.ports["8080" if is_server else "8000"]
         output = self._home / f"terminal-{len(self._terminals)}.txt"
-        with output.open("wb") as said:
-            self._terminals.append(
-                subprocess.Popen(
-                    ["sh", "-ec", f"exec {line}"],
-                    cwd=self.checkout,
-                    env=self._environment,
-                    stdout=said,
-                    stderr=said,
-                )
+        near, far = pty.openpty()
+        self._terminals.append(
+            subprocess.Popen(
+                ["sh", "-ec", f"exec {line}"],
+                cwd=self.checkout,
+                env=self._environment,
+                stdout=far,
+                stderr=far,
             )
+        )
+        os.close(far)
+        output.touch()
+        threading.Thread(target=write_down, args=(near, output), daemon=True).start()
         self._wait(f"http://127.0.0.1:{port}/{'readyz' if is_server else ''}", output)
+        while is_server and not LAST_LINE.search(output.read_text()):
+            assert self._terminals[-1].poll() is None, output.read_text()
+            time.sleep(0.05)
         self.said = output.read_text()
         self._note(self.said)
 
