@@ -71,10 +71,12 @@ class Client:
 
 
 @asynccontextmanager
-async def dial(url: str, token: str | None, **more: Any) -> AsyncGenerator[Client]:
+async def dial(
+    url: str, token: str | None, seconds_max: float = SECONDS_MAX, **more: Any
+) -> AsyncGenerator[Client]:
     """A connection to any realtime port, with a token in the header."""
     headers = [] if token is None else [(b"X-Realtime-Token", token.encode())]
-    with trio.fail_after(SECONDS_MAX):
+    with trio.fail_after(seconds_max):
         async with trio_websocket.open_websocket_url(
             url, extra_headers=headers, **more
         ) as connection:
