@@ -3,8 +3,10 @@
 from pathlib import Path
 from random import Random
 
+import pytest
 from race import Race, Racing
 
+from greenroom.behaviour import Refused
 from greenroom.testing import Heard, RoomHarness, SimulatedCrowd
 
 ROOT = Path(__file__).parents[1]
@@ -21,6 +23,19 @@ def test_ten_laps_win_and_short_cuts_fail() -> None:
     assert room.stats == {bob: {"races_won": 1}}
 
 
+def test_nobody_cheats() -> None:
+    room = RoomHarness(Racing)
+    ann, bob = room.join("Ann"), room.join("Bob")
+    for wrong in ({"number": 11}, {"number": "1"}, {}):
+        with pytest.raises(Refused, match="Invalid data for lap"):
+            room.act(bob, "lap", wrong)
+    with pytest.raises(Refused, match='"over" is unknown'):
+        room.say(ann, "over", {"winner": ann})
+    room.act(bob, "lap", {"number": 1})
+    assert room.act(bob, "lap", {"number": 1}).response_data == {"error": "No short cuts"}
+    assert room.stats == {}
+
+
 def lap(room: RoomHarness[Race], player_id: int, chance: Random) -> None:
     room.act(player_id, "lap", {"number": chance.randint(1, 10)})
 
@@ -35,5 +50,7 @@ def test_the_documents_show_this_very_room() -> None:
         text = (ROOT / page).read_text()
         assert shown.partition("\n\n")[2].strip() in text, page
     tests = Path(__file__).read_text()
+    page = (ROOT / "docs/how-to/never-trust-the-client.md").read_text()
+    assert tests[tests.index("def test_nobody_cheats") : tests.index("\n\n\ndef lap")] in page
     page = (ROOT / "docs/how-to/test-a-behaviour.md").read_text()
     assert tests[tests.index("def lap") : tests.index("\n\n\ndef test_the_doc")] in page

@@ -56,6 +56,7 @@ WRONG: dict[str, list[tuple[str, Any]]] = {
     "tictactoe": [("place", {"cell": 9}), ("place", {"cell": -1}), ("place", {"cell": True})],
 }
 SETTLED_AT_ONCE: dict[str, tuple[str, Any]] = {
+    "arena": ("steer", {"x": 0, "y": 0}),
     "race": ("lap", {"number": 10}),
     "tictactoe": ("again", {}),
 }

@@ -70,7 +70,7 @@ async def test_no_way_tells_anybody_a_hand_that_is_not_theirs(studio: ServerProc
 
 
 def test_a_lobby_is_as_strict_as_its_room(studio: ServerProcess):
-    with_bad_rules = {
+    with_bad_rules: dict[str, tuple[dict[str, Any], str]] = {
         "arena": ({"seconds": 0}, "The arena takes other rules: "),
         "bluff": ({"seats": 9}, "Bluff takes other rules: "),
         "skirmish": ({"points": "all"}, "The skirmish takes other rules: "),

@@ -21,10 +21,10 @@ async def play(table: Table) -> int:
 async def play_tictactoe(table: Table) -> int:
     ((shared, _), *_) = await table.look()
     first = table.seats[shared["turn"]]
-    for number, cell in enumerate((0, 3, 1, 4, 2)):
+    for number, cell in enumerate((0, 3, 1, 4)):
         seat = first if number % 2 == 0 else table.other(first)
-        answer = seat.act("place", {"cell": cell})
-    assert answer == {"won": True, "is_over": True}
+        assert seat.act("place", {"cell": cell}) == {"won": False, "is_over": False}
+    assert first.act("place", {"cell": 2}) == {"won": True, "is_over": True}
     return first.player_id
 
 
