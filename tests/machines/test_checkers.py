@@ -14,11 +14,10 @@ from typing import Any
 import msgspec
 import pytest
 import trio
-from machine_calls import Calls
-from machine_checks import WorldChecks
 from machine_ledger import Key
 from machine_store import Store
-from machine_world import Call, MachineWorld
+from machine_story import MachineStory
+from machine_world import MachineWorld
 
 from greenroom.actors.flows import rooms as room_flows
 from greenroom.actors.flows.invites import invites_to
@@ -53,22 +52,8 @@ SILENT_SECONDS = 130
 HOST, MATE, THIRD, FRIEND, STRANGER = range(5)
 
 
-class Story:
-    """Some calls of everything, with all checks after each."""
-
-    def __init__(self, machine: MachineWorld) -> None:
-        self.machine = machine
-        self.calls = Calls(machine)
-        self.checks = WorldChecks(machine)
-
-    def done(self, call: Call) -> Any:
-        reply = self.machine.finish(call)
-        self.checks.moment()
-        return reply
-
-    def refused(self, call: Call, error: type[Exception] = Refused) -> None:
-        with pytest.raises(error):
-            self.done(call)
+class Story(MachineStory):
+    """Some calls of everything."""
 
     def tell(self) -> None:
         """From the first friendship to the last restart."""

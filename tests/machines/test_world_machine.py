@@ -29,11 +29,14 @@ from hypothesis.stateful import (
 from machine_calls import Calls
 from machine_checks import WorldChecks
 from machine_ledger import Key
+from machine_stat_calls import StatCalls
+from machine_stats import DECLARED, Wanted
 from machine_world import MachineWorld
 from seeds import SEED
 
 from greenroom.actors.seating.invite_messages import InviteAnswer
 from greenroom.actors.social.messages import Pair
+from greenroom.behaviour.stats import OPERATIONS
 
 LONG_SECONDS = int(os.environ.get("MACHINE_SECONDS", "0"))
 BATCHES = 50
@@ -50,6 +53,8 @@ BATCH = settings(
 )
 PLAYERS = 5
 PLAYER = st.integers(0, PLAYERS - 1)
+PASSING = PLAYERS
+"""The player who is deleted now and then, and followed by another."""
 ASTRAY = PLAYERS * 6
 WHO = st.integers(0, ASTRAY + PLAYERS - 1)
 """Somebody for whom it makes sense; now and then just anybody."""
@@ -61,6 +66,17 @@ WAY = st.sampled_from(["create room", "create lobby", "room", "lobby"])
 KIND = st.sampled_from(["room", "room", "lobby", "friendship", "player"])
 SECONDS = st.sampled_from([1, 1, 12, 12, 12, 130, 310])
 IS = st.booleans()
+WANTED = st.builds(
+    Wanted,
+    name=st.sampled_from([*DECLARED]),
+    operation=st.sampled_from(OPERATIONS),
+    value=st.integers(-2, 9),
+    condition=st.sampled_from(["", "", "if_unset", "if_equals", "if_less_than", "if_more_than"]),
+    limit=st.integers(1, 3),
+    of=st.sampled_from([None, *DECLARED]),
+)
+CHANGES = st.lists(WANTED, min_size=1, max_size=4)
+WHOSE = st.integers(0, PASSING)
 
 
 def somewhere(kind: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -86,28 +102,33 @@ class WorldMachine(RuleBasedStateMachine):
 
     machine: MachineWorld | None = None
     calls: Calls
+    stat_calls: StatCalls
     checks: WorldChecks
     held = 0
     hurried = 0
 
-    @initialize(is_befriended=IS, has_room=IS, has_lobby=IS, host_switch=IS, by_requests=IS)
-    def open(
+    @initialize(
+        is_befriended=IS, has_room=IS, has_lobby=IS, host_switch=IS, by_requests=IS, counts=IS
+    )
+    def open(  # noqa: PLR0917 (hypothesis names them)
         self,
         is_befriended: bool,
         has_room: bool,
         has_lobby: bool,
         host_switch: bool,
         by_requests: bool,
+        counts: bool,
     ) -> None:
-        self.machine = MachineWorld(PLAYERS)
+        self.machine = MachineWorld(PLAYERS + 1)
         self.calls = Calls(self.machine)
+        self.stat_calls = StatCalls(self.machine)
         self.checks = WorldChecks(self.machine)
         self.ledger = self.machine.ledger
         if is_befriended:
             for number, other in itertools.permutations(range(PLAYERS), 2):
                 self.calls.befriend(number, other)
         if has_room:
-            self.create_room(0, 3, host_switch, is_locked=False)
+            self.create_room(0, 3, host_switch, is_locked=False, counts=counts)
             self.stage.moment()
             for number in (1, 2):
                 self.join_room(number, 0, knows_password=True)
@@ -153,10 +174,17 @@ class WorldMachine(RuleBasedStateMachine):
 
     # Rooms.
 
-    @rule(who=WHO, size=SIZE, host_switch=IS, is_locked=IS)
-    def create_room(self, who: int, size: int, host_switch: bool, is_locked: bool) -> None:
-        player = self.standing(who)
-        self.calls.create_room(player, size, host_switch=host_switch, is_locked=is_locked)
+    @rule(who=WHO, size=SIZE, host_switch=IS, is_locked=IS, counts=IS)
+    def create_room(
+        self, who: int, size: int, host_switch: bool, is_locked: bool, counts: bool
+    ) -> None:
+        self.calls.create_room(
+            self.standing(who),
+            size,
+            host_switch=host_switch,
+            is_locked=is_locked,
+            counts=counts,
+        )
 
     @in_some_room
     @rule(who=WHO, number=NUMBER, knows_password=IS)
@@ -175,7 +203,7 @@ class WorldMachine(RuleBasedStateMachine):
         """Try several at once."""
         for way in ways:
             if way == "create room":
-                self.create_room(who, 3, host_switch=True, is_locked=False)
+                self.create_room(who, 3, host_switch=True, is_locked=False, counts=True)
             elif way == "create lobby":
                 self.create_lobby(who, 3, host_switch=True, by_requests=False, can_leave=True)
             else:
@@ -237,6 +265,41 @@ class WorldMachine(RuleBasedStateMachine):
     def complete(self, who: int, number: int) -> None:
         action_id, target_id = self.asked()[number % len(self.asked())]
         self.calls.complete(self._of(who, [target_id]), action_id)
+
+    # Stats.
+
+    def counted(self) -> list[int]:
+        """Return who sits in a room that changes stats."""
+        places = [p for p in self.ledger.open("room") if p.key[1] in self.ledger.stats.counting]
+        return [player_id for place in places for player_id in place.members]
+
+    @precondition(lambda self: self.counted())
+    @rule(crowd=st.lists(WHO, min_size=1, max_size=3), changes=CHANGES)
+    def change_stats_in_room(self, crowd: list[int], changes: list[Wanted]) -> None:
+        for who in crowd:
+            self.stat_calls.change_in_room(self._of(who, self.counted()), changes)
+
+    @rule(player=WHOSE, changes=CHANGES)
+    def change_stats_by_service(self, player: int, changes: list[Wanted]) -> None:
+        by_stat = {each.name: each for each in changes}  # one operation for each, as over REST
+        request_id = f"r{len(self.ledger.stats.requested)}"
+        self.stat_calls.change_by_service(player, request_id, [*by_stat.values()])
+
+    @precondition(lambda self: self.ledger.stats.requested)
+    @rule(player=WHOSE, number=NUMBER)
+    def send_request_again(self, player: int, number: int) -> None:
+        recent = self.ledger.stats.recent(self.stage.ids[player])
+        if recent:
+            self.stat_calls.change_by_service(player, recent[number % len(recent)], ())
+
+    @rule(player=WHOSE)
+    def replace_document(self, player: int) -> None:
+        self.stat_calls.replace_document(player)
+
+    @precondition(lambda self: self.ledger.stats.values.get(self.stage.ids[PASSING]))
+    @rule()
+    def delete_player(self) -> None:
+        self.stat_calls.delete(PASSING)
 
     # Lobbies.
 

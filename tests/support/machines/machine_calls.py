@@ -54,8 +54,12 @@ class Calls:
 
     # Rooms.
 
-    def create_room(self, number: int, size: int, *, host_switch: bool, is_locked: bool) -> Call:
+    def create_room(
+        self, number: int, size: int, *, host_switch: bool, is_locked: bool, counts: bool = False
+    ) -> Call:
         mark = self.machine.mark()
+        if counts:
+            mark = mark.replace(b"}", b',"type":"counting"}')
         wanted = NewRoom(
             room_name=None,
             password="secret" if is_locked else None,

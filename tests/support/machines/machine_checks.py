@@ -18,12 +18,14 @@ from greenroom.actors.kernel.journal import Recovered
 from greenroom.actors.lobby.state import Lobby
 from greenroom.actors.lobby.state import weigh as lobby_weight
 from greenroom.actors.player.memory import held_bytes
+from greenroom.actors.player.messages import ReadPlayerDocument
 from greenroom.actors.room.messages import PollUpdates, ReadPending, ReadResults, ReadRoster
 from greenroom.actors.room.rules.groups import read_sources
 from greenroom.actors.room.rules.state import Room
 from greenroom.actors.room.rules.state import weigh as room_weight
 from greenroom.actors.social.messages import Pair
 from greenroom.actors.world.journalled import Journalled
+from greenroom.behaviour.stats import read
 
 RESULT_SECONDS_MAX = 3_600
 
@@ -128,6 +130,7 @@ class WorldChecks:
         _same("the index of seats", seats, dict(ledger.seats()))
         self._invites_and_requests()
         self.machine.run(self._friends)
+        self.machine.run(self._stats)
 
     async def _place(self, model: Place) -> None:
         """Check one room or lobby: memory, journal and snapshot are one, and members see it."""
@@ -221,6 +224,27 @@ class WorldChecks:
             asked = "outgoing" if by == player_id else "incoming"
             _same("a friendship", relationship, "friend" if status == "accepted" else asked)
         assert len(seen) == 2 * len(self.ledger.friendships), "a friendship is not listed"
+
+    async def _stats(self) -> None:
+        """Check that nothing is lost, and that memory, database and rooms have what adds up."""
+        book, world = self.ledger.stats, self.machine.world
+        lost = {key: left for key, left in book.waiting.items() if left}
+        assert not lost, f"changes of stats were lost: {lost}"
+        rows = self.machine.store.players
+        undead = book.gone & rows.keys()
+        assert not undead, f"players {undead} are deleted, and in the database"
+        for player_id in rows:
+            wanted = book.values.get(player_id, {})
+            _same(f"stats of {player_id}, stored", read(rows[player_id].stats), wanted)
+            if not world.player_index.is_closed(player_id):
+                held = await world.players.ref(player_id).ask(ReadPlayerDocument())
+                _same(f"stats of {player_id}, in memory", read(held.stats), wanted)
+        for cell in self.machine.cells("room"):
+            state = _state(cell)
+            assert isinstance(state, Room)
+            for player_id, known in state.stats.items():
+                wanted = book.values.get(player_id, {})
+                _same(f"stats of {player_id} as {cell.label} has them", read(known.stats), wanted)
 
 
 def told(state: Room | Lobby) -> dict[str, Any]:

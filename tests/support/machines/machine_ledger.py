@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
+from machine_stats import StatsBook
 
 from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
@@ -22,14 +23,17 @@ from greenroom.actors.lobby.events import (
     LobbyEnded,
     LobbyStarted,
 )
+from greenroom.actors.player.messages import PlayerDeleted
 from greenroom.actors.room.rules import codec as room_codec
 from greenroom.actors.room.rules.cursors import update_id
 from greenroom.actors.room.rules.events import (
     ActionProcessed,
     ActionsSent,
+    BehaviourChanged,
     HostChanged,
     MemberJoined,
     MemberLeft,
+    OrderDone,
     RoomCreated,
     RoomEnded,
     UpdatesSent,
@@ -106,6 +110,7 @@ class Ledger:
     def __init__(self) -> None:
         self.places: dict[Key, Place] = {}
         self.friendships: dict[Pair, tuple[str, int]] = {}
+        self.stats = StatsBook()
         self.log: list[tuple[Key | None, Event]] = []
         self.updates: set[str] = set()
         self.actions_sent: set[str] = set()
@@ -150,14 +155,22 @@ class Ledger:
     def take(self, events: Iterable[Event]) -> None:
         """Take one change that is durable. What is wrong with it is kept for the next check."""
         try:
+            events = list(events)
+            self.stats.take(events)
             touched = [self._take(event) for event in events]
             for place in touched:
                 if place is not None:
                     place.check()
+            self._take_turn(events)
             if not self.departures_may_be_lost:
                 self.check_seats()
         except AssertionError as problem:
             self.problems.append(problem)
+
+    def _take_turn(self, events: Iterable[Event]) -> None:
+        entries = [e for e in events if isinstance(e, JournalEntry) and e.kind == "room"]
+        if entries:
+            self.stats.take_turn(entries[0].key, [room_codec.event_of(e) for e in entries])
 
     def check_seats(self) -> None:
         counts = Counter(player_id for player_id, _ in self.seats())
@@ -168,6 +181,10 @@ class Ledger:
         if isinstance(event, FriendshipRequested | FriendshipAccepted | FriendshipEnded):
             self.log.append((None, event))
             self._befriend(event)
+        if isinstance(event, PlayerDeleted):
+            self.friendships = {
+                p: s for p, s in self.friendships.items() if event.player_id not in p[1:]
+            }
         if not isinstance(event, JournalEntry):
             return None
         codec = room_codec if event.kind == "room" else lobby_codec
@@ -179,7 +196,8 @@ class Ledger:
         if place is None:
             place = self.places[key] = self._created(key, happened)
         else:
-            assert not place.is_over, f"{happened} in {key}, which is over"
+            is_late = isinstance(happened, OrderDone | BehaviourChanged)
+            assert is_late or not place.is_over, f"{happened} in {key}, which is over"
             assert place.room_id is None or isinstance(happened, LobbyEnded)
             self._change(place, happened)
         place.version += 1

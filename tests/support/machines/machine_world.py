@@ -14,9 +14,10 @@ from unittest.mock import patch
 import msgspec
 import trio
 from machine_ledger import Ledger
+from machine_stats import BEHAVIOUR
 from machine_store import Store
 from stepped_run import SteppedRun
-from world_kit import add_game, open_world
+from world_kit import KitStudio, add_game, open_world
 
 from greenroom import actor_settings
 from greenroom.actors.flows.games import GameKeys
@@ -147,9 +148,14 @@ class MachineWorld:
         self._stage.nursery.start_soon(self.store.run)
         await self._stage.nursery.start(self._live)
         for number in range(players):
-            new = await register_player(self.world, self.game.game, f"Player {number}", b"{}")
-            self.tokens.append(new.token)
-            self.ids.append(new.player_id)
+            self.tokens.append("")
+            self.ids.append(0)
+            await self.register(number)
+
+    async def register(self, number: int) -> None:
+        """Let a new player have this number from now on."""
+        new = await register_player(self.world, self.game.game, f"Player {number}", b"{}")
+        self.tokens[number], self.ids[number] = new.token, new.player_id
 
     async def _live(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Be a server from its start to its end."""
@@ -160,7 +166,8 @@ class MachineWorld:
         )
         self.store.observers[:] = [self.ledger.take]
         with self._life:
-            async with open_world(self.store, room_limits=LIMITS) as self.world:
+            studio = KitStudio(BEHAVIOUR)  # it remembers no more than a process does
+            async with open_world(self.store, room_limits=LIMITS, studio=studio) as self.world:
                 if self._keys is None:
                     _, self._keys = await add_game(self.world)
                 game = await identify_game(self.world, self._keys.api_token)
@@ -169,6 +176,9 @@ class MachineWorld:
                 await restore_online(self.world)
                 with self._services:
                     async with trio.open_nursery() as nursery:
+                        await nursery.start(
+                            lambda task_status: studio.run_service(task_status=task_status)
+                        )
                         await nursery.start(SnapshotService(self.world).run)
                         await nursery.start(sweep_for_ever, self.world)
                         task_status.started()
@@ -288,7 +298,7 @@ class MachineWorld:
     def moment(self, seconds: float = MOMENT_SECONDS) -> None:
         """Let time pass, and raise what went wrong in it."""
         self.run(partial(trio.sleep, seconds))
-        for problem in (*self.problems, *self.ledger.problems):
+        for problem in (*self.ledger.problems, *self.problems):
             raise problem
 
     def rest(self) -> None:
