@@ -58,10 +58,10 @@ def test_the_project_is_tested_and_served(
     monkeypatch.chdir(project)
     server = ServerOfProject(project).start()
     try:
-        server.wait_logged("Every other call is described at")  # behind the ready file
+        server.wait_logged("The first game's keys: cat ")  # behind the ready file
         told = server.log.read_text()
         assert f"Its settings are those of {project / 'greenroom.toml'}." in told
-        assert "Every other call is described at http://127.0.0.1:" in told
+        assert "gr_" not in told, "the output is a file, which others may read"
         assert "Rooms run these behaviours: game:Game." in told
         made = json.loads((project / "data" / "first-game.json").read_text())
         play(Api(server.address, Game(1, made["api_token"], made["api_private_token"])))
