@@ -14,6 +14,7 @@ from pathlib import Path
 import arenas
 import charts
 import churn
+import disk
 import endpoints
 import growth
 import idle
@@ -41,6 +42,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     top_ten.SCENARIO,
     rooms_memory.SCENARIO,
     restart.SCENARIO,
+    disk.SCENARIO,
     relay_rooms.SCENARIO,
     udp_relay.SCENARIO,
     idle.SCENARIO,

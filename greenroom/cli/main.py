@@ -25,6 +25,7 @@ from greenroom.cli.look import config, doctor, tree
 from greenroom.cli.new import new
 from greenroom.cli.output import draw_what_streams_can, say_json
 from greenroom.cli.owners import owner
+from greenroom.cli.plan import plan
 from greenroom.cli.players import player
 from greenroom.cli.rooms import room
 from greenroom.cli.serve import serve
@@ -62,6 +63,7 @@ for _command in (
     config,
     tree,
     doctor,
+    plan,
 ):
     cli.add_command(_command)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-_DESCRIPTORS_BESIDE_CONNECTIONS = 768
+DESCRIPTORS_BESIDE_CONNECTIONS = 768
 """Descriptors for files, database connections, listeners, and connections that are refused."""
 
 
@@ -194,7 +194,7 @@ def _tell_first_game(http: str, game: FirstGame, file: Path | None) -> None:
 def descriptors_wanted(settings: Settings) -> int:
     """Return how many files may be open at once. A realtime room has one besides its members'."""
     realtime = 2 * settings.realtime_connections_max
-    return settings.connections_max + realtime + _DESCRIPTORS_BESIDE_CONNECTIONS
+    return settings.connections_max + realtime + DESCRIPTORS_BESIDE_CONNECTIONS
 
 
 def _raise_descriptor_limit(wanted: int) -> None:

@@ -91,6 +91,7 @@ def test_every_command_of_the_issue_is_there() -> None:
         "config show",
         "tree",
         "doctor",
+        "plan",
     }
 
 
@@ -100,7 +101,9 @@ def test_every_command_explains_itself_and_takes_the_common_options(
 ) -> None:
     assert main([*command, "--help"]) == 0
     told = capsys.readouterr().out
-    of_servers = () if command == ("new",) else ("--data-dir", "--config", "--database-url")
+    of_servers = (
+        () if command in {("new",), ("plan",)} else ("--data-dir", "--config", "--database-url")
+    )
     for option in (*of_servers, "--json"):
         assert option in told
     assert len(told.splitlines()[2].split()) > 2, "it says what it does"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import ssl
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import h2.config
+import h2.connection
+import h2.events
 import pytest
 from proxy_kit import HOST, Front, free_ports, running_proxy
 from server_kit import ServerProcess
@@ -58,3 +62,23 @@ def test_clients_may_speak_http_2(front: Front):
         assert isinstance(connected, ssl.SSLSocket)
         assert connected.selected_alpn_protocol() != "h2"
     assert connected.server_hostname == HOST
+
+
+def test_a_body_that_is_too_long_is_an_error_as_the_api_has_it_over_http_2(front: Front):
+    front.authority.set_alpn_protocols(["h2", "http/1.1"])
+    client = h2.connection.H2Connection(h2.config.H2Configuration())
+    client.initiate_connection()
+    head = {":method": "POST", ":path": "/api/time.php", ":authority": HOST, ":scheme": "https"}
+    client.send_headers(1, [*head.items(), ("content-length", str(1 << 21))])
+    told: dict[bytes, bytes] = {}
+    content = b""
+    with front.connect(front.ports.https, HERE) as connected:
+        connected.sendall(client.data_to_send())
+        while told.get(b"content-length") != b"%d" % len(content):
+            for event in client.receive_data(connected.recv(65_536)):
+                if isinstance(event, h2.events.ResponseReceived):
+                    told = dict(event.headers)
+                elif isinstance(event, h2.events.DataReceived):
+                    content += event.data
+    assert told[b":status"] == b"413"
+    assert json.loads(content) == {"success": False, "error": BODY_TOO_LARGE}
