@@ -52,7 +52,7 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     account_disk_bytes: Figure
 
 
-class Load(msgspec.Struct, frozen=True, kw_only=True):
+class ExpectedLoad(msgspec.Struct, frozen=True, kw_only=True):
     """A load that is expected at the busiest time."""
 
     players: int
@@ -69,7 +69,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     """Ticks of a room whose state is kept in sync; 0 without."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
     """The needs of a load. A day has 24 hours of it."""
 
     server_busy: float
@@ -94,7 +94,7 @@ def figures() -> Figures:
     return msgspec.json.decode(file.read_bytes(), type=Figures)
 
 
-def estimate(load: Load, measured: Figures, descriptors_beside: int) -> Plan:
+def estimate(load: ExpectedLoad, measured: Figures, descriptors_beside: int) -> Needs:
     """Return what a load needs.
 
     Args:
@@ -107,7 +107,7 @@ def estimate(load: Load, measured: Figures, descriptors_beside: int) -> Plan:
     has_realtime = load.messages_per_second > 0 or load.ticks_per_second > 0
     realtime = load.players if has_realtime else 0
     wal_a_second = load.updates_per_second * measured.update_wal_bytes.value
-    return Plan(
+    return Needs(
         server_busy=busy,
         servers=servers,
         cores=servers * (SERVER_CORES_MAX + POSTGRES_CORES),
@@ -126,7 +126,7 @@ def estimate(load: Load, measured: Figures, descriptors_beside: int) -> Plan:
     )
 
 
-def _busy(load: Load, measured: Figures) -> float:
+def _busy(load: ExpectedLoad, measured: Figures) -> float:
     """Return how many cores the event loops would use."""
     calls = load.players * load.calls_per_second * measured.call_cpu_us.value
     deliveries = load.players * load.messages_per_second * (load.room_size - 1)
@@ -135,7 +135,7 @@ def _busy(load: Load, measured: Figures) -> float:
     return (calls + deliveries * measured.delivery_cpu_us.value + ticks) / 1e6
 
 
-def _memory_bytes(load: Load, measured: Figures, realtime: int, servers: int) -> int:
+def _memory_bytes(load: ExpectedLoad, measured: Figures, realtime: int, servers: int) -> int:
     """Return the memory of the servers and their databases, with some to spare."""
     rooms = math.ceil(load.players / load.room_size)
     held = (

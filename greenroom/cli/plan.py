@@ -10,13 +10,13 @@ import click
 from greenroom.cli.output import details, say, say_json
 
 if TYPE_CHECKING:
-    from greenroom.cli.capacity import Load, Plan
+    from greenroom.cli.capacity import ExpectedLoad, Needs
 
 WRITTEN_SHARE = 0.18
 """The share of calls that change a room, in the mix that `scripts/bench mixed` plays."""
 
 
-class Rate(click.FloatRange):
+class PlainNumber(click.FloatRange):
     """A number within bounds; never NaN, which is within all of them."""
 
     name = "number"
@@ -51,7 +51,7 @@ class Rate(click.FloatRange):
 )
 @click.option(
     "--calls",
-    type=Rate(0, 1_000),
+    type=PlainNumber(0, 1_000),
     default=1.5,
     show_default=True,
     metavar="RATE",
@@ -59,7 +59,7 @@ class Rate(click.FloatRange):
 )
 @click.option(
     "--updates",
-    type=Rate(0, 1_000_000_000),
+    type=PlainNumber(0, 1_000_000_000),
     metavar="RATE",
     help="Changes a second that are written, of all players; by default 18 % of the calls.",
 )
@@ -73,7 +73,7 @@ class Rate(click.FloatRange):
 )
 @click.option(
     "--messages",
-    type=Rate(0, 1_000),
+    type=PlainNumber(0, 1_000),
     default=0.0,
     show_default=True,
     metavar="RATE",
@@ -81,7 +81,7 @@ class Rate(click.FloatRange):
 )
 @click.option(
     "--ticks",
-    type=Rate(0, 1_000),
+    type=PlainNumber(0, 1_000),
     default=0.0,
     show_default=True,
     metavar="RATE",
@@ -104,10 +104,10 @@ def plan(
     The figures behind it are those of bench/RESULTS.md. Measure on your own machine before you buy
     one. It asks no server and no database.
     """
-    from greenroom.cli.capacity import Load, estimate, figures
+    from greenroom.cli.capacity import ExpectedLoad, estimate, figures
     from greenroom.cli.serve import DESCRIPTORS_BESIDE_CONNECTIONS
 
-    load = Load(
+    load = ExpectedLoad(
         players=players,
         registered=10 * players if registered is None else registered,
         calls_per_second=calls,
@@ -127,8 +127,8 @@ def plan(
         say(f"- {line}")
 
 
-def _shown(load: Load, found: Plan) -> dict[str, object]:
-    """Return the plan as people read it."""
+def _shown(load: ExpectedLoad, found: Needs) -> dict[str, object]:
+    """Return the needs as people read them."""
     enough = "one server" if found.servers == 1 else f"{found.servers} servers, by game"
     return {
         "servers": f"{enough} ({found.server_busy:.0%} of a core for the event loop)",
@@ -147,7 +147,7 @@ def _shown(load: Load, found: Plan) -> dict[str, object]:
     }
 
 
-def _assumptions(load: Load) -> list[str]:
+def _assumptions(load: ExpectedLoad) -> list[str]:
     """Return what is assumed, one sentence each."""
     return [
         "The machine is like that of bench/RESULTS.md, and nothing else runs on it.",
