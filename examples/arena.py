@@ -95,7 +95,12 @@ class Arena(RoomBehaviour[Field]):
         room.state.runners[member.player_id] = Runner(x, y)
 
     def on_leave(self, room: Room[Field], member: Member, reason: str) -> None:
-        del room.state.runners[member.player_id]
+        """Let a runner go; after a kick all coins count anew, so no host kicks who leads."""
+        runners = room.state.runners
+        del runners[member.player_id]
+        if reason == "kicked":
+            for runner in runners.values():
+                runner.coins = 0
 
     def on_drop(self, room: Room[Field], member: Member) -> None:
         """Let who is cut off stand still, and not run into a wall."""

@@ -96,7 +96,12 @@ class Bluff(RoomBehaviour[Table]):
             self._deal(room)
 
     def on_leave(self, room: Room[Table], member: Member, reason: str) -> None:
-        self._put_out(room, member.player_id)
+        """Put out who leaves. A kick is the host's client's: the game ends, and nobody has won."""
+        state = room.state
+        if reason == "kicked" and member.player_id in state.hands and not state.is_over:
+            self._end(room, has_winner=False)
+        else:
+            self._put_out(room, member.player_id)
 
     def on_timer(self, room: Room[Table], name: str) -> None:
         """Put out who dallies; close the room some time after the game."""
@@ -192,12 +197,12 @@ class Bluff(RoomBehaviour[Table]):
         if len(state.hands) == 1:
             self._end(room)
 
-    def _end(self, room: Room[Table]) -> None:
+    def _end(self, room: Room[Table], *, has_winner: bool = True) -> None:
         """End the game for good. The winner has no cards, or is the last one; and is there."""
         state = room.state
         winner = min(state.hands, key=lambda player_id: len(state.hands[player_id]))
         member = room.members.get(winner)
-        if member is not None and member.is_online:
+        if has_winner and member is not None and member.is_online:
             state.winner = winner
             room.player(winner).increment("bluff_wins")
         state.turn, state.is_over = 0, True

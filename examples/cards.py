@@ -60,14 +60,16 @@ class Cards(RoomBehaviour[Table]):
             raise Refused("A game is on: come back when it is over")
 
     def on_leave(self, room: Room[Table], member: Member, reason: str) -> None:
-        """Put a player's hand under the deck; the last who plays has won."""
+        """Put a player's hand under the deck; the last one wins, unless a kick made them that."""
         state = room.state
         if member.player_id not in state.hands:
             return
         if state.turn == member.player_id:
             self._next(room)
         state.deck = state.hands.pop(member.player_id) + state.deck
-        if state.turn and len(state.hands) == 1:
+        if state.turn and reason == "kicked":
+            self._end(room, None)
+        elif state.turn and len(state.hands) == 1:
             self._end(room, next(iter(state.hands)))
 
     def on_timer(self, room: Room[Table], name: str) -> None:
@@ -159,8 +161,9 @@ class Cards(RoomBehaviour[Table]):
         room.after(TURN_SECONDS, "turn")
 
     @staticmethod
-    def _end(room: Room[Table], winner_id: int) -> None:
+    def _end(room: Room[Table], winner_id: int | None) -> None:
         room.state.turn = 0
         room.cancel("turn")
         room.broadcast("over", {"winner": winner_id})
-        room.player(winner_id).increment("cards_wins")
+        if winner_id is not None:
+            room.player(winner_id).increment("cards_wins")

@@ -132,8 +132,10 @@ class Skirmish(RoomBehaviour[Field]):
             room.after(ROUND_SECONDS, "end")
 
     def on_leave(self, room: Room[Field], member: Member, reason: str) -> None:
-        """Let a fighter go; the points they made are theirs, and the round is not."""
+        """Let a fighter go; their points stay theirs. Nobody wins by kicking the best."""
         del room.state.fighters[member.player_id]
+        if reason == "kicked" and room.state.is_on:
+            self._end(room, has_winner=False)
 
     def on_drop(self, room: Room[Field], member: Member) -> None:
         """Let who is cut off stand still. They can be hit: pulling the plug saves nobody."""
@@ -240,13 +242,13 @@ class Skirmish(RoomBehaviour[Field]):
             room.player(by).increment("skirmish_points")
             room.player(by).max("skirmish_best", shooter.points)
 
-    def _end(self, room: Room[Field]) -> None:
+    def _end(self, room: Room[Field], *, has_winner: bool = True) -> None:
         """End the round for good; a draw has no winner, nor has a round that the best has left."""
         state = room.state
         state.is_on, state.is_over, state.shots = False, True, []
         best = max((fighter.points for fighter in state.fighters.values()), default=0)
         leaders = [i for i, fighter in state.fighters.items() if fighter.points == best]
-        if best and len(leaders) == 1 and room.members[leaders[0]].is_online:
+        if has_winner and best and len(leaders) == 1 and room.members[leaders[0]].is_online:
             state.winner = leaders[0]
             room.player(state.winner).increment("skirmish_wins")
         room.cancel("end")

@@ -55,6 +55,15 @@ def test_a_coin_is_seen_by_all_to_be_taken_and_the_round_is_won_by_it() -> None:
     assert room.view(bob).shared["round"] == 2
 
 
+def test_nobody_wins_by_kicking_the_others() -> None:
+    room = RoomHarness(Arena, seed=3)
+    ann, bob = room.join("Ann"), room.join("Bob")
+    chase(room, ann)
+    room.kick(bob)
+    room.advance(60.0)
+    assert room.stats == {}
+
+
 def test_who_is_cut_off_stands_still_and_sees_everything_when_he_is_back() -> None:
     room = RoomHarness(Arena, seed=5)
     ann, bob = room.join("Ann"), room.join("Bob")

@@ -145,6 +145,13 @@ def test_who_dallies_or_leaves_is_out_and_the_last_one_wins() -> None:
     assert sorted(stats["bluff_games"] for stats in room.stats.values()) == [1, 1, 1]
 
 
+def test_a_kick_ends_the_game_and_nobody_has_won() -> None:
+    room = begin()
+    room.kick(2)
+    assert (room.state.is_over, room.state.winner) == (True, 0)
+    assert room.stats == {1: {"bluff_games": 1}, 2: {"bluff_games": 1}}
+
+
 def play(room: RoomHarness[Table], player_id: int, chance: Random) -> None:
     hand = room.state.hands.get(player_id) or ["AC"]
     cards = chance.sample(hand, min(len(hand), chance.randint(1, 4)))

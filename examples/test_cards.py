@@ -86,6 +86,13 @@ def test_who_leaves_gives_his_cards_back_and_the_last_one_wins() -> None:
     assert room.view(stays).shared["turn"] == 0
 
 
+def test_a_kick_ends_the_game_and_nobody_has_won() -> None:
+    room = begin()
+    room.kick(2)
+    assert Heard("over", {"winner": None}) in room.heard(1)
+    assert room.stats == {}
+
+
 def test_who_was_away_sees_his_hand_again_and_who_polls_looks() -> None:
     room = begin()
     room.drop(2)

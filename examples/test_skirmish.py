@@ -113,6 +113,14 @@ def test_who_is_cut_off_stands_still_and_can_be_hit_and_who_has_left_wins_nothin
     assert room.stats == {1: {"skirmish_points": 1, "skirmish_best": 1}}
 
 
+def test_a_kick_ends_the_round_and_nobody_has_won() -> None:
+    room = begin(points=2)
+    shoot_down(room, 1, 2)
+    room.kick(2)
+    assert (room.state.is_over, room.state.winner) == (True, 0)
+    assert "skirmish_wins" not in room.stats[1]
+
+
 def test_who_polls_fights_by_actions() -> None:
     room = begin()
     seen = room.act(2, "shoot", aim(room, 2, 1)).response_data

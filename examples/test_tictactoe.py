@@ -76,6 +76,12 @@ def test_a_third_may_not_join_and_who_stays_wins() -> None:
     assert room.stats == {second: {"tictactoe_wins": 1}}
 
 
+def test_a_host_does_not_win_by_kicking() -> None:
+    room = begin()[0]
+    room.kick(2)
+    assert room.stats == {}
+
+
 def test_who_is_away_is_shown_until_they_are_back() -> None:
     room, first, second = begin()
 

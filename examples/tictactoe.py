@@ -85,10 +85,10 @@ class TicTacToe(RoomBehaviour[Board]):
             self._start(room)
 
     def on_leave(self, room: Room[Board], member: Member, reason: str) -> None:
-        """Let the player who stays win."""
+        """Let the player who stays win, unless they have kicked the other."""
         self._come_back(room, member.player_id)
         if room.state.turn:
-            self._end(room, next(iter(room.members), 0))
+            self._end(room, 0 if reason == "kicked" else next(iter(room.members), 0))
 
     def on_drop(self, room: Room[Board], member: Member) -> None:
         """Show that a player is away; the clock goes on."""

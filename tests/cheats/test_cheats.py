@@ -197,6 +197,16 @@ async def test_nobody_comes_in_past_the_lobby(studio: ServerProcess, kind: str):
 
 
 @pytest.mark.parametrize("kind", STRICT)
+async def test_no_host_wins_by_kicking_the_others(studio: ServerProcess, kind: str):
+    async with open_table(studio, kind) as table:
+        before = table.stats()
+        table.host.done("POST", f"{ROOMS}/kick", {"player_id": table.guest.player_id})
+        async with open_table(studio, "race") as later:  # a whole game is time enough for a result
+            await wait_for_stat(later.seats[await play(later)], STATS["race"])
+        assert table.stats() == before
+
+
+@pytest.mark.parametrize("kind", STRICT)
 async def test_a_typing_error_is_told_and_changes_nothing(studio: ServerProcess, kind: str):
     async with besieged(studio, kind) as table:
         typo, meant = TYPOS[kind]
