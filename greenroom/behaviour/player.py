@@ -1,4 +1,4 @@
-"""A member of a room, by what hooks can do for them: read their stats, and change them."""
+"""A member of a room, as hooks see them: their stats can be read and changed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _CHANGE_BYTES: Final = 128
 
 
 class RoomPlayer:
-    """One member, during one hook: `room.player(player_id)`.
+    """One member, for the duration of one hook: `room.player(player_id)`.
 
-    Of somebody who is not here there are no stats, and changes do nothing. `on_leave` may still
-    change the stats of who has just left.
+    A player who is not a member has no stats here, and changes of them do nothing. `on_leave` may
+    still change the stats of the member who has just left.
 
-    Each change may have conditions, which are looked at where the stats are kept, when the change
-    is made. If one does not hold, nothing happens.
+    Each change may have conditions. They are checked against the player's record when the change is
+    made. If one does not hold, nothing happens.
 
         player.increment("wins")
         player.min("best_seconds", 71.3)
@@ -29,13 +29,13 @@ class RoomPlayer:
         player.increment("coins", 100, if_unset=True, of="first_win_at")
 
     Attributes:
-        player_id: who.
+        player_id: the player's id.
     """
 
     __slots__ = ("_context", "player_id")
 
     def __init__(self, player_id: int, context: RoomContext) -> None:
-        """Wrap; `Room.player` makes them, studios do not."""
+        """Refer to a member. Called by `Room.player`; studios do not call it."""
         self.player_id = player_id
         self._context = context
 
@@ -62,17 +62,17 @@ class RoomPlayer:
         """Add to a stat, durably and once; one that is not set counts as 0.
 
         Args:
-            name: which.
-            by: how much; it may be below zero.
+            name: the stat's name.
+            by: the number to add; it may be below zero.
             if_unset: change nothing if the stat has been set.
-            if_equals: change nothing if it is another number.
-            if_less_than: change nothing if it is this number or above.
-            if_more_than: change nothing if it is this number or below.
-            of: the stat that the conditions ask for; the one that is changed if not given.
+            if_equals: change nothing unless the stat is this number.
+            if_less_than: change nothing unless the stat is less than this number.
+            if_more_than: change nothing unless the stat is more than this number.
+            of: the stat that the conditions are about; by default the one that is changed.
 
         Raises:
             BadStat: a name is not declared, or a number is not of the stat's kind.
-            TooMuch: more effects than a hook may have.
+            TooMuch: the hook has asked for more effects than it may.
         """
         found = make_conditions(
             of or name,

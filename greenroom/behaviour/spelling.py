@@ -1,4 +1,4 @@
-"""Names that nothing answers to: what the nearest known one is, in a text of bounded length."""
+"""Texts about unknown names: each has the nearest known name, and a bounded length."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from itertools import islice
 from typing import Final
 
 NAME_CHARACTERS_MAX: Final = 40
-"""The characters of a name that are shown."""
+"""The most characters of a name that are shown."""
 COMPARED_CHARACTERS_MAX: Final = 24
-"""A longer name is near to none. To compare takes time, and any client can have it done."""
+"""Longer names are not compared, because any client can cause comparisons, and they take time."""
 COMPARED_MAX: Final = 16
 """The known names that are compared: the first ones of about the same length."""
 LENGTH_DIFFERENCE_MAX: Final = 2
 LIST_CHARACTERS_MAX: Final = 80
-"""The characters of a list of known names, unless the first one alone is longer."""
+"""The most characters of a list of known names, unless the first name alone is longer."""
 _UNFIT: Final = frozenset('"\\')
 
 
 def quoted(name: str) -> str:
-    """Return a name of unknown origin in quotes, cut, without characters that would mislead."""
+    """Return an untrusted name in quotes, shortened, without quotes and invisible characters."""
     shown = name if len(name) <= NAME_CHARACTERS_MAX else name[: NAME_CHARACTERS_MAX - 1] + "…"
     fit = (c if c.isprintable() and c not in _UNFIT else "\N{REPLACEMENT CHARACTER}" for c in shown)
     return f'"{"".join(fit)}"'
 
 
 def nearest(name: str, known: Iterable[str], likeness_min: float = 0.6) -> str | None:
-    """Return the known name that is most like a name, None if none is.
+    """Return the known name that is most like a name, None if no name is like it.
 
     Args:
-        name: of unknown origin.
+        name: the name, from an untrusted source.
         known: at most `COMPARED_MAX` of these are compared.
-        likeness_min: from 0, where any will do, to 1, where only the same does.
+        likeness_min: from 0 (any name is near) to 1 (only the same name is near).
     """
     length = len(name)
     if length > COMPARED_CHARACTERS_MAX:
@@ -44,12 +44,12 @@ def nearest(name: str, known: Iterable[str], likeness_min: float = 0.6) -> str |
 
 
 def describe_unknown(name: str, known: tuple[str, ...], is_known: str) -> str:
-    """Return that a name is unknown, the nearest known one, and what is known.
+    """Return a text that a name is unknown, with the nearest known name and a list of known names.
 
     Args:
-        name: of unknown origin.
+        name: the name, from an untrusted source.
         known: the known names.
-        is_known: a sentence that says what is known.
+        is_known: a sentence that lists the known names.
     """
     near = nearest(name, known)
     if near is None:

@@ -1,10 +1,10 @@
-"""Stats: numbers of a player that the server alone writes. Each is declared, with its bounds. Pure.
+"""Stats: numbers of a player that only the server writes, each declared with its bounds. Pure.
 
     stats = {"wins": Stat(), "best_seconds": Stat(kind="number", maximum=3600)}
 
 A change is checked when it is asked for (`make_change`), and applied where the player is (`apply`).
-A value beyond a bound becomes the bound, so that no result is lost. What is no finite number, or no
-whole one for an integer, is refused.
+A value beyond a bound becomes the bound, so that no result is lost. A value that is not finite,
+or not whole for an integer, is refused.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from greenroom.behaviour.errors import BadStat
 from greenroom.behaviour.spelling import listed, nearest, quoted
 
 STATS_MAX: Final = 32
-"""The stats that a game may declare at most."""
+"""The most stats that a game may declare."""
 STORED_MAX: Final = 64
-"""The stats that a player may have at most, those included that are no longer declared."""
+"""The most stats that a player may have, including those that are no longer declared."""
 NAME_CHARACTERS_MAX: Final = 64
 INTEGER_MAX: Final = 2**53 - 1
 """The largest whole number that every JSON reader keeps exact."""
@@ -53,7 +53,7 @@ class Stat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Check the bounds.
 
         Raises:
-            ValueError: they are no finite numbers of this kind, or in the wrong order.
+            ValueError: the bounds are not finite numbers of this kind, or in the wrong order.
         """
         limit = INTEGER_MAX if self.kind == "integer" else NUMBER_MAX
         for bound in (self.minimum, self.maximum):
@@ -74,7 +74,7 @@ Stats = Mapping[str, Stat]
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """Something that a stat of the player must be, or nothing is changed."""
+    """A condition on one of the player's stats; if it does not hold, nothing is changed."""
 
     name: str
     test: Test
@@ -82,7 +82,7 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class StatChange(msgspec.Struct, frozen=True):
-    """One change of one stat, checked; it holds the bounds that it was asked for with."""
+    """A checked change of one stat, with the stat's bounds at the time of the request."""
 
     name: str
     operation: Operation
@@ -92,15 +92,15 @@ class StatChange(msgspec.Struct, frozen=True):
 
 
 def check_number(value: object, what: str, kind: Kind = "number") -> None:
-    """Let pass a finite number.
+    """Return a value that is a finite number of a kind.
 
     Args:
-        value: anything.
-        what: what it is called in the text.
-        kind: `integer` for a whole one.
+        value: any object.
+        what: the name of the value in the error's text.
+        kind: `integer` for whole numbers only.
 
     Raises:
-        BadStat: it is none, or not of this kind.
+        BadStat: the value is not a finite number, or not of this kind.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadStat(f"{what} must be a number")
@@ -111,14 +111,14 @@ def check_number(value: object, what: str, kind: Kind = "number") -> None:
 
 
 def check_declared(stats: Mapping[str, object], where: str) -> None:
-    """Let pass stats that may be declared.
+    """Check stats that are about to be declared.
 
     Args:
-        stats: by name.
-        where: who declares them, for the text.
+        stats: the stats by name.
+        where: who declares them, for the error's text.
 
     Raises:
-        BadStat: there are too many, or one has no good name, or is no `Stat`.
+        BadStat: there are too many stats, a name is not allowed, or a value is no `Stat`.
     """
     if len(stats) > STATS_MAX:
         raise BadStat(f"{where} declares {len(stats)} stats: {STATS_MAX} are the most")
@@ -136,7 +136,7 @@ def require(declared: Stats, name: str) -> Stat:
     """Return a stat by its name.
 
     Raises:
-        BadStat: none of this name is declared; the text has the nearest one.
+        BadStat: no stat of this name is declared; the text has the nearest name.
     """
     stat = declared.get(name)
     if stat is not None:
@@ -157,7 +157,7 @@ def make_conditions(
     if_less_than: Number | None = None,
     if_more_than: Number | None = None,
 ) -> tuple[Condition, ...]:
-    """Return the conditions that are given, of the stat of this name."""
+    """Return the conditions that were given, on the stat of this name."""
     found = [Condition(name, "unset")] if if_unset else []
     if if_equals is not None:
         found.append(Condition(name, "equals", if_equals))
@@ -190,14 +190,14 @@ def make_change(
 
 
 def _within_reach(value: Number) -> Number:
-    """Return a number that a journal can hold; nobody can tell it from the one asked for."""
+    """Return a number that a journal can hold; within a stat's bounds it has the same effect."""
     if isinstance(value, int):
         return min(max(value, -2 * INTEGER_MAX), 2 * INTEGER_MAX)
     return min(max(value, -2 * NUMBER_MAX), 2 * NUMBER_MAX)
 
 
 def apply(values: dict[str, Number], change: StatChange) -> bool:
-    """Change stats, if the conditions hold; return whether they do. It cannot fail.
+    """Change the values if the conditions hold; return whether they do. Never fails.
 
     A stat that is not set counts as 0 for an increment, and for a condition other than `unset`.
     """
@@ -222,7 +222,7 @@ def _holds(values: Mapping[str, Number], condition: Condition) -> bool:
 
 
 def read(stats: bytes) -> dict[str, Number]:
-    """Return stats by name, of the JSON that `write` made."""
+    """Return stats by name, from the JSON that `write` has made."""
     return _read(stats)
 
 

@@ -1,7 +1,7 @@
 """The certificate of both ports while they serve: read again when its files change.
 
-New connections get the new certificate, and those that are there keep theirs. A pair of files that
-cannot be used changes nothing but the log. Both ports change together.
+New connections get the new certificate, and existing ones keep theirs. If the files cannot be used,
+the old certificate stays, and the log says so. Both ports change together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from greenroom.network.tls import (
 _logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 5.0
-"""Between two looks at the files. A look costs two `stat` calls."""
+"""Seconds between two checks of the files. A check costs two `stat` calls."""
 HTTP_PROTOCOLS = ("h2", "http/1.1")
 REALTIME_PROTOCOLS = ("http/1.1",)
 
@@ -51,10 +51,10 @@ class Certificate:
         Args:
             certificate_file: PEM, with the chain behind the server's own certificate.
             key_file: PEM, without a password; may be the same file.
-            poll_seconds: between two looks at the files.
+            poll_seconds: seconds between two checks of the files.
 
         Raises:
-            TlsError: a file is missing, unreadable, or they do not belong together.
+            TlsError: a file is missing or unreadable, or the key does not fit the certificate.
         """
         self._files = TlsFiles(certificate_file, key_file)
         self._poll_seconds = poll_seconds
@@ -70,23 +70,23 @@ class Certificate:
 
     @property
     def is_outdated(self) -> bool:
-        """Return whether the files hold something else by now, which cannot be used."""
+        """Return whether the files have changed and cannot be used."""
         return self._told_error is not None
 
     def http(self) -> ssl.SSLContext:
-        """Return what the next connection of the HTTP port is to be served with."""
+        """Return the TLS context for the next connection of the HTTP port."""
         return self._loaded.http
 
     def realtime(self) -> ssl.SSLContext:
-        """Return what the next connection of the realtime port is to be served with."""
+        """Return the TLS context for the next connection of the realtime port."""
         return self._loaded.realtime
 
     def reload(self) -> None:
-        """Have the files read soon, whether or not they seem to have changed."""
+        """Have the files read soon, even if they seem unchanged."""
         self._wanted.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Watch the files until cancelled. What is loaded stays.
+        """Watch the files until cancelled; the loaded certificate stays in use.
 
         A file system that hangs delays the watching alone.
         """
@@ -134,7 +134,7 @@ class Certificate:
         )
 
     def _tell_state(self) -> None:
-        """Log how the certificate stands, if that is news."""
+        """Log the certificate's state, if it has changed."""
         validity = self._loaded.validity
         state = validity.state()
         if state == self._told_state:
@@ -149,7 +149,7 @@ class Certificate:
             _logger.error("the TLS certificate %s %s", file, sentence)
 
     def _tell_permissions(self) -> None:
-        """Log who may read the key and should not."""
+        """Log what is wrong with the key's permissions."""
         try:
             advice = advise_on_permissions(self._files.key)
         except OSError:

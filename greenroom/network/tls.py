@@ -14,12 +14,12 @@ import msgspec
 from cryptography import x509
 
 TlsContext = Callable[[], ssl.SSLContext]
-"""Returns what the next connection is to be served with."""
+"""Returns the TLS context for the next connection."""
 
 FILE_BYTES_MAX = 1 << 20
-"""More than any chain needs. It keeps a mistaken path from filling memory."""
+"""The most bytes of a file: more than any chain needs. A wrong path then does not fill memory."""
 EXPIRING = timedelta(days=30)
-"""A certificate that is valid for less is to be renewed. Programs renew theirs before."""
+"""A certificate that is valid for less should be renewed. Programs such as certbot renew before."""
 
 State = Literal["valid", "expiring", "expired", "early"]
 
@@ -37,9 +37,9 @@ class TlsFiles(msgspec.Struct, frozen=True):
     """PEM, without a password; may be the same file."""
 
     def fingerprint(self) -> tuple[object, ...]:
-        """Return what differs once a file has been changed or put in another's place.
+        """Return a value that changes when a file is changed or replaced.
 
-        A file that is not there has a fingerprint, too.
+        A missing file has a fingerprint, too.
         """
         return tuple(_fingerprint(path) for path in (self.certificate, self.key))
 
@@ -51,7 +51,7 @@ class Validity(msgspec.Struct, frozen=True):
     ends_at: datetime
 
     def state(self) -> State:
-        """Return how the certificate stands now."""
+        """Return the certificate's state now: early, valid, expiring or expired."""
         now = datetime.fromtimestamp(time.time(), UTC)
         if now < self.begins_at:
             return "early"
@@ -76,7 +76,7 @@ def read_validity(certificate_file: Path) -> Validity:
     """Return how long the first certificate of a PEM file is valid.
 
     Raises:
-        TlsError: it cannot be read.
+        TlsError: the file cannot be read.
     """
     try:
         own = x509.load_pem_x509_certificates(_read(certificate_file))[0]
@@ -90,10 +90,10 @@ def read_context(files: TlsFiles, protocols: Sequence[str]) -> ssl.SSLContext:
 
     Args:
         files: the certificate and its key.
-        protocols: what is spoken over it (ALPN), best first.
+        protocols: names of the protocols offered (ALPN), the preferred one first.
 
     Raises:
-        TlsError: a file is missing, unreadable, or they do not belong together.
+        TlsError: a file is missing or unreadable, or the key does not fit the certificate.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -114,7 +114,7 @@ def read_context(files: TlsFiles, protocols: Sequence[str]) -> ssl.SSLContext:
 
 
 def advise_on_permissions(key_file: Path) -> str | None:
-    """Return what is wrong with who may read or change a key, `None` if nothing is."""
+    """Return what is wrong with a key's permissions, `None` if nothing is."""
     mode = key_file.stat().st_mode
     if mode & (stat.S_IRWXO | stat.S_IWGRP):
         return f"Other users may use the TLS key {key_file}: chmod g-w,o= {key_file}"
@@ -136,10 +136,10 @@ def _reason(error: ssl.SSLError, files: TlsFiles) -> str:
 
 
 def _read(path: Path) -> bytes:
-    """Return what a file holds.
+    """Return the content of a file.
 
     Raises:
-        TlsError: it cannot be read, or is too large.
+        TlsError: the file cannot be read, or is too large.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -162,7 +162,7 @@ def _fingerprint(path: Path) -> tuple[object, ...] | None:
 
 
 def _refuse_password() -> str:
-    """Refuse keys under a password: OpenSSL would ask for it on the terminal and wait for ever."""
+    """Refuse keys with a password: OpenSSL would wait for it on the terminal without end."""
     raise ValueError("is encrypted: give one without a password")
 
 

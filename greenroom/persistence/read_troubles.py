@@ -1,4 +1,4 @@
-"""Failing reads of the database: told once a minute, counted, and an end of readiness.
+"""Failing reads of the database: they are logged once a minute, counted, and end readiness.
 
 Postgres may answer every change and yet refuse to read: a right is revoked, a table is gone, it has
 no more connections. So each statement that fails is remembered, with its parameters, until it
@@ -26,18 +26,17 @@ from greenroom.persistence.errors import (
 logger = logging.getLogger(__name__)
 
 LOG_SECONDS = 60.0
-"""One line for each statement and kind of failure in so many seconds."""
+"""The seconds between two log lines about the same statement and kind of failure."""
 
 _AWAY = frozenset({"08000", "08003", "08006", "57P01", "57P02", "57P03"})
 _SLOW_CLASSES = frozenset({"40", "55"})
 _QUERY_CANCELED, _DISK_FULL = "57014", "53100"
 _REFUSING_CLASSES = frozenset({"08", "0A", "25", "28", "3D", "3F", "42", "53", "57", "58", "F0"})
-"""SQLSTATE classes that tell of the database as a whole. Any other is about the rows it was asked
-for."""
+"""SQLSTATE classes that concern the whole database. All others concern the requested rows."""
 
 
 class Failure(StrEnum):
-    """Why the database did not do what it was asked for."""
+    """Why a statement failed."""
 
     AWAY = "away"
     """Nobody answered, or Postgres starts or stops. It may pass."""
@@ -46,20 +45,20 @@ class Failure(StrEnum):
     CROWDED = "crowded"
     """Too many reads waited for a connection. It may pass."""
     REFUSED = "refused"
-    """The database answered that it will not. It passes when somebody has acted."""
+    """The database refused the statement. It passes when somebody has acted."""
     FULL = "full"
     """The disk of the database is full. It passes when somebody has made space."""
     ROW = "row"
-    """The database could not read what this call asked for; others are served."""
+    """The database could not read the rows of this call; other calls are served."""
 
     @property
     def is_refusal(self) -> bool:
-        """Return whether trying again is no help."""
+        """Return whether trying again does not help."""
         return self in {Failure.REFUSED, Failure.FULL, Failure.ROW}
 
 
 def failure_of(error: DatabaseError) -> Failure:
-    """Return what kind of failure an error of a read is."""
+    """Return the kind of failure of a read's error."""
     if isinstance(error, DatabaseConnectionRefused):
         return Failure.REFUSED
     if not isinstance(error, QueryFailed):
@@ -95,10 +94,11 @@ class ReadTroubles:
     """
 
     def __init__(self, gate_seconds: float) -> None:
-        """Begin without any.
+        """Start without a failing read.
 
         Args:
-            gate_seconds: for how long a read may fail for what may pass until readiness ends.
+            gate_seconds: the seconds that a read may fail, for a reason that may pass, before
+                readiness ends.
         """
         self._gate_seconds = gate_seconds
         self._open: dict[_Key, _Trouble] = {}
@@ -138,7 +138,7 @@ class ReadTroubles:
             logger.info("the database reads again what it did not")
 
     def note_failure(self, queries: Sequence[Query], error: DatabaseError) -> Failure:
-        """Count a failure, log it unless that was done within the minute, and remember the read."""
+        """Count a failure, remember the read, and log it at most once a minute."""
         failure = failure_of(error)
         self._failed[failure] += 1
         key = _key(queries)
@@ -150,7 +150,7 @@ class ReadTroubles:
         return failure
 
     def note_refused_write(self, queries: Sequence[Query], error: DatabaseError) -> None:
-        """Count and log a change that the database refuses; nobody may ask that again."""
+        """Count and log a change that the database refuses. It is not tried again."""
         self.writes_refused += 1
         if (left_out := self._left_out(_key(queries), Failure.REFUSED)) is not None:
             logger.error("the database refused a write: %s", words_for(error) + left_out)
@@ -163,7 +163,7 @@ class ReadTroubles:
         return StorageUnavailable(text)
 
     async def wait(self) -> list[Sequence[Query]]:
-        """Wait until a read fails; return all that do, to be asked again.
+        """Wait until a read fails; return all failing reads, to be tried again.
 
         Cancellation just ends the wait.
         """
@@ -183,7 +183,7 @@ class ReadTroubles:
             logger.warning("a read of the database failed: %s", words_for(error) + left_out)
 
     def _left_out(self, key: _Key, failure: Failure) -> str | None:
-        """Return how many lines were left out, in words; None if this one is to be, too."""
+        """Return how many lines were left out, in words; None if this line is left out, too."""
         now = trio.current_time()
         last, count = self._told.get((key, failure), (-math.inf, 0))
         if now - last < LOG_SECONDS:
@@ -215,7 +215,7 @@ _ADVICE = (
 
 
 def words_for(error: DatabaseError) -> str:
-    """Return the database's own words, and what an operator may do about them."""
+    """Return the database's own words, and what an operator can do."""
     if isinstance(error, DatabaseConnectionRefused):
         return str(error)  # it says what to do
     sqlstate = error.sqlstate if isinstance(error, QueryFailed) else ""

@@ -1,4 +1,4 @@
-"""Actions over the control channel: what clients ask for, and what is wrong with it."""
+"""Actions over the control channel: reads and checks the requests of clients."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _EMPTY: Final = b"{}"
 
 
 class MalformedMessage(Exception):
-    """Not JSON, not an object, or a `send` or an `action` that lacks something."""
+    """The message is not a JSON object, or a field of a `send` or `action` is missing or wrong."""
 
     def __init__(self, text: str | None = None, request_id: RequestId | None = None) -> None:
-        """Note what is wrong, where there is more to say, and the id of the message."""
+        """Store the text for the client, if there is one, and the id of the message."""
         super().__init__(text)
         self.text = text
         self.request_id = request_id
@@ -37,11 +37,11 @@ class ActionRequest(msgspec.Struct, frozen=True):
     request_data: bytes
     target_id: int | None
     is_again: bool = False
-    """It may have been sent before, over a connection that was lost."""
+    """True if it may have been sent before, over a connection that was lost."""
 
 
 def request_action(player_id: int, request: ActionRequest) -> RequestAction:
-    """Return the command of a room that carries a member's request out."""
+    """Return the room's command for a member's request."""
     return RequestAction(
         player_id=player_id,
         request_id=request.request_id,
@@ -67,7 +67,7 @@ _decode_object: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def fitting_id(value: object) -> RequestId | None:
-    """Return a client's own id for a message, None where it is none that answers could carry."""
+    """Return a client's own id for a message, None if answers cannot carry it."""
     if type(value) is float and value.is_integer():  # some engines know no other numbers
         value = int(value)
     if type(value) is int:
@@ -78,10 +78,10 @@ def fitting_id(value: object) -> RequestId | None:
 
 
 def read_request(text: bytes) -> ActionRequest:
-    """Return what a frame of type `action` asks for.
+    """Return the request of a frame of type `action`.
 
     Raises:
-        MalformedMessage: it lacks something, or something does not fit; the text says what.
+        MalformedMessage: a field is missing or wrong; the text says which.
     """
     incoming = _decode(text)
     request_id = fitting_id(incoming.id)
@@ -109,7 +109,7 @@ def _read_type(value: object) -> str:
 
 
 def _read_data(data: bytes, data_json: object) -> bytes:
-    """Return the document that is asked with; without any it is empty."""
+    """Return the request's document; an empty one if there is none."""
     if data and data != b"null":
         if not data.startswith(b"{"):
             raise MalformedMessage("request_data must be an object")

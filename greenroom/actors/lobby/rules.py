@@ -22,7 +22,7 @@ changes nothing. `apply` changes the lobby by one event and cannot fail.
                        and the room's RoomCreated                not full
     EndLobby           LobbyEnded, or none
 
-The members online are an argument, in joining order: they are no part of a lobby's state.
+A lobby's state does not have who is online: those members are an argument, in joining order.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def require_member(lobby: Lobby, player_id: int, refusal: type[Refused]) -> NewM
     """Return a member of a lobby that has not started.
 
     Raises:
-        LobbyHasStarted: it has.
-        Refused: the player is no member; each operation has its own refusal.
+        LobbyHasStarted: the lobby has started.
+        Refused: the player is no member; `refusal` says which error.
     """
     if lobby.room_id is not None:
         raise LobbyHasStarted
@@ -130,7 +130,7 @@ def decide_create(command: CreateLobby, now: int) -> LobbyCreated:
     """Open a lobby.
 
     Raises:
-        MaxPlayersOutOfRange: too small or too large.
+        MaxPlayersOutOfRange: the lobby's size is too small or too large.
     """
     room_rules.check_size(command.max_players)
     name = command.lobby_name
@@ -153,7 +153,7 @@ def decide_create(command: CreateLobby, now: int) -> LobbyCreated:
 
 
 def decide_join(lobby: Lobby, command: JoinLobby, now: int) -> MemberJoined:
-    """Take a free seat; a join token or an invite stands for approval and password.
+    """Take a free seat; a join token or an invite replaces approval and password.
 
     Raises:
         AlreadyInLobby, LobbyNotFound, NeedsApproval, LobbyFull, IncorrectPassword: in this order.
@@ -170,9 +170,9 @@ def decide_join(lobby: Lobby, command: JoinLobby, now: int) -> MemberJoined:
 
 
 def wrong_guess(lobby: Lobby, command: JoinLobby) -> type[Refused] | None:
-    """Return how a wrong password or join token of somebody's is refused.
+    """Return the refusal of a wrong password or join token.
 
-    None where they try neither, need neither, or bring the right token.
+    Return None if the player tries neither, needs neither, or has the right token.
     """
     if _is_known(lobby, command):
         return None
@@ -202,7 +202,7 @@ def _require_free_seat(lobby: Lobby) -> None:
 def decide_request(
     lobby: Lobby, command: RequestToJoin, limits: LobbyLimits, now: int
 ) -> JoinRequested:
-    """Ask for a seat; one must be free then, and again when the host approves.
+    """Ask for a seat. A seat must be free now, and again when the host approves.
 
     Raises:
         AlreadyInLobby, LobbyNotFound, TakesNoRequests, AlreadyRequested, LobbyFull,
@@ -242,7 +242,7 @@ def require_request(lobby: Lobby, player_id: int, request_id: str) -> JoinReques
 def decide_approve(
     lobby: Lobby, command: ApproveRequest, now: int
 ) -> tuple[JoinAnswered, MemberJoined]:
-    """Seat a requester, whose one seat the caller has made sure of.
+    """Approve a request, and seat its sender. The caller has checked that they have no other seat.
 
     Raises:
         RequestNotFound, OnlyHostAnswers, LobbyFull: in this order.
@@ -254,7 +254,7 @@ def decide_approve(
 
 
 def decide_reject(lobby: Lobby, player_id: int, request_id: str, now: int) -> JoinAnswered:
-    """Turn a requester down.
+    """Reject a request.
 
     Raises:
         RequestNotFound, OnlyHostAnswers: in this order.
@@ -264,7 +264,7 @@ def decide_reject(lobby: Lobby, player_id: int, request_id: str, now: int) -> Jo
 
 
 def _answered(lobby: Lobby, request: JoinRequest, step: RequestStep, now: int) -> JoinAnswered:
-    """Answer a request as the step does."""
+    """Return the event that answers a request."""
     answer = ANSWERS[REQUEST[request.state][step]]
     host = lobby.members[lobby.host_id]
     return JoinAnswered(request.request_id, answer, host.player_id, host.player_name, now)
@@ -294,7 +294,7 @@ def decide_put_out(
 def _departure(
     lobby: Lobby, player_id: int, reason: LeaveReason, online: Sequence[int], now: int
 ) -> tuple[LobbyEvent, ...]:
-    """Let a member go; the host's role goes on as a room's does, or the lobby ends."""
+    """Remove a member. The host's role passes on as in a room; without members the lobby ends."""
     left = MemberLeft(player_id, reason, now)
     if player_id != lobby.host_id:
         return (left,)
@@ -305,7 +305,7 @@ def _departure(
 
 
 def decide_kick(lobby: Lobby, command: KickFromLobby, now: int) -> MemberLeft:
-    """Put a member out.
+    """Kick a member.
 
     Raises:
         LobbyHasStarted, NotInLobby, OnlyHostKicks, KickingOneself, LobbyMemberNotFound: in this
@@ -325,7 +325,7 @@ def decide_end(
     """End the lobby.
 
     Raises:
-        LobbyHasStarted, NotInLobby, and `refusal` of a member who is not host: in this order.
+        LobbyHasStarted, NotInLobby, and `refusal` if the member is not host: in this order.
     """
     require_host(lobby, player_id, refusal)
     return LobbyEnded(reason, now)
@@ -334,7 +334,7 @@ def decide_end(
 def decide_password(
     lobby: Lobby, player_id: int, password_hash: bytes | None, now: int
 ) -> LobbyPasswordSet:
-    """Set the password, or with None remove it.
+    """Set the password; None removes it.
 
     Raises:
         LobbyHasStarted, NotInLobby, OnlyHostSetsLobbyPassword: in this order.
@@ -360,14 +360,14 @@ def decide_start(
     now: int,
     behaviour: str | None = None,
 ) -> tuple[tuple[LobbyEvent, ...], RoomCreated]:
-    """Become a room of those who are online; the others are put out, requests turned down.
+    """Turn the lobby into a room of the members online; remove the others, and reject requests.
 
     Args:
         lobby: the lobby.
         command: who starts it, and the room's id and join token.
         online: the members online, in the order of joining.
         now: whole Unix seconds.
-        behaviour: the name of what a studio has written for the room.
+        behaviour: the name of the room's behaviour; None for a plain room.
 
     Raises:
         LobbyHasStarted, NotInLobby, OnlyHostStarts, LobbyNotFull: in this order.
@@ -395,7 +395,7 @@ def plan_room(
     behaviour: str | None,
     now: int,
 ) -> RoomCreated:
-    """Return the room that a lobby would become by this command, with these members."""
+    """Return the event that creates the lobby's room, with these members."""
     create = CreateRoom(
         room_id=command.room_id,
         game_id=lobby.game_id,
@@ -417,14 +417,14 @@ def plan_room(
 
 
 def decide_end_for_all(lobby: Lobby, reason: LobbyEndReason, now: int) -> tuple[LobbyEnded, ...]:
-    """End the lobby, whoever is in it; because of its room only if it has become one."""
+    """End the lobby for all members. Return nothing if it cannot end for this reason now."""
     return (LobbyEnded(reason, now),) if LobbyStep(reason) in LOBBY[lobby.state] else ()
 
 
 def decide_rename(
     lobby: Lobby, player_id: int, player_name: str, now: int
 ) -> tuple[MemberRenamed, ...]:
-    """Take note of a member's new name; a started lobby's room takes it instead."""
+    """Note a member's new name. In a started lobby its room notes it instead."""
     member = lobby.members.get(player_id)
     if not lobby.is_open or member is None or member.player_name == player_name:
         return ()
@@ -501,7 +501,7 @@ def _requested(event: JoinRequested) -> JoinRequest:
 
 
 def _answer(lobby: Lobby, event: JoinAnswered) -> None:
-    """Keep a request for its sender to read, up to a bound."""
+    """Keep an answered request for its sender to read; the number kept is bounded."""
     lobby.answered[event.request_id] = msgspec.structs.replace(
         lobby.pending.pop(event.request_id),
         player_data=_EMPTY,

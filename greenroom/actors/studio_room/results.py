@@ -1,7 +1,7 @@
-"""Results of a room's members: handed over to be written, and what the room learns of their stats.
+"""Results of a room's members: how they are written, and how the room learns the members' stats.
 
-A result is an order. The studio's side of the server writes it into the player's record, and tells
-the room. Stats that others have changed it is told as well. The hooks that read them are called
+A result is an order, which the host of the behaviour writes into the player's record. It tells the
+room then, and also when others have changed a member's stats. The hooks that read them are called
 later, so none is called here.
 """
 
@@ -22,21 +22,21 @@ class ResultsActor(RoomActor):
     """The part of a room with a behaviour that deals with results.
 
     Attributes:
-        host: holds the behaviour; None where there is none to read stats.
+        host: the host of the behaviour; None if no behaviour reads stats.
     """
 
     host: BehaviourHost | None
     _studio: Studio
 
     def _hand_over_results(self, room: Room) -> None:
-        """Have all results written that a room waits for, once it is back."""
+        """After a restart, have all results written that the room still waits for."""
         for number, order in room.orders.items():
             if isinstance(order, ResultOrder):
                 self._studio.deliver(room.room_id, number, order)
         self._refresh_stats(room)
 
     def _refresh_stats(self, room: Room) -> None:
-        """Have the room told its members' stats, for they may have changed unheard."""
+        """Have the room told its members' stats, because they may have changed in the meantime."""
         if self._reads_stats and room.members:
             self._studio.refresh_stats(room.room_id, room.members)
 
@@ -51,7 +51,7 @@ class ResultsActor(RoomActor):
 
     @handles(NoteDelivered)
     def note_delivered(self, command: NoteDelivered) -> Changed[None]:
-        """Take note that a result is written, and of the stats that it has made."""
+        """Note that a result is written, and the stats that it has led to."""
         if command.number not in self._room.orders:
             return Changed(None)
         noted = () if command.noted is None else self._noted(command.noted)

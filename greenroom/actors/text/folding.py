@@ -1,12 +1,12 @@
-"""Folds texts: one spelling for all the letters that people read as the same.
+"""Folds texts, so that letters that people read as the same have one spelling.
 
 A word has many spellings: full-width and mathematical letters, accents, capitals, and look-alikes
-from other scripts. There are also characters that take no room, digits and signs for letters, and
-letters set apart by dots or blanks. A `Reading` is a text in one such spelling. Every character of
+from other scripts. There are also invisible characters, digits and signs in place of letters, and
+letters separated by dots or blanks. A `Reading` is a text in one such spelling. Every character of
 it knows its place in the source, so that a finding can be shown in the text as it was written.
 """
 
-# ruff: noqa: RUF001 (look-alikes are what this is about)
+# ruff: noqa: RUF001 (this module is about look-alikes)
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SPELLED_PIECE_MAX: Final = 2
 """Letters in a piece of a word that is spelled out: `f u ck`."""
 SPELLED_PIECES_MIN: Final = 3
 
-# `re` where it will do: it takes half as long
+# `re` where it is enough, because it takes half as long
 _IGNORED: Final = regex.compile(r"[\p{Default_Ignorable_Code_Point}\p{Cc}\u2800]")
 _WORD: Final = regex.compile(r"[\p{L}\p{M}]+")
 _CHUNK: Final = re.compile(r"\S+")
@@ -73,13 +73,13 @@ _MARKS: Final = regex.compile(
     r"\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 )
 _KEPT: Final = frozenset("йї")
-"""Letters of their own, although Unicode has them as others with a mark."""
+"""Letters in their own right, which Unicode decomposes into another letter and a mark."""
 _ALONE: Final = {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ı": "i", "#": "*", "%": "*"}
 
 
 @lru_cache(maxsize=16_384)
 def fold_character(char: str) -> str:
-    """Return what one character comes down to: nothing, or at most four characters."""
+    """Return the folded form of a character: at most `FOLDED_CHARACTERS_MAX` characters."""
     if _IGNORED.match(char):
         return " " if char.isspace() else ""
     if 0x1F170 <= ord(char) <= 0x1F189:  # negative squared letters, which NFKC leaves alone
@@ -102,7 +102,7 @@ def _bare(char: str) -> str:
 
 
 class Reading:
-    """A text in one reading, with runs of a letter drawn together."""
+    """A text in one spelling, in which repeated letters count as one."""
 
     def __init__(
         self, text: str, at: Sequence[int], *, plain: str = "", is_glued: bool = False
@@ -111,10 +111,10 @@ class Reading:
 
         Args:
             text: the reading.
-            at: of each character its place in the source.
-            plain: the plainest reading, where this one differs from it by the character.
-            is_glued: whether its words are pieces of longer ones with signs between them: then a
-                part of a word says nothing (`push-it`).
+            at: the place in the source of each character.
+            plain: the plainest reading, if this one replaces single characters of it.
+            is_glued: whether its words are joined from pieces with signs between them. A match
+                that is a part of such a word is ignored (`push-it`).
         """
         self.text = text
         self.at = at
@@ -130,9 +130,9 @@ class Reading:
         pieces.append(text[done:])
         starts.extend(range(done, len(text) + 1))
         self.drawn = "".join(pieces)
-        """The text, each run as one character."""
+        """The text, with each run of a letter as one character."""
         self.starts = starts
-        """The place in `text` where each character of `drawn` begins, and the end of all."""
+        """The place in `text` where each character of `drawn` begins, and the end of the text."""
 
     @cached_property
     def _words(self) -> list[tuple[int, int]]:
@@ -143,7 +143,7 @@ class Reading:
         return [start for start, _ in self._words]
 
     def word_round(self, start: int, end: int) -> tuple[int, int]:
-        """Return the bounds of the word, or of the words, that a stretch of the text lies in."""
+        """Return the bounds of the word or words around a stretch of the text."""
         first = bisect_right(self._word_starts, start) - 1
         last = bisect_right(self._word_starts, end - 1) - 1
         if first >= 0:
@@ -154,10 +154,10 @@ class Reading:
 
 
 class Folded:
-    """A text folded, and the views of it, from the plainest on."""
+    """A folded text, and its readings, the plainest first."""
 
     def __init__(self, source: str) -> None:
-        """Fold a text, once for all its views."""
+        """Fold a text, once for all its readings."""
         self.source = source
         self._at: Sequence[int] = range(len(source))
         if source.isascii() and source.isprintable():
@@ -168,7 +168,7 @@ class Folded:
             self._at = [place for place, part in enumerate(parts) for _ in part]
 
     def is_edge(self, view: Reading, place: int) -> bool:
-        """Return whether a word of a view may begin, or end, in front of a character of it."""
+        """Return whether a word of a reading may begin or end before a character."""
         text = view.text
         if place <= 0 or place >= len(text):
             return True
@@ -181,7 +181,7 @@ class Folded:
         return source[at[place - 1]].islower() and source[at[place]].isupper()
 
     def views(self) -> list[Reading]:
-        """Return the readings that make a difference; the first is the text in plain."""
+        """Return the readings that differ from each other, the plain text first."""
         text, at = self._text, self._at
         readings = [text]
         if not text.isascii():
@@ -210,19 +210,19 @@ def _is_letter(char: str) -> bool:
 
 
 def is_run_on(char: str) -> bool:
-    """Return whether a character is of a script that puts no blanks between words."""
+    """Return whether a character's script is written without blanks between words."""
     return _RUN_ON.match(char) is not None
 
 
 @lru_cache(maxsize=16_384)
 def _script(char: str) -> str | None:
-    """Return the script, of those that are written without blanks between words."""
+    """Return the character's script if it is written without blanks between words, else None."""
     found = _SCRIPTS.match(char)
     return found.lastgroup if found else None
 
 
 def _one_script(text: str) -> list[str]:
-    """Return the text with the words that mix scripts in one script, Latin and Cyrillic."""
+    """Return the text with each word that mixes Latin and Cyrillic put into one script."""
     latin, cyrillic, done = [], [], 0
     for word in _CHUNK.finditer(text):
         chunk = word[0]
@@ -239,7 +239,7 @@ def _one_script(text: str) -> list[str]:
 
 
 def _with_signs(text: str, signs: dict[int, int]) -> str:
-    """Return the text with signs as letters, but for its numbers."""
+    """Return the text with signs replaced by letters, except in numbers."""
 
     def read(chunk: re.Match[str]) -> str:
         word = chunk[0]
@@ -260,7 +260,7 @@ _Spans = list[tuple[int, int]]
 
 
 def _pieces(text: str) -> tuple[list[_Spans], list[_Spans]]:
-    """Return the words that are spelled out, `f u c k`, and those with signs in them, `fu.ck`."""
+    """Return the words that are spelled out (`f u c k`), and those with signs in them (`fu.ck`)."""
     spelled: list[_Spans] = []
     glued: list[_Spans] = []
     letters: _Spans = []
@@ -288,7 +288,7 @@ def _pieces(text: str) -> tuple[list[_Spans], list[_Spans]]:
 def _sort_short(
     letters: _Spans, chunks: list[_Spans], spelled: list[_Spans], glued: list[_Spans]
 ) -> None:
-    """Take short pieces for one word spelled out, or each chunk of them for itself."""
+    """Read short pieces as one word that is spelled out, or else each chunk of them separately."""
     if _is_spelled(letters):
         spelled.append(letters)
     else:
@@ -304,7 +304,7 @@ def _is_spelled(pieces: _Spans) -> bool:
 def _put_together(
     text: str, at: Sequence[int], words: list[_Spans], *, is_glued: bool = False
 ) -> Reading:
-    """Return the view of these words, without what stands between their pieces."""
+    """Return the reading of these words, without the characters between their pieces."""
     joined: list[str] = []
     places: list[int] = []
     for pieces in words:

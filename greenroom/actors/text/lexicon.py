@@ -1,7 +1,7 @@
 """The words that offend, by language, and one automaton that finds them all in one pass.
 
-Read once, from the word data beside this module (`words/README.md` says whose it is and what we
-changed); never afterwards.
+The word data beside this module is read once. `words/README.md` tells where the data comes from,
+and what we changed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from greenroom.actors.text.folding import fold_character
 SEVERITY_MIN: Final = 2
 """The least of four degrees in the English list; the first is mild (`bloody`, `hell`)."""
 LOOSE_CHARACTERS_MIN: Final = 4
-"""In shorter words a vowel written twice makes another word: `cok`, `cook`."""
+"""From this length on a word with a repeated vowel counts as the same word. In shorter words it is
+another one: `cok`, `cook`."""
 MASKED_CHARACTERS_MIN: Final = 4
 MASKED_CHARACTERS_MAX: Final = 8
-"""Characters up to which a word is also found with a star for a vowel: `f*ck`."""
+"""Words up to this length are also found with a star in place of a vowel: `f*ck`."""
 
 LANGUAGES: Final = (
     "ar", "cs", "da", "de", "en", "es", "fa", "fi", "fil", "fr", "hi", "hu", "it", "ja", "ko",
@@ -44,14 +45,14 @@ _ANYWHERE: Final = regex.compile(
     r"[\p{Han}]{2,}|\p{Hangul}{3,}|[\p{Hiragana}\p{Han}]{3,}|[\p{Thai}]{4,}"
 )
 _TWO_SYLLABLES: Final = regex.compile(r"\p{Hangul}{2}")
-"""A Korean word: particles may follow."""
+"""The beginning of a Korean word; particles may follow."""
 
 
 class LexiconEntry(msgspec.Struct, frozen=True):
     """One spelling of a word, as one or more languages have it."""
 
     languages: int
-    """Bits, in the order of `LANGUAGES`."""
+    """One bit for each language, in the order of `LANGUAGES`."""
     runs: tuple[int, ...]
     """How often each character of the drawn spelling is written."""
     begins: bool
@@ -95,7 +96,7 @@ class Lexicon:
         self.languages = tuple(
             _union(entry.languages for entry in entries) for entries in self.entries
         )
-        """The languages of each pattern, of all its entries together."""
+        """The languages of all entries of each pattern together."""
         self.automaton = AhoCorasick(
             list(self._entries),
             matchkind=MatchKind.Standard,
@@ -105,14 +106,14 @@ class Lexicon:
         del self._entries
 
     def is_innocent(self, word: str, languages: int) -> bool:
-        """Return whether a whole word is fine although an offending one is a part of it."""
+        """Return whether a whole word is innocent although a part of it offends."""
         if self._innocent.get(word, 0) & languages:
             return True
         return any(pattern.fullmatch(word) for pattern in self._innocent_parts(languages))
 
-    @lru_cache(maxsize=64)  # noqa: B019 (there is one lexicon, for ever)
+    @lru_cache(maxsize=64)  # noqa: B019 (there is only one lexicon)
     def _innocent_parts(self, languages: int) -> tuple[regex.Pattern[str], ...]:
-        """Return one pattern for all innocent words that are given in part."""
+        """Return one pattern for all innocent words of which the lists have only a part."""
         parts = [
             regex.escape(word).replace(r"\*", ".*")
             for word, bits in self._innocent.items()
@@ -160,7 +161,7 @@ def fold(word: str) -> str:
 
 
 def _edges(word: str) -> tuple[bool, bool]:
-    """Return whether a word must begin, and end, where this one does."""
+    """Return whether a match must begin, and end, at the edge of a word."""
     if _ANYWHERE.fullmatch(word):
         return False, False
     return True, not _TWO_SYLLABLES.fullmatch(word)
@@ -197,7 +198,7 @@ def _profanities() -> list[_Profanity]:
 
 
 def _words(language: str) -> Iterator[str]:
-    """Yield what the lists have of a language."""
+    """Yield the words of a language."""
     if language == "en":
         for profanity in _profanities():
             if profanity.severity >= SEVERITY_MIN:
@@ -212,7 +213,7 @@ def _words(language: str) -> Iterator[str]:
 
 
 def _exceptions() -> Iterator[str]:
-    """Yield the English words that the list's makers found to hold an offending one."""
+    """Yield the English words that the list names as innocent although a part of them offends."""
     for profanity in _profanities():
         for exception in profanity.exceptions:
             for word in profanity.match.replace("*", "").split("|"):

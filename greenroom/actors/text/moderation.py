@@ -1,7 +1,7 @@
-"""Finds what offends in a text, in the languages of a game, and masks it.
+"""Finds offensive words in a text, in the languages of a game, and masks them.
 
 Pure and bounded: a few passes over at most `CENSORED_CHARACTERS_MAX` characters. Callers refuse
-longer texts; what is beyond is not looked at.
+longer texts; characters beyond that are not checked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from greenroom.actors.text.lexicon import (
 from greenroom.contract.words import CENSORED_CHARACTERS_MAX
 
 PASSES_MAX: Final = 3
-"""Taking words away may leave others that were a part of them; then nothing readable is left."""
+"""Passes over a text. Masking words may leave others that were a part of them; after the last pass
+the whole text is masked."""
 MASK: Final = "*"
 DEFAULT_LANGUAGES: Final = ("en",)
 
@@ -34,19 +35,19 @@ class Censored(msgspec.Struct, frozen=True):
 
     clean: bool
     filtered: str
-    """The text, with a `*` for every character of what offends; as long as the text."""
+    """The text, as long as before, with a `*` for every character that offends."""
 
 
 class Moderator:
-    """The check of texts in some languages; it holds nothing but its choice of them."""
+    """The check of texts in a choice of languages; it has no other state."""
 
     def __init__(self, languages: tuple[str, ...] = DEFAULT_LANGUAGES) -> None:
-        """Choose languages, by the codes of `LANGUAGES`."""
+        """Make a moderator for these languages, codes of `LANGUAGES`."""
         self.languages = languages
         self._bits = sum(1 << LANGUAGES.index(language) for language in set(languages))
 
     def is_offensive(self, text: str) -> bool:
-        """Return whether a text has anything that offends."""
+        """Return whether a text has an offensive word."""
         return next(self._findings(text), None) is not None
 
     def censor(self, text: str) -> Censored:
@@ -91,7 +92,7 @@ class Moderator:
                 continue
             start, end = starts[first], starts[last]
             if covered[at[start]] and covered[at[end - 1]]:
-                continue  # a part of what was found already
+                continue  # a part of a stretch that was found already
             if view.text[start:end] == view.plain[start:end]:
                 continue  # judged already
             for entry in words.entries[pattern]:
@@ -109,7 +110,7 @@ class Moderator:
         entry: LexiconEntry,
         bounds: tuple[int, int],
     ) -> tuple[int, int] | None:
-        """Return the stretch of the view to take away for a match, None if it is innocent."""
+        """Return the stretch of the reading to mask for a match, None if the match is innocent."""
         start, end = bounds
         if (entry.begins or view.is_glued) and not folded.is_edge(view, start):
             return None
@@ -125,7 +126,7 @@ class Moderator:
 
 
 def _fits(entry: LexiconEntry, view: Reading, first: int, last: int) -> bool:
-    """Return whether letters are repeated as the entry has them, or so as to hide it."""
+    """Return whether letters are repeated as in the entry, or in order to hide the word."""
     starts = view.starts
     if starts[last] - starts[first] == last - first == sum(entry.runs):
         return True

@@ -2,8 +2,8 @@
 
     "name_rules": {"scripts": ["Latin", "Han"], "case": "lower", "digits": true, "spaces": false}
 
-The case is any, lower or upper. Each of the four may be left out and then allows everything. One
-that is malformed is ignored and reported, so that a typing error of the owner's locks nobody out.
+`case` is `any`, `lower` or `upper`. Each of the four may be left out, and then allows everything. A
+malformed one is ignored and reported, so that an owner's typing error locks nobody out.
 
 Always refused are:
 
@@ -33,7 +33,7 @@ from greenroom.contract.words import TITLE_CHARACTERS_MAX
 NAME_CHARACTERS_MIN: Final = 2
 NAME_CHARACTERS_MAX: Final = 50
 SCRIPTS_MAX: Final = 32
-"""More scripts in one rule than this are malformed: the pattern made of them is bounded."""
+"""A rule with more scripts is malformed, because the pattern made of them must be bounded."""
 
 Case = Literal["any", "lower", "upper"]
 
@@ -53,12 +53,12 @@ FREE: Final = NameRules()
 _OFFENSIVE: Final = "must not contain offensive words"
 _CONTROL: Final = regex.compile(r"[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]")
 _BIDIRECTIONAL: Final = regex.compile(r"\p{Bidi_Control}")
-# Variation selector 16 behind a pictograph makes it colourful: that much is seen.
+# Variation selector 16 after a pictograph gives it colours, so it is visible.
 _ZERO_WIDTH: Final = regex.compile(
     r"(?<!\p{Extended_Pictographic})\uFE0F|[\p{Default_Ignorable_Code_Point}--\uFE0F]|\u2800",
     regex.VERSION1,
 )
-# What Unicode keeps free for pictographs may be one already.
+# Code points that Unicode reserves for pictographs may have been assigned since.
 _MEANINGLESS: Final = regex.compile(r"[\p{Co}[\p{Cn}--\p{Extended_Pictographic}]]", regex.VERSION1)
 _VISIBLE: Final = regex.compile(r"[\p{L}\p{N}\p{P}\p{S}\p{Extended_Pictographic}]", regex.VERSION1)
 _SCRIPT_NAME: Final = regex.compile(r"[A-Za-z][A-Za-z_ ]{1,39}")
@@ -72,7 +72,7 @@ def check_player_name(name: str, rules: NameRules, moderation: Moderator | None 
     """Return the name, trimmed, if it keeps all rules.
 
     Args:
-        name: as it was typed.
+        name: the name as it was typed.
         rules: the game's.
         moderation: the check for offensive words, in the game's languages; English by default.
 
@@ -96,8 +96,8 @@ def check_title(
     """Return the title of a room or lobby, trimmed, if it keeps all rules.
 
     Args:
-        field: what clients call it, `room_name` or `matchmaking_name`, for the refusals.
-        title: as it was typed.
+        field: the name that errors give it, `room_name` or `matchmaking_name`.
+        title: the title as it was typed.
         rules: the game's.
         moderation: the check for offensive words, in the game's languages; English by default.
 
@@ -116,7 +116,7 @@ def check_title(
 
 
 def broken_rule(text: str, rules: NameRules) -> str | None:
-    """Return what the first broken rule asks for (`must be lower case`), None if all are kept."""
+    """Return the demand of the first broken rule (`must be lower case`), None if all are kept."""
     if _CONTROL.search(text):
         return "must not contain control characters"
     if _BIDIRECTIONAL.search(text):
@@ -221,7 +221,7 @@ def _is_script(name: str) -> bool:
 
 
 def _allowed_script(scripts: tuple[str, ...]) -> regex.Pattern[str]:
-    """Return the pattern (which `regex` caches) of text in these scripts and what all share."""
+    """Return the pattern of these scripts and of what all share; `regex` caches it."""
     classes = "".join(
         rf"\p{{Script_Extensions={name}}}" for name in ("Common", "Inherited", *scripts)
     )

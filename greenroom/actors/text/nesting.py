@@ -1,4 +1,7 @@
-"""How deep JSON may nest, over HTTP and realtime alike, and how much: found by C alone."""
+"""Bounds of JSON over HTTP and realtime: its depth, and its number of arrays and objects.
+
+Both are found by functions in C, because Python would take too long for a megabyte.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +10,28 @@ from typing import Final
 import msgspec
 
 DEPTH_MAX: Final = 500
-"""Levels of nesting: deeper than any document in use, well below where recursive parsers stop
-(Python 3.11 near 1,000 calls; Postgres some thousand)."""
+"""Levels of nesting. No known document is deeper, and recursive parsers stop only well beyond
+(Python 3.11 near 1,000 calls, Postgres at some thousands)."""
 
 CONTAINERS_MAX: Final = 200_000
-"""Arrays and objects in one body, brackets in its strings among them.
+"""Arrays and objects in one body, brackets in its strings included.
 
 A MiB of `[1,2],` has fewer, and one of brackets alone takes twice as long to read as anything else.
 """
 
 _SLICE_BYTES: Final = 16 << 10
 _LEVELS_GUESSED: Final = 950
-"""That a parser bears in Python 3.11, where its caller is as deep in calls as a server's is."""
+"""Levels that the parser can nest in Python 3.11, called from as deep as the server calls it."""
 
 _read_over: Final = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def nests_too_deep(data: bytes) -> bool:
-    """Return whether JSON nests deeper than allowed; in a millisecond for a MiB, whatever it is.
+    """Return whether JSON nests deeper than allowed. A MiB takes at most a millisecond.
 
-    Where it opens too few arrays and objects for that, it is not looked at any closer. Otherwise
-    it is read over inside so many arrays that the parser bears just what is allowed beside them.
-    What is malformed may get either answer.
+    JSON that opens too few arrays and objects for that is not parsed. Other JSON is parsed inside
+    as many arrays as leave the parser exactly the allowed depth. Malformed JSON may get either
+    answer.
 
     Args:
         data: the JSON.
@@ -48,13 +51,13 @@ def holds_too_many(data: bytes) -> bool:
 
 
 def _may_be_too_deep(data: bytes) -> bool:
-    """Return whether enough is opened for that, in strings or outside of them."""
+    """Return whether there are enough opening brackets, in strings or outside, to be too deep."""
     if len(data) <= DEPTH_MAX:
         return False
     opened = 0
     for start in range(0, len(data), _SLICE_BYTES):
         part = data[start : start + _SLICE_BYTES]
-        # quicker than to count where few are
+        # quicker than counting where there are few
         opened += len(part) - len(part.replace(b"[", b"").replace(b"{", b""))
         if opened > DEPTH_MAX:
             return True
@@ -62,7 +65,7 @@ def _may_be_too_deep(data: bytes) -> bool:
 
 
 def _is_borne(data: bytes) -> bool:
-    """Return whether the parser comes through without having to nest deeper than it can."""
+    """Return whether the parser can read the data without exceeding its own depth."""
     try:
         _read_over(data)
     except RecursionError:
@@ -77,7 +80,7 @@ class _Parser:
 
     def __init__(self) -> None:
         self._levels = _LEVELS_GUESSED
-        """That it bore last time: mostly it is as many again."""
+        """The levels that the parser could nest last time; usually it can nest as many again."""
 
     def bears_within(self, data: bytes, levels_max: int) -> bool:
         """Return whether JSON nests no deeper than so many levels."""
@@ -85,7 +88,7 @@ class _Parser:
         return self._bears(data, max(0, self._levels - levels_max))
 
     def _search(self, guess: int) -> int:
-        """Return how many levels it bears, at as many calls' depth as `_bears` is called at."""
+        """Return how many levels the parser can nest if it is called from the depth of `_bears`."""
         low, high = 0, guess
         while _is_borne(_nested(b"", high)):
             low, high = high, high + max(1, 2 * (high - guess))

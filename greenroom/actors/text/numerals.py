@@ -4,12 +4,12 @@ from __future__ import annotations
 
 
 class Numerals:
-    """The numerals of one alphabet, in as large a base as it has digits."""
+    """Numerals of one alphabet; the number of its digits is the base."""
 
     __slots__ = ("_pairs",)
 
     def __init__(self, alphabet: str) -> None:
-        """Take the digits, from zero on."""
+        """Use these digits; the first is zero."""
         self._pairs = [high + low for high in alphabet for low in alphabet]  # half the divisions
 
     def spell(self, number: int, digits: int) -> str:

@@ -19,10 +19,10 @@ _logger = logging.getLogger(__name__)
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An act that is about to happen. Nothing in it is secret, or a name or text of a player's."""
+    """An act that is about to happen. It has no secrets, and no names or texts of players."""
 
     actor: str
-    """By whom: `user anna (uid 1000)`, `admin key 1a2b3c4d`."""
+    """Who acts: `user anna (uid 1000)`, `admin key 1a2b3c4d`."""
     action: str
     """The operation: `player.ban`."""
     game_id: int | None = None
@@ -35,11 +35,11 @@ class Audit(Protocol):
     """The audit log. Its methods raise `StorageUnavailable` when the database does not answer."""
 
     async def begin(self, entry: AuditEntry) -> int:
-        """Write an act down before it happens, durably; return its number."""
+        """Record an act durably before it happens; return its number."""
         ...
 
     async def finish(self, audit_id: int, outcome: Outcome) -> None:
-        """Write down what came of an act."""
+        """Record the outcome of an act."""
         ...
 
 
@@ -47,19 +47,19 @@ class Audit(Protocol):
 async def audited(
     audit: Audit, entry: AuditEntry, refusals: tuple[type[Exception], ...] = ()
 ) -> AsyncGenerator[None]:
-    """Write an act down before the `with` block, and what came of it after.
+    """Record an act before the `with` block, and its outcome after it.
 
-    If that cannot be written any more, the row says `begun`: the act may have happened.
+    If the outcome cannot be recorded, the row stays `begun`: the act may have happened.
 
     Args:
         audit: the log.
         entry: the act.
-        refusals: errors that mean that nothing was done, besides those of actors.
+        refusals: errors that mean that nothing was done, besides refusals of actors.
 
     Raises:
-        StorageUnavailable: the act cannot be written down, so the block does not begin.
+        StorageUnavailable: the act cannot be recorded, so the block does not begin.
 
-    Cancellation: the act is written as failed if the block was cancelled.
+    Cancellation: if the block is cancelled, the act is recorded as failed.
     """
     audit_id = await audit.begin(entry)
     outcome: Outcome = "failed"

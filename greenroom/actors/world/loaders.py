@@ -47,17 +47,17 @@ class Ending(Protocol):
 
     @property
     def is_active(self) -> bool:
-        """Return whether it has not ended."""
+        """Return whether the room or lobby has not ended."""
         ...
 
     @property
     def ended_at(self) -> int | None:
-        """Return when it ended (Unix seconds)."""
+        """Return when the room or lobby ended (Unix seconds), None if it has not."""
         ...
 
     @property
     def created_at(self) -> int:
-        """Return when it began (Unix seconds)."""
+        """Return when the room or lobby was created (Unix seconds)."""
         ...
 
 
@@ -69,7 +69,7 @@ class JournalLoader(Generic[Role, State]):
 
     kind: str
     linger_seconds = 0
-    """How long one that has ended stays in memory, at least."""
+    """The least seconds that an actor stays in memory after its end."""
 
     def __init__(self, journals: Journals, index: SeatIndex[Any]) -> None:
         """Prepare.
@@ -82,10 +82,10 @@ class JournalLoader(Generic[Role, State]):
         self.seats = index
 
     def restore(self, recovered: Recovered) -> State | None:
-        """Return the state that a snapshot and the journal make, None where there is neither.
+        """Return the state that the snapshot and the journal result in, None if there is neither.
 
         Raises:
-            UnreadableJournal: one of them cannot be read, or an entry is missing.
+            UnreadableJournal: the snapshot or journal cannot be read, or an entry is missing.
         """
         raise NotImplementedError
 
@@ -94,10 +94,10 @@ class JournalLoader(Generic[Role, State]):
         raise NotImplementedError
 
     def note_durable(self, key: str, state: State | None) -> None:
-        """Be told how one stands in the database, before it is brought back from there."""
+        """Note the stored state of an actor before the actor is brought back."""
 
     async def load(self, key: str) -> Actor[Role] | None:
-        """Bring one back from its journal; None for one that has ended or never was.
+        """Bring an actor back from its journal; None if it has ended or never existed.
 
         Raises:
             StorageUnavailable: the database does not answer.
@@ -144,7 +144,7 @@ class RoomLoader(JournalLoader[RoomRole, Room]):
 
         Args:
             state: the room, if there is one.
-            behaviour: the name of what a studio has written for a room that is to be created.
+            behaviour: the name of the behaviour of a room that is to be created.
         """
         around = (self.index, self._clock, self._limits, self._connections)
         if (behaviour if state is None else state.behaviour) is None:
@@ -152,11 +152,11 @@ class RoomLoader(JournalLoader[RoomRole, Room]):
         return StudioRoomActor(state, *around, self.studio)
 
     async def load(self, key: str) -> RoomActor | None:
-        """Bring a room back from its journal; None for one that has ended or never was.
+        """Bring a room back from its journal; None if it has ended or never existed.
 
         Raises:
-            StorageUnavailable: the database does not answer, or what makes a lobby this room is
-                not durable yet: to be tried again.
+            StorageUnavailable: the database does not answer, or the start of the lobby that
+                becomes this room is not durable yet. Try again.
             UnreadableJournal: what is stored cannot be read.
         """
         recovered = await self.journals.recover(self.kind, key)
@@ -192,7 +192,7 @@ class LobbyLoader(JournalLoader[LobbyRole, Lobby]):
             index: of lobbies; it must share its table of seats with that of the rooms.
             clock: what time it is.
             limits: the bounds of what a lobby holds.
-            is_online: whether a player is, now.
+            is_online: returns whether a player is online now.
         """
         super().__init__(rooms.journals, index)
         self.index = index
@@ -208,9 +208,9 @@ class LobbyLoader(JournalLoader[LobbyRole, Lobby]):
         return lobby_codec.restore(recovered)
 
     def note_durable(self, key: str, state: Lobby | None) -> None:
-        """Forget the room that a lobby seemed to have become, and has not.
+        """Forget a room that the database has refused to make of a lobby.
 
-        The database refused it: its members sit in the lobby again, if that is there at all.
+        Its members sit in the lobby again, if the lobby still exists.
         """
         room_id = self._rooms.room_of_lobby(key)
         if room_id is not None and (state is None or state.room_id is None):
@@ -233,10 +233,10 @@ class LobbyLoader(JournalLoader[LobbyRole, Lobby]):
 def player_loader(
     accounts: Accounts, index: PlayerIndex, clock: Clock
 ) -> Callable[[int], Awaitable[PlayerActor | None]]:
-    """Return what brings a passive player to memory; it answers None for a player who is not.
+    """Return the function that loads a passive player; it returns None if there is no such player.
 
-    Where there is no space, it raises `MailboxFull`. Who is online always comes: their actor has
-    crashed, and what they hold was admitted before.
+    It raises `MailboxFull` if there is no space. A player who is online is always loaded: their
+    actor has crashed, and their memory was admitted before.
     """
 
     async def load(player_id: int) -> PlayerActor | None:
@@ -258,7 +258,7 @@ def player_loader(
 def game_loader(
     accounts: Accounts, index: GameIndex, clock: Clock
 ) -> Callable[[int], Awaitable[GameActor | None]]:
-    """Return what brings a passive game to memory; it answers None for a game that is not."""
+    """Return the function that loads a passive game; it returns None if there is no such game."""
 
     async def load(game_id: int) -> GameActor | None:
         if not 1 <= game_id <= ID_MAX:
@@ -272,13 +272,13 @@ def game_loader(
 def friendship_loader(
     rows: FriendshipRows, clock: Clock, limits: FriendLimits, is_gone: Callable[[int], bool]
 ) -> Callable[[Pair], Awaitable[FriendshipActor | None]]:
-    """Return what brings a pair of players to memory; it answers None for one that can never be.
+    """Return the function that loads a pair of players; it returns None for an impossible pair.
 
     Args:
-        rows: what the database has.
-        clock: what time it is.
+        rows: the rows of the database.
+        clock: tells the time.
         limits: how much each player may have.
-        is_gone: whether a player is being deleted, or has just been.
+        is_gone: returns whether a player is being deleted, or has just been.
     """
 
     async def load(pair: Pair) -> FriendshipActor | None:

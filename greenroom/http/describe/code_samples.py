@@ -34,7 +34,7 @@ _HEADERS: Final = {
 
 
 class CallSample(msgspec.Struct, frozen=True):
-    """The call that is to be written down.
+    """A call for which samples are written.
 
     `target` is path and query; `body` is None for a call without one.
     """

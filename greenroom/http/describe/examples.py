@@ -18,7 +18,7 @@ FILE: Final = _FOLDER / "examples.json"
 
 
 class ToldCall(msgspec.Struct, frozen=True):
-    """One call of the story: what is sent, and what is answered."""
+    """One call of the story: its request and its answer."""
 
     answer: dict[str, Any]
     path: dict[str, str] = {}
@@ -27,7 +27,7 @@ class ToldCall(msgspec.Struct, frozen=True):
 
 
 def engine_form(value: Any) -> Any:
-    """Return an answer, or a part of one, as `format=engine` has it."""
+    """Return an answer, or a part of one, in the form of `format=engine`."""
     if isinstance(value, list):
         return [engine_form(part) for part in value]
     if not isinstance(value, dict):

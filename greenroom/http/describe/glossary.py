@@ -1,7 +1,7 @@
-"""Words for the docs about the fields of bodies and answers, by their names.
+"""Descriptions of the fields of bodies and answers, by field name.
 
-A name means the same wherever it stands. Where it does not, the field itself says what it is there
-(`msgspec.Meta(description=…)`), and that counts.
+A name usually means the same wherever it is used. Where it means something else, the field has a
+description of its own (`msgspec.Meta(description=…)`), which is used instead.
 """
 
 from __future__ import annotations
@@ -70,4 +70,5 @@ DESCRIPTIONS: Final[dict[str, str]] = {
     "update_id": "Its place in the order: a cursor",
     "updates_sent": "How many members were told",
 }
-"""Every field of a body is here, or says itself what it is; of answers what is left open."""
+"""Every field of a body is here or has a description of its own; so are fields of answers that
+need one."""

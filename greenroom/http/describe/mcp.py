@@ -26,12 +26,12 @@ from greenroom.http.errors import error_answer
 from greenroom.http.request import Answer, Request
 
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Agreed on by `initialize`; the last is offered to clients that ask for another."""
+"""The versions that `initialize` accepts; clients that ask for another are offered the last."""
 STATELESS_VERSIONS: Final = ("2026-07-28",)
-"""Versions that are named with every request."""
+"""The versions without a handshake: every request names its version."""
 
 TOOLS_TTL_MS: Final = 3_600_000
-"""How long a client may keep the list: it changes with the server's version alone."""
+"""Milliseconds that a client may keep the list; it changes only with the server's version."""
 
 _CORS: Final = tuple(
     (name, f"{value}, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id")
@@ -44,11 +44,11 @@ _INSTRUCTIONS: Final = (
     "in the header X-Api-Token. search_api_reference explains the HTTP API."
 )
 _ACCEPT_CHARACTERS_MAX: Final = 1_024
-"""Characters of the header Accept that are read; the rest counts for nothing."""
+"""Characters of the header Accept that are read; the rest is ignored."""
 _BASE64_HEADER: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _META: Final = "io.modelcontextprotocol/"
 _STATUSES: Final = {-32601: 404, -32603: 500}
-"""HTTP statuses of JSON-RPC's codes where a request stands alone; 400 for all others."""
+"""HTTP status for each JSON-RPC code, for requests without a handshake; 400 for other codes."""
 
 
 class _RpcError(Exception):
@@ -65,7 +65,7 @@ _Id = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | str
 
 
 class _Message(msgspec.Struct):
-    """A posted message; a batch is none."""
+    """A posted message. A batch of messages is not accepted."""
 
     method: str
     jsonrpc: str
@@ -74,14 +74,14 @@ class _Message(msgspec.Struct):
 
 
 class _Meta(msgspec.Struct, rename=lambda name: f"{_META}{name}"):
-    """The fields of a request about itself, where there is no handshake."""
+    """The fields in which a request without a handshake describes itself."""
 
     protocolVersion: str = ""  # noqa: N815 (the protocol's spelling)
     clientCapabilities: dict[str, msgspec.Raw] | None = None  # noqa: N815 (as above)
 
 
 class _Params(msgspec.Struct, rename={"meta": "_meta"}):
-    """All that any method served here takes."""
+    """The parameters of all methods that are served here."""
 
     protocolVersion: str = ""  # noqa: N815 (the protocol's spelling)
     name: str = ""
@@ -101,7 +101,7 @@ class McpEndpoint:
 
         Args:
             tools: what `make_tools` returns.
-            version: the server's, for clients to show.
+            version: the server's version, for clients to show.
         """
         self._tools = tools
         self._listed = [tool.listed for tool in tools.values()]
@@ -125,7 +125,7 @@ class McpEndpoint:
         message_id: object = None
         try:
             message = _read_message(request.body)
-            if message.id is msgspec.UNSET:  # a notification: there is nothing that one could mean
+            if message.id is msgspec.UNSET:  # a notification: none has a meaning here
                 if version is not None and stands_alone:
                     _check_version(version)
                 return Answer(202, b"")
@@ -187,7 +187,7 @@ class McpEndpoint:
         return result
 
     async def _call(self, request: Request, params: _Params) -> dict[str, object]:
-        """Return the result of a tool; what it refuses is a result too, for the model to read."""
+        """Return the result of a tool; a refusal is a result, too, for the model to read."""
         tool = self._tools.get(params.name)
         if tool is None:
             raise _RpcError(-32602, f"Unknown tool; there are {', '.join(self._tools)}")
@@ -234,7 +234,7 @@ def _check_version(version: str) -> None:
 
 
 def _check_envelope(headers: Mapping[str, str], message: _Message, params: _Params) -> None:
-    """Check what a request that stands alone says of itself, and that its headers agree."""
+    """Check how a request without a handshake describes itself, and that its headers agree."""
     meta = params.meta
     if meta is None or not meta.protocolVersion or meta.clientCapabilities is None:
         missing = f"params._meta needs {_META}protocolVersion and {_META}clientCapabilities"
@@ -249,7 +249,7 @@ def _check_envelope(headers: Mapping[str, str], message: _Message, params: _Para
 
 
 def _header_text(value: str) -> str | None:
-    """Return what a header says; what is no plain ASCII comes in base64 between `=?base64?…?=`."""
+    """Return the text of a header; text beyond ASCII is sent in base64, between `=?base64?…?=`."""
     match = _BASE64_HEADER.fullmatch(value)
     if match is None:
         return value

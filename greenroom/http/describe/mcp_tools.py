@@ -19,7 +19,7 @@ from greenroom.http.table import Endpoint
 
 SEARCH_LIMIT = 5
 SEARCH_LIMIT_MAX = 20
-"""Operations told at once; each is some two kilobytes."""
+"""Operations in one result; each takes some two kilobytes."""
 
 QUERY_CHARACTERS_MAX = 200
 """Characters of a search; several times the longest question with words of the reference."""
@@ -36,10 +36,10 @@ class Tool(Protocol):
         ...
 
     async def call(self, request: Request, arguments: bytes) -> tuple[bool, bytes]:
-        """Return whether it succeeded, and the JSON object that says what came of it.
+        """Call the tool; return whether it succeeded, and its result as a JSON object.
 
         Args:
-            request: the POST of /mcp: its headers and address are the caller's.
+            request: the POST of /mcp, with the caller's headers and address.
             arguments: the JSON object that was sent.
 
         Cancellation: nothing has changed; tools only read.
@@ -165,7 +165,7 @@ def listed(name: str, title: str, description: str, body: type[Body] | None) -> 
 
 
 def _plain(schema: Any) -> Any:
-    """Return a schema of OpenAPI 3.0's dialect in that of JSON Schema, null being left out."""
+    """Return a schema of OpenAPI 3.0 as JSON Schema, without `nullable`."""
     if isinstance(schema, list):
         return [_plain(entry) for entry in schema]
     if not isinstance(schema, dict):

@@ -1,8 +1,8 @@
 """/openapi.json: the table as OpenAPI 3.0.3, made once at start-up.
 
-The schemas say what is really taken, leniency included, and what is really answered, so that a
-client generated from them never meets anything else. They are made from the same structs that
-requests are decoded into and replies encoded from.
+The schemas describe everything that is accepted, leniency included, and everything that is
+answered. So a client that is generated from them never meets anything else. They are made from the
+structs that requests are decoded into and replies encoded from.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _operation(endpoint: Endpoint, replies: ReplySchemas) -> Schema:
 
 
 def _description(endpoint: Endpoint) -> Schema:
-    """Return what the handler says of itself, unless that is the summary once more."""
+    """Return the handler's description, or nothing if it only repeats the summary."""
     text = getdoc(endpoint.handler) or ""
     return {} if text.rstrip(".") in {"", endpoint.summary} else {"description": text}
 
@@ -227,7 +227,7 @@ def _parameters(endpoint: Endpoint, told: ToldCall | None) -> list[Schema]:
         schema = field_schema(field)
         schema.pop("nullable", None)
         schema.pop("description", None)
-        if field.type is int:  # digits are what a query has anyway; empty is absent
+        if field.type is int:  # a query has digits anyway; an empty value counts as absent
             schema = {"anyOf": [integer_schema(field), {"type": "string", "enum": [""]}]}
         parameter: Schema = {"name": field.name, "in": "query", "schema": schema}
         parameter["description"] = field_description(field)
@@ -327,7 +327,7 @@ def _bans(endpoint: Endpoint) -> bool:
 
 
 def _texts(endpoint: Endpoint) -> dict[int, list[str]]:
-    """Return the texts that this endpoint may refuse with, by status."""
+    """Return the error texts of this endpoint, by status."""
     tokens = endpoint.texts
     texts: dict[int, list[str]] = {
         400: [],

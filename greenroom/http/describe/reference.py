@@ -18,7 +18,7 @@ from greenroom.http.describe.schemas import Schema
 
 SUMMARY = "A multiplayer game backend that a studio runs itself: calls over HTTP, answers in JSON."
 QUERY_WORDS_MAX = 16
-"""Words of a search that are read; the rest counts for nothing."""
+"""Words of a search that are read; the rest is ignored."""
 
 _WORDS = re.compile(r"[a-z0-9]+")
 _IN_TITLE = 5
@@ -47,7 +47,7 @@ class Reference:
     """The pages, made once.
 
     Attributes:
-        operations: all there are.
+        operations: all operations.
         index: /llms.txt.
         full: /llms-full.txt.
     """
@@ -60,7 +60,7 @@ class Reference:
         self._found = _weigh_words(self.operations)
 
     def search(self, query: str, limit: int) -> list[ReferenceEntry]:
-        """Return the operations that words are found in, the best first.
+        """Return the operations that contain words of the query, the best first.
 
         Args:
             query: words, in any order and case; operations with more of them come first.
@@ -78,7 +78,7 @@ class Reference:
 
 
 def _weigh_words(operations: Iterable[ReferenceEntry]) -> dict[str, dict[int, int]]:
-    """Return in which operations each word is found, and how much it counts there."""
+    """Return the operations that contain each word, with the word's weight there."""
     found: dict[str, dict[int, int]] = {}
     for number, operation in enumerate(operations):
         title = f"{operation.title} {operation.summary}"
@@ -148,7 +148,7 @@ def _parameters(operation: Schema) -> Iterator[str]:
     rows = [
         f"| `{parameter['name']}` | {parameter['in']} | {_cell(parameter.get('description', ''))} |"
         for parameter in operation["parameters"]
-        if parameter["name"] != "format"  # every operation takes it: it is told of once
+        if parameter["name"] != "format"  # every operation takes it, so the page tells it once
     ]
     if rows:
         yield "\n".join(["| parameter | in | what |", "|---|---|---|", *rows])
@@ -196,7 +196,7 @@ def _answers(operation: Schema, document: Schema) -> Iterator[str]:
 
 
 def _type(schema: Schema) -> str:
-    """Return a type in a word or two; what is lenient about it goes without saying."""
+    """Return a type in a word or two, without its leniencies."""
     if "anyOf" in schema:
         return _type(schema["anyOf"][0])
     if "enum" in schema:

@@ -1,4 +1,4 @@
-"""JSON schemas (in OpenAPI 3.0's dialect) of what bodies take and what replies hold."""
+"""JSON schemas of bodies and replies, in the dialect of OpenAPI 3.0."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ EXAMPLES: dict[str, Any] = {
     "updated_at": _TIME,
     "utc": "2026-03-13T14:01:49+00:00",
 }
-"""By the name of a field; shown where its type allows."""
+"""Examples by field name; shown where the field's type allows them."""
 
 _KEY_PATTERN = rf"^[+-]?[0-9]{{1,{INTEGER_DIGITS_MAX}}}$"
 _NO_NUL = r"^[^\u0000]*$"
@@ -116,7 +116,7 @@ _NO_NUL = r"^[^\u0000]*$"
 
 
 def field_schema(field: Field, *, is_required: bool = False) -> Schema:
-    """Return the schema of a field in a body: what is taken for it, nothing less."""
+    """Return the schema of a field in a body: every value that is accepted."""
     schema = _KIND_SCHEMAS[field.type](field)
     described = field_description(field)
     if field.is_document:
@@ -139,13 +139,13 @@ def field_schema(field: Field, *, is_required: bool = False) -> Schema:
 
 
 def field_example(field: Field) -> Any:
-    """Return the example that the field itself gives, or else that of its name; None for none."""
+    """Return the field's own example, or else that of its name, or None."""
     own = (meta.examples[0] for meta in field.metas if meta.examples)
     return next(own, EXAMPLES.get(field.name))
 
 
 def field_description(field: Field) -> str:
-    """Return what the field itself says it is, or else its name does; empty if neither does."""
+    """Return the field's own description, or else that of its name, or an empty text."""
     own = [meta.description for meta in field.metas if meta.description]
     return own[-1] if own else DESCRIPTIONS.get(field.name, "")
 
@@ -171,7 +171,7 @@ def body_schema(body: type[Body]) -> Schema:
 
 
 def integer_schema(field: Field) -> Schema:
-    """Return the schema of a whole number within its field's limits, and a database's."""
+    """Return the schema of an integer within the limits of its field and of the database."""
     limits = _limits(field)
     return {
         "type": "integer",
@@ -183,7 +183,7 @@ def integer_schema(field: Field) -> Schema:
 
 
 def _lenient_integer_schema(field: Field) -> Schema:
-    # among others in a list, as in a required field, nothing is no integer
+    # in a list, as in a required field, an empty string is no integer
     is_needed = field.missing_text is not None or field.type is not int
     integer = integer_schema(field)
     if integer["maximum"] - integer["minimum"] < SPELLED_OUT_MAX:
@@ -219,7 +219,7 @@ _KIND_SCHEMAS: dict[object, Callable[[Field], Schema]] = {
 
 
 def _limits(field: Field) -> Schema:
-    """Return what the field's `Meta` says, in the words of JSON schema."""
+    """Return the limits in the field's `Meta`, as JSON schema has them."""
     words = {
         "ge": "minimum",
         "le": "maximum",
@@ -241,7 +241,7 @@ def _limits(field: Field) -> Schema:
 
 
 def _unmark(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return the type of a field as it is sent, and its marks."""
+    """Return the type of a field as it is sent, and its annotations."""
     if get_origin(hint) is not typing.Annotated:
         return hint, ()
     hint, *marks = get_args(hint)
@@ -278,7 +278,7 @@ class ReplySchemas:
         reference = {"$ref": f"#/components/schemas/{name}"}
         if name in self.components:
             return reference
-        self.components[name] = {}  # taken, should the struct hold itself
+        self.components[name] = {}  # reserve the name first, in case the struct contains itself
         hints = get_type_hints(struct, include_extras=True)
         properties: Schema = {}
         required: list[str] = []
@@ -313,7 +313,9 @@ class ReplySchemas:
             for mark in marks:
                 if isinstance(mark, msgspec.Meta) and mark.description:
                     schema["description"] = mark.description
-            if name in DESCRIPTIONS and "$ref" not in schema:  # beside a reference none is read
+            if (
+                name in DESCRIPTIONS and "$ref" not in schema
+            ):  # beside a reference a description is ignored
                 schema.setdefault("description", DESCRIPTIONS[name])
             if isinstance(info.default, str):
                 schema.setdefault("example", info.default)
@@ -367,7 +369,7 @@ def document_schema(name: str) -> Schema:
 
 
 def example_of(schema: Schema, components: Schema) -> Any:
-    """Return an example that keeps a schema, put together from those of its parts.
+    """Return an example that satisfies a schema, put together from those of its parts.
 
     Args:
         schema: of a request or a reply, or any part of one.
@@ -393,15 +395,15 @@ def example_of(schema: Schema, components: Schema) -> Any:
 
 
 PLAIN_EXAMPLES: Schema = {"string": "text", "integer": 1, "number": 1.5, "boolean": True}
-"""By type, of fields whose names have none."""
+"""Examples by type, for fields whose names have none."""
 
 
 _NULL: Schema = {"type": "object", "nullable": True, "enum": [None]}
-"""Null alone. `nullable` means something only beside a `type`, which no reference has."""
+"""The schema of null. `nullable` needs a `type` beside it, which references do not have."""
 
 
 def _nullable(schema: Schema) -> Schema:
-    """Return a schema that takes null too, the way OpenAPI 3.0 says it."""
+    """Return a schema that also accepts null, in OpenAPI 3.0's way."""
     if "$ref" in schema:
         return {"anyOf": [schema, _NULL]}
     if "anyOf" in schema:

@@ -1,4 +1,4 @@
-"""Refusals that are held up, so that a client that asks without end asks less.
+"""Delayed refusals, so that a client that calls endlessly calls less often.
 
 A refusal costs a third of an answer, so as many as a connection can take would fill the core.
 Nothing is read from a connection while a refusal of it is held up. An HTTP/1.1 connection waits for
@@ -15,7 +15,7 @@ from types import TracebackType
 import trio
 
 HOLD_UP_SECONDS = 1.0
-"""Seconds that an address waits for a refusal that has asked for too much without a token."""
+"""Seconds that a refusal is held up."""
 
 
 class HeldUp:
@@ -24,12 +24,12 @@ class HeldUp:
     __slots__ = ("_count", "_readers")
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start with no refusal held up."""
         self._count = 0
         self._readers = trio.lowlevel.ParkingLot()
 
     def __enter__(self) -> None:
-        """Hold one up."""
+        """Count one more refusal."""
         self._count += 1
 
     def __exit__(
@@ -38,13 +38,13 @@ class HeldUp:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Let it go; whoever waits goes on after the last."""
+        """Count one refusal less; after the last, waiters go on."""
         self._count -= 1
         if not self._count:
             self._readers.unpark_all()
 
     async def wait(self) -> None:
-        """Return once none is held up; at once if there is none.
+        """Wait until no refusal is held up; return at once if there is none.
 
         Cancellation just ends the wait.
         """
