@@ -14,11 +14,11 @@ from greenroom.behaviour.stats import StatChange
 
 
 class Effect(msgspec.Struct, frozen=True):
-    """Something to be done after the hook."""
+    """Something that happens after the hook."""
 
 
 class Order(Effect, frozen=True, tag=True):
-    """An effect that is written down with the room first, so that it is done after a crash, too.
+    """An effect that is stored with the room first, so that it happens after a crash, too.
 
     It is carried out in a turn of its own, right after the hook's.
     """
@@ -27,14 +27,14 @@ class Order(Effect, frozen=True, tag=True):
 class Push(Effect, frozen=True):
     """A message to members, at once.
 
-    Members without a connection get a reliable one as a stored update, and an unreliable one never.
+    Members without a connection get reliable messages as stored updates, and no unreliable ones.
     """
 
     command: str
     data: bytes
     """JSON."""
     player_ids: tuple[int, ...] | None
-    """The members who get it; None: everybody."""
+    """The members who get it; None for all members."""
     is_reliable: bool
     stream: str | None = None
     """Only the latest of several unreliable messages in one stream matters."""
@@ -50,7 +50,7 @@ class StartTimer(Effect, frozen=True):
 
 
 class StopTimer(Effect, frozen=True):
-    """No call of `on_timer` any more, should it still be to come."""
+    """Cancels a timer, if it is still running."""
 
     name: str
 
@@ -64,19 +64,19 @@ class FinishAction(Order, frozen=True):
 
 
 class Kick(Order, frozen=True):
-    """A member put out."""
+    """Kicks a member."""
 
     player_id: int
 
 
 class SetHost(Order, frozen=True):
-    """Another host."""
+    """Makes a member the host."""
 
     player_id: int
 
 
 class Stop(Order, frozen=True):
-    """The end of the room."""
+    """Ends the room."""
 
 
 class Deliver(Order, frozen=True):
@@ -88,7 +88,7 @@ class Deliver(Order, frozen=True):
 
 
 class ResultOrder(Order, frozen=True):
-    """A result of a player: an order that is carried out in the player's record, once."""
+    """A result of a player: an order that is carried out once, in the player's record."""
 
     player_id: int
 
@@ -107,7 +107,7 @@ class ChangeStat(ResultOrder, frozen=True):
 
 
 class Run(Effect, frozen=True):
-    """Work outside the turn. It is not remembered: after a restart of the server nobody does it."""
+    """Work outside the turn. It is not stored, so a restart of the server loses it."""
 
     job: Callable[[], Awaitable[Any]]
     on_done: Callable[[Any, Any], None]

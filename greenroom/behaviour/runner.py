@@ -55,7 +55,7 @@ class Runner(Generic[State]):
         context: RoomContext,
         watch: Watch,
     ) -> None:
-        """Use `create` or `restore`."""
+        """Prepare a runner. Call `create` or `restore` instead."""
         self.behaviour = behaviour
         self.room = room
         self._context = context
@@ -73,7 +73,7 @@ class Runner(Generic[State]):
 
         Raises:
             Refused: the behaviour does not take these rules.
-            BehaviourBug: it failed.
+            BehaviourBug: a hook failed.
         """
         state = _run(watch, "initial_state", facts.room_id, behaviour.initial_state, facts.rules)
         chance = RoomRandom(seed)
@@ -88,16 +88,16 @@ class Runner(Generic[State]):
         saved: bytes,
         watch: Watch = unwatched,
     ) -> Runner[State]:
-        """Return a runner for a room that comes back.
+        """Return a runner for a room that is restored.
 
         Args:
             behaviour: a new instance; its code may have changed since.
-            facts: of the room.
-            saved: what `save` returned.
+            facts: the room's facts.
+            saved: the bytes that `save` returned.
             watch: watches over hooks.
 
         Raises:
-            BehaviourBug: the state cannot be read, or what `migrate` made of it not be saved.
+            BehaviourBug: the state cannot be read, or the state from `migrate` cannot be saved.
         """
         snapshot = decode_snapshot(saved)
         with watch("migrate"):
@@ -116,12 +116,12 @@ class Runner(Generic[State]):
     def seat(
         self, members: Iterable[Member], host_id: int | None, leaving_id: int | None = None
     ) -> None:
-        """Show the hooks another roster.
+        """Show the hooks a new roster.
 
         Args:
             members: the host first, then in the order of joining.
             host_id: who the host is.
-            leaving_id: who has just gone.
+            leaving_id: the member who has just left.
         """
         self._context.seat(members, host_id, leaving_id)
 
@@ -144,7 +144,7 @@ class Runner(Generic[State]):
         """Call a hook or a typed handler, by name, with the room and these arguments.
 
         Raises:
-            Refused: the studio's rules say no.
+            Refused: the studio's rules refuse the call.
             BehaviourBug: the hook failed.
 
         After either, the state may have changed; see `load`.
@@ -169,7 +169,7 @@ class Runner(Generic[State]):
         The types that decode them may be the studio's code.
 
         Raises:
-            Refused: the data is not what it asks for.
+            Refused: the data does not fit the handler's types.
             BehaviourBug: the studio's code in these types failed.
         """
         return _run(self._watch, handler.method, self.room.room_id, handler.arguments, data)
@@ -199,7 +199,7 @@ class Runner(Generic[State]):
         return msgspec.to_builtins(self.behaviour.shared(self.room), str_keys=True)
 
     def private(self, player_ids: Iterable[int]) -> dict[int, Json]:
-        """Return what each of some members sees alone; raises as `shared`."""
+        """Return the private view of each of these members; raises as `shared`."""
         return _run(self._watch, "private", self.room.room_id, self._private, player_ids)
 
     def _private(self, player_ids: Iterable[int]) -> dict[int, Json]:
@@ -228,7 +228,7 @@ class Runner(Generic[State]):
         """Go back to what `save` returned; effects that nobody took are forgotten.
 
         Raises:
-            BadBehaviour: that cannot be read; nothing has changed.
+            BadBehaviour: the bytes cannot be read; nothing has changed.
         """
         snapshot = decode_snapshot(saved)
         room, timers = self.room, self.timers

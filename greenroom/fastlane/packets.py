@@ -27,7 +27,7 @@ _NUMBER: Final = struct.Struct(">Q")
 
 
 def session_of(packet: bytes) -> bytes | None:
-    """Return whose packet this claims to be; None for what cannot be one."""
+    """Return the session that a packet claims to belong to, None if it cannot be a packet."""
     if not HEADER_BYTES + TAG_BYTES < len(packet) <= PACKET_BYTES_MAX or packet[0] != VERSION:
         return None
     return packet[1:9]
@@ -44,9 +44,9 @@ def seal(session: bytes, number: int, body: bytes, suite: Suite) -> bytes:
 
     Args:
         session: `SESSION_BYTES` bytes.
-        number: from 1; the caller sees to it that it never comes twice.
+        number: from 1; the caller makes sure that no number is used twice.
         body: frames, `BODY_BYTES_MAX` bytes at most.
-        suite: of this direction.
+        suite: the cipher suite of this direction.
     """
     packed = _NUMBER.pack(number)
     header = _VERSION + session + packed
@@ -57,6 +57,6 @@ def open_(packet: bytes, suite: Suite) -> bytes:
     """Return the frames of a packet that `session_of` has found good.
 
     Raises:
-        Forged: it is not what was sent.
+        Forged: the packet is not as it was sent.
     """
     return suite.open(packet[9:17], packet[:HEADER_BYTES], packet[HEADER_BYTES:])

@@ -1,8 +1,8 @@
-"""Rate limits: a class of endpoints has its rates, and so has everything that is no call.
+"""Rate limits of each class of endpoints, and of requests outside the API.
 
 Each class has an allowance for every client address, which is charged before any token is looked
-at. It has one for every player, which is charged once their token is known to be good. Time comes
-in as an argument; `network.limiter` does the arithmetic and says what happens under overload.
+at. It has one for every player, which is charged once their token is known to be good. Time is
+an argument; `network.limiter` does the arithmetic, and tells what happens under overload.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WRITING_CLASSES: Final = frozenset({"account", "register", "write", "admin"})
 
 
 class LimitSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that limits go by; `config.Settings` has them under the same names."""
+    """The settings of the limits; `config.Settings` has the same names."""
 
     rate_limit_factor: float = DEFAULTS.rate_limit_factor
     rate_burst_seconds: float = DEFAULTS.rate_burst_seconds
@@ -64,7 +64,7 @@ BODY_BYTES_PER_UNIT: Final = 16 << 10
 
 
 def units_of(body: bytes) -> int:
-    """Return how many calls one with this body counts for: bodies are written down, and kept."""
+    """Return how many calls a call with this body counts for."""
     return units_of_size(len(body))
 
 
@@ -114,7 +114,7 @@ class ClassLimits:
         failed_tokens: Limiter,
         refused: Counter[str],
     ) -> None:
-        """Put the limiters of a class together; the last two are those of all classes."""
+        """Put together the limiters of a class; the last two are shared by all classes."""
         self._name = name
         self._address = address
         self._player = player
@@ -200,12 +200,12 @@ class CallLimits:
         keys_max: int = KEYS_MAX,
         disk_shares: DiskShares | None = None,
     ) -> None:
-        """Make all limits, everybody's allowance whole.
+        """Make all limits, with full allowances.
 
         Args:
             settings: the rates; the defaults if not given.
             keys_max: how many keys each limiter remembers at most.
-            disk_shares: what addresses have on their way to the disk.
+            disk_shares: the bytes that each address has on their way to the disk.
         """
         self.disk_shares = disk_shares or DiskShares()
         self._settings = settings or LimitSettings()
@@ -235,7 +235,7 @@ class CallLimits:
         return self._refuse("connections by address", wait)
 
     def note_broken(self, address: str, now: float) -> None:
-        """Charge an address for a connection that brought no HTTP: it counts for some."""
+        """Charge an address for a connection without HTTP, as for several connections."""
         self._connections.owe(address_key(address), now, CONNECTIONS_A_BROKEN_ONE)
 
     def admit_page(self, address: str, now: float) -> int:
@@ -244,12 +244,12 @@ class CallLimits:
         return self._refuse("pages by address", wait)
 
     def owe_page(self, address: str, now: float, units: int) -> None:
-        """Charge more to an address that was admitted, for what the answer turned out to be."""
+        """Charge an admitted address for the size of its answer."""
         if units:
             self._pages.owe(address_key(address), now, units)
 
     def admit_probe(self, address: str, now: float) -> int:
-        """Charge a probe to its address, likewise, whatever else has come from there."""
+        """Charge a probe to its address; probes have an allowance of their own."""
         wait = self._probes.charge(address_key(address), now)
         return self._refuse("probes by address", wait)
 
@@ -270,7 +270,7 @@ class CallLimits:
     def admit_realtime(self, address: str, now: float) -> int:
         """Charge a new connection of the realtime port, likewise; each brings a token at once.
 
-        So whoever has brought too many wrong ones, to whichever port, is refused as well.
+        An address that has sent too many wrong tokens, to either port, is refused as well.
         """
         key = address_key(address)
         wait = self._failed_tokens.wait_seconds(key, now)
@@ -319,13 +319,13 @@ class CallLimits:
         )
 
     def _needed(self, setting: str) -> Limiter:
-        """Return the limiter of a setting that there is."""
+        """Return the limiter of a setting that must exist."""
         limiter = self._limiter(setting)
         assert limiter is not None, f"there is no setting {setting}"
         return limiter
 
     def _limiter(self, setting: str) -> Limiter | None:
-        """Return the limiter that a setting asks for, None where there is no such setting."""
+        """Return the limiter of a setting, None if there is no such setting."""
         per_second: float | None = getattr(self._settings, setting, None)
         if per_second is None:
             return None

@@ -32,19 +32,19 @@ class Streamed:
 
 
 class ReplyStream:
-    """The bytes of one `Streamed`. Whoever holds one must `aclose` it, read to its end or not."""
+    """The bytes of one `Streamed`. Its owner must `aclose` it, even if it was not read whole."""
 
     __slots__ = ("_charge", "_convert", "_count", "_is_over", "_pages", "_ready")
 
     def __init__(
         self, streamed: Streamed, convert: Convert | None, charge: Callable[[int], None]
     ) -> None:
-        """Begin with nothing read.
+        """Prepare the stream; nothing is read yet.
 
         Args:
             streamed: what the handler returned.
             convert: turns an entry into its engine form; None leaves it as it is.
-            charge: told of the bytes of each page.
+            charge: called with the number of bytes of each page.
         """
         self._charge = charge
         self._pages = streamed.pages
@@ -57,7 +57,7 @@ class ReplyStream:
         """Read the first page, so that an error on the way to it can still become an answer.
 
         Raises:
-            Exception: whatever the pages raise; the stream is closed then.
+            Exception: any error of the pages; the stream is closed then.
         """
         head = self._ready
         assert head is not None
@@ -74,8 +74,8 @@ class ReplyStream:
         """Return the next chunk, never an empty one.
 
         Raises:
-            StopAsyncIteration: the reply is whole.
-            Exception: whatever the pages raise; what was sent so far is not a whole reply.
+            StopAsyncIteration: the reply is complete.
+            Exception: any error of the pages; the reply so far is not complete.
         """
         if self._ready is not None:
             chunk, self._ready = self._ready, None

@@ -48,7 +48,7 @@ class Shares:
         return free >= 0 and held + amount <= self._address_share_max * free
 
     def take(self, key: str, amount: int = 1) -> bool:
-        """Take more for an address if it may; arguments and answer are those of `may_take`."""
+        """Take more for an address if it may; arguments and result as for `may_take`."""
         held = self.held + amount
         free = self._amount_max - held
         own = self._by_key.get(key, 0) + amount
@@ -59,7 +59,7 @@ class Shares:
         return True
 
     def hold(self, key: str, amount: int = 1) -> None:
-        """Hold more, whether or not it is to be had; arguments as of `may_take`."""
+        """Hold more, even beyond the share; arguments as for `may_take`."""
         self.held += amount
         self._by_key[key] = self._by_key.get(key, 0) + amount
 

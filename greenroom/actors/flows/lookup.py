@@ -1,4 +1,4 @@
-"""Other players, by what they are known by in public."""
+"""Finds other players by their public names: tags and ids."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from greenroom.actors.world.world import World
 async def find_by_tag(world: World, game: Ref[GameRole], player_tag: str) -> PlayerView:
     """Return the player of this game who has this tag, active or not.
 
-    A tag is an id in disguise, so no table is searched.
+    A tag is an encoded id, so no table is searched.
 
     Args:
-        world: where.
+        world: the world to look in.
         game: the game; a tag of one game means nothing in another.
         player_tag: with or without `#`, in any case.
 
     Raises:
-        PlayerNotFound: nobody of this game has it.
-        ActorUnavailable: it could not be found out.
+        PlayerNotFound: no player of this game has the tag.
+        ActorUnavailable: the player could not be asked.
 
     Cancellation: nothing has changed.
     """
@@ -52,17 +52,17 @@ async def ask_or_read(
     command: Command[PlayerRole, Reply],
     read: Callable[[Player], Reply],
 ) -> Reply:
-    """Ask a player who is in memory, or read the database: nobody comes to memory for it.
+    """Ask a player who is in memory, or else read the database; nobody is loaded into memory.
 
     Args:
-        world: where.
-        player_id: who.
-        command: what to ask.
-        read: answers the same from a record, whose document is left out (`{}`).
+        world: the world to look in.
+        player_id: the player.
+        command: the question for the player's actor.
+        read: answers the same from a stored record, whose document is given as `{}`.
 
     Raises:
         PlayerNotFound: there is no such player.
-        ActorUnavailable: it could not be found out.
+        ActorUnavailable: the player could not be asked.
 
     Cancellation: nothing has changed.
     """

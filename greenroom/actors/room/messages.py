@@ -286,10 +286,10 @@ class SendActions(Command[RoomRole, Sent], frozen=True, kw_only=True):
 
 
 class RequestAction(Command[RoomRole, Sent], frozen=True, kw_only=True):
-    """Ask one member, the host unless `target_id` names another, and answer on the channel.
+    """Ask one member to do something, and answer on the channel; by default the host is asked.
 
-    The sender is told the result as soon as it is durable, or why there is none; nothing is
-    refused in another way.
+    The sender is told the result as soon as it is durable, or why there is none. The command itself
+    raises no refusal.
     """
 
     player_id: int
@@ -299,7 +299,7 @@ class RequestAction(Command[RoomRole, Sent], frozen=True, kw_only=True):
     request_data: bytes
     seed: bytes
     is_again: bool = False
-    """It may have been taken before: then it is not taken again, and its result is told."""
+    """True if it may be a repetition. It is not carried out twice, and its result is told again."""
 
 
 class ReadResults(Command[RoomRole, tuple[ActionResult, ...]], frozen=True):
@@ -355,13 +355,13 @@ class RenameMember(Command[RoomRole, None], frozen=True):
 
 
 class NoteSilence(Command[RoomRole, None], frozen=True):
-    """Take note that a member has gone stale."""
+    """Note that a member has gone stale."""
 
     player_id: int
 
 
 class NoteSignOfLife(Command[RoomRole, None], frozen=True):
-    """Take note that a member was heard of, by whatever call."""
+    """Note a sign of life of a member: any call or message."""
 
     player_id: int
 

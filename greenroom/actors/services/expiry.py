@@ -1,7 +1,7 @@
 """Rooms and lobbies that have ended and are still in the database, oldest first.
 
-They stay for as long as their history is kept, a day and more. This is the one thing in memory that
-grows with all that ever was, so keys are packed into a few bytes each.
+They stay for as long as their history is kept, a day and more. Nothing else in memory grows with
+the number of past rooms, so keys are packed into a few bytes each.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ _KEY_BYTES = 16
 
 
 class EndedPlaces:
-    """Kinds and keys by the time at which they became history; keys are 32 hexadecimal digits."""
+    """Kinds and keys of ended rooms and lobbies, in order of their ends. Keys are 32 hex digits."""
 
     def __init__(self) -> None:
-        """Begin without any."""
+        """Start empty."""
         self._batches: deque[tuple[int, str, bytearray]] = deque()
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of entries."""
         return sum(len(keys) for _, _, keys in self._batches) // _KEY_BYTES
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all entries."""
         self._batches.clear()
 
     def add(self, at: int, kind: str, key: str) -> None:
-        """Put one behind the others.
+        """Add an entry after the others.
 
         Args:
             at: Unix seconds; not before those of the others.
@@ -39,14 +39,14 @@ class EndedPlaces:
         self._batches[-1][2].extend(bytes.fromhex(key))
 
     def first(self, until: int) -> tuple[str, str] | None:
-        """Return kind and key of one of the oldest, None if none is from `until` or before."""
+        """Return kind and key of the oldest entry, None if it is later than `until`."""
         if not self._batches or self._batches[0][0] > until:
             return None
         _, kind, keys = self._batches[0]
         return kind, keys[-_KEY_BYTES:].hex()
 
     def drop_first(self) -> None:
-        """Forget the one that `first` returns."""
+        """Forget the entry that `first` returns."""
         keys = self._batches[0][2]
         del keys[-_KEY_BYTES:]
         if not keys:

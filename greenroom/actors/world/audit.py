@@ -22,7 +22,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An act that is about to happen. It has no secrets, and no names or texts of players."""
 
     actor: str
-    """Who acts: `user anna (uid 1000)`, `admin key 1a2b3c4d`."""
+    """The person or key that acts: `user anna (uid 1000)`, `admin key 1a2b3c4d`."""
     action: str
     """The operation: `player.ban`."""
     game_id: int | None = None

@@ -62,7 +62,7 @@ class Accounts(Protocol):
         ...
 
     async def load_players_by_id(self, player_ids: Sequence[int]) -> list[Player]:
-        """Return those of these players who are there, in any order; a hundred at most."""
+        """Return the players with these ids who exist, in any order; at most a hundred ids."""
         ...
 
     async def find_players_by_platform_ids(
@@ -73,7 +73,7 @@ class Accounts(Protocol):
         Their documents are given as `{}`.
 
         Args:
-            game_id: whose players.
+            game_id: the game.
             platform_ids: a hundred at most, of any platform; without characters that the database
                 cannot hold (NUL, lone surrogates).
         """
@@ -125,7 +125,7 @@ class Accounts(Protocol):
         """Delete a game and all that belongs to it, in batches.
 
         Args:
-            game_id: which.
+            game_id: the game.
             deleted: called with the ids of players when they have been deleted.
         """
         ...
@@ -139,12 +139,12 @@ class FriendshipRows(Protocol):
         ...
 
     async def load_friends(self, player_id: int) -> list[Friend]:
-        """Return everybody who is friend, incoming or outgoing to a player, longest so first.
+        """Return a player's friends, incoming and outgoing requests, the oldest first.
 
-        Nobody in it is shown online: that is not in the database.
+        Nobody is shown as online, because the database does not have that.
         """
         ...
 
     async def load_tallies(self, player_ids: Sequence[int]) -> dict[int, Tally]:
-        """Return how much each player has; who has nothing may be left out."""
+        """Return how much each player has; players who have nothing may be missing."""
         ...

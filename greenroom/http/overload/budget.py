@@ -1,4 +1,4 @@
-"""How much memory bodies may take together, those coming in and those going out. Pure."""
+"""Bounds of the memory that request and answer bodies take together. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Budgets:
     """
 
     def __init__(self, options: HttpOptions) -> None:
-        """Hold nothing."""
+        """Start with nothing held."""
         self.requests = Shares(options.bodies_bytes_max, options.address_share_max)
-        """Bytes of requests that did not come at once; the others are gone before the next is read.
+        """Bytes of requests that arrive in pieces. Others are done before the next is read.
         """
         self.answers = Shares(options.answers_bytes_max, options.address_share_max)
         """Bytes of answers that are larger than `ANSWER_BYTES_MIN`, until they are sent."""
@@ -33,7 +33,7 @@ class BodyLease:
     __slots__ = ("_budget", "_held", "_key")
 
     def __init__(self, budget: Shares) -> None:
-        """Hold nothing."""
+        """Start with nothing held."""
         self._budget = budget
         self._held = 0
         self._key = ""
@@ -46,7 +46,7 @@ class BodyLease:
             key: the address that they are charged to; see `address_key`.
 
         Returns:
-            Whether they were there to be had; otherwise what was held is given back.
+            Whether the bytes were available. If not, the bytes held before are given back.
         """
         if size == self._held and key == self._key:
             return True

@@ -1,6 +1,6 @@
-"""The Quart-trio application: what answers HTTP/2 and `--server hypercorn`.
+"""The Quart-trio application, which answers HTTP/2 and `--server hypercorn`.
 
-It adds nothing of its own: everything goes to the front, as from the other server.
+It passes every request to the front, as the other server does.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _App:
         return _response(answer)
 
     async def refuse(self, _: HTTPException) -> quart.Response:
-        """Answer what Quart has no rule for: methods, and paths that are none."""
+        """Answer requests that Quart has no rule for: unknown methods and malformed paths."""
         request = await self._request()
         request.path = ""  # which nothing is at
         return _response(await self._answer(request))
@@ -82,7 +82,7 @@ def build_app(front: Front, options: HttpOptions, pace: PassBudget) -> QuartTrio
     """Return the application.
 
     Args:
-        front: answers everything.
+        front: answers every request.
         options: the bounds; the body has been bounded already when the application sees it.
         pace: tells what must be refused.
     """
@@ -103,7 +103,7 @@ def build_app(front: Front, options: HttpOptions, pace: PassBudget) -> QuartTrio
 
 
 def _excess_of(scope: HTTPScope) -> str | None:
-    """Return what there is too much of in a head, by the bounds of `parser.py`."""
+    """Return which bound of `parser.py` a head exceeds, None if it exceeds none."""
     if sum(1 for _ in scope["headers"]) > FIELDS_MAX:
         return TOO_MANY_FIELDS
     if len(scope["raw_path"]) + len(scope["query_string"]) >= TARGET_BYTES_MAX:
@@ -124,6 +124,6 @@ def _response(answer: Answer) -> quart.Response:
 
 
 async def _fail(error: Exception) -> quart.Response:
-    """Answer for a view that raised."""
+    """Answer a request whose view has raised."""
     quart.current_app.logger.error("a view failed", exc_info=error)
     return _response(internal_server_error())

@@ -16,7 +16,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
 BARE_STATUSES = frozenset({204, 304})
-"""They have no body, and say nothing of one."""
+"""Statuses without a body and without headers about one."""
 _PREFIXES_MAX = 256
 
 
@@ -34,7 +34,7 @@ class AnswerWriter:
         self._date = email.utils.formatdate(unix_seconds, usegmt=True)
         self._prefixes.clear()
         self.overloaded = self.encode(self._overloaded)
-        """The whole answer to a request that nobody has time for."""
+        """The whole answer to a request that is refused for overload."""
 
     def encode(
         self,
@@ -47,7 +47,7 @@ class AnswerWriter:
         """Return head and body of an answer that has no stream.
 
         Args:
-            answer: what to say.
+            answer: the answer to encode.
             head_only: the request was HEAD: everything but the body.
             close: this is the last answer on its connection.
             http_1_0: the client must be told when the connection stays open.
@@ -103,7 +103,7 @@ def chunk(part: bytes) -> bytes:
 
 
 def _status_line(status: int) -> bytes:
-    """Return the first line of an answer."""
+    """Return the first line of an answer with this status."""
     return f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\n".encode("ascii")
 
 
@@ -115,7 +115,7 @@ def _connection(*, close: bool, http_1_0: bool) -> bytes:
 
 
 def _lines(headers: tuple[tuple[str, str], ...]) -> bytes:
-    """Return header lines; one that would break out of its line is left out and logged."""
+    """Return header lines. A header with a line break is left out and logged."""
     lines: list[str] = []
     for name, value in headers:
         if "\r" in value or "\n" in value or "\0" in value:

@@ -10,16 +10,16 @@ from typing import Final
 from greenroom.http.request import Answer, Request
 
 PACKED_BYTES_MIN: Final = 1_024
-"""A smaller body fits into a packet or two, whatever is done to it."""
+"""The least bytes of a body that is compressed. A smaller one fits into a packet or two anyway."""
 _HEADER_CHARACTERS_MAX: Final = 1_024
-"""Characters of a header's list that are read; the rest counts for nothing."""
+"""Characters of a header's list that are read; the rest is ignored."""
 _TAG_DIGITS: Final = 32
 
 Headers = tuple[tuple[str, str], ...]
 
 
 class Static:
-    """One resource. An answer costs a look at two headers, whatever its size."""
+    """One resource. An answer costs reading two headers, whatever its size."""
 
     def __init__(
         self,
@@ -30,14 +30,14 @@ class Static:
         cache_seconds: int = 0,
         packed: bytes | None = None,
     ) -> None:
-        """Make every answer that there is.
+        """Make all possible answers.
 
         Args:
-            body: what is answered.
+            body: the body of the answer.
             content_type: of the body, with its character set.
-            headers: besides those for caches.
-            cache_seconds: how long clients may use what they have without asking; with 0 they ask
-                each time, and are told that it is as it was.
+            headers: further headers, besides those for caches.
+            cache_seconds: how long clients may use their copy without asking. With 0 they ask each
+                time, and are answered 304 if it has not changed.
             packed: the body as gzip packed it; made here if not given.
         """
         if packed is None and len(body) >= PACKED_BYTES_MIN:
@@ -65,7 +65,7 @@ class Static:
 
 
 class _Form:
-    """The body in one coding, and both answers that can come of it."""
+    """The body in one coding, and its two possible answers."""
 
     def __init__(self, body: bytes, content_type: str, tag: str, headers: Headers) -> None:
         self._tag = tag

@@ -3,7 +3,7 @@
     open ──── close() ────► closing ── the client's close frame ──► over
     open ──── the client's close frame (answered), or a broken protocol (1002, 1007, 1009) ──► over
 
-What it wants sent, answers to pings and close frames, is handed to `send` as it comes up.
+Answers to pings and close frames are handed to `send` at once.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Session:
     """The protocol of one connection.
 
     Attributes:
-        phase: where it is in its life.
-        reader: what tells of the frames that have come, and of what they lack.
+        phase: the stage of its life.
+        reader: parses the frames that have come, and reports broken ones.
     """
 
     __slots__ = ("_send", "phase", "reader")
@@ -67,13 +67,13 @@ class Session:
         self.phase = SessionPhase.NEW
 
     def begin(self) -> None:
-        """Take note that the handshake is over."""
+        """Note that the handshake is finished."""
         self.phase = SessionPhase.OPEN
 
     def end(self) -> None:
-        """Let go of `send`, whose owner and this object hold each other; the last call.
+        """Drop the reference to `send`, which refers back to this object. Call it last.
 
-        Without this, closed connections would lie about until the garbage collector looks for
+        Otherwise closed connections would stay in memory until the garbage collector looks for
         cycles, which a busy server seldom does.
         """
         self.phase = SessionPhase.OVER
@@ -84,9 +84,9 @@ class Session:
         self.reader.receive(data)
 
     def next(self) -> Message | None:
-        """Return the next text or binary message; None when more bytes are needed, or it is over.
+        """Return the next text or binary message, None if there is none yet or any more.
 
-        A broken protocol is answered by the close frame that it calls for, and ends the session.
+        A violation of the protocol is answered with its close frame, and ends the session.
         """
         try:
             while self.phase is not _OVER:
