@@ -28,6 +28,9 @@ PROOFS = {
     "forget-revocations": ("killed_server",),
     "forget-deliveries": ("stopped_server",),
     "tell-rooms-late": ("stopped_server",),
+    "forget-results": ("killed_server",),
+    "repeat-results": ("killed_server",),
+    "repeat-requests": ("killed_server",),
     "let-hooks-end-the-server": ("frozen_server",),
 }
 """By mutation, the faults that bring it to light."""

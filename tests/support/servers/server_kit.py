@@ -204,9 +204,12 @@ class ConnectionLost(Exception):
 class TrioClient:
     """A client that keeps its connection, for crowds. Reconnects at the next call after a loss."""
 
-    def __init__(self, server: ServerProcess, key: str) -> None:
+    def __init__(self, server: ServerProcess, key: str, private: str = "") -> None:
+        """Call a game's endpoints, as its own service if the private key is given."""
         self._server = server
-        self._key = key
+        self._keys = f"X-Api-Token: {key}\r\n"
+        if private:
+            self._keys += f"X-Api-Private-Token: {private}\r\n"
         self._stream: trio.SocketStream | None = None
 
     async def call(
@@ -215,7 +218,7 @@ class TrioClient:
         """Call an endpoint; raises ConnectionLost when there was no whole answer."""
         token = f"X-Game-Player-Token: {player}\r\n" if player else ""
         head = (
-            f"{method} {path} HTTP/1.1\r\nHost: test\r\nX-Api-Token: {self._key}\r\n{token}"
+            f"{method} {path} HTTP/1.1\r\nHost: test\r\n{self._keys}{token}"
             f"Content-Length: {len(body)}\r\n\r\n"
         )
         try:

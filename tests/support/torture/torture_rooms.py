@@ -10,6 +10,7 @@ from crowd_kit import BREATH_SECONDS, Crowd
 from server_kit import ConnectionLost
 from torture_crowds import ROOMS, Connected, Exchanges, FewCounters, FewDuos, Member
 from torture_server import CRASH_TEXT
+from torture_stats import BEHAVIOUR, Scorers
 
 LOGOUT = "/api/game_players.php/logout"
 MISTAKES = f"""
@@ -30,7 +31,7 @@ class Mistakes(RoomBehaviour[dict[str, int]]):
             raise getattr(builtins, action.action_type)("{CRASH_TEXT}")
         return Complete({{"n": room.state["n"]}})
 """
-BEHAVIOUR = "*/mistakes=torture_mistakes:Mistakes"
+BEHAVIOURS = f"*/mistakes=torture_mistakes:Mistakes,{BEHAVIOUR}"
 RAISED = ("GeneratorExit", "KeyboardInterrupt", "SystemExit", "BaseException", "group")
 
 
@@ -108,5 +109,5 @@ class Mistaken(Crowd):
 
 CROWDS: tuple[type[Crowd], ...] = (
     *(FewCounters, FewDuos, Exchanges, Connected),
-    *(Partings, Mistaken),
+    *(Partings, Mistaken, Scorers),
 )

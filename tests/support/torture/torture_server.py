@@ -24,10 +24,12 @@ from greenroom.actors.kernel.actor import Actor
 from greenroom.actors.kernel.cell import Cell
 from greenroom.actors.kernel.journal import Snapshot
 from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.player import results
 from greenroom.actors.player.messages import LogOut, PlayerRole
 from greenroom.actors.room.rules import codec, tokens
 from greenroom.actors.room.rules.events import UpdatesSent
 from greenroom.actors.room.rules.state import Room
+from greenroom.actors.studio_room.results import ResultsActor
 from greenroom.actors.world.world import World
 from greenroom.behaviour import runner
 from greenroom.cli.main import main
@@ -162,6 +164,31 @@ def tell_rooms_late() -> None:
     players.log_out = log_out  # type: ignore[attr-defined]
 
 
+def forget_results() -> None:
+    """Let rooms that come back hand over no results."""
+    ResultsActor._hand_over_results = lambda *_: None  # type: ignore[method-assign]
+
+
+def repeat_results() -> None:
+    """Let rooms' results count as often as they come."""
+    forget_what_is_written(is_request=False)
+
+
+def repeat_requests() -> None:
+    """Let requests of a game's services count as often as they come."""
+    forget_what_is_written(is_request=True)
+
+
+def forget_what_is_written(*, is_request: bool) -> None:
+    """Take nothing for written: of rooms, or of requests."""
+    real = results.is_written
+
+    def is_written(marks: str, room_id: str, number: int) -> bool:
+        return room_id.startswith("~") is not is_request and real(marks, room_id, number)
+
+    results.is_written = is_written
+
+
 def let_hooks_end_the_server() -> None:
     """Take what hooks raise for a mistake only where it is an `Exception`."""
 
@@ -179,6 +206,9 @@ MUTATIONS: dict[str, Callable[[], None]] = {
     "forget-revocations": forget_revocations,
     "forget-deliveries": forget_deliveries,
     "tell-rooms-late": tell_rooms_late,
+    "forget-results": forget_results,
+    "repeat-results": repeat_results,
+    "repeat-requests": repeat_requests,
     "let-hooks-end-the-server": let_hooks_end_the_server,
 }
 

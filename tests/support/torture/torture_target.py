@@ -17,7 +17,8 @@ from pathlib import Path
 import trio
 from postgres_kit import PostgresProcess
 from server_kit import ServerProcess
-from torture_rooms import BEHAVIOUR, MISTAKES
+from torture_rooms import BEHAVIOURS, MISTAKES
+from torture_stats import SCORING
 from torture_wire import Wire
 
 DISK_MEGABYTES = 1_536
@@ -70,6 +71,7 @@ class TortureTarget:
             place.mkdir()
             place.chmod(0o755)
         (self._data_dir / "torture_mistakes.py").write_text(MISTAKES)
+        (self._data_dir / "torture_scoring.py").write_text(SCORING)
         self._is_mounted = self._mount()
         preload = self._compile(directory)
         self.postgres = PostgresProcess(
@@ -93,7 +95,7 @@ class TortureTarget:
             self.server = TorturedServer(
                 self._data_dir,
                 *("--database-url", url),
-                *("--behaviours-dir", str(self._data_dir), "--behaviours", BEHAVIOUR),
+                *("--behaviours-dir", str(self._data_dir), "--behaviours", BEHAVIOURS),
                 GREENROOM_RATE_LIMIT_FACTOR="1000",
                 GREENROOM_COMMIT_SECONDS_MAX="5",
                 **self._environment,
