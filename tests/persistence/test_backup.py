@@ -14,7 +14,12 @@ import trio
 from postgres_kit import FakeWriter, PostgresProcess, registered, wait_until
 
 from greenroom.actors.game.messages import GameCreated
-from greenroom.actors.player.messages import PlayerDeleted, PlayerDocumentReplaced
+from greenroom.actors.player.messages import (
+    PlayerDeleted,
+    PlayerDocumentReplaced,
+    PlayerStatsChanged,
+    ResultsMarked,
+)
 from greenroom.persistence import migrations
 from greenroom.persistence.archive import FORMAT, MANIFEST_NAME
 from greenroom.persistence.backup import FUNCTIONS, SEQUENCES, TABLES, back_up, restore
@@ -356,6 +361,49 @@ async def test_what_was_deleted_since_a_backup_is_deleted_again(
     noted = "SELECT actor, action, details->>'players_deleted_again' FROM audit"
     log = rows_of(empty_database, noted)
     assert log == [("anna", "restore", "1")] * 2
+
+
+async def change_stats(storage: Storage, player_id: int, wins: int) -> None:
+    """Have a room's result written: the stats, and the mark that it counts no second time."""
+    writer = FakeWriter(f"player/{player_id}")
+    changed = PlayerStatsChanged(player_id, 1, b'{"wins":%d}' % wins, ODD)
+    marked = ResultsMarked(player_id, f"room:{wins}")
+    await storage.committer.submit(writer, [changed, marked]).wait(writer, 10)
+
+
+async def test_stats_come_back_with_their_marks_and_not_those_of_who_was_deleted(
+    empty_database: str, settings: Any, tmp_path: Path
+):
+    path = tmp_path / "b.zip"
+    async with trio.open_nursery() as nursery:
+        storage = Storage(empty_database, settings)
+        await nursery.start(storage.run)
+        await storage.accounts.create_owner("local", "unlimited")
+        game = GameCreated(1, 1, "G", b"a", b"b", b"0" * 16, 1)
+        await storage.committer.submit(FakeWriter("game/1"), [game]).wait(FakeWriter("game/1"), 10)
+        await add_players(storage, 1, 2)
+        for player_id in (1, 2):
+            await change_stats(storage, player_id, 70 + player_id)
+        await trio.to_thread.run_sync(save, empty_database, path)
+        await change_stats(storage, 1, 99)
+        await delete_player(storage, 2)
+        nursery.cancel_scope.cancel()
+
+    await trio.to_thread.run_sync(lambda: load(empty_database, path, replace=True))
+    async with trio.open_nursery() as nursery:
+        storage = Storage(empty_database, settings)
+        await nursery.start(storage.run)
+        player = await storage.accounts.load_player(1)
+        assert player is not None
+        assert (player.stats, player.results) == (b'{"wins":71}', "room:71")
+        assert await storage.accounts.load_player(2) is None
+        nursery.cancel_scope.cancel()
+    later = tmp_path / "later.zip"
+    await trio.to_thread.run_sync(save, empty_database, later)
+    with zipfile.ZipFile(later) as archive:
+        held = b"".join(archive.read(name) for name in archive.namelist())
+    assert b'{"wins":71}' in held.replace(b'\\"', b'"')
+    assert b'{"wins":72}' not in held.replace(b'\\"', b'"')
 
 
 async def test_a_backup_made_after_a_deletion_takes_the_list_along(
