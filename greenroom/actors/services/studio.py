@@ -217,8 +217,11 @@ class StudioService:
             for player_id in self._stale.pop(room_id):
                 player = self._world().players.ref(player_id)
                 read = WriteStats(())  # brings them to memory
-                if await self._persist(lambda: player.ask(read)):  # noqa: B023 - awaited here
+                refusal = await self._persist(lambda: player.ask(read))  # noqa: B023 - awaited here
+                if refusal is None:
                     self._notify(room_id, player_id)
+                else:
+                    _logger.info("no stats of player %d to read again: %s", player_id, refusal)
 
     # Results, and what came of jobs.
 
@@ -234,8 +237,11 @@ class StudioService:
     async def _deliver(self, room_id: str, number: int, result: ResultOrder) -> None:
         """Write a result, however long the database is away; then tell the room, likewise."""
         player = self._world().players.ref(result.player_id)
-        if await self._persist(lambda: player.ask(_command(room_id, number, result))):
+        refusal = await self._persist(lambda: player.ask(_command(room_id, number, result)))
+        if refusal is None:
             _logger.info("a result of room %s was written", room_id)
+        else:
+            _logger.warning("a result of room %s was not written: %s", room_id, refusal)
         room = self.rooms.ref(room_id)
         if isinstance(result, ChangeStat):
             await self._persist(
@@ -244,18 +250,17 @@ class StudioService:
         else:
             await self._persist(lambda: room.ask(NoteDelivered(number)))
 
-    async def _persist(self, ask: Callable[[], Awaitable[Any]]) -> bool:
-        """Ask until there is an answer; return whether it was not a refusal."""
+    async def _persist(self, ask: Callable[[], Awaitable[Any]]) -> Exception | None:
+        """Ask until there is an answer; return the refusal, if it is one."""
         while True:
             try:
                 await ask()
             except (Refused, ActorStopped) as error:
-                _logger.warning("a result of a behaviour was not written: %s", error)
-                return False
+                return error
             except ActorUnavailable:
                 await trio.sleep(RETRY_SECONDS)
             else:
-                return True
+                return None
 
     def _tell(self, room_id: str, work: Run, result: object) -> None:
         """Tell a room what came of a job, if it is there, and again while the database is away."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 import msgspec
@@ -26,11 +27,13 @@ from greenroom.actors.player.messages import (
     ReadPlayerDocument,
     ReplacePlayerDocument,
     StatsWritten,
+    TooManyStats,
+    WriteStats,
 )
 from greenroom.actors.room.messages import LeaveRoom
 from greenroom.behaviour import Member, Room, RoomBehaviour, Stat, action
-from greenroom.behaviour.effects import ChangeStat
-from greenroom.behaviour.stats import Operation, make_change
+from greenroom.behaviour.effects import ChangeStat, ResultOrder
+from greenroom.behaviour.stats import STATS_MAX, STORED_MAX, Operation, make_change
 
 WINS = 20
 DECLARED = {"wins": Stat(), "coins": Stat(maximum=1_000), "best": Stat(kind="number")}
@@ -185,6 +188,31 @@ async def test_a_room_sees_what_was_so_at_the_join_and_what_changes_elsewhere(au
         assert await act(host, "look") == {"coins": 9, "best": 1.5, "wins": WINS}
 
 
+class Withholding(KitStudio):
+    """A studio that hands nothing over by itself."""
+
+    def __init__(self) -> None:
+        super().__init__(f"{__name__}:Winning")
+        self.held: list[tuple[int, ResultOrder]] = []
+
+    def deliver(self, room_id: str, number: int, result: ResultOrder) -> None:
+        self.held.append((number, result))
+
+
+async def test_a_room_adds_only_the_orders_that_are_not_in_the_stats_yet(autojump_clock):
+    studio = Withholding()
+    async with at_work(Memory(), studio) as arena:
+        host = await open_room(arena)
+        assert (await act(host, "win"))["wins"] == WINS
+        player = arena.world.players.ref(host.player_id)
+        for number, order in studio.held[:7]:
+            assert isinstance(order, ChangeStat)
+            await player.ask(WriteStats((order.change,), host.room_id, number))
+        await change(arena, host.player_id, ("coins", "set", 3))
+        assert await stats_of(arena, host.player_id) == {"wins": 7, "coins": 3}
+        assert await act(host, "look") == {"wins": WINS, "coins": 3}
+
+
 async def test_a_room_that_comes_back_has_what_changed_meanwhile(autojump_clock):
     memory = Memory()
     async with at_work(memory, the_studio()) as arena:
@@ -331,6 +359,27 @@ async def test_settings_declare_what_no_behaviour_does(autojump_clock):
         assert msgspec.json.decode(done.stats) == {"season": 3, "wins": 9}  # behaviours win
 
 
+async def test_a_player_keeps_only_so_many_stats(autojump_clock):
+    async with at_work(Memory(), the_studio()) as arena:
+        player_id = (await identify(arena, (await register(arena)).token)).player_id
+
+        async def declare(prefix: str) -> list[str]:
+            names = [f"{prefix}{n}" for n in range(STATS_MAX)]
+            declared = msgspec.json.encode({name: Stat() for name in names}).decode()
+            await arena.game.game.ask(ChangeGameSettings({"stats": declared}, ()))
+            return names
+
+        for prefix in "ab":
+            await change(arena, player_id, *[(name, "set", 1) for name in await declare(prefix)])
+        for name in ("wins", (await declare("c"))[0]):
+            with pytest.raises(TooManyStats):
+                await change(arena, player_id, (name, "set", 1))
+        (first, *_) = await declare("b")
+        done = await change(arena, player_id, (first, "increment", 1))
+        found = msgspec.json.decode(done.stats)
+        assert (len(found), found[first], found["a0"]) == (STORED_MAX, 2, 1)
+
+
 async def test_a_deleted_player_takes_their_stats_along_and_holds_up_nobody(autojump_clock):
     memory = Memory()
     async with at_work(memory, the_studio()) as arena:
@@ -343,6 +392,23 @@ async def test_a_deleted_player_takes_their_stats_along_and_holds_up_nobody(auto
         await settle(arena, host.player_id, wins=WINS)
         with pytest.raises(PlayerNotFound):
             await change(arena, other.player_id, ("wins", "set", 1))
+
+
+async def test_only_a_result_that_is_lost_is_logged_as_not_written(autojump_clock, caplog):
+    caplog.set_level(logging.INFO, "greenroom.actors.services.studio")
+    studio, memory = the_studio(), Memory()
+    async with at_work(memory, studio) as arena:
+        host = await open_room(arena)
+        studio.refresh_stats(host.room_id, (host.player_id + 1_000,))  # as of a deleted player
+        await trio.sleep(1)
+        assert "no stats of player" in caplog.text
+        studio.deliver("gone", 1, make_order(host.player_id, "coins"))
+        await settle(arena, host.player_id, coins=1)
+        await trio.sleep(1)
+        assert "not written" not in caplog.text
+        studio.deliver(host.room_id, 1, make_order(host.player_id + 1_000, "coins"))
+        await trio.sleep(1)
+        assert f"a result of room {host.room_id} was not written: " in caplog.text
 
 
 async def test_a_crash_of_the_room_leaves_the_stats_as_they_were(autojump_clock, monkeypatch):

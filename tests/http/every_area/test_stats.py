@@ -148,6 +148,17 @@ def test_only_players_of_the_game_are_found(declared: Api):
     assert change(declared, 1, {}, request_id="x y").status == 400
 
 
+def test_players_of_another_game_are_not_found(server: ServerProcess, declared: Api):
+    player_id, _ = declared.register()
+    ok(change(declared, player_id, {"wins": {"set": 5}}))
+    foreign = Api(server.address, server.new_game("foreign"))
+    assigned = ChangeGameSettings(game_id=foreign.game.game_id, assigned={"stats": DECLARED})
+    call(socket_path(server.data_dir), assigned)
+    for changes in (None, {"wins": {"set": 9}}):
+        assert change(foreign, player_id, changes).status == 404
+    assert ok(change(declared, player_id))["stats"] == {"wins": 5}
+
+
 def test_operators_see_them_and_a_deletion_takes_them(server: ServerProcess, declared: Api):
     player_id, _ = declared.register()
     ok(change(declared, player_id, {"wins": {"set": 5}}))
