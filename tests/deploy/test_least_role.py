@@ -26,7 +26,7 @@ def database(postgres_server: PostgresProcess) -> Iterator[str]:
     """The database of the page, and the URL of its role."""
     if shutil.which("psql") is None:
         pytest.skip("no psql")
-    (block,) = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (block,) = re.findall(r"```psql\n(.*?)```", PAGE.read_text(), re.DOTALL)
     command = ["psql", "-X", "-v", "ON_ERROR_STOP=1", postgres_server.conninfo("postgres")]
     # the tests' superuser has the role's name
     script = re.sub(r"\b(ROLE|TO) greenroom\b", r"\1 server_role", block)
