@@ -1,17 +1,22 @@
 """Chance that can be written down: a random generator whose whole state is one integer.
 
-SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
-Python's own generator has 2.5 kB of state, too much to write with every change of a room. It is no
-source of secrets.
+The state is a counter, and each number is the BLAKE2b hash (RFC 7693) of it. So the numbers that
+players see do not tell those that come: nobody can compute a deck from its open cards. Python's own
+generator can be computed from its numbers, and has 2.5 kB of state, too much to write with every
+change of a room. 64 bits are too few for keys and tokens: `secrets` is for those.
 """
 
 from __future__ import annotations
 
 import random
+from hashlib import blake2b
 from typing import Any
 
 _MASK = 2**64 - 1
-_GAMMA = 0x9E3779B97F4A7C15
+_STEP = 0x9E3779B97F4A7C15
+"""From one position to the next: large and odd, so that close seeds share no numbers."""
+_PERSON = b"greenroom random"
+"""Sets these hashes apart from all others."""
 
 
 class RoomRandom(random.Random):
@@ -33,11 +38,9 @@ class RoomRandom(random.Random):
         self.position = position & _MASK
 
     def _next(self) -> int:
-        self.position = (self.position + _GAMMA) & _MASK
-        mixed = self.position
-        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
-        return mixed ^ (mixed >> 31)
+        self.position = (self.position + _STEP) & _MASK
+        hashed = blake2b(self.position.to_bytes(8, "big"), digest_size=8, person=_PERSON)
+        return int.from_bytes(hashed.digest(), "big")
 
     def random(self) -> float:
         """Return a number from 0.0 to below 1.0."""

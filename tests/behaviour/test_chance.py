@@ -8,13 +8,29 @@ from hypothesis import strategies as st
 from greenroom.behaviour import RoomRandom
 
 
-def test_the_numbers_are_those_of_splitmix64():
+def test_the_numbers_stay_what_they_are():
+    """Rooms that are played go on with their numbers after an upgrade."""
     chance = RoomRandom(1234567)
     assert [chance.getrandbits(64) for _ in range(3)] == [
-        6457827717110365317,
-        3203168211198807973,
-        9817491932198370423,
+        2372866682133254994,
+        8845510880850950135,
+        11415446981266541730,
     ]
+
+
+def undone(number: int) -> int:
+    """Return the state that SplitMix64 had when it gave a number: its mixing can be undone."""
+    number ^= (number >> 31) ^ (number >> 62)
+    number = number * pow(0x94D049BB133111EB, -1, 2**64) % 2**64
+    number ^= (number >> 27) ^ (number >> 54)
+    number = number * pow(0xBF58476D1CE4E5B9, -1, 2**64) % 2**64
+    return number ^ (number >> 30) ^ (number >> 60)
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_a_number_does_not_tell_the_position(position: int):
+    chance = RoomRandom(position)
+    assert undone(chance.getrandbits(64)) != chance.position
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 200))
