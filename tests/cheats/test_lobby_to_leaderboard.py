@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import trio
 from bluff import DECK
 from cheat_kit import LOBBIES, STATS, Table, open_table
 from honest_kit import play, wait_for_stat
 from server_kit import ServerProcess
+from waiting import until
 
 AFTER: dict[str, tuple[str, dict[str, Any], str]] = {
     "bluff": ("doubt", {"move": 1}, "The game is over"),
@@ -42,8 +42,8 @@ async def test_a_game_goes_from_the_lobby_to_the_leaderboard_and_its_end_is_an_e
 async def test_a_round_of_the_arena_ends_and_its_winner_leads(studio: ServerProcess):
     async with open_table(studio, "arena", seconds=8) as table:
         await play(table)
-        while not (leader := table.leaderboard()[0]).get("stats"):  # noqa: ASYNC110  polled
-            await trio.sleep(0.1)
+        await until(lambda: table.leaderboard()[0].get("stats"))
+        leader = table.leaderboard()[0]
         assert leader["player_id"] in table.seats
         assert leader["stats"]["arena_wins"] == 1
         assert leader["stats"]["arena_best"] >= 1

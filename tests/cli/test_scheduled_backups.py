@@ -8,14 +8,13 @@ import math
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import trio
 from command_kit import SECONDS_MAX, assert_one_sentence, command
-from postgres_kit import wait_until
 from server_kit import ServerProcess
+from waiting import block_until, until
 
 from greenroom.control.backup_service import BackupService
 from greenroom.control.backups import LIST_NAME, BackupFolder, period_seconds
@@ -166,14 +165,9 @@ def test_the_server_makes_backups_by_itself_and_tells_their_age(
     (data_dir / "greenroom.toml").write_text(f'backup_dir = "{tmp_path}"\nbackup_keep = 2\n')
     server = ServerProcess(data_dir, "--database-url", database_url).start()
     try:
-        deadline = time.monotonic() + SECONDS_MAX
-        while not (made := backups(tmp_path)):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        while (age := metric(server, "greenroom_backup_age_seconds")) == math.inf:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        assert 0 <= age < SECONDS_MAX
+        made = block_until(lambda: backups(tmp_path))
+        block_until(lambda: metric(server, "greenroom_backup_age_seconds") < math.inf)
+        assert 0 <= metric(server, "greenroom_backup_age_seconds") < SECONDS_MAX
         assert metric(server, "greenroom_backup_failures_total") == 0
         done = command("backup", "--verify", str(tmp_path / made[0]), data_dir=data_dir)
         assert done.status == 0, done.err
@@ -193,7 +187,7 @@ async def test_a_failed_backup_is_counted_and_leaves_the_older_ones(
     assert backups(tmp_path) == [old.name]
     async with trio.open_nursery() as nursery:
         await nursery.start(service.run)
-        await wait_until(lambda: told(service)["greenroom_backup_failures"] == 1)
+        await until(lambda: told(service)["greenroom_backup_failures"] == 1)
         nursery.cancel_scope.cancel()
     assert told(service)["greenroom_backup_age_seconds"] != math.inf
 

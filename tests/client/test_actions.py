@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 from channel_kit import Meeting, open_meeting
-from http_kit import until
+from waiting import until
 
 from greenroom.actors.room.messages import CompleteAction, LeaveRoom, ReadPending, StopRoom
 from greenroom.client import ActionFailed, ActionLost, ActionRefused, ChannelLost, RoomEnded
@@ -45,9 +45,10 @@ async def pending(meeting: Meeting) -> list[str]:
 
 
 async def until_pending(meeting: Meeting, count: int = 1) -> None:
-    with trio.fail_after(20):
-        while len(await pending(meeting)) != count:  # noqa: ASYNC110 (only asking tells)
-            await trio.sleep(0.005)
+    async def is_so() -> bool:
+        return len(await pending(meeting)) == count
+
+    await until(is_so)
 
 
 async def complete(meeting: Meeting, status: Any = "completed") -> None:

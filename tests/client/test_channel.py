@@ -12,7 +12,7 @@ import trio.testing
 import trustme
 from channel_kit import open_meeting
 from client_kit import Told, stubbed
-from http_kit import until
+from waiting import until
 
 from greenroom.actors.room.messages import KickMember, LeaveRoom, StopRoom
 from greenroom.actors.room.ports import Happened

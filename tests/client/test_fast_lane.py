@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 import trio_websocket
-from http_kit import until
+from waiting import until
 
 from greenroom.client import Complaint, Receive
 from greenroom.client.channel import Channel, open_channel

@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import random
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import trio
-from crowd_kit import BREATH_SECONDS, HEAL_SECONDS_MAX, Counters, Crowd
+from crowd_kit import HEAL_SECONDS_MAX, Counters, Crowd
 from pair_kit import PlayerPairs
 from seeds import SEED
 from server_kit import ServerProcess
+from waiting import until
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "3"))
 
@@ -26,12 +26,6 @@ pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.parametrize("crowd_type", [Counters, PlayerPairs]),
 ]
-
-
-async def wait_until(condition: Callable[[], bool]) -> None:
-    with trio.fail_after(HEAL_SECONDS_MAX):
-        while not condition():  # noqa: ASYNC110 - of another process
-            await trio.sleep(BREATH_SECONDS / 5)
 
 
 async def test_a_killed_server_has_every_acknowledged_change_when_it_is_back(
@@ -49,7 +43,7 @@ async def test_a_killed_server_has_every_acknowledged_change_when_it_is_back(
                 crowd.up = trio.Event()
                 server.kill()
                 server.begin()
-                await wait_until(server.is_ready)
+                await until(server.is_ready, HEAL_SECONDS_MAX)
                 crowd.up.set()
             await crowd.wait_acknowledged(crowd.tasks)
         assert crowd.checked >= crowd.tasks

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import trio
-from http_kit import until
 from realtime_kit import dial
 from server_kit import Api, ServerProcess
+from waiting import until
 
 from greenroom.client import Event, Game, Receive, Sent
 from greenroom.client.channel import Channel

@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 import trio
-from http_kit import until
 from server_kit import ServerProcess
+from waiting import until
 
 from greenroom.client import Event, Game, Player, Receive, Room
 from greenroom.client.channel import Channel

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import psycopg
 import pytest
 from server_kit import Api, Game, ServerProcess
+from waiting import block_until
 
 from greenroom.control.admin.messages import CreateGame, CreateOwner, OwnerDetails, ShowOwner
 from greenroom.control.client import call
 from greenroom.control.protocol import socket_path
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-
-WRITTEN_SECONDS_MAX = 30.0
 
 
 def used(server: ServerProcess) -> OwnerDetails:
@@ -24,11 +22,9 @@ def used(server: ServerProcess) -> OwnerDetails:
 
 def wait_written(database_url: str, calls: int) -> None:
     """Wait until the database knows of so many calls."""
-    deadline = time.monotonic() + WRITTEN_SECONDS_MAX
+    query = "SELECT max(calls) FROM game_usage"
     with psycopg.connect(database_url, autocommit=True) as connection:
-        while connection.execute("SELECT max(calls) FROM game_usage").fetchone() != (calls,):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        block_until(lambda: connection.execute(query).fetchone() == (calls,))
 
 
 def test_calls_and_bytes_survive_kill_9_and_a_stop(data_dir: Path, database_url: str):

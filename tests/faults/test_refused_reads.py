@@ -5,8 +5,7 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import pytest
 from postgres_kit import PostgresProcess
 from prometheus_client.parser import text_string_to_metric_families
 from server_kit import Api, ServerProcess
+from waiting import block_until
 
 from greenroom.actors.player.tokens import PLAYER_TOKEN, TOKEN_RANDOM_BYTES, make_token
 from greenroom.control.admin.messages import ShowPlayer
@@ -73,14 +73,6 @@ class Refusing(NamedTuple):
             return answer.status, answer.read()
         finally:
             connection.close()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for what nobody announces."""
-    deadline = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -146,7 +138,7 @@ def test_refused_reads_are_told_counted_and_end_readiness_until_they_work_again(
     assert words in str(caught.value)
 
     refusing.sql(repair)
-    until(lambda: refusing.readiness() == 200)
+    block_until(lambda: refusing.readiness() == 200)
     assert log_in(refusing.api, token) == 200
     assert "the database reads again what it did not" in refusing.server.log.read_text()
 
@@ -169,7 +161,7 @@ def test_a_reader_that_cannot_connect_ends_readiness_though_the_writer_can(
     assert "is not permitted to log in" in refusing.refusals()[0]
 
     refusing.sql("ALTER ROLE {role} LOGIN")
-    until(lambda: refusing.readiness() == 200)
+    block_until(lambda: refusing.readiness() == 200)
     assert log_in(refusing.api, token) == 200
 
 
@@ -190,7 +182,7 @@ def test_refused_changes_are_an_honest_error_and_told(refusing: Refusing) -> Non
     assert "permission denied for table players (SQLSTATE 42501)" in told[0]["message"]
 
     refusing.sql("GRANT UPDATE ON players TO {role}")
-    until(lambda: refusing.readiness() == 200)
+    block_until(lambda: refusing.readiness() == 200)
     assert write() == 200
 
 
@@ -199,7 +191,7 @@ def test_a_read_that_waits_for_a_lock_is_told_and_ends_readiness(refusing: Refus
         other.execute("LOCK TABLE players")
         reply = refusing.api.call("PUT", "/api/game_players.php/login", player=UNKNOWN_TOKEN)
         assert reply.status == 429, "it may pass"
-        until(lambda: refusing.readiness() == 503)
+        block_until(lambda: refusing.readiness() == 503)
         assert refusing.metric("greenroom_storage_failed_reads_total", kind="slow") >= 1
         assert "another session holds a lock" in refusing.server.log.read_text()
-    until(lambda: refusing.readiness() == 200)
+    block_until(lambda: refusing.readiness() == 200)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
-from realtime_kit import SECONDS_MAX, Client, dial
+from realtime_kit import Client, dial
 from server_kit import Api, ServerProcess
+from waiting import until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -169,12 +169,8 @@ async def hear(client: Client, command: str) -> Any:
 async def result_of(table: Table, player_id: int) -> Any:
     """Return a player's stats once something is in them."""
     path = "/api/game_data.php/player/get"
-    with trio.fail_after(SECONDS_MAX):
-        while True:
-            reply = table.api.call("GET", path, player=table.tokens[player_id]).json
-            if "stats" in reply:
-                return reply["stats"]
-            await trio.sleep(0.01)
+    token = table.tokens[player_id]
+    return await until(lambda: table.api.call("GET", path, player=token).json.get("stats"))
 
 
 def test_a_behaviour_that_cannot_be_loaded_is_said_at_the_start(data_dir: Path):

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import trio
-from http_kit import until
 from server_kit import ServerProcess
+from waiting import until
 
 from greenroom.client import Game, Player, Receive, Room, Sent
 from greenroom.client.channel import Channel
@@ -212,12 +212,12 @@ async def move(room: Room, table: Any, hand: list[str]) -> None:
 
 async def wait_for_result(player: Player) -> None:
     """Wait until the room has written something for a player."""
-    for _ in range(500):
+
+    async def is_written() -> bool:
         found = await player.document()
-        if found.data or found.stats:
-            return
-        await trio.sleep(0.01)
-    raise AssertionError("no result was written")
+        return bool(found.data or found.stats)
+
+    await until(is_written)
 
 
 async def test_one_who_polls_and_one_who_is_connected_play_cards_to_the_end(

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import trio
 from certificate_kit import Authority, shown
-from http_kit import serving, until
+from http_kit import serving
 from realtime_kit import open_stage
+from waiting import until
 
 from greenroom.network.certificate import Certificate
 from greenroom.network.tls import TlsError
@@ -53,10 +54,12 @@ async def test_new_connections_get_a_renewed_certificate_and_the_others_go_on(
         kept = trio.SSLStream(plain, authority.trusting(), server_hostname="localhost")
         await ask(kept)
         number = authority.issue()
-        with trio.fail_after(10):
-            for port in (running.port, stage.port.port):
-                while await shown(port) != number:  # noqa: ASYNC110 - the server's own event
-                    await trio.sleep(POLL_SECONDS)
+        for port in (running.port, stage.port.port):
+
+            async def is_renewed(port: int = port) -> bool:
+                return await shown(port) == number
+
+            await until(is_renewed)
         await ask(kept)
         await trio.aclose_forcefully(kept)
     nursery.cancel_scope.cancel()

@@ -11,7 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 import trio
-from postgres_kit import FakeWriter, PostgresProcess, registered, wait_until
+from postgres_kit import FakeWriter, PostgresProcess, registered
+from waiting import until
 
 from greenroom.actors.game.messages import GameCreated
 from greenroom.actors.player.messages import (
@@ -125,7 +126,7 @@ async def test_a_backup_under_load_holds_what_was_acknowledged_and_no_half_trans
     async with trio.open_nursery() as nursery:
         for player_id in range(1, PLAYERS + 1):
             nursery.start_soon(play, player_id)
-        await wait_until(lambda: min(acknowledged[1:]) > 2)
+        await until(lambda: min(acknowledged[1:]) > 2)
         before = list(acknowledged)
         await trio.to_thread.run_sync(save, empty_database, tmp_path / "b.zip")
         after = list(tried)

@@ -14,9 +14,8 @@ from postgres_kit import (
     registered,
     select,
     submit_each,
-    wait_until,
-    wait_until_async,
 )
+from waiting import until
 
 from greenroom.actors.kernel.durability import Batch
 from greenroom.actors.kernel.errors import ActorCrashed, CommitUnsettled
@@ -144,7 +143,7 @@ async def test_a_refused_row_fails_its_writer_and_nobody_else(storage: Storage):
     for n, writer in enumerate(writers, 1):
         document = BAD_JSON if n in {3, 11, 12} else b'{"n":1}'
         batch = committer.submit(writer, [PlayerDocumentReplaced(n, 1, document, n)])
-    await wait_until(lambda: batch.settled)
+    await until(lambda: batch.settled)
 
     for n, writer in enumerate(writers, 1):
         player = await storage.accounts.load_player(n)
@@ -209,7 +208,7 @@ async def test_nothing_that_cannot_be_stored_stops_the_committer(storage: Storag
 async def test_the_gate_stays_open_after_a_refusal(storage: Storage, settings: StorageSettings):
     writer = FakeWriter()
     batch = storage.committer.submit(writer, [PlayerDocumentReplaced(1, 1, BAD_JSON, 1)])
-    await wait_until(lambda: batch.settled)
+    await until(lambda: batch.settled)
 
     await trio.sleep(settings.gate_seconds * 1.1)
 
@@ -237,14 +236,14 @@ async def test_presence_is_not_waited_for_and_written_soon(storage: Storage):
     batch = committer.submit(writer, [PlayerPresenceSaved(1, False, 1_700_000_500)])
 
     assert batch.settled
-    await wait_until(lambda: not storage.statistics().background_rows)
+    await until(lambda: not storage.statistics().background_rows)
 
     async def is_written() -> bool:
         player = await storage.accounts.load_player(1)
         assert player is not None
         return player.last_heartbeat == 1_700_000_500 and not player.is_online
 
-    await wait_until_async(is_written)
+    await until(is_written)
 
 
 async def test_presence_never_overwrites_what_came_after_it(storage: Storage):
@@ -254,7 +253,7 @@ async def test_presence_never_overwrites_what_came_after_it(storage: Storage):
         committer.submit(writer, [PlayerPresenceSaved(1, True, n)])
         committer.submit(writer, [PlayerLoggedOut(1, n)])
     await committer.submit(writer, [PlayerRenamed(1, "X", 1)]).wait(writer, 10)
-    await wait_until(lambda: not storage.statistics().background_rows)
+    await until(lambda: not storage.statistics().background_rows)
 
     player = await storage.accounts.load_player(1)
     assert player is not None
@@ -268,9 +267,9 @@ async def test_presence_of_many_is_written_some_at_a_time(storage: Storage):
     before = storage.statistics().batches
     for n in range(1, 1001):
         committer.submit(writer, [PlayerPresenceSaved(n, False, n)])
-    await wait_until(lambda: not storage.statistics().background_rows)
+    await until(lambda: not storage.statistics().background_rows)
 
-    await wait_until(lambda: storage.statistics().batches == before + 4)
+    await until(lambda: storage.statistics().batches == before + 4)
     await committer.submit(writer, [PlayerRenamed(1, "X", 1)]).wait(writer, 10)
     assert await storage.accounts.load_online_players(0, 10) == []
 
@@ -346,7 +345,7 @@ async def test_a_silent_database_shuts_the_gate_and_heals(
 
     with pytest.raises(CommitUnsettled):
         await batch.wait(writer, 0.1)
-    await wait_until(lambda: not committer.is_open)
+    await until(lambda: not committer.is_open)
     mortal_postgres.signal_backends(signal.SIGCONT)
     await batch.wait(writer, 20)
 
@@ -358,10 +357,10 @@ async def test_an_idle_committer_notices_that_postgres_is_gone_and_back(
     storage: Storage, mortal_postgres: PostgresProcess
 ):
     mortal_postgres.kill()
-    await wait_until(lambda: not storage.committer.is_open)
+    await until(lambda: not storage.committer.is_open)
 
     mortal_postgres.start()
-    await wait_until(lambda: storage.committer.is_open)
+    await until(lambda: storage.committer.is_open)
 
     writer = FakeWriter()
     await storage.committer.submit(writer, [registered(1)]).wait(writer, 10)

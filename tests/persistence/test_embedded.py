@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 import trio
+from waiting import until
 
 from greenroom.persistence.embedded import binaries as embedded_binaries
 from greenroom.persistence.embedded import cluster as embedded_cluster
@@ -75,21 +76,16 @@ def postmaster_pid(data_dir: Path) -> int:
     return file.pid
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    with trio.fail_after(30):
-        while not condition():  # noqa: ASYNC110 (a file has no event)
-            await trio.sleep(0.01)
-
-
 async def until_answered(conninfo: str, sql: str) -> object:
     """Ask until there is an answer: Postgres may be starting."""
-    with trio.fail_after(30):
-        while True:
-            try:
-                return ask(conninfo, sql)
-            except psycopg.OperationalError:
-                await trio.sleep(0.01)
-    raise AssertionError
+
+    def try_to_ask() -> list[object]:
+        try:
+            return [ask(conninfo, sql)]
+        except psycopg.OperationalError:
+            return []
+
+    return (await until(try_to_ask))[0]
 
 
 def kill(pid: int) -> None:

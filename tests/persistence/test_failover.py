@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from postgres_kit import PostgresProcess
 from server_kit import Api, ServerProcess
+from waiting import block_until
 
 SECONDS_MAX = 60.0
 GO_ON_SECONDS_MAX = 10.0
@@ -74,10 +75,8 @@ def pair() -> Iterator[tuple[ReplicatedPostgres, ReplicatedPostgres]]:
         standby.start_on_port(f"primary_conninfo={source}")
         primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (db2)'")
         primary.execute("SELECT pg_reload_conf()")
-        deadline = time.monotonic() + SECONDS_MAX
-        while primary.execute("SELECT sync_state FROM pg_stat_replication") != [("quorum",)]:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        state = "SELECT sync_state FROM pg_stat_replication"
+        block_until(lambda: primary.execute(state) == [("quorum",)])
         yield primary, standby
     finally:
         primary.remove()
@@ -87,18 +86,15 @@ def pair() -> Iterator[tuple[ReplicatedPostgres, ReplicatedPostgres]]:
 def write_until_acknowledged(api: Api, token: str, number: int) -> float:
     """Write a document until the server says that it is durable; return the seconds it took."""
     began = time.monotonic()
-    while True:
-        reply = api.call(
-            "PUT",
-            "/api/game_data.php/player/update",
-            {"number": number},
-            player=token,
-        )
-        if reply.status == 200:
-            return time.monotonic() - began
-        assert reply.status in {429, 500}, reply
-        assert time.monotonic() < began + SECONDS_MAX, reply
-        time.sleep(0.05)
+
+    def is_acknowledged() -> bool:
+        path = "/api/game_data.php/player/update"
+        reply = api.call("PUT", path, {"number": number}, player=token)
+        assert reply.status in {200, 429, 500}, reply
+        return reply.status == 200
+
+    block_until(is_acknowledged)
+    return time.monotonic() - began
 
 
 @pytest.mark.slow
@@ -139,9 +135,6 @@ def test_a_url_whose_hosts_are_all_standbys_is_waited_for(
         server.wait_logged("the database does not answer; trying for")
         primary.kill()
         standby.execute("SELECT pg_promote()")
-        deadline = time.monotonic() + SECONDS_MAX
-        while not server.is_ready():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        block_until(server.is_ready)
     finally:
         assert server.stop() == 0

@@ -7,6 +7,7 @@ import pytest
 import trio
 from postgres_kit import FakeWriter, select
 from room_kit import GUEST, HOST, ROOM_ID, RoomKit, facts
+from waiting import until
 
 from greenroom import actor_settings
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
@@ -216,13 +217,15 @@ async def test_thousands_of_snapshots_are_saved_in_parts(storage: Storage):
 async def test_a_commit_does_not_wait_for_snapshots_that_are_being_written(
     storage: Storage, connection: DatabaseConnection
 ):
-    waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+
+    async def is_blocked() -> bool:
+        waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        return await select(connection, waits) != [(0,)]
+
     await connection.script("BEGIN; LOCK TABLE snapshots IN EXCLUSIVE MODE", seconds_max=10)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(storage.journal.save, [snapshot("a", 1)])
-        with trio.fail_after(10):
-            while await select(connection, waits) == [(0,)]:  # noqa: ASYNC110  no event
-                await trio.sleep(0.005)
+        await until(is_blocked)
 
         await write(storage, entry("a", 1))
 

@@ -13,11 +13,10 @@ from postgres_kit import (
     PostgresProcess,
     registered,
     select,
-    wait_until,
-    wait_until_async,
 )
 from psycopg.conninfo import make_conninfo
 from seeds import SEED
+from waiting import until
 
 from greenroom.actors.kernel.errors import CommitUnsettled
 from greenroom.actors.player.messages import PlayerDocumentReplaced
@@ -42,9 +41,7 @@ class Load:
         committer = self.storage.committer
         while True:
             await trio.lowlevel.checkpoint()  # waiting for a batch is shielded
-            if not committer.is_open:
-                await trio.sleep(0.01)
-                continue
+            await until(lambda: committer.is_open)
             number = self.tried[player_id] = self.tried[player_id] + 1
             event = PlayerDocumentReplaced(player_id, 1, b'{"n":%d}' % number, number)
             batch = committer.submit(writer, [event])
@@ -95,7 +92,7 @@ async def test_killing_postgres_in_mid_load_loses_nothing_acknowledged(
             await load.check(connection)
             connection.close()
             wanted = before + 100
-            await wait_until(lambda: sum(load.acknowledged) >= wanted)  # noqa: B023 at once
+            await until(lambda: sum(load.acknowledged) >= wanted)  # noqa: B023 at once
         nursery.cancel_scope.cancel()
 
     assert storage.statistics().reconnects >= 5
@@ -178,7 +175,7 @@ async def test_a_wrong_password_is_said(mortal_postgres: PostgresProcess, empty_
             users = "SELECT array_to_json(user_name)::text FROM pg_hba_file_rules"
             return "guarded" in str(await select(connection, users))
 
-        await wait_until_async(is_guarded)
+        await until(is_guarded)
         for password in ("", " password=hunter2"):
             conninfo = empty_database.replace("user=greenroom", "user=guarded") + password
             with pytest.raises(StorageError, match="user name or the password") as caught:
@@ -192,8 +189,12 @@ async def test_a_wrong_password_is_said(mortal_postgres: PostgresProcess, empty_
 
 
 async def test_a_database_that_comes_up_late_is_waited_for(
-    empty_database: str, mortal_postgres: PostgresProcess, nursery: trio.Nursery
+    empty_database: str,
+    mortal_postgres: PostgresProcess,
+    nursery: trio.Nursery,
+    caplog: pytest.LogCaptureFixture,
 ):
+    caplog.set_level("INFO")
     mortal_postgres.kill()
     storage = Storage(empty_database)
     async with trio.open_nursery() as starting:
@@ -202,7 +203,7 @@ async def test_a_database_that_comes_up_late_is_waited_for(
             await nursery.start(storage.run)
 
         starting.start_soon(begin)
-        await trio.sleep(0.05)
+        await until(lambda: "the database does not answer" in caplog.text)
         mortal_postgres.start()
 
     assert storage.committer.is_open

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 import trio
-from postgres_kit import PostgresProcess, wait_until
+from postgres_kit import PostgresProcess
+from waiting import until
 
 from greenroom.cli.main import main
 from greenroom.persistence.connect_advice import advise
@@ -215,7 +216,7 @@ async def assert_waited_for(conninfo: str, caplog: pytest.LogCaptureFixture) -> 
     with trio.fail_after(SECONDS_MAX), caplog.at_level("INFO"):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(Storage(conninfo, PATIENT).run)
-            await wait_until(lambda: bool(caplog.messages))
+            await until(lambda: bool(caplog.messages))
             assert caplog.messages == ["the database does not answer; trying for 3600 s"]
             nursery.cancel_scope.cancel()
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 import venv
 import zipfile
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from environment import describe, digest, python_of, stamp_of
+from waiting import block_until
 
 from greenroom.persistence.embedded.binaries import _system_directories
 
@@ -203,11 +203,8 @@ def test_serve_takes_the_machines_postgres_where_there_is_no_wheel(
     ports = ("--port", "0", "--realtime-port", "0", "--udp-port", "0")
     server = start(checkout, "serve", *place, "--ready-file", str(ready), *ports)
     try:
-        deadline = time.monotonic() + SERVE_SECONDS_MAX
-        while not ready.exists():
-            assert server.poll() is None, server.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        block_until(lambda: ready.exists() or server.poll() is not None, SERVE_SECONDS_MAX)
+        assert ready.exists(), server.communicate()
     finally:
         server.terminate()
         _, errors = server.communicate()

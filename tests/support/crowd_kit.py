@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import trio
 from server_kit import ConnectionLost, Game, ServerProcess, TrioClient
+from waiting import until
 
 CLIENTS = 200
 BREATH_SECONDS = 0.05
@@ -49,9 +50,7 @@ class Crowd:
     async def wait_acknowledged(self, count: int) -> None:
         """Wait until so many more changes were acknowledged."""
         target = self.acknowledged + count
-        with trio.fail_after(HEAL_SECONDS_MAX):
-            while self.acknowledged < target:  # noqa: ASYNC110 - of many clients
-                await trio.sleep(BREATH_SECONDS / 10)
+        await until(lambda: self.acknowledged >= target, HEAL_SECONDS_MAX)
 
     async def work(self, number: int) -> None:
         """Do one task's work until the crowd is over, and check it."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from behaviour_kit import COUNTING, TICKING
-from http_kit import until
 from realtime_kit import Client, RealtimeKit, open_stage
+from waiting import until
 
 from greenroom.actors.plans.plan import ServerLimits
 from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH

@@ -9,8 +9,8 @@ import socket
 import pytest
 import trio
 from garbage_kit import own_garbage
-from http_kit import until
 from realtime_kit import RealtimeKit, open_stage
+from waiting import until
 
 from greenroom.actors.flows.membership import put_out
 from greenroom.actors.flows.realtime import mint_token
@@ -423,8 +423,7 @@ async def test_a_client_that_does_not_read_costs_nobody_else_anything():
                     await host.say("x", "y" * 10_000)
                     await host.expect("sent")
                 await host.nothing_more()
-                while stage.port.connections > 1:  # noqa: ASYNC110 - of the server
-                    await trio.sleep(0.01)
+                await until(lambda: stage.port.connections == 1)
 
 
 async def test_a_client_that_sends_too_fast_is_read_more_slowly():
@@ -444,10 +443,8 @@ async def test_a_dead_peer_is_given_up_and_others_are_pinged():
         dead = await trio.open_tcp_stream("127.0.0.1", stage.port.port)
         async with dead:
             await dead.send_all(upgrade(await stage.token(1)))
-            while stage.player_id(1) not in stage.hub.connected(stage.room_id):  # noqa: ASYNC110
-                await trio.sleep(0.01)
-            while stage.player_id(1) in stage.hub.connected(stage.room_id):  # noqa: ASYNC110
-                await trio.sleep(0.01)
+            await until(lambda: stage.player_id(1) in stage.hub.connected(stage.room_id))
+            await until(lambda: stage.player_id(1) not in stage.hub.connected(stage.room_id))
             await alive.nothing_more()
 
 

@@ -12,6 +12,7 @@ import trio
 import trio_websocket
 import trustme
 from realtime_kit import Client, RealtimeKit, open_stage
+from waiting import until
 
 from greenroom.actors.room.messages import SendUpdates
 from greenroom.actors.room.rules.groups import read_targets
@@ -128,10 +129,8 @@ async def test_who_takes_nothing_of_a_large_message_is_cut_off_after_a_while() -
         slow_down(deaf)
         await update(stage, json.dumps("x" * (6 << 20)).encode())
         assert stage.port.large_bytes > 6 << 20
-        while stage.player_id(1) in stage.hub.connected(stage.room_id):  # noqa: ASYNC110
-            await trio.sleep(0.01)
-        while stage.port.connections:  # noqa: ASYNC110 - of the server
-            await trio.sleep(0.01)
+        await until(lambda: stage.player_id(1) not in stage.hub.connected(stage.room_id))
+        await until(lambda: not stage.port.connections)
         assert stage.port.large_bytes == 0
 
 
@@ -149,8 +148,7 @@ async def test_all_large_messages_together_are_bounded() -> None:
             assert stage.player_id(1) in connected
             await update(stage, json.dumps("x" * (3 << 20)).encode())
             assert stage.player_id(1) not in connected
-        while stage.port.connections:  # noqa: ASYNC110 - of the server
-            await trio.sleep(0.01)
+        await until(lambda: not stage.port.connections)
         async with stage.connected(2, max_message_size=8 << 20) as reader:
             await update(stage, json.dumps("x" * (4 << 20)).encode())
             await reader.expect("receive")
@@ -190,8 +188,7 @@ async def test_who_does_not_read_is_cut_off_by_what_comes_behind_a_large_message
             assert stage.player_id(1) in connected
             await update(stage, large)
             assert stage.player_id(1) not in connected
-            while stage.port.connections:  # noqa: ASYNC110 - of the server
-                await trio.sleep(0.01)
+            await until(lambda: not stage.port.connections)
 
 
 async def test_what_waits_behind_a_large_message_is_bounded_as_ever() -> None:

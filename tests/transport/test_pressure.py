@@ -9,6 +9,7 @@ from typing import NoReturn
 import pytest
 import trio
 from realtime_kit import Client, RealtimeKit, open_stage
+from waiting import until
 
 from greenroom.transport.connection import RealtimeConnection
 from greenroom.transport.listener import RealtimePort
@@ -72,8 +73,7 @@ async def test_who_pings_and_never_reads_the_answers_is_closed():
                 with pytest.raises(trio.BrokenResourceError):
                     await send_forever(deaf, PING * 100)
             await client.nothing_more()
-            while stage.port.connections > 1:  # noqa: ASYNC110 - of the server
-                await trio.sleep(0.01)
+            await until(lambda: stage.port.connections == 1)
 
 
 async def test_pings_count_like_messages_where_one_sends_too_fast():
@@ -122,8 +122,7 @@ async def test_junk_harms_nobody(caplog: pytest.LogCaptureFixture):
         for _ in range(150):
             await send_junk(stage, source)
         await client.nothing_more()
-        while stage.port.connections > 1:  # noqa: ASYNC110 - of the server
-            await trio.sleep(0.01)
+        await until(lambda: stage.port.connections == 1)
     assert "crashed" not in caplog.text
 
 
@@ -151,6 +150,5 @@ async def test_a_connection_given_up_before_its_task_runs_again_is_just_over(
     async with open_stage() as stage:
         async with stage.connected(0):
             pass
-        while stage.port.connections:  # noqa: ASYNC110 - of the server
-            await trio.sleep(0.01)
+        await until(lambda: not stage.port.connections)
     assert "crashed" not in caplog.text

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import trio
 from behaviour_kit import COUNTING, TICKING
-from http_kit import until
 from realtime_kit import RealtimeKit, open_stage
+from waiting import until
 
 from greenroom.actors.kernel.errors import ActorUnavailable, StorageUnavailable
 from greenroom.actors.room.messages import Group, SendActions

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import trio
 from dispatch_kit import DispatchKit
-from http_kit import Reply, read_all, replies, serving, until
+from http_kit import Reply, read_all, replies, serving
 from trio.testing import MockClock
+from waiting import until
 from world_kit import open_arena
 
 from greenroom.http.limits import DISK_RETRY_SECONDS, CallLimits

@@ -9,8 +9,8 @@ import pytest
 import trio
 from garbage_kit import own_garbage
 from http2_kit import Http2, all_answered, answered, serving_tls
-from http_kit import until
 from hypercorn.events import Event, RawData
+from waiting import until
 
 from greenroom.app import GC_THRESHOLDS
 from greenroom.http.limits import CallLimits, LimitSettings

@@ -14,8 +14,9 @@ import h2.settings
 import pytest
 import trio
 from http2_kit import Http2, answered, connect, serving_tls
-from http_kit import SECONDS_MAX, Echo, Reply, read_all, replies, serving, until
+from http_kit import SECONDS_MAX, Echo, Reply, read_all, replies, serving
 from server_kit import Api
+from waiting import until
 
 from greenroom.http.errors import too_many_requests
 from greenroom.http.limits import CallLimits, LimitSettings

@@ -12,7 +12,8 @@ import pytest
 import trio
 import trio.testing
 from garbage_kit import own_garbage
-from http_kit import Echo, read_all, replies, until
+from http_kit import Echo, read_all, replies
+from waiting import until
 
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.budget import BodyLease, Budgets

@@ -17,7 +17,8 @@ import h2.exceptions
 import pytest
 import trio
 from certificate_kit import Authority
-from http_kit import replies, serving, until
+from http_kit import replies, serving
+from waiting import until
 
 from greenroom.network.certificate import Certificate
 

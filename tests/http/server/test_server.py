@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import trio
-from http_kit import JSON, Echo, Running, exchange, read_all, replies, serving, until
+from http_kit import JSON, Echo, Running, exchange, read_all, replies, serving
+from waiting import until
 
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.overload.concurrency import ConcurrencyLimit

@@ -16,7 +16,8 @@ import httpx
 import pytest
 import trio
 from certificate_kit import lock_key
-from http_kit import UPGRADES, Running, exchange, read_all, replies, serving, until
+from http_kit import UPGRADES, Running, exchange, read_all, replies, serving
+from waiting import until
 
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.overload import hold_up as refusals

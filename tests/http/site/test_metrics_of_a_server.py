@@ -9,13 +9,13 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from server_kit import Api, ServerProcess
+from waiting import block_until
 
 from greenroom import __version__
 from greenroom.control.admin.messages import ShowOwner
@@ -51,14 +51,6 @@ def value(text: str, name: str, **labels: str) -> float:
         if sample.name == name and labels.items() <= sample.labels.items()
     ]
     return found
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for what nobody announces."""
-    deadline = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_promtool_finds_nothing_to_complain_of(server: ServerProcess, api: Api) -> None:
@@ -118,7 +110,7 @@ def test_players_online_are_those_of_owner_show(data_dir: Path) -> None:
             text, "greenroom_storage_commits_total"
         )
         assert value(text, "greenroom_disk_free_bytes") > 0
-        until(lambda: value(scrape(server), "greenroom_scheduling_delay_seconds_count") >= 3)
+        block_until(lambda: value(scrape(server), "greenroom_scheduling_delay_seconds_count") >= 3)
     finally:
         server.stop()
 
@@ -132,7 +124,7 @@ def test_a_killed_embedded_postgres_counts_as_a_restart(data_dir: Path) -> None:
         os.kill(
             int((data_dir / "postgres" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL
         )
-        until(lambda: value(scrape(server), "greenroom_restarts_total", node=node) == 1)
+        block_until(lambda: value(scrape(server), "greenroom_restarts_total", node=node) == 1)
         assert value(scrape(server), "greenroom_log_lines_total", level="warning") > warnings
     finally:
         server.stop()

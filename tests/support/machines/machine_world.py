@@ -17,6 +17,7 @@ from machine_ledger import Ledger
 from machine_stats import BEHAVIOUR
 from machine_store import Store
 from stepped_run import SteppedRun
+from waiting import until
 from world_kit import KitStudio, add_game, open_world
 
 from greenroom import actor_settings
@@ -201,9 +202,7 @@ class MachineWorld:
         store.lose_pending()
         for call in self.calls:
             call.scope.cancel()
-        with trio.fail_after(CALL_SECONDS_MAX):
-            while self.calls:  # noqa: ASYNC110 (they take themselves off the list as they end)
-                await trio.sleep(MOMENT_SECONDS)
+        await until(lambda: not self.calls, CALL_SECONDS_MAX)
         assert not store.pending, "a change was taken while the database was away"
         store.journals.away = not is_clean
         self._services.cancel()

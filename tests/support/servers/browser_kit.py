@@ -19,6 +19,7 @@ import pytest
 import trio
 import trio_websocket
 from trio_websocket import WebSocketConnection
+from waiting import until
 
 SECONDS_MAX = 200.0
 """A browser's whole life; its first start takes a while."""
@@ -73,12 +74,12 @@ class Page:
 
     async def until(self, condition: str) -> None:
         """Wait until a JavaScript condition is true."""
-        with trio.move_on_after(CONDITION_SECONDS_MAX):
-            while not await self.evaluate(f"Boolean({condition})"):  # noqa: ASYNC110 - the page's
-                await trio.sleep(0.02)
-            return
-        shown = await self.evaluate("document.body.innerText")
-        raise AssertionError(f"not so: {condition}\nshown:\n{shown}\nerrors: {self.errors}")
+        try:
+            await until(lambda: self.evaluate(f"Boolean({condition})"), CONDITION_SECONDS_MAX)
+        except trio.TooSlowError:
+            shown = await self.evaluate("document.body.innerText")
+            message = f"not so: {condition}\nshown:\n{shown}\nerrors: {self.errors}"
+            raise AssertionError(message) from None
 
     async def text(self, selector: str) -> str:
         """Return the text of an element."""
@@ -185,9 +186,12 @@ async def open_browser() -> AsyncGenerator[Browser]:
 async def find_devtools(profile: Path, process: subprocess.Popen[bytes]) -> str:
     """Return where the browser is driven from, once it is up."""
     written = profile / "DevToolsActivePort"
-    while not (written.exists() and written.read_text().count("\n") == 1):
+
+    def is_written() -> bool:
         assert process.poll() is None, (profile / "browser.log").read_text()
-        await trio.sleep(0.02)
+        return written.exists() and written.read_text().count("\n") == 1
+
+    await until(is_written)
     port, path = written.read_text().split("\n")
     return f"ws://127.0.0.1:{port}{path}"
 

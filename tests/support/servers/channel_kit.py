@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import trio
 from realtime_kit import SECONDS_MAX, RealtimeKit, open_stage
+from waiting import until
 
 from greenroom.client.channel import Channel, open_channel
 from greenroom.client.replies import PlayerInfo, RealtimeServer, RealtimeToken
@@ -48,8 +49,7 @@ class Line:
     ) -> None:
         try:
             async for data in here:
-                while self.is_frozen:  # noqa: ASYNC110 (thawed by tests, which have no event)
-                    await trio.sleep(0.01)
+                await until(lambda: not self.is_frozen)
                 await there.send_all(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass

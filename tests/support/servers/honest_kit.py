@@ -8,6 +8,7 @@ from typing import Any
 
 import trio
 from cheat_kit import ROOMS, Seat, Table
+from waiting import until
 
 GAME_SECONDS_MAX = 90.0
 
@@ -93,12 +94,7 @@ def _way(here: Sequence[float], there: Sequence[float]) -> tuple[float, float]:
 
 async def wait_for_stat(seat: Seat, name: str) -> Any:
     """Wait until a player's stat is written; return it."""
-    with trio.fail_after(GAME_SECONDS_MAX):
-        while True:
-            stats = seat.table.stats()[seat.player_id]
-            if stats.get(name):
-                return stats[name]
-            await trio.sleep(0.02)
+    return await until(lambda: seat.table.stats()[seat.player_id].get(name), GAME_SECONDS_MAX)
 
 
 PLAYERS: dict[str, Callable[[Table], Awaitable[int]]] = {

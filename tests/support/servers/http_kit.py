@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -176,12 +176,6 @@ async def serving(
 
 def _sync(request: Request) -> Answer:
     return Answer(status=200, body=b"{}", content_type="text/plain; charset=utf-8")
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until something that happens elsewhere has happened."""
-    while not condition():  # noqa: ASYNC110  what happens there has no event for tests
-        await trio.sleep(0.005)
 
 
 async def exchange(port: int, *pieces: bytes) -> bytes:

@@ -12,12 +12,12 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from waiting import block_until
 
 ROOT = Path(__file__).resolve().parents[3]
 SECONDS_MAX = 100.0
@@ -153,23 +153,28 @@ class Reader:
         output.touch()
         threading.Thread(target=write_down, args=(near, output), daemon=True).start()
         self._wait(f"http://127.0.0.1:{port}/{'readyz' if is_server else ''}", output)
-        while is_server and not LAST_LINE.search(output.read_text()):
+
+        def has_said_all() -> bool:
             assert self._terminals[-1].poll() is None, output.read_text()
-            time.sleep(0.05)
+            return LAST_LINE.search(output.read_text()) is not None
+
+        if is_server:
+            block_until(has_said_all, SECONDS_MAX, explain=output.read_text)
         self.said = output.read_text()
         self._note(self.said)
 
     def _wait(self, url: str, output: Path) -> None:
         """Wait until what was started answers."""
-        deadline = time.monotonic() + SECONDS_MAX
-        while True:
+
+        def answers() -> bool:
             try:
-                with urllib.request.urlopen(url, timeout=10):
-                    return
-            except (urllib.error.URLError, OSError):
+                urllib.request.urlopen(url, timeout=10).close()
+            except OSError:
                 assert self._terminals[-1].poll() is None, output.read_text()
-                assert time.monotonic() < deadline, output.read_text()
-                time.sleep(0.05)
+                return False
+            return True
+
+        block_until(answers, SECONDS_MAX, explain=output.read_text)
 
     def _note(self, said: str) -> None:
         """Remember the keys and ids that a command has shown."""

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import trio
 from crowd_kit import BREATH_SECONDS, CLIENTS, HEAL_SECONDS_MAX, Crowd
 from server_kit import ConnectionLost, TrioClient
+from waiting import until
 
 from greenroom.control.admin.player_messages import DeletePlayer
 from greenroom.control.client import call
@@ -245,12 +246,12 @@ class PlayerPair:
 
     async def _wait_friendless(self) -> None:
         """Wait until a guest is gone from the host's lists: the deletion may be on its way."""
-        with trio.fail_after(HEAL_SECONDS_MAX):
-            while True:
-                listed = await self.host.see(f"{FRIENDS}/list")
-                if not any(listed[kind] for kind in ("friends", "incoming", "outgoing")):
-                    return
-                await trio.sleep(BREATH_SECONDS)
+
+        async def is_friendless() -> bool:
+            listed = await self.host.see(f"{FRIENDS}/list")
+            return not any(listed[kind] for kind in ("friends", "incoming", "outgoing"))
+
+        await until(is_friendless, HEAL_SECONDS_MAX)
 
     async def _seen_with_guest(self) -> State:
         """Return what there is, as both see it alike."""

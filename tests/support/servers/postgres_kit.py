@@ -8,13 +8,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import psycopg
-import trio
+from waiting import block_until
 
 from greenroom.actors.kernel.durability import Batch
 from greenroom.actors.kernel.message import Event
@@ -72,15 +71,17 @@ class PostgresProcess:
             self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, **self._popen_options()
             )
-        for _ in range(600):
-            try:
-                psycopg.connect(self.conninfo("postgres")).close()
-            except psycopg.OperationalError:
-                assert self._process.poll() is None, self._log.read_text()
-                time.sleep(0.05)
-            else:
-                return
-        raise AssertionError(self._log.read_text())
+        block_until(self._answers, explain=self._log.read_text)
+
+    def _answers(self) -> bool:
+        """Return whether it takes connections; fails the test when it has ended instead."""
+        try:
+            psycopg.connect(self.conninfo("postgres")).close()
+        except psycopg.OperationalError:
+            assert self._process is not None
+            assert self._process.poll() is None, self._log.read_text()
+            return False
+        return True
 
     def _popen_options(self) -> dict[str, Any]:
         options = dict(self._account.popen_options())
@@ -94,8 +95,8 @@ class PostgresProcess:
         children = _children(self.pid)
         self.signal_backends(signal.SIGKILL)
         self._process.wait()
-        while any(_is_running(child) for child in children):
-            time.sleep(0.001)  # the next Postgres minds who holds the last one's shared memory
+        # The next Postgres minds who holds the last one's shared memory.
+        block_until(lambda: not any(_is_running(child) for child in children))
         (self._data / "postmaster.pid").unlink(missing_ok=True)
 
     def signal_backends(self, number: signal.Signals) -> None:
@@ -186,20 +187,6 @@ async def select(connection: DatabaseConnection, sql: str) -> list[Row]:
     """Run one SELECT."""
     (rows,) = await connection.run(Query(Statement(sql)), seconds_max=10)
     return rows
-
-
-async def wait_until(condition: Callable[[], Any]) -> None:
-    """Wait for something that another process or task brings about, and nobody announces."""
-    with trio.fail_after(20):
-        while not condition():  # noqa: ASYNC110 there is no event to wait for
-            await trio.sleep(0.01)
-
-
-async def wait_until_async(condition: Callable[[], Awaitable[Any]]) -> None:
-    """The same, where looking takes a query."""
-    with trio.fail_after(20):
-        while not await condition():  # noqa: ASYNC110 as above
-            await trio.sleep(0.01)
 
 
 def submit_each(committer: Committer, writer: FakeWriter, events: Sequence[Event]) -> Batch:

@@ -8,14 +8,15 @@ import re
 import shutil
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
+from waiting import block_until
 
 PROGRAM = shutil.which("prometheus")
 needs_prometheus = pytest.mark.skipif(PROGRAM is None, reason="no prometheus")
@@ -83,12 +84,8 @@ class Prometheus:
             connection.close()
 
 
-def until(condition: Callable[[], object], seconds_max: float = SECONDS_MAX) -> None:
-    """Wait for what another process brings about."""
-    deadline = time.monotonic() + seconds_max
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that in time"
-        time.sleep(0.1)
+until = partial(block_until, seconds_max=SECONDS_MAX)
+"""Alerts take a while."""
 
 
 @contextmanager

@@ -9,7 +9,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -19,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 import trustme
 from server_kit import ServerProcess
+from waiting import block_until
 
 HOST: Final = "play.example.com"
 DEPLOY: Final = Path(__file__).resolve().parents[3] / "deploy"
@@ -259,13 +259,13 @@ def running_proxy(name: str, server: ServerProcess, directory: Path) -> Iterator
 
 
 def _wait_listening(process: subprocess.Popen[bytes], ports: Ports, log: Path) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    for port in (ports.https, ports.wss):
-        while True:
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            try:
+    def is_listening() -> bool:
+        assert process.poll() is None, log.read_text()
+        try:
+            for port in (ports.https, ports.wss):
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                time.sleep(0.02)
+        except OSError:
+            return False
+        return True
+
+    block_until(is_listening, SECONDS_MAX, explain=log.read_text)

@@ -8,13 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import trio
+from waiting import block_until
 
 from greenroom.control.admin.messages import CreateGame
 from greenroom.control.client import call
@@ -89,18 +89,16 @@ class ServerProcess:
     def start(self) -> ServerProcess:
         """Start it and wait until it serves."""
         self.begin()
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while not self.is_ready():
-            assert time.monotonic() < deadline, self.log.read_text()
-            time.sleep(0.02)
+        block_until(self.is_ready, START_SECONDS_MAX, explain=self.log.read_text)
         return self
 
     def wait_logged(self, text: str, after: int = 0) -> None:
         """Wait until its log says something, behind so many bytes."""
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while text.encode() not in self.log.read_bytes()[after:]:
-            assert time.monotonic() < deadline, self.log.read_text()
-            time.sleep(0.02)
+        block_until(
+            lambda: text.encode() in self.log.read_bytes()[after:],
+            START_SECONDS_MAX,
+            explain=self.log.read_text,
+        )
 
     @property
     def pid(self) -> int:

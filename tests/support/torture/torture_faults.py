@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import trio
 from crowd_kit import Crowd
 from torture_target import TortureTarget
+from waiting import until
 
 Fault = Callable[[TortureTarget, random.Random], AbstractAsyncContextManager[None]]
 FAULTS: dict[str, tuple[Fault, float]] = {}
@@ -186,9 +187,7 @@ async def crashed_actor(stage: TortureTarget, dice: random.Random) -> AsyncItera
 async def started(stage: TortureTarget) -> None:
     """Start the server, and wait until it serves."""
     stage.server.begin()
-    with trio.fail_after(START_SECONDS_MAX):
-        while not stage.server.is_ready():  # noqa: ASYNC110 - of another process
-            await trio.sleep(0.02)
+    await until(stage.server.is_ready, START_SECONDS_MAX)
 
 
 async def strike(stage: TortureTarget, crowds: list[Crowd], name: str, dice: random.Random) -> str:
