@@ -259,6 +259,25 @@ def test_what_no_lobby_knows_is_a_bug():
         rules.apply(LobbyKit().lobby, Unheard(NOW))  # type: ignore[arg-type]
 
 
+def test_entries_that_a_snapshot_holds_are_passed_over():
+    kit = LobbyKit()
+    kit.join(GUEST)
+    snapshot = codec.snapshot(kit.lobby)
+    kit.join(THIRD)
+
+    again = codec.restore(Recovered(snapshot, kit.entries))
+
+    assert msgspec.to_builtins(again) == msgspec.to_builtins(kit.lobby)
+
+
+def test_the_host_alone_sees_who_asks_to_join():
+    kit = LobbyKit(join_by_requests=True)
+    kit.request(GUEST)
+
+    assert [asked.player_id for asked in views.view_status(kit.lobby, HOST).pending] == [GUEST]
+    assert not views.view_status(kit.lobby, GUEST).pending
+
+
 def test_a_journal_without_a_beginning_is_refused():
     entry = codec.entry(LOBBY_ID, 1, HostChanged(GUEST, NOW))
     with pytest.raises(UnreadableJournal, match="does not create the lobby"):

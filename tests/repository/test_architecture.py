@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from checks import pure_files
 
 from greenroom import __version__
 
@@ -179,6 +180,14 @@ def test_hooks_before_a_commit_are_local_and_every_fast_step_of_ci_is_among_them
     slow = {"docs", "pytest", "coverage of pure code", "coverage", "schemathesis"}
     assert len(steps) > len(slow)
     assert set(steps) - slow <= set(re.findall(r"name: (.+)", config))
+
+
+def test_every_branch_is_counted_of_the_modules_that_the_contract_calls_pure() -> None:
+    found = {path for pattern in pure_files() for path in ROOT.glob(pattern)}
+    names = {str(path.relative_to(PACKAGE / "actors")) for path in found if "actors" in path.parts}
+    assert names >= {"game/rules.py", "room/rules/tokens.py", "plans/ledger.py", "kernel/errors.py"}
+    assert not {name for name in names if name.endswith("actor.py")}
+    assert PACKAGE / "supervisors/policy.py" in found
 
 
 def invariants(path: Path) -> Iterator[str]:

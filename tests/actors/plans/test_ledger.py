@@ -10,9 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom import actor_settings
-from greenroom.actors.plans.ledger import DAY_SECONDS, Ledger, StoredUsage, player_bytes
-from greenroom.actors.plans.plan import UNLIMITED, PlanLimits
+from greenroom.actors.plans.ledger import (
+    DAY_SECONDS,
+    GAME_HELD_BYTES,
+    Ledger,
+    StoredUsage,
+    player_bytes,
+)
+from greenroom.actors.plans.plan import UNLIMITED, PlanLimits, ServerLimits
 from greenroom.actors.plans.refusals import (
+    GamesHoldTooMuch,
     StorageLimitReached,
     TooManyGames,
     TooManyPlayersOnline,
@@ -175,6 +182,47 @@ def test_a_game_that_nobody_opened_is_without_limits():
     ledger = Ledger()
     assert ledger.count_call(99, NOON) == 0
     ledger.usage_of_game(99).check_storage(10**15)
+
+
+def test_a_game_may_be_noted_and_forgotten_again():
+    ledger = small()
+    usage = ledger.usage_of_game(1)
+    assert ledger.open_game(1, 7, "free") is usage
+    for _ in range(2):
+        ledger.forget_game(1)
+    assert ledger.usage_of_owner(7, "free").games == 0
+
+
+def test_documents_of_games_grow_until_the_server_has_no_more_room_and_always_shrink():
+    server = ServerLimits(games_bytes_max=2 * GAME_HELD_BYTES + 100)
+    ledger = Ledger(actor_settings.plans(), server=server)
+    for game_id in (1, 2):
+        ledger.open_game(game_id, 7, "pro")
+        ledger.check_document(game_id, 50)
+        ledger.hold_document(game_id, 50)
+
+    with pytest.raises(GamesHoldTooMuch):
+        ledger.check_document(1, 51)
+    with pytest.raises(GamesHoldTooMuch):
+        ledger.check_document(3, 0)
+    ledger.check_document(1, 49)
+    ledger.hold_document(1, 40)
+    ledger.check_document(2, 60)
+
+    assert ledger.refused["game bytes by server"] == 2
+    assert ledger.games_bytes == server.games_bytes_max - 10
+    ledger.hold_document(3, 1_000)
+    assert ledger.games_bytes == server.games_bytes_max - 10
+
+
+def test_a_day_is_begun_once():
+    ledger = small()
+    ledger.start_day_at(NOON)
+    ledger.count_call(1, NOON)
+    ledger.start_day_at(NOON + 1)
+    assert ledger.usage_of_owner(7, "free").calls == 1
+    ledger.start_day_at(NOON + DAY_SECONDS)
+    assert ledger.usage_of_owner(7, "free").calls == 0
 
 
 def test_names_weigh_their_bytes():

@@ -10,7 +10,7 @@ from greenroom import actor_settings
 from greenroom.actors.kernel.journal import JournalEntry, Recovered
 from greenroom.actors.kernel.journal_codec import UnreadableJournal
 from greenroom.actors.room.rules import codec, updates
-from greenroom.actors.room.rules.events import HostChanged
+from greenroom.actors.room.rules.events import HostChanged, MemberRenamed
 
 
 @pytest.fixture
@@ -91,6 +91,12 @@ def test_a_gap_in_the_journal_is_found(kit: RoomKit):
         codec.restore(Recovered(None, kit.entries[:2] + kit.entries[3:]))
     with pytest.raises(UnreadableJournal, match=r"entry 2 of room .* follows on entry 0"):
         codec.restore(Recovered(None, kit.entries[1:]))
+
+
+def test_an_event_that_does_not_fit_the_room_is_told(kit: RoomKit):
+    entry = codec.entry(ROOM_ID, 2, MemberRenamed(99, "Nobody", NOW))
+    with pytest.raises(UnreadableJournal, match=r"entry 2 of room .* does not fit: KeyError"):
+        codec.restore(Recovered(None, [kit.entries[0], entry]))
 
 
 def test_a_journal_begins_with_a_creation():

@@ -23,7 +23,9 @@ from greenroom.actors.room.rules.events import (
     RoomEvent,
     RoomPasswordSet,
 )
+from greenroom.actors.room.rules.state import SMALL_BYTES, weigh
 from greenroom.actors.seating.passwords import SALT_BYTES, hash_password, password_matches
+from greenroom.behaviour.effects import Deliver, FinishAction, RoomOrder, UpdatePlayer
 
 PASSWORD = hash_password("sesame", b"x" * SALT_BYTES)
 
@@ -358,3 +360,22 @@ def test_a_kick_names_whom_it_is_for():
 def _left_and_ended(reason: LeaveReason) -> list[RoomEvent]:
     """The journal says why the host left, and that the room ended with it."""
     return [MemberLeft(HOST, reason, NOW), RoomEnded("host_left", NOW)]
+
+
+def test_who_is_no_member_has_no_seat():
+    assert views.view_seat(RoomKit().room, GUEST) is None
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        FinishAction("a", True, b"x" * 50),
+        Deliver("command", b"x" * 50, (GUEST,)),
+        UpdatePlayer(GUEST, {"first": b"x" * 20, "second": b"x" * 30}),
+    ],
+)
+def test_an_order_that_waits_counts_with_what_it_carries(order: RoomOrder):
+    room = RoomKit().room
+    _, before = weigh(room)
+    room.orders[1] = order
+    assert weigh(room)[1] == before + SMALL_BYTES + 50
