@@ -45,8 +45,9 @@ from greenroom.client.retries import Retries, pause
 from greenroom.client.udp import FastLane
 from greenroom.contract.realtime import ConnectedData, HeartbeatAckFrame, TokenReply, UdpKeys
 from greenroom.contract.room_exchange import ResultEntry
+from greenroom.contract.words import GroupWord
 from greenroom.fastlane import frames
-from greenroom.fastlane.frames import ServerMessage, Target
+from greenroom.fastlane.frames import ServerMessage
 from greenroom.fastlane.link import LinkStatistics
 
 HEARTBEAT_SECONDS: Final = 20.0
@@ -189,7 +190,7 @@ class Channel:
         command: str,
         data: Any = None,
         *,
-        target: Target = "all",
+        target: GroupWord = "all",
         target_ids: Sequence[int] = (),
     ) -> None:
         """Send a message. While the connection is being opened again, wait for that.
@@ -218,7 +219,7 @@ class Channel:
         command: str,
         data: Any = None,
         *,
-        target: Target = "all",
+        target: GroupWord = "all",
         target_ids: Sequence[int] = (),
         stream: int = 0,
     ) -> bool:

@@ -28,8 +28,7 @@ from greenroom.contract.realtime import (
     UdpStatsFrame,
 )
 from greenroom.contract.room_exchange import ResultEntry
-from greenroom.contract.words import RequestId
-from greenroom.fastlane.frames import Target
+from greenroom.contract.words import GroupWord, RequestId
 
 
 class Receive(msgspec.Struct, frozen=True):
@@ -147,7 +146,7 @@ def encode_data(data: Any) -> bytes:
     return data if isinstance(data, bytes) else _encode(data)
 
 
-def write_send(command: str, data: bytes, target: Target, target_ids: Sequence[int]) -> str:
+def write_send(command: str, data: bytes, target: GroupWord, target_ids: Sequence[int]) -> str:
     """Return the frame that sends a message.
 
     Args:

@@ -44,7 +44,7 @@ from greenroom.contract.rooms import (
     RoomPlayersReply,
     SeatKeptReply,
 )
-from greenroom.fastlane.frames import Target
+from greenroom.contract.words import GroupWord
 
 if TYPE_CHECKING:
     from greenroom.client.player import Player
@@ -115,7 +115,7 @@ class Room:
         action_type: str,
         request_data: JsonObject | None = None,
         *,
-        target: Target = "host",
+        target: GroupWord = "host",
         target_ids: Sequence[int] | None = None,
     ) -> ActionsReply:
         """Ask members to do something; `results` has their answers.
@@ -165,7 +165,7 @@ class Room:
         type: str,  # noqa: A002 (the API's word)
         data: JsonObject | None = None,
         *,
-        target: Target = "host",
+        target: GroupWord = "host",
         target_ids: Sequence[int] | None = None,
     ) -> UpdatesReply:
         """Tell members something.
@@ -190,7 +190,7 @@ class Room:
         self,
         last_update: str | None = None,
         *,
-        sources: Target = "all",
+        sources: GroupWord = "all",
         source_ids: Sequence[int] | None = None,
     ) -> PollReply:
         """Read at most 50 updates behind a cursor. `updates` iterates by itself.
@@ -211,7 +211,7 @@ class Room:
         self,
         cursor: str | None = None,
         *,
-        sources: Target = "all",
+        sources: GroupWord = "all",
         source_ids: Sequence[int] | None = None,
         poll_seconds: float = POLL_SECONDS,
     ) -> Updates:

@@ -21,12 +21,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
-Target = Literal["all", "host", "others", "specific"]
-TARGETS: Final[tuple[Target, ...]] = ("all", "host", "others", "specific")
+from greenroom.contract.words import GroupWord
+
+TARGETS: Final[tuple[GroupWord, ...]] = ("all", "host", "others", "specific")
+"""By their number in a packet."""
 
 COMMAND_BYTES_MAX: Final = 64
 PLAYER_IDS_MAX: Final = 16
@@ -76,7 +78,7 @@ class ClientMessage(msgspec.Struct, frozen=True, gc=False):
 
     command: str
     data: bytes
-    target: Target = "all"
+    target: GroupWord = "all"
     player_ids: tuple[int, ...] = ()
     stream: int = 0
     sequence: int = 0
