@@ -22,7 +22,7 @@ from greenroom.persistence.arrays import INT8_COLUMN, TEXT_COLUMN, int8, text
 from greenroom.persistence.driver import BYTEA, INT8, TEXT, Query, Row, Statement
 from greenroom.persistence.errors import QueryFailed
 from greenroom.persistence.ids import IdBlocks
-from greenroom.persistence.lease import SHARD, Lease, is_fence
+from greenroom.persistence.lease import Lease, is_fence
 from greenroom.persistence.loaders import Loaders
 
 PLAYER_ID_BLOCK = 1000
@@ -103,7 +103,6 @@ _OWNER_BY_NAME = Statement(f"{_SELECT_OWNER} WHERE name = $1", TEXT)
 _NEXT_PLAYER_ID = Statement("SELECT nextval('player_ids')")
 _NEXT_GAME_ID = Statement("SELECT nextval('game_ids')")
 
-_HOLD = Statement(f"SELECT hold_shard({SHARD}, $1)", INT8)
 _CREATE_OWNER = Statement(
     "INSERT INTO owners (owner_id, name, plan, created_at)"
     " VALUES (nextval('owner_ids'), $1, $2, date_trunc('second', now()))"
@@ -312,8 +311,7 @@ class DatabaseAccounts:
         self, statement: Statement, *parameters: bytes | None, before: Query | None = None
     ) -> list[Row]:
         """Run a statement in a transaction that checks our epoch; return its rows."""
-        hold = Query(_HOLD, (int8(self._lease.epoch),))
-        queries = [hold, Query(statement, parameters)]
+        queries = [self._lease.hold(), Query(statement, parameters)]
         if before is not None:
             queries.insert(1, before)
         try:

@@ -35,7 +35,6 @@ SNAPSHOT_BYTES_PER_TRANSACTION = 512 << 10
 """More than either would keep the disk, and the loop that encodes them, from everybody else. A
 snapshot that is larger has a transaction of its own."""
 
-_HOLD = Statement(f"SELECT hold_shard({SHARD}, $1)", INT8)
 _SNAPSHOT_COLUMNS = {
     "kind": TEXT_COLUMN,
     "key": TEXT_COLUMN,
@@ -326,8 +325,7 @@ class JournalStore:
 
         It is locked last, because the committer waits for the lock, however much is written.
         """
-        hold = Query(_HOLD, (int8(self._lease.epoch),))
-        *answers, _ = await self._loaders.write(*queries, hold)
+        *answers, _ = await self._loaders.write(*queries, self._lease.hold())
         return answers
 
 

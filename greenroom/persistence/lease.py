@@ -52,6 +52,7 @@ _HOLDER = Statement(
     "SELECT holder_host, holder_pid, extract(epoch FROM held_since)::bigint FROM shards"
     f" WHERE shard = {SHARD}"
 )
+_HOLD = Statement(f"SELECT hold_shard({SHARD}, $1)", INT8)
 _POSITION = Statement(f"SELECT epoch, sequence FROM shards WHERE shard = {SHARD}")
 _RAISE_EPOCH = Statement(
     "UPDATE shards SET epoch = epoch + 1, sequence = 0, holder_host = $1,"
@@ -118,6 +119,10 @@ class Lease:
         """Return the connection that holds the lock, None while there is none."""
         connection = self._connection
         return None if connection is None or connection.is_closed else connection
+
+    def hold(self) -> Query:
+        """Return a query that refuses its transaction if another server has raised the epoch."""
+        return Query(_HOLD, (int8(self.epoch),))
 
     async def open(self) -> None:
         """Take the lock, bring the schema up to date, raise the epoch.

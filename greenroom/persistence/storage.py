@@ -32,7 +32,7 @@ from greenroom.persistence.errors import (
 from greenroom.persistence.friendships import DatabaseFriendships
 from greenroom.persistence.journal import JournalStore
 from greenroom.persistence.kept.audit import DatabaseAudit
-from greenroom.persistence.kept.deletions import Deletions
+from greenroom.persistence.kept.old_rows import OldRows
 from greenroom.persistence.kept.quarantine import Quarantine
 from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
@@ -71,7 +71,7 @@ class Storage:
         self.usage = UsageStore(self.loaders, self._lease)
         self.quarantine = Quarantine(self.loaders, self._lease)
         self.audit = DatabaseAudit(self.loaders, self._lease)
-        self.deletions = Deletions(self.loaders, self._lease)
+        self.deletions = OldRows("deletions", "deleted_at", self.loaders, self._lease)
 
     @property
     def epoch(self) -> int:

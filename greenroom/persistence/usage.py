@@ -11,7 +11,7 @@ from greenroom.actors.plans.ledger import PLAYER_BYTES, StoredUsage
 from greenroom.persistence.arrays import INT8_COLUMN, int8
 from greenroom.persistence.driver import INT8, Query, Statement
 from greenroom.persistence.errors import QueryFailed
-from greenroom.persistence.lease import SHARD, Lease
+from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
 
 _LOAD = Statement("""
@@ -22,7 +22,6 @@ _LOAD = Statement("""
     LEFT JOIN game_usage AS u ON u.game_id = g.game_id
     ORDER BY g.game_id
 """)
-_HOLD = Statement(f"SELECT hold_shard({SHARD}, $1)", INT8)
 _SAVE = Statement(
     """
     INSERT INTO game_usage (game_id, day, calls, storage_bytes, written_bytes)
@@ -81,10 +80,9 @@ class UsageStore:
             [row.storage_bytes for row in rows],
             [row.written_bytes for row in rows],
         ]
-        hold = Query(_HOLD, (int8(self._lease.epoch),))
         save = Query(_SAVE, [INT8_COLUMN.encode(column) for column in columns])
         try:
-            await self._loaders.write(hold, save)
+            await self._loaders.write(self._lease.hold(), save)
         except QueryFailed as error:
             raise StorageUnavailable(f"usage could not be written: {error}") from error
 

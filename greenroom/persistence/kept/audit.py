@@ -11,7 +11,7 @@ from greenroom.actors.world.audit import AuditEntry, Outcome
 from greenroom.persistence.arrays import int8, text
 from greenroom.persistence.driver import INT8, JSON, TEXT, Query, Row, Statement
 from greenroom.persistence.errors import QueryFailed
-from greenroom.persistence.lease import SHARD, Lease
+from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
 
 DETAILS_BYTES_MAX: Final = 4_096
@@ -20,7 +20,6 @@ ROWS_MAX: Final = 1_000_000
 """Rows that are kept at most; the oldest go first. They have some 300 bytes each."""
 REMOVED_AT_ONCE: Final = 1_000
 
-_HOLD = Statement(f"SELECT hold_shard({SHARD}, $1)", INT8)
 _BEGIN = Statement(
     """
     INSERT INTO audit (audit_id, at, actor, action, game_id, player_id, details, outcome)
@@ -166,9 +165,8 @@ class DatabaseAudit:
 
     async def _write(self, statement: Statement, *parameters: bytes | None) -> list[Row]:
         """Run a statement in a transaction that checks our epoch; return its rows."""
-        hold = Query(_HOLD, (int8(self._lease.epoch),))
         try:
-            rows, _ = await self._loaders.write(Query(statement, parameters), hold)
+            rows, _ = await self._loaders.write(Query(statement, parameters), self._lease.hold())
         except QueryFailed as error:
             raise StorageUnavailable("the database refused the audit log") from error
         return rows

@@ -1,4 +1,4 @@
-"""The list of players and games that were deleted, which a restore of an older backup replays."""
+"""A table of which old rows are removed, such as the list of deleted players and games."""
 
 from __future__ import annotations
 
@@ -6,40 +6,38 @@ from typing import Final
 
 from greenroom.persistence.arrays import int8
 from greenroom.persistence.driver import INT8, Query, Statement
-from greenroom.persistence.lease import SHARD, Lease
+from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
 
 REMOVED_AT_ONCE: Final = 1_000
-
-_HOLD = Statement(f"SELECT hold_shard({SHARD}, $1)", INT8)
-_REMOVE = Statement(
-    """
-    DELETE FROM deletions WHERE ctid IN (
-        SELECT ctid FROM deletions WHERE deleted_at < to_timestamp($1)
-        ORDER BY deleted_at LIMIT $2
-    ) RETURNING 1
-    """,
-    INT8,
-    INT8,
-)
+"""Rows removed in one transaction. The committer waits meanwhile."""
 
 
-class Deletions:
-    """The list, of which old entries are removed. Deleting a player or a game adds to it."""
+class OldRows:
+    """The old rows of one table, removed under the epoch that the lease holds."""
 
-    def __init__(self, loaders: Loaders, lease: Lease) -> None:
-        """Write over `loaders`, under the epoch of `lease`."""
+    def __init__(self, table: str, column: str, loaders: Loaders, lease: Lease) -> None:
+        """Take the name of a table, and of the column that tells when a row became old."""
         self._loaders = loaders
         self._lease = lease
+        self._remove = Statement(
+            f"""
+            DELETE FROM {table} WHERE ctid IN (
+                SELECT ctid FROM {table} WHERE {column} < to_timestamp($1)
+                ORDER BY {column} LIMIT $2
+            ) RETURNING 1
+            """,  # noqa: S608 (names of this program only)
+            INT8,
+            INT8,
+        )
 
     async def remove(self, before: int) -> int:
-        """Remove some entries older than this (Unix seconds); return how many.
+        """Remove some rows that became old before this (Unix seconds); return how many.
 
         Raises:
             StorageUnavailable: the database is away.
             QueryFailed: Postgres refused, the fence included.
         """
-        hold = Query(_HOLD, (int8(self._lease.epoch),))
-        some = Query(_REMOVE, (int8(before), int8(REMOVED_AT_ONCE)))
-        removed, _ = await self._loaders.write(some, hold)
+        some = Query(self._remove, (int8(before), int8(REMOVED_AT_ONCE)))
+        removed, _ = await self._loaders.write(some, self._lease.hold())
         return len(removed)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, cast
-
 from greenroom.persistence.arrays import int8, text
 from greenroom.persistence.driver import INT8, TEXT, Query, Statement
-from greenroom.persistence.lease import SHARD, Lease
+from greenroom.persistence.kept.old_rows import OldRows
+from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
 
-REMOVED_AT_ONCE: Final = 1_000
-"""Rows removed in one transaction. The committer waits meanwhile."""
-
-_HOLD = Statement(f"SELECT hold_shard({SHARD}, $1)", INT8)
 _SET_ASIDE = tuple(
     Statement(
         f"""
@@ -35,25 +30,14 @@ _SET_ASIDE = tuple(
         ("journal_bases", "version", "taken_at"),
     )
 )
-_REMOVE = Statement(
-    """
-    DELETE FROM quarantine WHERE ctid IN (
-        SELECT ctid FROM quarantine WHERE discarded_at < to_timestamp($1)
-        ORDER BY discarded_at LIMIT $2
-    ) RETURNING 1
-    """,
-    INT8,
-    INT8,
-)
 
 
-class Quarantine:
+class Quarantine(OldRows):
     """Rows that were put aside, under the epoch that the lease holds."""
 
     def __init__(self, loaders: Loaders, lease: Lease) -> None:
         """Write over `loaders`, under the epoch of `lease`."""
-        self._loaders = loaders
-        self._lease = lease
+        super().__init__("quarantine", "discarded_at", loaders, lease)
 
     async def set_aside(self, kind: str, key: str, now: int) -> int:
         """Move all rows of a room or lobby into the table `quarantine`, in one transaction.
@@ -71,19 +55,6 @@ class Quarantine:
             QueryFailed: Postgres refused, the fence included.
         """
         which = (text(kind), text(key), int8(now))
-        hold = Query(_HOLD, (int8(self._lease.epoch),))
         moves = [Query(statement, which) for statement in _SET_ASIDE]
-        *moved, _ = await self._loaders.write(*moves, hold)
+        *moved, _ = await self._loaders.write(*moves, self._lease.hold())
         return sum(map(len, moved))
-
-    async def remove(self, before: int) -> int:
-        """Remove some of the rows that were put aside before this (Unix seconds); return how many.
-
-        Raises:
-            StorageUnavailable: the database is away.
-            QueryFailed: Postgres refused, the fence included.
-        """
-        hold = Query(_HOLD, (int8(self._lease.epoch),))
-        some = Query(_REMOVE, (int8(before), int8(REMOVED_AT_ONCE)))
-        removed, _ = await self._loaders.write(some, hold)
-        return len(cast("list[object]", removed))
