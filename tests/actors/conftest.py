@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 import trio
-from kernel_kit import CounterRole, HandCommitter
+from kernel_kit import CounterRole, HandCommitter, Read
 
+from greenroom.actors.kernel.ref import Ref
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
 
 
@@ -25,3 +26,14 @@ async def counters(
     )
     await nursery.start(supervisor.run)
     return supervisor
+
+
+@pytest.fixture
+async def held(
+    counters: DynamicSupervisor[CounterRole], committer: HandCommitter
+) -> Ref[CounterRole]:
+    """A counter in memory; its changes are durable when the test commits them."""
+    ref = counters.ref(1)
+    await ref.ask(Read())
+    committer.automatic = False
+    return ref

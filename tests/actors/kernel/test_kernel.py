@@ -28,10 +28,12 @@ from greenroom.actors.kernel.errors import (
     MailboxFull,
     StorageUnavailable,
 )
+from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.kernel.timers import RETRY_SECONDS, BeforeTimer
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
 Counters = DynamicSupervisor[CounterRole]
+Held = Ref[CounterRole]
 Jump = trio.testing.MockClock
 
 
@@ -194,18 +196,15 @@ async def test_a_command_still_queued_when_its_caller_is_cancelled_does_not_run(
 
 
 async def test_a_command_that_ran_is_waited_for_even_when_its_caller_is_cancelled(
-    counters: Counters,
+    held: Held,
     committer: HandCommitter,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
-    await ref.ask(Read())
-    committer.automatic = False
     answers: list[int] = []
 
     async def add() -> None:
         with trio.move_on_after(1) as scope:
-            answers.append(await ref.ask(Add(5)))
+            answers.append(await held.ask(Add(5)))
         assert not scope.cancelled_caught
 
     async with trio.open_nursery() as nursery:

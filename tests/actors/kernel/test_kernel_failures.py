@@ -24,9 +24,11 @@ from greenroom.actors.kernel.errors import (
     CommitUnsettled,
     StorageUnavailable,
 )
+from greenroom.actors.kernel.ref import Ref
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
 Counters = DynamicSupervisor[CounterRole]
+Held = Ref[CounterRole]
 Jump = trio.testing.MockClock
 
 
@@ -81,22 +83,19 @@ async def test_the_mailbox_outlives_the_crash_and_the_queued_are_served(
 
 
 async def test_changes_in_flight_at_a_crash_are_settled_before_the_restart_reads(
-    counters: Counters,
+    held: Held,
     committer: HandCommitter,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
-    await ref.ask(Read())
-    committer.automatic = False
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(ref.ask, Add(5))
+        nursery.start_soon(held.ask, Add(5))
         await settle_down()
         with pytest.raises(ActorCrashed):
-            await ref.ask(Add(13))
+            await held.ask(Add(13))
         await trio.sleep(5)
-        assert ref.statistics().state is CellState.LOADING
+        assert held.statistics().state is CellState.LOADING
         committer.commit()
-    assert await ref.ask(Read()) == 5
+    assert await held.ask(Read()) == 5
 
 
 async def test_an_actor_that_keeps_crashing_is_given_up_and_everybody_queued_is_answered(
@@ -131,17 +130,14 @@ async def test_a_record_that_cannot_be_loaded_crashes_its_callers_and_nobody_han
 
 
 async def test_the_reply_to_a_change_leaves_when_the_change_is_durable(
-    counters: Counters,
+    held: Held,
     committer: HandCommitter,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
-    await ref.ask(Read())
-    committer.automatic = False
     answers: list[int] = []
 
     async def add() -> None:
-        answers.append(await ref.ask(Add(5)))
+        answers.append(await held.ask(Add(5)))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(add)
@@ -152,41 +148,35 @@ async def test_the_reply_to_a_change_leaves_when_the_change_is_durable(
 
 
 async def test_the_actor_goes_on_while_its_change_is_being_committed(
-    counters: Counters,
+    held: Held,
     committer: HandCommitter,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
-    await ref.ask(Read())
-    committer.automatic = False
     async with trio.open_nursery() as nursery:
         for _ in range(3):
-            nursery.start_soon(ref.ask, Add(1))
+            nursery.start_soon(held.ask, Add(1))
         await settle_down()
-        assert ref.statistics().handled == 4
+        assert held.statistics().handled == 4
         committer.commit()
 
 
 async def test_a_read_and_a_refusal_that_saw_an_undurable_state_wait_for_it(
-    counters: Counters,
+    held: Held,
     committer: HandCommitter,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
-    await ref.ask(Read())
-    committer.automatic = False
     seen: list[object] = []
 
     async def read() -> None:
-        seen.append(await ref.ask(Read()))
+        seen.append(await held.ask(Read()))
 
     async def refused() -> None:
         with pytest.raises(Negative):
-            await ref.ask(Add(-1))
+            await held.ask(Add(-1))
         seen.append("refused")
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(ref.ask, Add(5))
+        nursery.start_soon(held.ask, Add(5))
         await settle_down()
         nursery.start_soon(read)
         nursery.start_soon(refused)
@@ -197,19 +187,16 @@ async def test_a_read_and_a_refusal_that_saw_an_undurable_state_wait_for_it(
 
 
 async def test_a_change_not_durable_in_time_is_unsettled_and_a_read_of_it_unavailable(
-    counters: Counters,
+    held: Held,
     committer: HandCommitter,
     autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
-    await ref.ask(Read())
-    committer.automatic = False
     with pytest.raises(CommitUnsettled):
-        await ref.ask(Add(5))
+        await held.ask(Add(5))
     with pytest.raises(StorageUnavailable):
-        await ref.ask(Read())
+        await held.ask(Read())
     committer.commit()
-    assert await ref.ask(Read()) == 5, "it was committed later, all the same"
+    assert await held.ask(Read()) == 5, "it was committed later, all the same"
 
 
 async def test_with_the_gate_closed_a_change_is_refused_before_it_runs_and_reads_go_on(
@@ -331,20 +318,19 @@ async def test_a_queued_ask_waits_for_its_own_change_and_not_for_later_ones(
 
 
 async def test_one_actor_is_brought_up_once_when_a_crash_and_a_refused_row_meet(
-    counters: Counters, committer: HandCommitter, autojump_clock: Jump
+    held: Held,
+    committer: HandCommitter,
+    autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
-    await ref.ask(Read())
-    committer.automatic = False
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(expect_crash, ref.ask, Add(5))
+        nursery.start_soon(expect_crash, held.ask, Add(5))
         await settle_down()
-        await expect_crash(ref.ask, Add(13))
+        await expect_crash(held.ask, Add(13))
         committer.reject_first()
-    assert await ref.ask(Read()) == 0
+    assert await held.ask(Read()) == 0
     await trio.sleep(5)
     assert committer.loads == ["counter/1", "counter/1"], "the first time and after the crash"
-    assert ref.statistics().crashed == 2
+    assert held.statistics().crashed == 2
 
 
 async def test_an_actor_asked_while_the_supervisor_starts_is_brought_up_once(
@@ -438,17 +424,17 @@ async def test_the_tree_counts_actors_and_names_those_in_trouble(
 
 
 async def test_an_actor_discarded_with_a_change_in_flight_is_read_again_when_that_has_settled(
-    counters: Counters, committer: HandCommitter, autojump_clock: Jump
+    held: Held,
+    counters: Counters,
+    committer: HandCommitter,
+    autojump_clock: Jump,
 ) -> None:
-    ref = counters.ref(1)
-    await ref.ask(Read())
-    committer.automatic = False
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(ref.ask, Add(5))
+        nursery.start_soon(held.ask, Add(5))
         await settle_down()
         counters.discard(1)
-        ref.tell(Read())
+        held.tell(Read())
         await trio.sleep(5)
         assert committer.loads == ["counter/1"]
         committer.commit()
-    assert await ref.ask(Read()) == 5
+    assert await held.ask(Read()) == 5
