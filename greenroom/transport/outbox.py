@@ -106,13 +106,14 @@ class Outbox:
 
     async def _wait_writable(self) -> None:
         """Wait until the kernel takes more; give up a client that takes none of a large message."""
-        while True:
+        while self._socket.fileno() >= 0:  # it may be closed as the patience ends
             has_large = self._backlog is not None and self._backlog.size > 0
             with trio.move_on_after(self._large.stall_seconds_max):
                 await trio.lowlevel.wait_writable(self._socket)
                 return
             if has_large:
                 self._overload()
+        raise trio.ClosedResourceError
 
     def _overload(self) -> None:
         """Close the connection to a client that does not read."""

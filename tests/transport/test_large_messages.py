@@ -241,3 +241,27 @@ async def test_what_is_sent_in_pieces_arrives_as_it_was_put_in() -> None:
         assert bytes(found) == b"".join(pieces)
         assert outbox._out_bytes == 0
         assert not outbox._out
+
+
+class _ClosedAtOnce(Outbox):
+    """A connection that is over in the very pass in which the client's patience ends."""
+
+    def _overload(self) -> None:
+        self._socket.close()
+
+
+async def test_a_client_that_is_given_up_as_its_connection_closes_harms_nobody(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        near.setblocking(False)
+        large = LargeMessages(64 << 20, 1.0)
+        outbox = _ClosedAtOnce(near, None, Sender(), 1_000, large=large, address=HERE)
+        message = bytes(8 << 20)
+        outbox._put(message)
+        assert not outbox._is_too_much(message)
+        outbox._send_out()
+        await outbox.send_rest()
+        assert not outbox._out
+        assert not large.size
