@@ -6,10 +6,10 @@ import contextlib
 import json
 import random
 
-import trio
-from crowd_kit import BREATH_SECONDS, HEAL_SECONDS_MAX, Crowd
+from crowd_kit import HEAL_SECONDS_MAX, Crowd
 from server_kit import ConnectionLost, TrioClient
 from torture_crowds import ROOMS, Member
+from waiting import until
 
 STATS = "/api/game_data.php/player/stats"
 GET = "/api/game_data.php/player/get"
@@ -127,11 +127,13 @@ class Scorers(Crowd):
             await self.up.wait()
             with contextlib.suppress(ConnectionLost):
                 goals = await self._act(member, "look")
+        wanted = goals
+
+        async def is_counted() -> bool:
+            return bool((await self._stats(member)).get("goals", 0) >= wanted)
+
+        await until(is_counted, HEAL_SECONDS_MAX)
         stats = await self._stats(member)
-        with trio.move_on_after(HEAL_SECONDS_MAX):
-            while stats.get("goals", 0) < goals:
-                await trio.sleep(BREATH_SECONDS)
-                stats = await self._stats(member)
         found = stats.get("goals", 0)
         assert found == goals, f"the room counts {goals} goals, stats {found}"
         orders.check(stats.get("orders", 0))
