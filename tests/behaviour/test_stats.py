@@ -148,6 +148,8 @@ def test_conditions_are_looked_at_before_anything_is_changed():
     other = make_conditions("wins", if_unset=True)
     assert apply(values, make_change(DECLARED, "coins", "set", 5, other))
     assert values == {"coins": 5}
+    assert changed(values, "coins", "set", 0)
+    assert not once(if_unset=True)  # 0 is set
 
 
 numbers = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False))

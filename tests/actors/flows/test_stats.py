@@ -33,7 +33,7 @@ from greenroom.actors.player.messages import (
 from greenroom.actors.room.messages import LeaveRoom
 from greenroom.behaviour import Member, Room, RoomBehaviour, Stat, action
 from greenroom.behaviour.effects import ChangeStat, ResultOrder
-from greenroom.behaviour.stats import STATS_MAX, STORED_MAX, Operation, make_change
+from greenroom.behaviour.stats import STATS_MAX, STORED_MAX, Operation, make_change, make_conditions
 
 WINS = 20
 DECLARED = {"wins": Stat(), "coins": Stat(maximum=1_000), "best": Stat(kind="number")}
@@ -174,6 +174,31 @@ async def test_a_refused_commit_changes_nothing(autojump_clock):
         await settle(arena, host.player_id, wins=WINS)
 
 
+async def test_a_result_whose_commit_is_refused_is_written_again(autojump_clock):
+    memory = Memory()
+    written: list[Event] = []
+
+    def stop_at_seven(events: Iterable[Event]) -> None:
+        written.extend(each for each in events if isinstance(each, PlayerStatsChanged))
+        memory.automatic = len(written) < 7
+
+    async with at_work(memory, the_studio()) as arena:
+        memory.observers.append(stop_at_seven)
+        host = await open_room(arena)
+        await act(host, "win")
+        await trio.sleep(1)
+        memory.observers.remove(stop_at_seven)
+        with trio.fail_after(60):
+            while not isinstance(memory.pending[0][3][0], PlayerStatsChanged):
+                memory.commit()  # the room has taken note of the seventh
+                await trio.sleep(0.1)
+        memory.refuse_first()
+        memory.automatic = True
+        await settle(arena, host.player_id, wins=WINS)
+        await trio.sleep(10)
+        assert await stats_of(arena, host.player_id) == {"wins": WINS}
+
+
 async def test_a_room_sees_what_was_so_at_the_join_and_what_changes_elsewhere(autojump_clock):
     async with at_work(Memory(), the_studio()) as arena:
         token = (await register(arena)).token
@@ -294,6 +319,8 @@ async def test_a_leaderboard_takes_a_declared_field_from_the_stats_alone(autojum
         await arena.game.game.ask(ChangeGameSettings({"leaderboards": '[["wins"]]'}, ()))
         await change(arena, ids[1], ("wins", "set", 3))
         assert await ranked("wins") == ids[::-1]
+        await arena.world.players.ref(ids[1]).ask(ReplacePlayerDocument(b"{}"))
+        assert await ranked("wins") == ids[::-1]
 
 
 async def test_an_index_is_built_over_the_stats_that_the_database_has(autojump_clock):
@@ -323,6 +350,18 @@ async def test_the_same_request_is_done_once(autojump_clock):
             await change(arena, player_id, ("coins", "increment", 1), request_id=f"other-{n}")
         again = await change(arena, player_id, ("coins", "increment", 5), request_id="other-0")
         assert (again.is_repeated, again.stats) == (True, b'{"coins":13}')
+
+
+async def test_a_request_whose_condition_did_not_hold_is_done_all_the_same(autojump_clock):
+    async with at_work(Memory(), the_studio()) as arena:
+        player_id = (await identify(arena, (await register(arena)).token)).player_id
+        bonus = make_change(DECLARED, "coins", "increment", 5, make_conditions("wins", if_equals=1))
+        for is_repeated in (False, True):
+            game_id = arena.game.game_id
+            done = await change_stats(arena.world, game_id, player_id, lambda _: [bonus], "bonus")
+            assert (done.is_repeated, any(done.applied)) == (is_repeated, False)
+            await change(arena, player_id, ("wins", "set", 1))
+        assert await stats_of(arena, player_id) == {"wins": 1}
 
 
 async def test_requests_do_not_push_out_what_a_room_has_written(autojump_clock):
@@ -357,6 +396,18 @@ async def test_settings_declare_what_no_behaviour_does(autojump_clock):
         await arena.game.game.ask(ChangeGameSettings({"stats": declared}, ()))
         done = await change(arena, player_id, ("season", "set", 9), ("wins", "set", 9))
         assert msgspec.json.decode(done.stats) == {"season": 3, "wins": 9}  # behaviours win
+
+
+async def test_stats_count_as_stored(autojump_clock):
+    async with at_work(Memory(), the_studio()) as arena:
+        player_id = (await identify(arena, (await register(arena)).token)).player_id
+        usage = arena.world.player_index.ledger.usage_of_game(arena.game.game_id)
+        before = usage.storage_bytes
+        for value in (7, 1_000):
+            done = await change(arena, player_id, ("coins", "set", value))
+            assert usage.storage_bytes - before == len(done.stats)
+        await delete_player(arena.world, player_id)
+        assert usage.storage_bytes < before
 
 
 async def test_a_player_keeps_only_so_many_stats(autojump_clock):
