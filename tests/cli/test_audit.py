@@ -31,7 +31,7 @@ SECRET = "0123456789abcdef0123456789abcdef"
 NOT_AUDITED = {
     *("owner.list", "owner.show", "game.list", "game.show", "player.list", "player.show"),
     *("room.list", "room.show", "room.history", "lobby.list", "tree", "audit"),
-    *("db.status", "db.migrate", "db.url"),
+    *("db.status", "db.migrate", "db.url", "db.rights", "config.show"),
 }
 
 

@@ -204,8 +204,13 @@ class Passes(trio.abc.Instrument):
         self.number += 1
 
 
-async def test_small_documents_are_read_many_in_a_pass_whatever_strangers_sort_by():
-    """Each took a pass, so under overload the game's own board waited for seconds."""
+async def test_small_documents_are_read_many_in_a_pass_whatever_strangers_sort_by(
+    mock_clock: trio.testing.MockClock,
+):
+    """Each took a pass, so under overload the game's own board waited for seconds.
+
+    No time passes here: a turn that is long by the clock ends by the test below.
+    """
     async with serving() as leaderboards:
         for number in range(INDEXES_PER_GAME_MAX - 1):
             names = tuple(f"f{number}_{field}" for field in range(16))

@@ -26,6 +26,9 @@ import pytest
 from answer_judge import DOCUMENT
 from server_kit import Game, ServerProcess, tell_judges
 
+from greenroom.control.admin.messages import ChangeGameSettings
+from greenroom.control.client import call as operate
+from greenroom.control.protocol import socket_path
 from greenroom.http.auth import ADMIN_KEY_HEADER, PLAYER_TOKEN_HEADER, PROJECT_KEY_HEADER
 from greenroom.http.describe import examples
 from greenroom.http.describe.code_samples import SERVER
@@ -312,6 +315,12 @@ def _tell_of_lobbies(teller: Teller) -> None:
 
 def _tell_of_the_end(teller: Teller) -> None:
     tell = teller.tell
+    # Stats are declared by an operator, as docs/reference/stats.md says.
+    declared = {"stats": '{"coins": {}}'}
+    operate(socket_path(teller.server.data_dir), ChangeGameSettings(1, declared))
+    bought = {"coins": {"increment": 50}}
+    paid = {"player_id": 1, "request_id": "order-81", "changes": bought}
+    tell("admin", "POST", "game_data.php/player/stats", paid)
     tell("ada", "POST", "friends.php/remove", {"player_id": 3})
     tell("ada", "POST", "game_players.php/logout")
     wanted = {"player_id": 4, "ban_duration": "week", "ban_reason": "Cheating"}
