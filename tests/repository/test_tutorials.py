@@ -21,6 +21,8 @@ FIRST_GAME = ROOT / "docs" / "tutorials" / "first-game.md"
 PAGES = [README, *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 
 MODULE = re.compile(r"^(?:from|import) ", re.MULTILINE)
+INSTALLATION = ("python3 -m venv ~/greenroom", "pip install .")
+"""The lines that tests/repository/test_packaging.py runs."""
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -181,10 +183,6 @@ def test_the_readme_does_what_it_says(reader: Reader) -> None:
 
 
 @needs_curl
-INSTALLATION = ("python3 -m venv ~/greenroom", "pip install .")
-"""What tests/repository/test_packaging.py does."""
-
-
 def test_a_server_is_run_as_the_page_says(reader: Reader) -> None:
     [running] = blocks_of(ROOT / "docs" / "how-to" / "run.md")
     first, *others = running.text.splitlines()
