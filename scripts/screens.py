@@ -17,7 +17,8 @@ from urllib.parse import urlencode
 import trio
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support" / "servers")]
+KITS = ROOT / "tests" / "support"
+sys.path[:0] = [str(ROOT), str(KITS), str(KITS / "servers")]
 
 from browser_kit import FOUND, Browser, Page, open_browser, serve_files  # noqa: E402
 from server_kit import ServerProcess  # noqa: E402 (both found by the line above)

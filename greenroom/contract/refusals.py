@@ -141,6 +141,7 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
         429,
         "Players in memory hold too much; try again later, or store less",
     ),
+    Refusal("request_id_refused", 400, "request_id must be 1 to 64 letters, digits, - or _"),
     Refusal("request_not_found", 404, "Request not found or already processed"),
     Refusal("request_not_his", 404, "Request not found or you are not the requester"),
     Refusal("room_full", 400, "Room is full"),
@@ -186,6 +187,11 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
     Refusal("too_many_players_online", 429, "Too many concurrent players for this plan"),
     Refusal("too_many_requests", 429, "Too many requests"),
     Refusal("too_many_rooms", 429, "Too many rooms and lobbies for this plan"),
+    Refusal(
+        "too_many_stats",
+        400,
+        "A player has at most 64 stats, those included that are no longer declared",
+    ),
     Refusal("written_too_much", 429, "Too much has been written today"),
 )
 

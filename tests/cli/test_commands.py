@@ -24,7 +24,7 @@ import psycopg
 import pytest
 import trio
 from certificate_kit import Authority, shown
-from command_kit import SECONDS_MAX, Done, assert_one_sentence, command
+from command_kit import SECONDS_MAX, Done, assert_one_sentence, command, inherited
 from server_kit import ServerProcess
 
 import greenroom
@@ -288,16 +288,6 @@ async def test_a_database_held_from_elsewhere_is_one_sentence_that_says_by_whom(
             assert_one_sentence(done, f"held by host {socket.gethostname()}", f"pid {os.getpid()}")
 
 
-@contextlib.contextmanager
-def inherited(handler: signal.Handlers) -> Iterator[None]:
-    """Have processes that are started in here begin with this for SIGHUP."""
-    before = signal.signal(signal.SIGHUP, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
 class OnTerminal(ServerProcess):
     """A server that is started on a terminal of its own."""
 
@@ -317,7 +307,7 @@ class OnTerminal(ServerProcess):
 def test_a_closed_terminal_stops_the_server_and_its_postgres_unless_under_nohup(
     data_dir: Path,
 ) -> None:
-    with inherited(signal.SIG_DFL):  # the tests may be run under nohup
+    with inherited(signal.SIGHUP, signal.SIG_DFL):
         server: ServerProcess = (on_terminal := OnTerminal(data_dir)).start()
     postmaster = data_dir / "postgres" / "postmaster.pid"
     assert postmaster.exists()
@@ -330,7 +320,7 @@ def test_a_closed_terminal_stops_the_server_and_its_postgres_unless_under_nohup(
 
     server = ServerProcess(data_dir)
 
-    with inherited(signal.SIG_IGN):
+    with inherited(signal.SIGHUP, signal.SIG_IGN):
         server.start()
     os.kill(server.pid, signal.SIGHUP)
     assert call(socket_path(data_dir), ShowTree()).state == "running"
@@ -346,7 +336,7 @@ def test_sighup_reloads_the_certificate_of_both_ports(
         "GREENROOM_TLS_CERTIFICATE_FILE": str(authority.certificate),
         "GREENROOM_TLS_KEY_FILE": str(authority.key),
     }
-    with inherited(signal.SIG_DFL):
+    with inherited(signal.SIGHUP, signal.SIG_DFL):
         server = ServerProcess(data_dir, "--database-url", database_url, **files).start()
     assert f"{authority.certificate} expired at" in server.log.read_text()
     ports = [server.address[1], urlsplit(server.ready["realtime"]).port]

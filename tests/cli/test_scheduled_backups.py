@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from command_kit import SECONDS_MAX, assert_one_sentence, command
+from command_kit import SECONDS_MAX, assert_one_sentence, command, inherited
 from server_kit import ServerProcess
 from waiting import block_until, until
 
@@ -124,7 +124,10 @@ def test_the_command_goes_on_beside_a_server_until_it_is_told_to_stop(
     try:
         line = [sys.executable, "-m", "greenroom", "backup", "--every", "1m", "--keep", "1"]
         line += [str(tmp_path), "--data-dir", str(data_dir), "--json"]
-        with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with (
+            inherited(signal.SIGINT, signal.SIG_DFL),
+            subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+        ):
             assert process.stdout is not None
             first = json.loads(process.stdout.readline())
             assert first["rows"]["games"] == 1

@@ -34,6 +34,9 @@ GAME: dict[str, Call] = {
     "LIST_PLAYERS": lambda g: g.admin("private").players(limit=3, after_id=7),
     "BAN": lambda g: g.admin("private").ban(7, "day", reason="rude"),
     "UNBAN": lambda g: g.admin("private").unban(7),
+    "STATS": lambda g: g.admin("private").stats(
+        7, {"wins": {"increment": 1}}, request_id="order-1"
+    ),
     "SET_GAME": lambda g: g.admin("private").set_document({"a": 1}),
 }
 PLAYER: dict[str, Call] = {
@@ -180,7 +183,9 @@ async def test_a_call_sends_what_the_server_takes(name: str, kind: type, call: C
         .replace("{", "")
         .replace("}", ""),
     )
-    check_tokens(asked, kind, is_admin=name in {"LIST_PLAYERS", "BAN", "UNBAN", "SET_GAME"})
+    check_tokens(
+        asked, kind, is_admin=name in {"LIST_PLAYERS", "BAN", "UNBAN", "STATS", "SET_GAME"}
+    )
     check_fields(name, operation, asked)
 
 

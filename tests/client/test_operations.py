@@ -26,7 +26,7 @@ DOCUMENT = build(ENDPOINTS)
 def test_the_server_has_one_endpoint_for_each_operation() -> None:
     calls = [(endpoint.method, endpoint.path) for endpoint in ENDPOINTS]
 
-    assert len(OPERATIONS) == 61
+    assert len(OPERATIONS) == 62
     assert sorted(calls) == sorted((each.method, each.path) for each in OPERATIONS.values())
 
 

@@ -18,7 +18,7 @@ from greenroom.http.endpoints import ENDPOINTS
 from greenroom.http.table import Auth, Endpoint
 
 ROOMS, LOBBIES, FRIENDS = "/api/game_room.php", "/api/matchmaking.php", "/api/friends.php"
-PLAYERS = "/api/game_players.php"
+PLAYERS, STATS = "/api/game_players.php", "/api/game_data.php/player/stats"
 
 
 class Crew:
@@ -143,6 +143,7 @@ UPDATE = {"target_players": "specific", "type": "u"}
 FOREIGN: dict[tuple[str, str], Try] = {
     (f"{PLAYERS}/ban", "player_id"): by_admin(f"{PLAYERS}/ban", ban_duration="forever"),
     (f"{PLAYERS}/unban", "player_id"): by_admin(f"{PLAYERS}/unban"),
+    (STATS, "player_id"): by_admin(STATS),
     (f"{ROOMS}/{{room_id}}/join", "room_id"): at("loner", f"{ROOMS}/{{room_id}}/join"),
     (f"{ROOMS}/kick", "player_id"): room_call("host", f"{ROOMS}/kick", "player_id"),
     (f"{ROOMS}/actions", "target_players_ids"): listed(
@@ -190,6 +191,7 @@ FOREIGN: dict[tuple[str, str], Try] = {
 HARMLESS = {
     (f"{PLAYERS}/list", "after_id"): "a number to go on from: only players of this game follow",
     (f"{ROOMS}/updates/poll", "last_update"): "one of elsewhere is unknown here (wire.md)",
+    (STATS, "request_id"): "the caller's own word, compared with those of this player alone",
     (f"{FRIENDS}/platform", "platform_ids"): "ids of the platform, looked up in this game alone",
 }
 

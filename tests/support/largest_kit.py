@@ -10,6 +10,7 @@ from typing import Any
 from world_kit import Arena, open_arena, register
 
 from greenroom.actors.flows.register import NewPlayer
+from greenroom.actors.game.messages import ChangeGameSettings
 from greenroom.actors.social.messages import FriendshipAccepted, FriendshipRequested, Pair
 from greenroom.actors.world.world import RealtimeAddress
 from greenroom.http.describe import openapi
@@ -205,6 +206,15 @@ async def _documents(on: Largest) -> None:
     on.again("GET /api/game_data.php/game/get")
     on.again("GET /api/game_data.php/player/get", by=player)
     on.again("POST /mcp/game_document")
+    names = [f"{number}".rjust(32, "s") for number in range(32)]
+    declared = json.dumps({name: {} for name in names})
+    game = on.arena.game.game
+    await game.ask(ChangeGameSettings({"stats": declared}, ()))
+    changes = {name: {"increment": 1, "if_less_than": 10**9} for name in names}
+    on.again(
+        "POST /api/game_data.php/player/stats",
+        body({"player_id": player.player_id, "changes": changes}),
+    )
 
 
 async def _accounts(on: Largest) -> None:

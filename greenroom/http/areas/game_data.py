@@ -147,8 +147,8 @@ class RequestIdRefused(Refused):
 )
 async def stats(caller: AdminCaller, body: StatsBody) -> StatsReply:
     """Read and change a player's stats."""
-    request_id = body.request_id or ""
-    if request_id and _REQUEST_ID.fullmatch(request_id) is None:
+    request_id = body.request_id
+    if request_id is not None and _REQUEST_ID.fullmatch(request_id) is None:
         raise RequestIdRefused
     wanted = _read_changes(body.changes)
     written = await change_stats(
@@ -156,7 +156,7 @@ async def stats(caller: AdminCaller, body: StatsBody) -> StatsReply:
         caller.game_id,
         body.player_id,
         lambda declared: [_change(declared, *each) for each in wanted.items()],
-        request_id,
+        request_id or "",
     )
     return StatsReply(
         player_id=body.player_id,

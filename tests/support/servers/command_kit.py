@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,3 +50,16 @@ def assert_one_sentence(done: Done, *texts: str) -> None:
     assert told[0].startswith("greenroom: ")
     for text in texts:
         assert text in told[0]
+
+
+@contextmanager
+def inherited(number: signal.Signals, handler: signal.Handlers) -> Iterator[None]:
+    """Have processes that are started in here begin with this for a signal.
+
+    Tests may be run in the background, where it is ignored, and what they start inherits that.
+    """
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
