@@ -69,7 +69,7 @@ def run_all(cache: Path, variables: Mapping[str, str], pytest: Sequence[str]) ->
     """Run every step, one after the other; end with pytest's summary line."""
     workers = str(max(2, min(os.cpu_count() or 2, WORKERS_MAX)))
     python, module = sys.executable, (sys.executable, "-m")
-    covered = cache / "coverage.toml"
+    covered = cache / "pure-modules.toml"  # coverage clears away what begins as its data
     covered.write_text(coverage_settings())
     every_branch = (f"--rcfile={covered}", "--fail-under=100")
     lint_imports = "from importlinter.cli import lint_imports_command as run; run()"

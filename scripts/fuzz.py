@@ -19,6 +19,10 @@ sys.path[:0] = [str(ROOT), *map(str, (ROOT / "tests" / "support").glob("**/"))]
 
 from server_kit import Api, Game, ServerProcess  # noqa: E402 (found by the line above)
 
+from greenroom.control.admin.messages import ChangeGameSettings  # noqa: E402
+from greenroom.control.client import call  # noqa: E402
+from greenroom.control.protocol import socket_path  # noqa: E402
+
 BYSTANDERS = 50
 """Players with the lowest ids, the first that a fuzzer bans; the one it plays comes after them."""
 
@@ -47,6 +51,9 @@ def fuzz(kind: str) -> int:
         try:
             server.start()
             game = server.new_game("fuzzed")
+            # the stat of the example: a call with an undeclared one is refused
+            declared = {"stats": '{"coins": {}}'}
+            call(socket_path(data_dir), ChangeGameSettings(game.game_id, declared))
             statuses = [attack(server, game, each) for each in PASSES]
         finally:
             stopped = server.stop()
