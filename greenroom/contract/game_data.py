@@ -57,8 +57,9 @@ class StatsBody(Body, kw_only=True):
     request_id: Annotated[
         str | None,
         msgspec.Meta(
-            description="Changes under the same id are made once; the last 8 of each player count",
-            pattern=f"^{REQUEST_ID_PATTERN}$",
+            description="Changes under the same id are made once; the last 8 of each player count."
+            " An empty one counts as absent",
+            pattern=f"^({REQUEST_ID_PATTERN})?$",
         ),
     ] = None
 
