@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 HELP = """\
-usage: scripts/test            everything CI runs (about ten minutes)
+usage: scripts/test            everything CI runs (some fifteen minutes)
        scripts/test ARGS...    pytest alone, with these arguments
 
 Everything is: ruff format, ruff, mypy, pyright, lint-imports, the table of what shows the API's
