@@ -30,6 +30,7 @@ from greenroom.actors.player.messages import (
     PlayerTokenRotated,
     PlayerUnbanned,
     RegisterPlayer,
+    WriteStats,
 )
 from greenroom.contract.words import BAN_DURATIONS
 
@@ -95,6 +96,11 @@ def test_a_banned_player_is_refused_with_his_ban(until: int | None):
         rules.check_token(a_player(ban=ban), 1, TOKEN, NOW)
     assert refused.value.ban == ban
     assert str(refused.value).startswith("You are banned: spam. ")
+
+
+def test_another_games_services_cannot_write_stats():
+    with pytest.raises(PlayerNotFound):
+        rules.decide_write_stats(a_player(), WriteStats((), game_id=a_player().game_id + 1))
 
 
 def test_a_ban_ends_at_its_very_second():

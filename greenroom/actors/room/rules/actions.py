@@ -100,11 +100,12 @@ def find_settled(room: Room, request: RequestAction) -> tuple[ActionsSent, Settl
 
     The event changes nothing, but becomes durable behind the result.
     """
-    sender_id, request_id = request.player_id, request.request_id
-    for result in reversed(room.results):
-        if result.sender_id == sender_id and result.request_id == request_id:
-            behind = ActionsSent(sender_id, result.action_type, b"{}", (), result.processed_at)
-            return behind, Settled(request_id, sender_id, _view(room, result))
+    sender_id, request_id = asked = (request.player_id, request.request_id)
+    kept = [each for each in room.results if (each.sender_id, each.request_id) == asked]
+    if kept:
+        result = kept[-1]
+        behind = ActionsSent(sender_id, result.action_type, b"{}", (), result.processed_at)
+        return behind, Settled(request_id, sender_id, _view(room, result))
     return None
 
 
@@ -143,9 +144,14 @@ def list_settled(room: Room, events: Iterable[RoomEvent]) -> list[Settled]:
             action = sent.get(event.action_id) or room.actions[event.action_id]
             settled += _settled(room, action, event)
         elif isinstance(event, MemberLeft):
-            for action in room.actions.values():
-                if _state_without(event.player_id, action) is ActionState.FAILED:
-                    settled += _settled(room, action, _failed(action, event.at))
+            left = event.player_id
+            failing = [
+                action
+                for action in room.actions.values()
+                if _state_without(left, action) is ActionState.FAILED
+            ]
+            for action in failing:
+                settled += _settled(room, action, _failed(action, event.at))
     return settled
 
 
