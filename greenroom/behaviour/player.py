@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Unpack
 
 from greenroom.behaviour.effects import ChangeStat
 from greenroom.behaviour.room_context import RoomContext
-from greenroom.behaviour.stats import Condition, Number, Operation, make_change, make_conditions
+from greenroom.behaviour.stats import Conditions, Number, Operation, make_change, make_conditions
 
 _CHANGE_BYTES: Final = 128
 """The bytes that a change counts among those of a hook's effects."""
@@ -52,104 +52,53 @@ class RoomPlayer:
         self,
         name: str,
         by: Number = 1,
-        *,
-        if_unset: bool = False,
-        if_equals: Number | None = None,
-        if_less_than: Number | None = None,
-        if_more_than: Number | None = None,
-        of: str | None = None,
+        **conditions: Unpack[Conditions],
     ) -> None:
         """Add to a stat, durably and once; one that is not set counts as 0.
 
         Args:
             name: the stat's name.
             by: the number to add; it may be below zero.
-            if_unset: change nothing if the stat has been set.
-            if_equals: change nothing unless the stat is this number.
-            if_less_than: change nothing unless the stat is less than this number.
-            if_more_than: change nothing unless the stat is more than this number.
-            of: the stat that the conditions are about; by default the one that is changed.
+            **conditions: see `Conditions`.
 
         Raises:
             BadStat: a name is not declared, or a number is not of the stat's kind.
             TooMuch: the hook has asked for more effects than it may.
         """
-        found = make_conditions(
-            of or name,
-            if_unset=if_unset,
-            if_equals=if_equals,
-            if_less_than=if_less_than,
-            if_more_than=if_more_than,
-        )
-        self._change(name, "increment", by, found)
+        self._change(name, "increment", by, conditions)
 
     def max(
         self,
         name: str,
         value: Number,
-        *,
-        if_unset: bool = False,
-        if_equals: Number | None = None,
-        if_less_than: Number | None = None,
-        if_more_than: Number | None = None,
-        of: str | None = None,
+        **conditions: Unpack[Conditions],
     ) -> None:
         """Set a stat to a number if that is higher, or if it is not set; see `increment`."""
-        found = make_conditions(
-            of or name,
-            if_unset=if_unset,
-            if_equals=if_equals,
-            if_less_than=if_less_than,
-            if_more_than=if_more_than,
-        )
-        self._change(name, "max", value, found)
+        self._change(name, "max", value, conditions)
 
     def min(
         self,
         name: str,
         value: Number,
-        *,
-        if_unset: bool = False,
-        if_equals: Number | None = None,
-        if_less_than: Number | None = None,
-        if_more_than: Number | None = None,
-        of: str | None = None,
+        **conditions: Unpack[Conditions],
     ) -> None:
         """Set a stat to a number if that is lower, or if it is not set; see `increment`."""
-        found = make_conditions(
-            of or name,
-            if_unset=if_unset,
-            if_equals=if_equals,
-            if_less_than=if_less_than,
-            if_more_than=if_more_than,
-        )
-        self._change(name, "min", value, found)
+        self._change(name, "min", value, conditions)
 
     def set(
         self,
         name: str,
         value: Number,
-        *,
-        if_unset: bool = False,
-        if_equals: Number | None = None,
-        if_less_than: Number | None = None,
-        if_more_than: Number | None = None,
-        of: str | None = None,
+        **conditions: Unpack[Conditions],
     ) -> None:
         """Set a stat to a number, whatever it was; see `increment`."""
-        found = make_conditions(
-            of or name,
-            if_unset=if_unset,
-            if_equals=if_equals,
-            if_less_than=if_less_than,
-            if_more_than=if_more_than,
-        )
-        self._change(name, "set", value, found)
+        self._change(name, "set", value, conditions)
 
     def _change(
-        self, name: str, operation: Operation, value: Number, conditions: tuple[Condition, ...]
+        self, name: str, operation: Operation, value: Number, conditions: Conditions
     ) -> None:
         context = self._context
-        change = make_change(context.declared, name, operation, value, conditions)
+        found = make_conditions(name, **conditions)
+        change = make_change(context.declared, name, operation, value, found)
         if self.player_id in context.members or self.player_id == context.leaving_id:
             context.record(ChangeStat(self.player_id, change), _CHANGE_BYTES)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal, get_args
+from typing import Final, Literal, TypedDict, get_args
 
 import msgspec
 
@@ -79,6 +79,21 @@ class Condition(msgspec.Struct, frozen=True):
     name: str
     test: Test
     value: Number = 0
+
+
+class Conditions(TypedDict, total=False):
+    """The conditions that a change may have; if one does not hold, nothing is changed."""
+
+    if_unset: bool
+    """The stat has not been set."""
+    if_equals: Number | None
+    """The stat is this number."""
+    if_less_than: Number | None
+    """The stat is less than this number."""
+    if_more_than: Number | None
+    """The stat is more than this number."""
+    of: str | None
+    """The stat that the conditions are about; by default the one that is changed."""
 
 
 class StatChange(msgspec.Struct, frozen=True):
@@ -156,8 +171,10 @@ def make_conditions(
     if_equals: Number | None = None,
     if_less_than: Number | None = None,
     if_more_than: Number | None = None,
+    of: str | None = None,
 ) -> tuple[Condition, ...]:
-    """Return the conditions that were given, on the stat of this name."""
+    """Return the conditions of a change of the stat of this name; see `Conditions`."""
+    name = of or name
     found = [Condition(name, "unset")] if if_unset else []
     if if_equals is not None:
         found.append(Condition(name, "equals", if_equals))

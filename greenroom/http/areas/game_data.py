@@ -186,11 +186,12 @@ def _change(declared: Mapping[str, Stat], name: str, fields: StatChangeFields) -
         raise BadStat(f"The change of {name[:40]} must have one of {', '.join(OPERATIONS)}")
     ((operation, value),) = given
     conditions = make_conditions(
-        fields.of or name,
+        name,
         if_unset=fields.if_unset,
         if_equals=fields.if_equals,
         if_less_than=fields.if_less_than,
         if_more_than=fields.if_more_than,
+        of=fields.of,
     )
     return make_change(declared, name, operation, value, conditions)
 
