@@ -7,6 +7,7 @@
         ├── StorageUnavailable  the database is away: the command was refused before it ran
         │   └── StorageRefused  the database answers, and refuses
         ├── ActorStopped      nobody will answer: the actor is gone or does not exist
+        ├── Moved             the actor is another node's now: the command did not run
         ├── CommitUnsettled   the command ran; whether it is durable is not known in time
         └── ActorCrashed      the command hit a bug; the actor goes back to its last good state
 
@@ -63,6 +64,10 @@ class StorageRefused(StorageUnavailable):
 
 class ActorStopped(ActorUnavailable):
     """The actor is gone, or there is none under this address; the command did not run."""
+
+
+class Moved(ActorUnavailable):
+    """The actor's shard is another node's now; the command did not run, and nothing happened."""
 
 
 class CommitUnsettled(ActorUnavailable):

@@ -13,7 +13,7 @@ class JournalEntry(Event, frozen=True):
     """One event of an event-sourced actor (a room, a lobby), encoded by its kind's own codec.
 
     `kind` and `key` name the actor. `sequence` counts its entries from 1 without a gap. `format`
-    says how `payload` is encoded. `recorded_at` is in Unix seconds.
+    says how `payload` is encoded. `recorded_at` is in Unix seconds. `shard` is the actor's.
     """
 
     kind: str
@@ -22,6 +22,7 @@ class JournalEntry(Event, frozen=True):
     format: int
     payload: bytes
     recorded_at: int
+    shard: int = 0
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +30,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     `version` is the sequence of the last journal entry in it. `kept_from` is the sequence of the
     oldest entry that the actor still needs from the journal (a room's kept updates), or `version +
-    1` if it needs none.
+    1` if it needs none. `shard` is the actor's.
     """
 
     kind: str
@@ -38,17 +39,19 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     kept_from: int
     format: int
     payload: bytes
+    shard: int = 0
 
 
 class Recovered(msgspec.Struct):
     """The records that one actor is restored from.
 
     `entries` are in order. They begin with the oldest that the snapshot keeps, or with the first
-    entry of all if there is no snapshot.
+    entry of all if there is no snapshot. `shard` is where the actor is stored.
     """
 
     snapshot: Snapshot | None = None
     entries: list[JournalEntry] = []
+    shard: int = 0
 
 
 class TakeSnapshot(Command[Any, Snapshot], frozen=True):

@@ -1,0 +1,103 @@
+"""Shards: the parts that the world is cut into, each of which one node owns. Pure.
+
+A game lives in a shard, and so do its players, rooms and lobbies. Ids of rooms, lobbies, join
+requests and invites name their shard in their first three hex digits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final, Protocol
+
+SHARDS: Final = 1024
+ID_BYTES: Final = 16
+"""Length of an id, which is twice as many hex digits. All but the shard's three are random: 116
+bits."""
+
+_PREFIXES: Final = tuple(f"{shard:03x}" for shard in range(SHARDS))
+_BY_PREFIX: Final = {prefix: shard for shard, prefix in enumerate(_PREFIXES)}
+
+
+class Ownership(Protocol):
+    """The shards that this node owns, where there are other nodes."""
+
+    @property
+    def version(self) -> int:
+        """Return a number that grows whenever a shard is gained or lost."""
+        ...
+
+    def owns(self, shard: int) -> bool:
+        """Return whether this node owns a shard."""
+        ...
+
+    def epoch_of(self, shard: int) -> int | None:
+        """Return the epoch under which this node owns a shard, None if it does not."""
+        ...
+
+
+class OwnedShards:
+    """The shards of this node and their epochs; it implements `Ownership`."""
+
+    __slots__ = ("_epochs", "_version")
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._epochs: dict[int, int] = {}
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """Return a number that grows whenever a shard is gained or lost."""
+        return self._version
+
+    @property
+    def epochs(self) -> dict[int, int]:
+        """Return a copy: shard by shard, the epoch."""
+        return dict(self._epochs)
+
+    def owns(self, shard: int) -> bool:
+        """Return whether this node owns a shard."""
+        return shard in self._epochs
+
+    def epoch_of(self, shard: int) -> int | None:
+        """Return the epoch under which this node owns a shard, None if it does not."""
+        return self._epochs.get(shard)
+
+    def gain(self, shard: int, epoch: int) -> None:
+        """Note that this node owns a shard from now on, or owns it under another epoch."""
+        assert 0 <= shard < SHARDS, "there is no such shard"
+        if self._epochs.get(shard) != epoch:
+            self._epochs[shard] = epoch
+            self._version += 1
+
+    def lose(self, shard: int) -> None:
+        """Note that this node owns a shard no more; nothing is done if it did not."""
+        if self._epochs.pop(shard, None) is not None:
+            self._version += 1
+
+
+def home_shard(game_id: int) -> int:
+    """Return the shard that a game is given, unless it has to share that of its owner.
+
+    Migrations calculate the same in SQL.
+    """
+    digest = hashlib.sha256(str(game_id).encode()).digest()
+    return int.from_bytes(digest[:2], "big") % SHARDS
+
+
+def shard_of(key: str) -> int | None:
+    """Return the shard that an id names.
+
+    Ids from before there were shards name none (None), or any by chance.
+    """
+    return _BY_PREFIX.get(key[:3])
+
+
+def new_id(shard: int, random: bytes) -> str:
+    """Return the id of a new room, lobby, join request or invite of a shard.
+
+    Args:
+        shard: where it lives.
+        random: `ID_BYTES` random bytes.
+    """
+    return _PREFIXES[shard] + random.hex()[3:]

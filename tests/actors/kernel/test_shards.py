@@ -1,0 +1,83 @@
+"""Shards: the home of a game, what an id names, and what a node owns."""
+
+import os
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from greenroom.actors.kernel.errors import ActorUnavailable, Moved
+from greenroom.actors.kernel.shards import (
+    ID_BYTES,
+    SHARDS,
+    OwnedShards,
+    home_shard,
+    new_id,
+    shard_of,
+)
+
+SHARD = st.integers(0, SHARDS - 1)
+
+
+@pytest.mark.parametrize(
+    ("game_id", "shard"), [(1, 902), (2, 115), (3, 519), (1000, 81), (2**63 - 1, 842)]
+)
+def test_a_game_has_the_same_home_for_ever(game_id: int, shard: int):
+    assert home_shard(game_id) == shard
+
+
+def test_games_are_spread_over_all_shards():
+    counts = Counter(home_shard(game_id) for game_id in range(1, 100 * SHARDS))
+    assert len(counts) == SHARDS
+    assert max(counts.values()) < 160  # a hundred each, give or take six standard deviations
+
+
+@given(SHARD)
+def test_an_id_names_its_shard_and_is_32_hex_digits(shard: int):
+    key = new_id(shard, os.urandom(ID_BYTES))
+    assert shard_of(key) == shard
+    assert len(key) == 32
+    assert set(key) <= set("0123456789abcdef")
+
+
+def test_all_digits_behind_the_shard_are_random():
+    keys = [new_id(1023, os.urandom(ID_BYTES)) for _ in range(1_000)]
+    assert len(set(keys)) == len(keys)
+    for place in range(3, 32):
+        assert {key[place] for key in keys} == set("0123456789abcdef")
+
+
+@pytest.mark.parametrize(
+    "key", ["", "0", "3f", "400" + 29 * "0", "fff", "3FF" + 29 * "0", "+1f", " 1f", "room", "1_0"]
+)
+def test_an_id_that_names_no_shard(key: str):
+    assert shard_of(key) is None
+
+
+@given(st.text())
+def test_any_text_names_a_shard_or_none(key: str):
+    shard = shard_of(key)
+    assert shard is None or key.startswith(f"{shard:03x}")
+
+
+def test_moved_says_that_the_command_did_not_run():
+    assert issubclass(Moved, ActorUnavailable)
+
+
+@given(st.lists(st.tuples(SHARD, st.none() | st.integers(1, 9))))
+def test_a_node_owns_what_it_gained_and_did_not_lose(changes: list[tuple[int, int | None]]):
+    owned, model = OwnedShards(), dict[int, int]()
+    for shard, epoch in changes:
+        before = dict(model), owned.version
+        if epoch is None:
+            model.pop(shard, None)
+            owned.lose(shard)
+        else:
+            model[shard] = epoch
+            owned.gain(shard, epoch)
+        assert (owned.version > before[1]) == (model != before[0])
+    assert owned.epochs == model
+    for shard in {shard for shard, _ in changes}:
+        assert owned.owns(shard) == (shard in model)
+        assert owned.epoch_of(shard) == model.get(shard)
