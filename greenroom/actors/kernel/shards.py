@@ -76,13 +76,16 @@ class OwnedShards:
             self._version += 1
 
 
-def home_shard(game_id: int) -> int:
-    """Return the shard that a game is given, unless it has to share that of its owner.
+def home_shard(number: int) -> int:
+    """Return the shard that a game is given: the first ten bits of a hash.
 
     Migrations calculate the same in SQL.
+
+    Args:
+        number: the game's id, or its owner's, where all games of the owner share a shard.
     """
-    digest = hashlib.sha256(str(game_id).encode()).digest()
-    return int.from_bytes(digest[:2], "big") % SHARDS
+    digest = hashlib.sha256(number.to_bytes(8, "big", signed=True)).digest()
+    return int.from_bytes(digest[:2], "big") >> 6
 
 
 def shard_of(key: str) -> int | None:
