@@ -23,6 +23,7 @@ import lobby_start
 import machine
 import mixed
 import overload
+import overview
 import press
 import printed
 import processes
@@ -108,6 +109,7 @@ def main() -> None:
         if run.charts:
             charts.save(run.charts, options.into / picture)
         results.write(options.into / "RESULTS.md", scenario.name, text)
+        overview.draw(options.into)
 
 
 def parse() -> argparse.Namespace:
