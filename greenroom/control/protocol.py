@@ -6,7 +6,6 @@ The client sends one `Call` and reads lines. Empty lines say that the server is 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +13,9 @@ from pathlib import Path
 import msgspec
 
 from greenroom.control.errors import SocketError
+from greenroom.network.unix_paths import SocketPathTooLong, socket_address
 
 SOCKET_FILE_NAME = "control.sock"
-SOCKET_PATH_BYTES_MAX = 107
-"""The length of a unix socket's address on Linux."""
 
 CALL_BYTES_MAX = 64 << 10
 ANSWER_BYTES_MAX = 64 << 20
@@ -55,20 +53,14 @@ def socket_path(data_dir: Path) -> Path:
 def reachable(path: Path) -> Generator[str]:
     """Give a short enough address for a socket's path, valid inside the `with` block.
 
-    A path of more than 107 bytes is reached through a descriptor of its directory. No second place
-    is needed, so nobody can occupy it first.
-
     Raises:
-        SocketError: the path is too long, and this system has no such descriptors.
+        SocketError: the path is too long, and this system has no way round it.
         OSError: the directory cannot be opened.
     """
-    if len(os.fsencode(path)) <= SOCKET_PATH_BYTES_MAX:
-        yield str(path)
-        return
-    if not Path("/proc/self/fd").is_dir():
-        raise SocketError(f"The path {path} is too long for a socket: choose a shorter --data-dir.")
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        yield f"/proc/self/fd/{directory}/{path.name}"
-    finally:
-        os.close(directory)
+        with socket_address(path) as address:
+            yield address
+    except SocketPathTooLong:
+        raise SocketError(
+            f"The path {path} is too long for a socket: choose a shorter --data-dir."
+        ) from None

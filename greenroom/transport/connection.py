@@ -28,6 +28,7 @@ from greenroom.contract.realtime import ConnectedData
 from greenroom.contract.words import RequestId
 from greenroom.fastlane.suites import choose_suite
 from greenroom.network.addresses import is_loopback, names_loopback
+from greenroom.network.tls_codec import TlsBroken, TlsCodec
 from greenroom.transport.context import RealtimeContext
 from greenroom.transport.fanout import Fanout
 from greenroom.transport.handshake import (
@@ -64,7 +65,6 @@ from greenroom.transport.outbox import Outbox, Piece
 from greenroom.transport.rates import MessageRate
 from greenroom.transport.reader import MORE
 from greenroom.transport.requests import ActionRequest, MalformedMessage, request_action
-from greenroom.transport.tls import TlsBroken, TlsCodec
 from greenroom.transport.udp.session import SessionOwner, UdpSession
 from greenroom.transport.websocket.frames import PING, TEXT, encode_frame
 from greenroom.transport.websocket.session import NORMAL, Session, SessionPhase

@@ -8,8 +8,8 @@ from typing import Final
 import trio
 
 from greenroom.network.sender import Sender
+from greenroom.network.tls_codec import TlsBroken, TlsCodec
 from greenroom.transport.backlog import Backlog, LargeMessages
-from greenroom.transport.tls import TlsBroken, TlsCodec
 
 SEND_BYTES_MAX: Final = 256 << 10
 """Bytes that are sent, and encrypted, at a time.

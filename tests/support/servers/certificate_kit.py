@@ -44,6 +44,10 @@ class Authority:
         )
         return made.cert_chain_pems[0].bytes(), made.private_key_pem.bytes()
 
+    def write_root(self, path: Path) -> None:
+        """Write the authority's own certificate, which clients trust."""
+        self._ca.cert_pem.write_to_path(path)
+
     def trusting(self, *protocols: str) -> ssl.SSLContext:
         """Return the context of a client that trusts it."""
         context = ssl.create_default_context()

@@ -10,15 +10,21 @@ class TlsBroken(Exception):
 
 
 class TlsCodec:
-    """A server's side of one connection."""
+    """One side of a connection."""
 
     __slots__ = ("_in", "_out", "_tls")
 
-    def __init__(self, context: ssl.SSLContext) -> None:
-        """Begin before the handshake."""
+    def __init__(self, context: ssl.SSLContext, server_name: str | None = None) -> None:
+        """Begin before the handshake.
+
+        Args:
+            context: a server's, or a client's.
+            server_name: for a client, the name that the certificate must have. `None` for a server.
+        """
         self._in = ssl.MemoryBIO()
         self._out = ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._in, self._out, server_side=True)
+        is_server = server_name is None
+        self._tls = context.wrap_bio(self._in, self._out, is_server, server_name)
 
     def shake_hands(self, received: bytes) -> tuple[bool, bytes]:
         """Go on with the handshake.

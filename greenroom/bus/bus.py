@@ -1,0 +1,208 @@
+"""What every bus promises: asks, tells, their bounds and their errors.
+
+Three modules keep the promise: `memory` for simulations, `unix` between the processes of one
+machine, `nats` between machines. One suite of tests runs against all three (`tests/bus/`).
+
+**Delivery.** A message arrives at most once. What one node sends to another arrives in the order in
+which it was sent, as long as the connection lasts; afterwards a later message may arrive where an
+earlier one was lost.
+
+**Overload.** To one node `ASKS_MAX` asks may be under way, and `UNSENT_BYTES_MAX` may wait to be
+sent. Beyond either, an ask is refused here with `TooBusy`, and a tell is dropped and counted. A
+node answers at most `ANSWERING_MAX` asks of another at a time, and refuses the rest unread. Answers
+may wait up to `ANSWER_BYTES_MAX`; an answer beyond that is dropped, and its asker gets `BusLost`.
+Whoever reads from a connection hands each message on at once, and never waits.
+
+**Time.** Each ask has a time limit. It goes with the ask, and whoever answers is cancelled once it
+has passed. So nobody waits for ever at either end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+import msgspec
+import trio
+
+MESSAGE_BYTES_MAX: Final = (2 << 20) - 1024
+"""The longest message, and the longest answer. What a bus puts around it makes at most 2 MiB."""
+ASKS_MAX: Final = 1_024
+"""Asks under way from one node to another."""
+ANSWERING_MAX: Final = 2 * ASKS_MAX
+"""Asks of one node that another answers at a time.
+
+The asker may have given up some of them.
+"""
+UNSENT_BYTES_MAX: Final = 8 << 20
+"""Bytes that may wait to be sent over one connection before asks are refused."""
+ANSWER_BYTES_MAX: Final = 16 << 20
+"""Bytes that may wait to be sent over one connection before answers are dropped."""
+ASK_SECONDS_MAX: Final = 3_600.0
+"""The longest time limit of an ask. A longer one is taken as this."""
+
+Answering = Callable[[int, bytes], Awaitable[bytes]]
+"""Takes the node that asks and its message, and returns the answer."""
+Hearing = Callable[[int, bytes], None]
+"""Takes the node that tells and its message. It must not block."""
+
+
+class BusError(Exception):
+    """An ask has no answer. The class says whether it may have arrived."""
+
+
+class NobodyThere(BusError):
+    """The ask did not arrive: no such node is there, or it takes no asks."""
+
+
+class BusLost(BusError):
+    """The connection broke, or the answer was dropped. The ask may have been carried out."""
+
+
+class TooSlow(BusError):
+    """No answer came within the time limit. The ask may have been carried out."""
+
+
+class TooBusy(BusError):
+    """The ask was refused, here or there: too much is under way. It was not carried out."""
+
+
+class AnswerFailed(BusError):
+    """The other node's handler failed, and its log says why. It may have done part of it."""
+
+
+class MessageTooLong(BusError):
+    """The message has more than `MESSAGE_BYTES_MAX` bytes. Nothing was sent."""
+
+
+class BusUnusable(Exception):
+    """A bus cannot start. The text is one sentence for the operator, with what to do."""
+
+
+class BusStatistics(msgspec.Struct):
+    """What a bus has done since it was made, for `/metrics`."""
+
+    asks: int = 0
+    """Asks sent."""
+    asks_refused: int = 0
+    """Asks that ended with `TooBusy`."""
+    asks_failed: int = 0
+    """Asks that ended with any other error."""
+    asks_under_way: int = 0
+    answered: int = 0
+    """Asks of other nodes that were answered."""
+    answering: int = 0
+    """Asks of other nodes that are being answered."""
+    answers_late: int = 0
+    """Answers to asks whose askers had given up."""
+    answers_dropped: int = 0
+    tells: int = 0
+    """Tells sent; one to all nodes counts once."""
+    tells_dropped: int = 0
+    heard: int = 0
+    """Tells of other nodes."""
+    bytes_unsent: int = 0
+    connections: int = 0
+    """Connections to other nodes, or to NATS."""
+    connections_lost: int = 0
+    """Connections that broke. Compare two looks to see whether the bus was away in between."""
+    forged: int = 0
+    """Messages whose seal is wrong, or that were meant for another node."""
+    replayed: int = 0
+    """Messages that had come already, or come very late."""
+    oversized: int = 0
+    truncated: int = 0
+
+
+class Bus(Protocol):
+    """One node's end of the bus. It serves while `run` runs."""
+
+    @property
+    def node_id(self) -> int:
+        """Return the node whose end this is."""
+        ...
+
+    @property
+    def is_connected(self) -> bool:
+        """Return whether other nodes can be reached, as far as this end knows."""
+        ...
+
+    @property
+    def statistics(self) -> BusStatistics:
+        """Return what the bus has done, as a copy."""
+        ...
+
+    async def ask(self, node_id: int, message: bytes, *, seconds_max: float) -> bytes:
+        """Send a message to another node and return its answer.
+
+        Args:
+            node_id: the node to ask, which is not this one.
+            message: at most `MESSAGE_BYTES_MAX` bytes.
+            seconds_max: how long to wait. Without a connection, most of it may be spent waiting for
+                one.
+
+        Raises:
+            NobodyThere: it did not arrive.
+            BusLost: the connection broke; it may have arrived.
+            TooSlow: no answer came in time; it may have arrived.
+            TooBusy: too much is under way; it was refused, and not carried out.
+            AnswerFailed: the handler over there failed.
+            MessageTooLong: it is too long; nothing was sent.
+            ValueError: a node asks itself, or the id is no positive number.
+
+        Cancellation: the asker stops waiting, and the answer is thrown away. The message may have
+        been sent, and may be carried out. Who must know shields the ask, which ends by itself after
+        `seconds_max`.
+        """
+        ...
+
+    def tell(self, node_id: int, message: bytes) -> None:
+        """Send a message to another node, at most once. What cannot be sent is dropped and counted.
+
+        Args:
+            node_id: the node to tell, which is not this one.
+            message: at most `MESSAGE_BYTES_MAX` bytes.
+
+        Raises:
+            MessageTooLong: it is too long; nothing was sent.
+            ValueError: a node tells itself, or the id is no positive number.
+        """
+        ...
+
+    def tell_all(self, message: bytes) -> None:
+        """Send a message to all other nodes, to each at most once.
+
+        Args:
+            message: at most `MESSAGE_BYTES_MAX` bytes.
+
+        Raises:
+            MessageTooLong: it is too long; nothing was sent.
+        """
+        ...
+
+    def answer_with(self, handler: Answering) -> None:
+        """Have asks answered; before this, whoever asks gets `NobodyThere`.
+
+        Args:
+            handler: runs in a task for each ask. It is cancelled when the asker's time is over, and
+                when the bus stops. If it raises, the log says so and the asker gets `AnswerFailed`.
+        """
+        ...
+
+    def hear_with(self, handler: Hearing) -> None:
+        """Have tells heard; before this they are dropped.
+
+        Args:
+            handler: runs in the task that reads. If it raises, the log says so.
+        """
+        ...
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Serve until cancelled; others can reach this node once it has started.
+
+        Raises:
+            BusUnusable: it cannot start, for a reason that the operator can mend.
+
+        Cancellation: asks under way end with `BusLost`, and no handler runs any more.
+        """
+        ...

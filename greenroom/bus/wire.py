@@ -1,0 +1,149 @@
+"""A connected socket of the bus. What is put in leaves in one write a pass; reading never waits."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from greenroom.network.sender import Sender
+from greenroom.network.tls_codec import TlsBroken, TlsCodec
+
+RECEIVE_BYTES_MAX: Final = 64 << 10
+SEND_BYTES_MAX: Final = 256 << 10
+"""Bytes that are put together, and encrypted, at a time."""
+
+
+class BusWire:
+    """Both halves of a connection; `Flushable`.
+
+    It is not bounded: whoever puts something in looks at `bytes_unsent` before.
+    """
+
+    __slots__ = (
+        *("_is_closed", "_is_scheduled", "_pieces", "_rest", "_sender", "_socket", "_tls"),
+        "_waiting",
+    )
+
+    def __init__(
+        self, connected: socket.socket, sender: Sender, tls: TlsCodec | None = None
+    ) -> None:
+        """Take a socket over.
+
+        Args:
+            connected: a non-blocking socket.
+            sender: flushes the wire once a pass.
+            tls: encrypts, once its handshake is done; `None` for none.
+        """
+        self._socket = connected
+        self._sender = sender
+        self._tls = tls
+        self._pieces: list[bytes | memoryview] = []
+        self._waiting = 0
+        """Bytes of the pieces."""
+        self._rest: bytes | memoryview = b""
+        """What the kernel has not taken of the last write, encrypted if need be."""
+        self._is_scheduled = False
+        self._is_closed = False
+
+    @property
+    def bytes_unsent(self) -> int:
+        """Return how many bytes wait to be sent."""
+        return self._waiting + len(self._rest)
+
+    def put(self, data: bytes) -> bool:
+        """Send soon, behind everything before; return False if the wire is broken."""
+        if self._is_closed:
+            return False
+        self._pieces.append(data)
+        self._waiting += len(data)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._sender.add(self)
+        return True
+
+    def flush(self) -> bool:
+        """See `Flushable`."""
+        while self._rest or self._pieces:
+            self._send_some()
+            if self._rest:
+                return False
+        self._is_scheduled = False
+        return True
+
+    async def send_rest(self) -> None:
+        """See `Flushable`."""
+        try:
+            while self._rest or self._pieces:
+                await trio.lowlevel.wait_writable(self._socket)
+                self._send_some()
+        except (OSError, trio.ClosedResourceError):
+            self._break()
+        finally:
+            self._is_scheduled = False
+
+    async def receive(self) -> bytes:
+        """Return what came next; nothing at the end, and where the connection broke."""
+        try:
+            while self._socket.fileno() >= 0:
+                await trio.lowlevel.wait_readable(self._socket)
+                with suppress(BlockingIOError, InterruptedError):
+                    received = self._socket.recv(RECEIVE_BYTES_MAX)
+                    if self._tls is not None and received:
+                        received = self._tls.decrypt(received)
+                        if not received:
+                            continue
+                    return received
+        except (OSError, trio.ClosedResourceError, TlsBroken):
+            pass
+        return b""
+
+    def close(self) -> None:
+        """Close the socket; whatever waits is dropped."""
+        self._drop()
+        if self._socket.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._socket)
+            self._socket.close()
+
+    def _send_some(self) -> None:
+        """Send what the kernel takes of the first bytes."""
+        try:
+            data = self._rest or self._take_some()
+            sent = self._socket.send(data)
+            self._rest = b"" if sent == len(data) else memoryview(data)[sent:]
+        except (BlockingIOError, InterruptedError):
+            self._rest = data
+        except (OSError, TlsBroken):
+            self._break()
+
+    def _take_some(self) -> bytes | memoryview:
+        """Take the first bytes out, in one piece and encrypted."""
+        pieces = self._pieces
+        if self._waiting <= SEND_BYTES_MAX:
+            data: bytes | memoryview = b"".join(pieces)
+            pieces.clear()
+        elif len(pieces[0]) > SEND_BYTES_MAX:
+            whole = memoryview(pieces[0])
+            data, pieces[0] = whole[:SEND_BYTES_MAX], whole[SEND_BYTES_MAX:]
+        else:
+            count = size = 0
+            while (size := size + len(pieces[count])) <= SEND_BYTES_MAX:
+                count += 1
+            data = b"".join(pieces[:count])
+            del pieces[:count]
+        self._waiting -= len(data)
+        return data if self._tls is None else self._tls.encrypt(data)
+
+    def _break(self) -> None:
+        """Drop everything, and have the task that reads find the end."""
+        self._drop()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _drop(self) -> None:
+        self._is_closed = True
+        self._pieces.clear()
+        self._waiting = 0
+        self._rest = b""
