@@ -1,11 +1,12 @@
-"""What every bus promises: asks, tells, their bounds and their errors.
+"""The promises of every bus: asks, tells, their bounds and their errors.
 
 Three modules keep the promise: `memory` for simulations, `unix` between the processes of one
 machine, `nats` between machines. One suite of tests runs against all three (`tests/bus/`).
 
-**Delivery.** A message arrives at most once. What one node sends to another arrives in the order in
-which it was sent, as long as the connection lasts; afterwards a later message may arrive where an
-earlier one was lost.
+**Delivery.** A message arrives at most once. Messages from one node to another arrive in the order
+in which they were sent. When a connection breaks, some may be lost, and later ones still arrive.
+Tells are heard in order, and before any ask that was sent after them. Each ask has a task, and
+tasks that begin together do so in any order.
 
 **Overload.** To one node `ASKS_MAX` asks may be under way, and `UNSENT_BYTES_MAX` may wait to be
 sent. Beyond either, an ask is refused here with `TooBusy`, and a tell is dropped and counted. A
@@ -80,7 +81,7 @@ class BusUnusable(Exception):
 
 
 class BusStatistics(msgspec.Struct):
-    """What a bus has done since it was made, for `/metrics`."""
+    """Counts of a bus since it was made, for `/metrics`."""
 
     asks: int = 0
     """Asks sent."""
@@ -123,8 +124,11 @@ class Bus(Protocol):
         ...
 
     @property
-    def is_connected(self) -> bool:
-        """Return whether other nodes can be reached, as far as this end knows."""
+    def connected_since(self) -> float | None:
+        """Return the time of trio's clock since when this end is on the bus without a break.
+
+        It is `None` while the bus does not run, or knows that it is cut off.
+        """
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""What all buses share: asks under way, answers, handlers, bounds and counts. Knows no socket."""
+"""The part that all buses share: asks, answers, handlers, bounds and counts. Knows no socket."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from greenroom.bus.bus import (
     UNSENT_BYTES_MAX,
     AnswerFailed,
     Answering,
+    Bus,
     BusError,
     BusLost,
     BusStatistics,
@@ -128,7 +129,7 @@ class Ask:
         return trio.lowlevel.Abort.SUCCEEDED
 
 
-class Exchange(ABC):
+class Exchange(Bus, ABC):
     """A `Bus` but for the ways to other nodes, which subclasses have."""
 
     def __init__(self, node_id: int) -> None:
@@ -149,6 +150,7 @@ class Exchange(ABC):
         self._answering_to: Counter[int] = Counter()
         self._numbers = itertools.count(1)
         self._timeouts = Timeouts()
+        self._connected_since: float | None = None
         self._pool: TaskPool | None = None
         """Runs handlers; `None` while the bus does not run."""
         self._answering: Answering | None = None
@@ -158,6 +160,11 @@ class Exchange(ABC):
     def node_id(self) -> int:
         """See `Bus`."""
         return self._node_id
+
+    @property
+    def connected_since(self) -> float | None:
+        """See `Bus`."""
+        return self._connected_since
 
     @property
     def statistics(self) -> BusStatistics:
@@ -362,6 +369,7 @@ class Exchange(ABC):
                 nursery.cancel_scope.cancel()
         finally:
             self._pool = None
+            self._connected_since = None
             for ask in self._asks.values():
                 stopped = BusLost if ask.is_sent else NobodyThere
                 ask.end(error=stopped("the bus of this node has stopped"))

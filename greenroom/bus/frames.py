@@ -1,4 +1,4 @@
-"""What nodes send each other: a head of fixed length, then the message. Does no I/O."""
+"""Frames, which nodes send each other: a head of fixed length, then the message. Does no I/O."""
 
 from __future__ import annotations
 

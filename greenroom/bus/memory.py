@@ -15,6 +15,7 @@ from typing import Any
 import trio
 
 from greenroom.bus import frames
+from greenroom.bus.bus import NobodyThere
 from greenroom.bus.exchange import Ask, BusLink, Exchange
 
 Route = tuple[int, int]
@@ -22,7 +23,7 @@ Route = tuple[int, int]
 
 
 class MemoryNetwork:
-    """What lies between the nodes. Each may be told to do harm, and to stop it."""
+    """The network between the nodes, which can be told to do harm, and to stop it."""
 
     def __init__(
         self,
@@ -43,9 +44,10 @@ class MemoryNetwork:
         self._chance = chance
         self._nodes: dict[int, MemoryBus] = {}
         self._cut: set[Route] = set()
+        self._away: set[int] = set()
         self._paused: set[int] = set()
         self._held: dict[int, list[tuple[int, bytes]]] = defaultdict(list)
-        """What paused nodes have sent, with its receivers."""
+        """Frames that paused nodes have sent, with their receivers."""
         self._last: dict[Route, float] = {}
         """When the last message of a route arrives."""
         self._on_the_way: dict[Route, int] = defaultdict(int)
@@ -76,13 +78,23 @@ class MemoryNetwork:
         if node_id in self._nodes:
             self._nodes[node_id].look()
 
+    def disconnect(self, node_id: int) -> None:
+        """Have a node lose its connection and know it, until `reconnect`. It must run."""
+        self._away.add(node_id)
+        self._nodes[node_id].lose_connection()
+
+    def reconnect(self, node_id: int) -> None:
+        """Stop what `disconnect` began."""
+        self._away.discard(node_id)
+        self._nodes[node_id].find_connection()
+
+    def is_away(self, node_id: int) -> bool:
+        """Return whether a node has no connection."""
+        return node_id in self._away
+
     def is_paused(self, node_id: int) -> bool:
         """Return whether a node is paused."""
         return node_id in self._paused
-
-    def is_running(self, node_id: int) -> bool:
-        """Return whether a node can be reached if nothing is cut off."""
-        return node_id in self._nodes
 
     def nodes(self) -> list[int]:
         """Return the nodes that run, in order."""
@@ -111,9 +123,9 @@ class MemoryNetwork:
         if sender in self._paused:
             self._held[sender].append((receiver, frame))
             self._on_the_way[route] += len(frame)
-        elif route in self._cut or self._chance.random() < self.loss:
+        elif sender in self._away or route in self._cut or self._chance.random() < self.loss:
             return
-        elif receiver in self._nodes:
+        elif receiver in self._nodes and receiver not in self._away:
             self._on_the_way[route] += len(frame)
             self._nodes[receiver].put(self._arrival(route), sender, frame)
         else:
@@ -173,11 +185,6 @@ class MemoryBus(Exchange):
         self._order = itertools.count()
         self._wanted: trio.lowlevel.Task | None = None
 
-    @property
-    def is_connected(self) -> bool:
-        """See `Bus`."""
-        return self._pool is not None
-
     def tell_all(self, message: bytes) -> None:
         """See `Bus`."""
         self._check_length(message)
@@ -190,6 +197,17 @@ class MemoryBus(Exchange):
         heapq.heappush(self._arrivals, (arrival, next(self._order), sender, frame))
         self.look()
 
+    def lose_connection(self) -> None:
+        """See `MemoryNetwork.disconnect`."""
+        self._connected_since = None
+        self._counts.connections_lost += 1
+        for way in self._ways.values():
+            self._lose(way)
+
+    def find_connection(self) -> None:
+        """See `MemoryNetwork.reconnect`."""
+        self._connected_since = trio.current_time()
+
     def look(self) -> None:
         """Have `run` look what has arrived."""
         task, self._wanted = self._wanted, None
@@ -200,6 +218,7 @@ class MemoryBus(Exchange):
         """See `Bus`."""
         async with self._running():
             self._network.enter(self)
+            self._connected_since = trio.current_time()
             try:
                 task_status.started()
                 while True:
@@ -210,6 +229,11 @@ class MemoryBus(Exchange):
                 self._drop_arrivals()
 
     def _link_to(self, node_id: int) -> BusLink:
+        if self._network.is_away(self._node_id):
+            raise NobodyThere("this node has no connection")
+        return self._way_to(node_id)
+
+    def _way_to(self, node_id: int) -> _MemoryLink:
         if node_id not in self._ways:
             self._ways[node_id] = _MemoryLink(self._network, self._node_id, node_id)
         return self._ways[node_id]
@@ -223,10 +247,11 @@ class MemoryBus(Exchange):
             _, _, sender, frame = heapq.heappop(self._arrivals)
             if frame is None:
                 self._counts.connections_lost += 1
-                self._lose(self._link_to(sender))
+                self._lose(self._way_to(sender))
             else:
                 self._network.note_arrived(sender, self._node_id, len(frame))
-                self._take(sender, frame, self._link_to(sender))
+                if not self._network.is_away(self._node_id):
+                    self._take(sender, frame, self._way_to(sender))
 
     @property
     def _is_paused(self) -> bool:

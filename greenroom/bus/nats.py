@@ -52,7 +52,7 @@ class _NatsLink:
     def __init__(self, seals: Seals, node_id: int, prefix: bytes) -> None:
         self.connection: NatsConnection | None = None
         self.subjects = [b"%b%d.*" % (prefix, node_id), b"%ball" % prefix]
-        """What the node subscribes to."""
+        """The node subscribes to these."""
         self._seals = seals
         self._reply = b"%b%d.%%d" % (prefix, node_id)
         self._prefix = prefix
@@ -118,11 +118,6 @@ class NatsBus(Exchange):
         self._told: set[str] = set()
         """Errors that have been logged since the last connection."""
 
-    @property
-    def is_connected(self) -> bool:
-        """See `Bus`."""
-        return self._link.connection is not None
-
     def tell_all(self, message: bytes) -> None:
         """See `Bus`."""
         self._check_length(message)
@@ -131,6 +126,7 @@ class NatsBus(Exchange):
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """See `Bus`."""
         unusable: BusUnusable | None = None
+        self._wanted = trio.Event()
         async with self._running() as nursery:
             nursery.start_soon(self._sender.run)
             try:
@@ -148,7 +144,7 @@ class NatsBus(Exchange):
         return self._link
 
     def _links(self) -> list[BusLink]:
-        return [self._link] if self.is_connected else []
+        return [self._link] if self._link.connection is not None else []
 
     async def _open_first(self) -> NatsConnection:
         """Return a connection to any server; wait for one for a while.
@@ -203,6 +199,8 @@ class NatsBus(Exchange):
     def _use(self, connection: NatsConnection, nursery: trio.Nursery) -> None:
         """Send over a connection from now on, and read from it."""
         self._last = connection.server
+        if self._connected_since is None:
+            self._connected_since = trio.current_time()
         self._told.clear()
         self._servers.note(connection.info.connect_urls, connection.server)
         self._link.use(connection)
@@ -221,6 +219,7 @@ class NatsBus(Exchange):
         if self._link.connection is connection:
             _logger.warning("%s", reason)
             self._link.connection = None
+            self._connected_since = None
             self._counts.connections_lost += 1
             self._counts.truncated += not connection.is_whole
             self._lose(self._link)

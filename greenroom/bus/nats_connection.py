@@ -92,9 +92,8 @@ class NatsConnection:
         self.wire.put(encode_connect(_connect_options(self.server, self.info, options, name)))
         for number, subject in enumerate(subjects, 1):
             self.wire.put(encode_subscribe(subject, number))
-        # Nobody gets this, for what we publish is not sent back to us. If it is forbidden, the
-        # server says so now.
-        self.wire.put(encode_publish(subjects[0].replace(b"*", b"probe"), b""))
+        # Nobody is subscribed to this. If we may not publish, the server says so now.
+        self.wire.put(encode_publish(subjects[0].replace(b"*", b"probe.unheard"), b""))
         ready = self.ping()
         while not ready.is_set():
             for event in await self.receive():

@@ -31,7 +31,7 @@ class NatsProtocolError(Exception):
 
 
 class NatsInfo(msgspec.Struct):
-    """What a server says about itself, at the start and when it changes."""
+    """A server's description of itself, sent at the start and when it changes."""
 
     version: str = "unknown"
     max_payload: int = PAYLOAD_BYTES_DEFAULT
@@ -49,7 +49,7 @@ class NatsMessage(NamedTuple):
     subject: bytes
     payload: bytes
     status: int
-    """What the server itself has to say, such as `NO_RESPONDERS`; 0 for messages of others."""
+    """Set by the server itself, such as `NO_RESPONDERS`; 0 in messages of others."""
 
 
 class NatsTooLong(NamedTuple):

@@ -1,4 +1,4 @@
-"""Which NATS servers there are, and how to sign in: read from the settings, or told by a server."""
+"""The NATS servers and how to sign in there: read from the settings, or told by a server."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class NatsOptions(msgspec.Struct, frozen=True):
     servers: tuple[NatsServer, ...]
     tls: ssl.SSLContext
     has_ca: bool = False
-    """Whether an authority was given; then nothing is sent without TLS."""
+    """True if an authority was given; then nothing is sent without TLS."""
     key: NatsKey | None = None
     plain_allowed: bool = False
 

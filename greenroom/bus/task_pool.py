@@ -79,10 +79,10 @@ class TaskPool:
         """Do this job and those that come afterwards."""
         while job is not None:
             with trio.CancelScope() as scope:
-                while job is not None and not scope.cancel_called:
+                while job is not None:
                     await _do(job, scope)
-                    job = None if scope.cancel_called else await self._next_job()
-            if scope.cancel_called:
+                    job = await self._next_job()
+            if scope.cancelled_caught:
                 job = await self._next_job()
 
     async def _next_job(self) -> _Job | None:

@@ -1,8 +1,8 @@
 """The bus between the processes of one machine: unix sockets in a directory of their user.
 
 The directory has a socket for each node, named after it. Whoever has something to send connects,
-and both nodes then use that one connection. If two nodes connect to each other in the same moment
-there are two, and each goes on sending over the one that it chose first, so that order is kept.
+and both nodes then use that one connection. Two nodes may connect to each other in the same moment.
+Then each goes on sending over the connection that it chose first, so that order is kept.
 
 Only processes of the same user get in: the directory's mode is 0700, and the kernel is asked who is
 at the other end. The first frame of a connection is sealed, so it shows which node it is, and that
@@ -67,7 +67,7 @@ class FrameBuffer:
         """Return the frames that are whole now.
 
         Raises:
-            FrameTooLong: there is no way on.
+            FrameTooLong: there is no way on; frames that came with it are lost.
         """
         self._held += received
         held = self._held
@@ -132,11 +132,6 @@ class UnixBus(Exchange):
         """The connections to each node; what is sent takes the first."""
         self._strangers = 0
 
-    @property
-    def is_connected(self) -> bool:
-        """See `Bus`."""
-        return self._nursery is not None
-
     def tell_all(self, message: bytes) -> None:
         """See `Bus`."""
         self._check_length(message)
@@ -151,14 +146,16 @@ class UnixBus(Exchange):
             async with self._running() as nursery:
                 self._nursery = nursery
                 nursery.start_soon(self._sender.run)
+                self._connected_since = trio.current_time()
                 task_status.started()
                 await accept_forever(listener, self._take_connection)
         finally:
             self._nursery = None
             _path(self._directory, self._node_id).unlink(missing_ok=True)
             listener.close()
-            for link in self._links():
-                link.wire.close()
+            for links in self._ways.values():
+                for link in links:
+                    link.wire.close()
             self._ways.clear()
 
     def _links(self) -> list[BusLink]:

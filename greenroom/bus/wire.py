@@ -44,7 +44,7 @@ class BusWire:
         self._waiting = 0
         """Bytes of the pieces."""
         self._rest: bytes | memoryview = b""
-        """What the kernel has not taken of the last write, encrypted if need be."""
+        """The end of the last write, which the kernel has not taken; encrypted if need be."""
         self._is_scheduled = False
         self._is_closed = False
 
@@ -110,11 +110,12 @@ class BusWire:
     def _send_some(self) -> None:
         """Send what the kernel takes of the first bytes."""
         try:
-            data = self._rest or self._take_some()
-            sent = self._socket.send(data)
-            self._rest = b"" if sent == len(data) else memoryview(data)[sent:]
+            if not self._rest:
+                self._rest = self._take_some()
+            sent = self._socket.send(self._rest)
+            self._rest = b"" if sent == len(self._rest) else memoryview(self._rest)[sent:]
         except (BlockingIOError, InterruptedError):
-            self._rest = data
+            pass
         except (OSError, TlsBroken):
             self._break()
 

@@ -104,6 +104,32 @@ async def test_nothing_enters_or_leaves_a_node_that_is_paused(
     assert first.statistics.bytes_unsent == second.statistics.bytes_unsent == 0
 
 
+async def test_a_node_that_has_lost_its_connection_knows_it(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    network = MemoryNetwork(Random(SEED))
+    first, second = await start(nursery, network, 1, 2)
+    heard = heard_by(first)
+    second.answer_with(Gate())
+    nursery.start_soon(expect_loss, first)
+    await trio.sleep(1)
+    network.disconnect(1)
+    await trio.sleep(1)
+    assert first.connected_since is None
+    assert first.statistics.asks_failed == first.statistics.connections_lost == 1
+    for asker, asked in ((first, 2), (second, 1)):
+        with pytest.raises(NobodyThere):
+            await asker.ask(asked, b"", seconds_max=5)
+    second.tell(1, b"lost")
+    first.tell(2, b"dropped")
+    assert first.statistics.tells_dropped == 1
+
+    network.reconnect(1)
+    assert first.connected_since == trio.current_time()
+    assert await second.ask(1, b"again", seconds_max=5) == b"again"
+    assert not heard
+
+
 async def test_a_node_that_is_killed_leaves_what_it_had_sent_on_its_way(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:

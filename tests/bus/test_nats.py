@@ -102,7 +102,7 @@ async def test_a_server_that_was_started_anew_is_found_again(
         nursery.start_soon(expect_loss, first)
         await until(lambda: gate.inside == 1)
         hub.server.stop()
-    await until(lambda: not (first.is_connected or second.is_connected))
+    await until(lambda: first.connected_since is None is second.connected_since)
     first.tell(2, b"dropped")
     first.tell_all(b"dropped")
     assert first.statistics.tells_dropped == 2
@@ -114,7 +114,7 @@ async def test_a_server_that_was_started_anew_is_found_again(
         nursery.start_soon(expect_answer, first, b"asked while it was away")
         await until(lambda: first.statistics.bytes_unsent or first.statistics.asks_under_way)
         hub.server.start()
-        await until(lambda: second.is_connected)
+        await until(lambda: second.connected_since is not None)
     assert first.statistics.connections_lost == second.statistics.connections_lost == 1
     assert "has hung up" in caplog.text
 
@@ -138,7 +138,7 @@ async def expect_answer(bus: Bus, message: bytes) -> None:
 async def test_large_asks_that_wait_for_a_connection_are_bounded(hub: NatsHub) -> None:
     first = await hub.start(1)
     hub.server.stop()
-    await until(lambda: not first.is_connected)
+    await until(lambda: first.connected_since is None)
     ended: list[str] = []
 
     async def ask() -> None:
@@ -189,6 +189,7 @@ async def test_nothing_is_lost_when_a_server_says_that_it_will_stop(
     assert len(numbers) >= asked
     assert first.statistics.asks_failed == 0
     assert first.statistics.connections_lost == second.statistics.connections_lost == 0
+    assert first.statistics.truncated == second.statistics.truncated == 0
 
 
 def port_of(bus: NatsBus) -> int:
@@ -199,7 +200,7 @@ def port_of(bus: NatsBus) -> int:
 async def test_of_three_servers_one_may_die_at_any_time(
     cluster: list[NatsProcess], nursery: trio.Nursery
 ) -> None:
-    """Of the settings' servers, one is enough: it tells of the others."""
+    """One server in the settings is enough: it tells of the others."""
     first, second = make_bus(1, cluster[0]), make_bus(2, cluster[1])
     await nursery.start(first.run)
     await nursery.start(second.run)
@@ -219,7 +220,7 @@ async def test_of_three_servers_one_may_die_at_any_time(
         asking.start_soon(ask)
         await until(lambda: asked > 50)
         cluster[0].stop()
-        await until(lambda: first.is_connected and first.statistics.connections_lost == 1)
+        await until(lambda: first.connected_since and first.statistics.connections_lost == 1)
         moved_at = asked
         await until(lambda: asked > moved_at + 50)
         asking.cancel_scope.cancel()
@@ -249,7 +250,12 @@ async def test_a_server_that_answers_pings_is_kept(
     pings: list[int] = []
     link = first._link  # type: ignore[attr-defined]
     real = link.connection.ping
-    monkeypatch.setattr(link.connection, "ping", lambda: (pings.append(1), real())[1])
+
+    def ping() -> trio.Event:
+        pings.append(1)
+        return real()
+
+    monkeypatch.setattr(link.connection, "ping", ping)
     await until(lambda: len(pings) > 10)
     assert first.statistics.connections_lost == 0
 
@@ -260,7 +266,7 @@ async def test_what_strangers_publish_is_dropped_and_counted(
     first, second = await hub.start(1), await hub.start(2)
     heard = heard_by(second)
     other_key = Seals(1, KEY[::-1], CLUSTER, BusStatistics())
-    true = Seals(1, KEY, CLUSTER, BusStatistics())
+    true = Seals(4, KEY, CLUSTER, BusStatistics())
     for subject in (f"{PREFIX}2.m", f"{PREFIX}all", f"{PREFIX}2.17"):
         stranger.publish(subject, b"")
         stranger.publish(subject, b"short")
@@ -324,9 +330,14 @@ async def test_statuses_of_no_ask_say_nothing(hub: NatsHub, stranger: Stranger) 
     ],
 )
 async def test_a_server_that_breaks_off_or_talks_nonsense_is_left(
-    hub: NatsHub, nursery: trio.Nursery, lie: bytes, caplog: pytest.LogCaptureFixture
+    hub: NatsHub,
+    nursery: trio.Nursery,
+    lie: bytes,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first server is none; the second is a real one."""
+    monkeypatch.setattr(nats_connection, "LOOK_SECONDS", 0.05)
     caplog.set_level(logging.WARNING)
     await hub.start(2)
     listener = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -334,10 +345,11 @@ async def test_a_server_that_breaks_off_or_talks_nonsense_is_left(
 
     async def serve(stream: trio.SocketStream) -> None:
         await stream.send_all(b'INFO {"headers":true,"max_payload":9999999}\r\n')
-        received = b""
-        while b"PING\r\n" not in received:
-            received += await stream.receive_some()
-        await stream.send_all(b"PONG\r\n" + lie)
+        for answer in (b"PONG\r\n", lie):
+            received = b""
+            while b"PING\r\n" not in received:
+                received += await stream.receive_some()
+            await stream.send_all(answer)
 
     nursery.start_soon(trio.serve_listeners, serve, listener)
     options = read_options(f"nats://127.0.0.1:{port},{hub.server.url()}")
@@ -346,7 +358,7 @@ async def test_a_server_that_breaks_off_or_talks_nonsense_is_left(
     await until(lambda: port_of(first) == hub.server.port)
     assert await first.ask(2, b"hello", seconds_max=SECONDS_MAX) == b"hello"
     assert first.statistics.connections_lost == 1
-    assert first.statistics.truncated == (b"half" in lie)
+    assert first.statistics.truncated >= (b"half" in lie)
     assert f"127.0.0.1:{port}" in caplog.text
 
 

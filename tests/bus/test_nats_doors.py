@@ -1,4 +1,4 @@
-"""Which NATS servers let us in, which we trust, and the sentence that says what to mend."""
+"""Signing in to NATS servers, trusting them, and the sentences that say what to mend."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ from greenroom.control import socket as server
 from greenroom.control.admin import messages, operations
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.errors import OperationRefused, SocketError
-from greenroom.control.protocol import CALL_BYTES_MAX, SOCKET_PATH_BYTES_MAX, socket_path
+from greenroom.control.protocol import CALL_BYTES_MAX, socket_path
+from greenroom.network.unix_paths import ADDRESS_BYTES_MAX
 from greenroom.supervisors.tree import TreeNode
 
 Answering = Callable[[AdminContext, Any], Any]
@@ -90,7 +91,7 @@ async def test_a_dead_servers_socket_is_replaced(tmp_path: Path) -> None:
 async def test_a_data_directory_with_a_long_path_has_a_socket_too(tmp_path: Path) -> None:
     data_dir = tmp_path / ("long" * 30)
     data_dir.mkdir()
-    assert len(os.fsencode(socket_path(data_dir))) > SOCKET_PATH_BYTES_MAX
+    assert len(os.fsencode(socket_path(data_dir))) > ADDRESS_BYTES_MAX
     async with serving(data_dir) as path:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         await call(path, messages.ShowTree())

@@ -134,6 +134,10 @@ class Gate:
         self.ended = 0
         self.opened = trio.Event()
 
+    def holds(self, count: int) -> bool:
+        """Return whether so many are inside."""
+        return self.inside == count
+
     async def __call__(self, _: int, message: bytes) -> bytes:
         self.inside += 1
         try:
