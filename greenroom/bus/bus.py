@@ -201,7 +201,7 @@ class Bus(Protocol):
         """
         ...
 
-    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled; others can reach this node once it has started.
 
         Raises:

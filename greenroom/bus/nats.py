@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import Final, NoReturn
+from typing import Final
 
 import trio
 
@@ -168,8 +168,8 @@ class NatsBus(Exchange):
         servers = ", ".join(map(str, self._options.servers))
         raise BusUnusable(f"No NATS server answers at {servers}: start one, or correct bus_url.")
 
-    async def _stay_connected(self, nursery: trio.Nursery) -> NoReturn:
-        """Open another connection whenever one is needed."""
+    async def _stay_connected(self, nursery: trio.Nursery) -> None:
+        """Open another connection whenever one is needed, until cancelled."""
         while True:
             await self._wanted.wait()
             connection = await self._open_next()

@@ -148,7 +148,7 @@ class NatsParser:
         end = self._start + coming.whole_bytes
         if len(self._held) < end + len(_END):
             return False
-        if self._held[end : end + len(_END)] != _END:
+        if not self._held.startswith(_END, end):
             raise NatsProtocolError("a message does not end where it should")
         status = _status(self._held[self._start : middle])
         self._events.append(NatsMessage(coming.subject, bytes(self._held[middle:end]), status))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -249,7 +249,7 @@ async def test_a_server_that_answers_pings_is_kept(
     first, _ = await hub.start(1), await hub.start(2)
     pings: list[int] = []
     link = first._link  # type: ignore[attr-defined]
-    real = link.connection.ping
+    real: Callable[[], trio.Event] = link.connection.ping
 
     def ping() -> trio.Event:
         pings.append(1)

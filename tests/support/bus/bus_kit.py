@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -151,6 +150,9 @@ class Gate:
 def heard_by(bus: Bus) -> list[tuple[int, bytes]]:
     """Return a list of all that a bus hears from now on."""
     heard: list[tuple[int, bytes]] = []
-    listener: Callable[[int, bytes], None] = lambda sender, message: heard.append((sender, message))  # noqa: E731
-    bus.hear_with(listener)
+
+    def hear(sender: int, message: bytes) -> None:
+        heard.append((sender, message))
+
+    bus.hear_with(hear)
     return heard
