@@ -10,9 +10,10 @@ tasks that begin together do so in any order.
 
 **Overload.** To one node `ASKS_MAX` asks may be under way, and `UNSENT_BYTES_MAX` may wait to be
 sent. Beyond either, an ask is refused here with `TooBusy`, and a tell is dropped and counted. A
-node answers at most `ANSWERING_MAX` asks of another at a time, and refuses the rest unread. Answers
-may wait up to `ANSWER_BYTES_MAX`; an answer beyond that is dropped, and its asker gets `BusLost`.
-Whoever reads from a connection hands each message on at once, and never waits.
+node answers at most `ANSWERING_MAX` asks of another at a time, with `ANSWERING_BYTES_MAX` in all,
+and refuses the rest unread. Answers may wait up to `ANSWER_BYTES_MAX`; an answer beyond that is
+dropped, and its asker gets `BusLost`. Whoever reads from a connection hands each message on at
+once, and never waits.
 
 **Time.** Each ask has a time limit. It goes with the ask, and whoever answers is cancelled once it
 has passed. So nobody waits for ever at either end.
@@ -35,6 +36,8 @@ ANSWERING_MAX: Final = 2 * ASKS_MAX
 
 The asker may have given up some of them.
 """
+ANSWERING_BYTES_MAX: Final = 64 << 20
+"""Bytes of asks of one node that another answers at a time."""
 UNSENT_BYTES_MAX: Final = 8 << 20
 """Bytes that may wait to be sent over one connection before asks are refused."""
 ANSWER_BYTES_MAX: Final = 16 << 20

@@ -18,6 +18,7 @@ import trio
 from greenroom.bus import frames
 from greenroom.bus.bus import (
     ANSWER_BYTES_MAX,
+    ANSWERING_BYTES_MAX,
     ANSWERING_MAX,
     ASK_SECONDS_MAX,
     ASKS_MAX,
@@ -148,6 +149,7 @@ class Exchange(Bus, ABC):
         self._asks: dict[int, Ask] = {}
         self._asks_to: Counter[int] = Counter()
         self._answering_to: Counter[int] = Counter()
+        self._answering_bytes: Counter[int] = Counter()
         self._numbers = itertools.count(1)
         self._timeouts = Timeouts()
         self._connected_since: float | None = None
@@ -267,7 +269,7 @@ class Exchange(Bus, ABC):
 
     def _forget(self, ask: Ask) -> None:
         del self._asks[ask.number]
-        _take_one(self._asks_to, ask.node_id)
+        _subtract(self._asks_to, ask.node_id)
 
     def _tell(self, link: BusLink, node_id: int, message: bytes) -> None:
         """Send a tell if there is room for it, and count it."""
@@ -328,17 +330,27 @@ class Exchange(Bus, ABC):
 
     def _take_ask(self, sender: int, frame: BusFrame, back: BusLink) -> None:
         """Have an ask answered, or refuse it."""
+        size = len(frame.message)
         if self._answering is None or self._pool is None:
             back.send(sender, frames.encode(frames.NOBODY, frame.number))
-        elif self._answering_to[sender] >= ANSWERING_MAX:
+        elif (
+            self._answering_to[sender] >= ANSWERING_MAX
+            or self._answering_bytes[sender] + size > ANSWERING_BYTES_MAX
+        ):
             back.send(sender, frames.encode(frames.BUSY, frame.number))
         else:
             self._answering_to[sender] += 1
+            self._answering_bytes[sender] += size
             self._pool.start(
                 partial(self._answer, self._answering, sender, frame, back),
-                partial(_take_one, self._answering_to, sender),
+                partial(self._stop_answering, sender, size),
                 ends_at=trio.current_time() + frame.milliseconds / 1000,
             )
+
+    def _stop_answering(self, sender: int, size: int) -> None:
+        _subtract(self._answering_to, sender)
+        if size:
+            _subtract(self._answering_bytes, sender, size)
 
     async def _answer(
         self, handler: Answering, sender: int, frame: BusFrame, back: BusLink
@@ -375,8 +387,8 @@ class Exchange(Bus, ABC):
                 ask.end(error=stopped("the bus of this node has stopped"))
 
 
-def _take_one(counter: Counter[int], key: int) -> None:
-    """Count one less, and forget a key that has none left."""
-    counter[key] -= 1
+def _subtract(counter: Counter[int], key: int, count: int = 1) -> None:
+    """Count less, and forget a key that has none left."""
+    counter[key] -= count
     if not counter[key]:
         del counter[key]

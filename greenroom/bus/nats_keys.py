@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+import logging
 from pathlib import Path
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from greenroom.bus.bus import BusUnusable
+from greenroom.network.tls import advise_on_permissions
+
+_logger = logging.getLogger(__name__)
 
 FILE_BYTES_MAX: Final = 64 << 10
 _SEED: Final = 18 << 3
@@ -53,18 +57,23 @@ class NatsKey:
 def read_key(path: Path) -> NatsKey:
     """Read the seed in a file; lines that do not begin with `SU` are comments.
 
+    If other users may read the file, the log says so.
+
     Raises:
         BusUnusable: there is no such file, or no seed in it.
     """
     try:
         with path.open(encoding="ascii") as file:
             lines = file.read(FILE_BYTES_MAX).splitlines()
+        advice = advise_on_permissions(path, "key")
     except OSError as error:
         raise BusUnusable(
             f"Cannot read {path} ({error.strerror}): set bus_nkey_file to the file of the seed."
         ) from None
     except UnicodeDecodeError:
-        lines = []
+        lines, advice = [], None
+    if advice is not None:
+        _logger.warning("%s", advice)
     for line in lines:
         if line.strip().startswith("SU"):
             try:

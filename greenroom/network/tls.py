@@ -113,11 +113,11 @@ def read_context(files: TlsFiles, protocols: Sequence[str]) -> ssl.SSLContext:
     return context
 
 
-def advise_on_permissions(key_file: Path) -> str | None:
+def advise_on_permissions(key_file: Path, kind: str = "TLS key") -> str | None:
     """Return what is wrong with a key's permissions, `None` if nothing is."""
     mode = key_file.stat().st_mode
     if mode & (stat.S_IRWXO | stat.S_IWGRP):
-        return f"Other users may use the TLS key {key_file}: chmod g-w,o= {key_file}"
+        return f"Other users may use the {kind} {key_file}: chmod g-w,o= {key_file}"
     return None
 
 

@@ -9,6 +9,7 @@ import trio
 from bus_kit import SECONDS_MAX, BusHub, Gate, echo, heard_by
 from waiting import until
 
+from greenroom.bus import exchange
 from greenroom.bus.bus import (
     ANSWERING_MAX,
     ASKS_MAX,
@@ -282,6 +283,27 @@ async def test_a_node_answers_so_many_asks_of_another_at_a_time(hub: BusHub) -> 
     gate.opened.set()
     await until(lambda: second.statistics.answering == 0)
     assert await first.ask(2, b"again", seconds_max=SECONDS_MAX) == b"again"
+
+
+async def test_a_node_answers_so_many_bytes_of_another_at_a_time(
+    hub: BusHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "ANSWERING_BYTES_MAX", 1000)
+    first, second = await hub.start(1), await hub.start(2)
+    gate = Gate()
+    second.answer_with(gate)
+    for _ in range(2):
+        gate.opened = trio.Event()
+        async with trio.open_nursery() as nursery:
+            for _ in range(10):
+                nursery.start_soon(expect_answer, first, bytes(100))
+            await until(partial(gate.holds, 10))
+            with pytest.raises(TooBusy):
+                await first.ask(2, b".", seconds_max=SECONDS_MAX)
+            nursery.start_soon(expect_answer, first, b"")
+            await until(partial(gate.holds, 11))
+            gate.opened.set()
+    assert await first.ask(2, bytes(1000), seconds_max=SECONDS_MAX) == bytes(1000)
 
 
 async def test_bytes_that_nobody_reads_are_bounded(hub: BusHub) -> None:

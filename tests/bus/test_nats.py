@@ -198,7 +198,7 @@ def port_of(bus: NatsBus) -> int:
 
 
 async def test_of_three_servers_one_may_die_at_any_time(
-    cluster: list[NatsProcess], nursery: trio.Nursery
+    cluster: list[NatsProcess], nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One server in the settings is enough: it tells of the others."""
     first, second = make_bus(1, cluster[0]), make_bus(2, cluster[1])
@@ -224,6 +224,7 @@ async def test_of_three_servers_one_may_die_at_any_time(
         moved_at = asked
         await until(lambda: asked > moved_at + 50)
         asking.cancel_scope.cancel()
+    caplog.set_level(logging.INFO)
     _logger.info("the longest ask while a server died took %.1f ms", longest * 1000)
     assert port_of(first) != cluster[0].port
     assert second.statistics.connections_lost == 0

@@ -108,6 +108,19 @@ def test_a_file_may_say_more_than_the_seed(tmp_path: Path) -> None:
     assert read_key(tmp_path / "seed").public == NatsKey(seed).public
 
 
+def test_a_file_that_others_may_read_is_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "seed"
+    path.write_text(make_seed(bytes(32)))
+    path.chmod(0o600)
+    read_key(path)
+    assert not caplog.records
+    path.chmod(0o644)
+    read_key(path)
+    assert f"Other users may use the key {path}: chmod g-w,o= {path}" in caplog.text
+
+
 WRONG_SEEDS = {
     "nothing": "",
     "a public key": "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4",
