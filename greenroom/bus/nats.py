@@ -6,7 +6,8 @@ come as messages to the asker's own subject.
 
 If the connection breaks, asks that were sent end with `BusLost`. Those that come meanwhile wait for
 the next connection within their time; tells and answers are dropped. A server that is about to stop
-(lame duck) is left for another one before it does, and nothing is lost.
+(lame duck) is left for another one before it does. For a moment both connections are read, and what
+comes over both is taken once.
 """
 
 from __future__ import annotations
@@ -155,7 +156,6 @@ class NatsBus(Exchange):
         reason: Exception | None = None
         with trio.move_on_after(START_SECONDS_MAX):
             while not isinstance(reason, BusUnusable):
-                reason = None
                 for server in self._servers.after(None):
                     try:
                         return await self._open(server)
@@ -166,7 +166,10 @@ class NatsBus(Exchange):
         if isinstance(reason, BusUnusable):
             raise reason
         servers = ", ".join(map(str, self._options.servers))
-        raise BusUnusable(f"No NATS server answers at {servers}: start one, or correct bus_url.")
+        raise BusUnusable(
+            f"No NATS server at {servers} can be used ({reason or 'none answers'}): start one, or "
+            "correct bus_url."
+        )
 
     async def _stay_connected(self, nursery: trio.Nursery) -> None:
         """Open another connection whenever one is needed, until cancelled."""

@@ -203,9 +203,9 @@ async def test_where_nobody_listens_the_start_ends_after_a_while(
     monkeypatch.setattr(nats, "START_SECONDS_MAX", 0.3)
     [port] = free_ports(1)
     sentence = await refusal(read_options(f"nats://me:pw@127.0.0.1:{port}"))
-    assert sentence == (
-        f"No NATS server answers at 127.0.0.1:{port}: start one, or correct bus_url."
-    )
+    server = f"127.0.0.1:{port}"
+    assert sentence.startswith(f"No NATS server at {server} can be used (the NATS server {server} ")
+    assert sentence.endswith("): start one, or correct bus_url.")
 
 
 @pytest.mark.parametrize("greeting", [b"", b"SSH-2.0-OpenSSH_9.2\r\n", b"PING\r\n", b"INFO {"])
@@ -222,7 +222,7 @@ async def test_what_is_no_nats_server_is_not_waited_for(
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     nursery.start_soon(trio.serve_listeners, greet, listeners)
     port = listeners[0].socket.getsockname()[1]
-    assert "No NATS server answers" in await refusal(read_options(f"nats://127.0.0.1:{port}"))
+    assert "No NATS server at" in await refusal(read_options(f"nats://127.0.0.1:{port}"))
     nursery.cancel_scope.cancel()
 
 
