@@ -1,14 +1,14 @@
 """Owners, games and players as they are in the database; implements the flows' `Accounts`.
 
 Reads use the loaders. The few writes are operators', not actors'. Each is a transaction that first
-locks the shard under our epoch, so nothing is written once another server has begun.
+holds our node's row, so nothing is written once this node has been ended.
 """
 
 # ruff: noqa: S608 (SQL is put together from constants of this package only)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import cast
 
 import msgspec
@@ -22,8 +22,8 @@ from greenroom.persistence.arrays import INT8_COLUMN, TEXT_COLUMN, int8, text
 from greenroom.persistence.driver import BYTEA, INT8, TEXT, Query, Row, Statement
 from greenroom.persistence.errors import QueryFailed
 from greenroom.persistence.ids import IdBlocks
-from greenroom.persistence.lease import Lease, is_fence
 from greenroom.persistence.loaders import Loaders
+from greenroom.persistence.node import NodeSession, is_fence
 
 PLAYER_ID_BLOCK = 1000
 """The number of ids in a block, which is the step of the sequence `player_ids`."""
@@ -55,7 +55,7 @@ _SELECT_OUTLINE = f"""SELECT {_player_columns("'{}'::json")} {_PLAYERS}"""
 _SELECT_GAME = f"""
     SELECT g.game_id, g.owner_id, o.name, o.plan, g.name, g.api_key_hash, g.private_key_hash,
         g.tag_key, g.data, {_seconds("g.created_at")}, {_seconds("g.updated_at")}, g.settings,
-        g.old_keys::json
+        g.old_keys::json, to_json(g.shards)
     FROM games AS g JOIN owners AS o ON o.owner_id = g.owner_id
 """
 _SELECT_OWNER = f"SELECT owner_id, name, plan, {_seconds('created_at')} FROM owners"
@@ -67,6 +67,13 @@ _ONLINE_PLAYERS = Statement(
     f"{_SELECT_PLAYER} WHERE p.is_online AND p.player_id > $1 ORDER BY p.player_id LIMIT $2",
     INT8,
     INT8,
+)
+_ONLINE_PLAYERS_OF = Statement(
+    f"{_SELECT_PLAYER} JOIN games AS g ON g.game_id = p.game_id WHERE p.is_online"
+    " AND p.player_id > $1 AND g.shards[1] = ANY ($3) ORDER BY p.player_id LIMIT $2",
+    INT8,
+    INT8,
+    INT8_COLUMN.array_oid,
 )
 _PLAYERS_PAGE = Statement(
     f"{_SELECT_OUTLINE} WHERE p.game_id = $1 AND p.player_id > $2 ORDER BY p.player_id LIMIT $3",
@@ -93,6 +100,9 @@ _GAME_BY_API_KEY = Statement(
     f"{_SELECT_GAME} WHERE g.api_key_hash = $1 OR g.old_keys @> jsonb_build_array("
     "jsonb_build_object('kind', 'project', 'key_hash', encode($1, 'hex')))",
     BYTEA,
+)
+_SHARD_BY_API_KEY = Statement(
+    "SELECT game_id, shards[1]::bigint FROM games WHERE api_key_hash = $1", BYTEA
 )
 _GAMES_WITH_OLD_KEYS = Statement(
     "SELECT game_id FROM games WHERE old_keys <> '[]' ORDER BY game_id"
@@ -149,10 +159,10 @@ _DELETE_GAME = Statement("DELETE FROM games WHERE game_id = $1", INT8)
 class DatabaseAccounts:
     """Implements the flows' `Accounts`, whose docstrings tell what each method promises."""
 
-    def __init__(self, loaders: Loaders, lease: Lease) -> None:
-        """Read over `loaders`; write under the epoch of `lease`."""
+    def __init__(self, loaders: Loaders, session: NodeSession) -> None:
+        """Read over `loaders`; write as the node of `session`."""
         self._loaders = loaders
-        self._lease = lease
+        self._session = session
         self._player_ids = IdBlocks(lambda: self._next(_NEXT_PLAYER_ID), PLAYER_ID_BLOCK)
 
     async def load_player(self, player_id: int) -> Player | None:
@@ -180,6 +190,16 @@ class DatabaseAccounts:
         rows = await self._rows(_GAME_BY_API_KEY, key_hash)
         return _game(rows[0]) if rows else None
 
+    async def find_shard_by_api_key(self, key_hash: bytes) -> tuple[int, int] | None:
+        """Return the id and the home of the game whose project key, or an old one, has this hash.
+
+        An old key is found until it is forgotten; whether it still opens the game, its owner knows.
+        """
+        for game_id, shard in await self._rows(_SHARD_BY_API_KEY, key_hash):
+            return game_id, shard
+        game = await self.find_game_by_api_key(key_hash)  # the key may be an old one
+        return None if game is None else (game.game_id, game.shards[0])
+
     async def find_games_with_old_keys(self) -> list[int]:
         """Return the ids of games that have old keys, expired ones included."""
         return [row[0] for row in await self._rows(_GAMES_WITH_OLD_KEYS)]
@@ -192,9 +212,18 @@ class DatabaseAccounts:
         """Return an id that no game had before."""
         return await self._next(_NEXT_GAME_ID)
 
-    async def load_online_players(self, after_id: int, limit: int) -> list[Player]:
-        """Return players of all games who are online, by id, from the first after `after_id`."""
-        rows = await self._rows(_ONLINE_PLAYERS, int8(after_id), int8(limit))
+    async def load_online_players(
+        self, after_id: int, limit: int, shards: Collection[int] | None = None
+    ) -> list[Player]:
+        """Return players who are online, by id, from the first after `after_id`.
+
+        They are of all games, or of those at home in `shards`.
+        """
+        page = int8(after_id), int8(limit)
+        if shards is None:
+            rows = await self._rows(_ONLINE_PLAYERS, *page)
+        else:
+            rows = await self._rows(_ONLINE_PLAYERS_OF, *page, INT8_COLUMN.encode(sorted(shards)))
         return [_player(row) for row in rows]
 
     async def load_players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
@@ -310,8 +339,8 @@ class DatabaseAccounts:
     async def _write(
         self, statement: Statement, *parameters: bytes | None, before: Query | None = None
     ) -> list[Row]:
-        """Run a statement in a transaction that checks our epoch; return its rows."""
-        queries = [self._lease.hold(), Query(statement, parameters)]
+        """Run a statement in a transaction that checks our node; return its rows."""
+        queries = [self._session.hold(), Query(statement, parameters)]
         if before is not None:
             queries.insert(1, before)
         try:
@@ -361,6 +390,7 @@ def _game(row: Row) -> Game:
         updated_at=row[10],
         settings=msgspec.json.decode(row[11], type=GameSettings),
         old_keys=msgspec.json.decode(row[12], type=tuple[OldKey, ...]),
+        shards=msgspec.json.decode(row[13], type=tuple[int, ...]),
     )
 
 

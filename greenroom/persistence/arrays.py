@@ -14,6 +14,7 @@ _HEADER = struct.Struct("!iiIii")  # dimensions, has nulls, element type, length
 _LENGTH = struct.Struct("!i")
 _NULL = b"\xff\xff\xff\xff"
 _INT8 = struct.Struct("!iq")
+_FLOAT8 = struct.Struct("!d")
 _TRUE, _FALSE = b"\0\0\0\x01\x01", b"\0\0\0\x01\x00"
 
 Encode = Callable[[Sequence[object]], bytes]
@@ -96,6 +97,11 @@ ENCODING_ERRORS = (struct.error, TypeError, UnicodeEncodeError, OverflowError)
 def int8(value: int | None) -> bytes | None:
     """Return one integer as a binary parameter."""
     return None if value is None else value.to_bytes(8, "big", signed=True)
+
+
+def float8(value: float) -> bytes:
+    """Return one number as a binary parameter."""
+    return _FLOAT8.pack(value)
 
 
 def text(value: str | None) -> bytes | None:

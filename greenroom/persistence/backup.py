@@ -35,7 +35,7 @@ from greenroom.persistence.archive import (
     write_table,
 )
 from greenroom.persistence.errors import MigrationError, StorageError, StorageHeld
-from greenroom.persistence.lease import LOCK_CLASS, SHARD
+from greenroom.persistence.node import HOLDERS, LOCK_CLASS, named
 
 TABLES: Final = (
     "schema_migrations",
@@ -54,16 +54,31 @@ TABLES: Final = (
     "audit",
     "deletions",
 )
-"""Every table that the migrations make. Those that others refer to come first."""
-SEQUENCES: Final = ("owner_ids", "game_ids", "player_ids", "audit_ids")
-KEPT: Final = frozenset({"audit", "deletions", "audit_ids"})
-"""Tables and a sequence that a restore does not drop. The backup's rows are added to them."""
+"""Every table that is saved. Those that others refer to come first."""
+UNSAVED_TABLES: Final = ("cluster", "nodes")
+"""Tables of what runs now. A restored copy is another installation: it must not take this one's
+nodes for its own."""
+SEQUENCES: Final = ("owner_ids", "game_ids", "player_ids", "audit_ids", "node_ids", "epochs")
+KEPT: Final = frozenset({"audit", "deletions", "audit_ids", "node_ids", "epochs"})
+"""Tables and sequences that a restore does not drop. The backup's rows are added to the tables; the
+sequences go on from the higher number."""
 _KEPT_MIGRATION: Final = "kept"
 """The migration that makes them. A backup of an older schema gets them, too."""
-FUNCTIONS: Final = ("advance_shard", "hold_shard")
+FUNCTIONS: Final = (
+    "advance_shard",
+    "hold_shard",
+    "advance_node",
+    "hold_node",
+    "end_sessions",
+    "take_over",
+    "hand_over",
+)
 
 _DROPS: Final = (
-    (sql.SQL("DROP TABLE IF EXISTS {} CASCADE"), [n for n in TABLES if n not in KEPT]),
+    (
+        sql.SQL("DROP TABLE IF EXISTS {} CASCADE"),
+        [n for n in (*TABLES, *UNSAVED_TABLES) if n not in KEPT],
+    ),
     (sql.SQL("DROP SEQUENCE IF EXISTS {} CASCADE"), [n for n in SEQUENCES if n not in KEPT]),
     (sql.SQL("DROP FUNCTION IF EXISTS {} CASCADE"), FUNCTIONS),
 )
@@ -71,6 +86,7 @@ _DROPS: Final = (
 _CHANGED_BY_RESTORE: Final = frozenset({"shards", "audit"})
 """Tables that a restore leaves otherwise than the file has them: the epoch, and the log."""
 _CONNECT_SECONDS_MAX = 10
+_NAMED_MAX = 8
 _SESSION = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET statement_timeout = 0"
 
 _DELETE_AGAIN: Final = {
@@ -337,8 +353,13 @@ def _check_tables(manifest: Manifest) -> None:
 
 def _take_lock(connection: Connection) -> None:
     """Keep servers away until the transaction ends."""
-    if not _one(connection, "SELECT pg_try_advisory_xact_lock(%s, %s)", LOCK_CLASS, SHARD):
-        raise StorageHeld("A server is at work on the database: stop it, then restore")
+    if _one(connection, "SELECT pg_try_advisory_xact_lock(%s, 0)", LOCK_CLASS):
+        return
+    found = connection.execute(HOLDERS.sql).fetchall() if _exists(connection, "nodes") else []
+    by = ", ".join(named(*row[:3]) for row in found[:_NAMED_MAX])
+    raise StorageHeld(
+        f"A server is at work on the database{f' ({by})' if by else ''}: stop it, then restore"
+    )
 
 
 def _check_empty(connection: Connection) -> None:
@@ -353,10 +374,13 @@ def _check_empty(connection: Connection) -> None:
 
 
 def _epoch(connection: Connection) -> int:
-    """Return the epoch that a server may still write under."""
-    if not _exists(connection, "shards"):
-        return 0
-    return int(_one(connection, "SELECT epoch FROM shards WHERE shard = %s", SHARD) or 0)
+    """Return the highest epoch that a server may still write under."""
+    highest = 0
+    if _exists(connection, "shards"):
+        highest = _one(connection, "SELECT max(epoch) FROM shards") or 0
+    if _exists(connection, "epochs"):
+        highest = max(highest, _last_value(connection, "epochs"))
+    return int(highest)
 
 
 def _make_tables(connection: Connection, version: int) -> None:
@@ -437,11 +461,13 @@ def _finish(connection: Connection, manifest: Manifest, epoch: int) -> None:
             highest = max(highest, _one(connection, deleted, _IDS_OF[name]))
         if highest:
             connection.execute("SELECT setval(%s, %s)", (name, highest))
+    following = max(epoch, _epoch(connection)) + 1
     connection.execute(
-        "UPDATE shards SET epoch = greatest(epoch, %s) + 1, sequence = 0, holder_host = '',"
-        " holder_pid = 0",
-        (epoch,),
+        "UPDATE shards SET epoch = %s, sequence = 0, holder_host = '', holder_pid = 0", (following,)
     )
+    if "node_id" in _columns(connection, "shards"):
+        connection.execute("UPDATE shards SET node_id = NULL")
+        connection.execute("SELECT setval('epochs', %s)", (following,))
     connection.execute("ANALYZE")
 
 

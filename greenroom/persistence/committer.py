@@ -9,7 +9,7 @@ statement for each kind of event (see `staging`). These failures are handled:
   blindly.
 - A row is refused. The transaction is halved until the row is alone. Its writer is told, what that
   writer has queued since fails with it, and no other writer notices.
-- The fence refuses, because another server has taken over. Everything queued fails, and `run`
+- The fence refuses, because this node has been ended. Everything queued fails, and `run`
   raises.
 
 Bounds: at a number of rows or bytes in the queue, the gate shuts. Changes that nobody waits for
@@ -21,25 +21,29 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 import trio
 
 from greenroom.actors.kernel.durability import Batch, Writer
-from greenroom.actors.kernel.errors import CommitUnsettled
+from greenroom.actors.kernel.errors import CommitUnsettled, Moved
+from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
+from greenroom.actors.kernel.shards import OwnedShards
 from greenroom.histogram import Histogram
-from greenroom.persistence.arrays import ENCODING_ERRORS, int8
-from greenroom.persistence.driver import INT8, Query, Statement
+from greenroom.persistence.arrays import ENCODING_ERRORS
+from greenroom.persistence.driver import Query
 from greenroom.persistence.errors import (
     DatabaseConnectionLost,
     DatabaseError,
     QueryFailed,
     StorageFenced,
 )
-from greenroom.persistence.lease import SHARD, Lease, is_elsewhere, is_fence, is_passing
+from greenroom.persistence.node import NodeSession, boot_seconds, is_elsewhere, is_fence, is_passing
+from greenroom.persistence.nodes import ShardHandedOver
 from greenroom.persistence.read_troubles import Failure, failure_of, words_for
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.staging import plan
@@ -47,7 +51,6 @@ from greenroom.persistence.statements import TARGETS
 
 logger = logging.getLogger(__name__)
 
-_ADVANCE = Statement(f"SELECT advance_shard({SHARD}, $1, $2)", INT8, INT8)
 COMMIT_SECONDS_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 """Upper bounds: a disk that syncs quickly takes the first, a database that comes back the last."""
 _BACKOFF_SECONDS_MIN, _BACKOFF_SECONDS_MAX = 0.05, 1.0
@@ -99,19 +102,34 @@ class _RowRefusedError(Exception):
 Observer = Callable[[Iterable[Event]], None]
 """A function that is told of events once they are durable. It is synchronous and may not fail."""
 
+
+class _Nobody:
+    """The writer of what no actor has written: a hand-over."""
+
+    label = "hand-over"
+    generation = 0
+
+    def reject(self, error: Exception) -> None:
+        """Do nothing: whoever waits is told."""
+
+
+_NOBODY = _Nobody()
 _DURABLE_ALREADY = Batch()
 _DURABLE_ALREADY.settle()
 
 
 class Committer:
-    """Implements the kernel's `Durability` on a lease."""
+    """Implements the kernel's `Durability` on a session."""
 
     def __init__(self, settings: StorageSettings) -> None:
         """Make a committer. Its gate is shut until it runs."""
         self._settings = settings
         self._observers: list[Observer] = []
         self._queue: deque[QueuedBatch] = deque()
+        self._writing: QueuedBatch | None = None
         self._background: dict[tuple[int, Any], QueuedTurn] = {}
+        self._session: NodeSession | None = None
+        self._owned: OwnedShards | None = None
         self._running = False
         self._stopping = False
         self._idle: trio.CancelScope | None = None
@@ -167,6 +185,10 @@ class Committer:
             batch = Batch()
             batch.settle(CommitUnsettled("the server is stopping"))
             return batch
+        if self._owned is not None and _is_moved(events, self._owned):
+            batch = Batch()
+            batch.settle(Moved("its shard is another node's now"))
+            return batch
         entry = QueuedTurn(writer, writer.generation, events)
         if any(event.durable for event in events):
             batch = self._enqueue(entry)
@@ -174,10 +196,53 @@ class Committer:
             for event in events:
                 self._put_aside(QueuedTurn(writer, entry.generation, (event,)), event)
             batch = _DURABLE_ALREADY
+        self._wake()
+        return batch
+
+    def hand_over(self, shard: int, epoch: int, to_node_id: int) -> Callable[[], Awaitable[None]]:
+        """Queue that a shard is another node's from here on, behind all that was submitted.
+
+        What is submitted for the shard after this call is refused with `Moved`.
+
+        Args:
+            shard: one of this node's.
+            epoch: the new owner's, drawn while the shard was already this node's.
+            to_node_id: the new owner.
+
+        Returns:
+            A function that waits until that is durable. It raises `CommitUnsettled` if that is not
+            known in time, and `ActorCrashed` if the database refused.
+
+        Raises:
+            Moved: the shard is not this node's.
+        """
+        session = self._session
+        if session is None or not session.shards.owns(shard):
+            raise Moved("only its owner hands a shard over")
+        self._queue_background()
+        event = ShardHandedOver(shard, epoch, session.node_id, to_node_id)
+        batch = self._enqueue(QueuedTurn(_NOBODY, 0, (event,)))
+        session.shards.lose(shard)
+        self._wake()
+        return partial(batch.wait, _NOBODY, self._settings.commit_seconds_max)
+
+    async def flush(self) -> None:
+        """Wait until all that has been submitted so far is durable, presence included.
+
+        Raises:
+            CommitUnsettled: that is not known within `commit_seconds_max`, or was given up.
+        """
+        self._queue_background()
+        self._wake()
+        batch = self._queue[-1] if self._queue else self._writing
+        if batch is not None:
+            await batch.wait(_NOBODY, self._settings.commit_seconds_max)
+
+    def _wake(self) -> None:
+        """Wake the worker if it rests."""
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
-        return batch
 
     def progress(self) -> tuple[int, int]:
         """Return the bytes that have ever been submitted, and how many of them are not settled."""
@@ -244,6 +309,11 @@ class Committer:
         if entry is not None:
             self._enqueue(entry)
 
+    def _queue_background(self) -> None:
+        """Queue what nobody waits for: it must not be written after what follows."""
+        while self._background:
+            self._enqueue(self._background.pop(next(iter(self._background))))
+
     def _put_aside(self, entry: QueuedTurn, event: Event) -> None:
         """Store the latest background event of a row."""
         target = TARGETS[type(event)]
@@ -268,18 +338,19 @@ class Committer:
     # Running.
 
     async def run(
-        self, lease: Lease, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+        self, session: NodeSession, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Commit what is submitted until cancelled; then commit the queue, within a bounded time.
 
         Args:
-            lease: an open lease; reopened here whenever its connection is lost.
+            session: open; it is opened again here whenever its connection is lost.
             task_status: is called once changes are accepted.
 
         Raises:
             StorageFenced: another server has taken over; nothing more was written.
         """
         self._running, self._stopping, self._busy_since = True, False, None
+        self._session, self._owned = session, None if session.alone else session.shards
         scope = trio.CancelScope(shield=True)
         fenced: list[StorageFenced] = []
         try:
@@ -287,7 +358,7 @@ class Committer:
 
                 async def work() -> None:
                     try:
-                        await self._work(lease, scope)
+                        await self._work(session, scope)
                     except StorageFenced as error:  # alone, not in a group
                         fenced.append(error)
                         nursery.cancel_scope.cancel()
@@ -309,15 +380,17 @@ class Committer:
         if self._idle is not None:
             self._idle.cancel()
 
-    async def _work(self, lease: Lease, scope: trio.CancelScope) -> None:
+    async def _work(self, session: NodeSession, scope: trio.CancelScope) -> None:
         """Commit batch after batch; return when told to stop and nothing is left."""
         with scope:
             while True:
                 batch = self._take()
                 if batch is not None:
+                    self._writing = batch
                     try:
-                        await self._settle(lease, batch)
+                        await self._settle(session, batch)
                     finally:
+                        self._writing = None
                         if not batch.settled:
                             self._queue.appendleft(batch)  # for `_give_up`
                     # callers that have just been answered may have more for the next batch
@@ -325,14 +398,14 @@ class Committer:
                 elif self._stopping:
                     return
                 else:
-                    await self._rest(lease)
+                    await self._rest(session)
 
-    async def _rest(self, lease: Lease) -> None:
+    async def _rest(self, session: NodeSession) -> None:
         """Wait for something to do, and check the connection meanwhile."""
-        connection = lease.connection
+        connection = session.connection
         if connection is None:
-            await self._reopen(lease)
-            if lease.connection is not None:
+            await self._reopen(session)
+            if session.connection is not None:
                 self._well()
             return
         with trio.CancelScope() as self._idle:
@@ -343,7 +416,7 @@ class Committer:
                 self._trouble(error)
         self._idle = None
 
-    async def _settle(self, lease: Lease, batch: QueuedBatch) -> None:
+    async def _settle(self, session: NodeSession, batch: QueuedBatch) -> None:
         """Make a batch durable, without the entries that the database refuses."""
         started = trio.current_time()
         parts = [batch.entries]
@@ -352,7 +425,7 @@ class Committer:
             if not part:
                 continue
             try:
-                await self._commit(lease, part)
+                await self._commit(session, part)
                 for observer in self._observers:
                     observer(event for entry in part for event in entry.events)
             except _RowRefusedError as refusal:
@@ -400,7 +473,7 @@ class Committer:
 
     # One transaction.
 
-    async def _commit(self, lease: Lease, entries: list[QueuedTurn]) -> None:
+    async def _commit(self, session: NodeSession, entries: list[QueuedTurn]) -> None:
         """Write entries in one transaction, however long that takes.
 
         Raises:
@@ -409,22 +482,24 @@ class Committer:
         """
         if self._busy_since is None:
             self._busy_since = trio.current_time()
-        queries = _queries(entries)
-        position = lease.epoch, lease.sequence
-        ours = Query(_ADVANCE, (int8(lease.epoch), int8(lease.sequence + 1)))
-        while not await self._try(lease, ours, queries):
+        queries = _queries(entries, session.written_epochs)
+        position, ours = (session.node_id, session.sequence), session.advance()
+        while not await self._try(session, ours, queries):
             pass
-        assert position == (lease.epoch, lease.sequence), "somebody else advanced the sequence"
-        lease.sequence += 1
+        assert position == (session.node_id, session.sequence), (
+            "somebody else advanced the sequence"
+        )
+        session.sequence += 1
         self._well()
         self._batches += 1
         self._committed += sum(len(entry.events) for entry in entries)
 
-    async def _try(self, lease: Lease, ours: Query, queries: list[Query]) -> bool:
+    async def _try(self, session: NodeSession, ours: Query, queries: list[Query]) -> bool:
         """Try a transaction once; return whether it is durable now."""
-        connection = lease.connection
+        connection = session.connection
         if connection is None:
-            return await self._reopen(lease)
+            return await self._reopen(session)
+        sent_at = boot_seconds()
         try:
             await connection.run(ours, *queries, seconds_max=self._settings.query_seconds_max)
         except QueryFailed as error:
@@ -433,18 +508,19 @@ class Committer:
             if not is_passing(error):
                 raise _RowRefusedError(str(error)) from None
             if is_elsewhere(error):
-                lease.close()
+                session.close()
             await self._pause(error)
             return False
         except DatabaseConnectionLost as error:
             self._trouble(error)
             return False
+        session.renewed_at = max(session.renewed_at, sent_at)
         return True
 
-    async def _reopen(self, lease: Lease) -> bool:
+    async def _reopen(self, session: NodeSession) -> bool:
         """Try to connect again; return whether the unanswered commit had happened."""
         try:
-            happened = await lease.reopen()
+            happened = await session.reopen()
         except StorageFenced:
             raise
         except DatabaseError as error:
@@ -497,16 +573,21 @@ class Committer:
                     _throw_back(entry.writer, error)
 
 
-def _queries(entries: list[QueuedTurn]) -> list[Query]:
-    """Return the statements that write entries, in order."""
+def _queries(entries: list[QueuedTurn], epochs: Mapping[int, int]) -> list[Query]:
+    """Return the statements that write entries, in order; `epochs` by shard."""
     try:
         return [
             query
             for kind, events in plan(event for entry in entries for event in entry.events)
-            for query in TARGETS[kind].queries(events)
+            for query in TARGETS[kind].queries(events, epochs)
         ]
     except ENCODING_ERRORS as error:
         raise _RowRefusedError(f"{type(error).__name__}: a value fits no column") from None
+
+
+def _is_moved(events: Sequence[Event], owned: OwnedShards) -> bool:
+    """Return whether one of the events is of a shard that is not this node's."""
+    return any(isinstance(event, JournalEntry) and not owned.owns(event.shard) for event in events)
 
 
 def _throw_back(writer: Writer, error: Exception) -> None:

@@ -1,8 +1,12 @@
 """The store of event-sourced actors: the last snapshot of each, and the entries since.
 
 The committer writes entries (`JournalEntry`). The snapshot service writes snapshots here, in the
-background. A snapshot only replaces one of a lower epoch, or of the same epoch and a lower version;
-a refusal is reported. Recovery reads after the epoch was raised, so nobody can write meanwhile.
+background. A snapshot only replaces one of a lower epoch of its shard, or of the same epoch and a
+lower version; a refusal is reported. Recovery reads shards that this node owns already, so nobody
+else can write meanwhile.
+
+Each actor has a row in `snapshots` from its first entry on, of version 0 before it has a snapshot.
+So these rows tell what a shard holds, and the journal needs no index for that.
 
 The journal of a long-lived actor is cut. So that the rest can still be replayed, a copy of the
 snapshot is kept now and then, a *base*. The journal is cut behind the newest base that is older
@@ -15,7 +19,7 @@ history reaches back for the retention and up to a quarter more.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import cast
 
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
@@ -26,10 +30,12 @@ from greenroom.persistence.arrays import (
     int8,
     text,
 )
-from greenroom.persistence.driver import INT8, TEXT, Query, Statement
-from greenroom.persistence.lease import SHARD, Lease
+from greenroom.persistence.driver import INT8, TEXT, Query, Row, Statement
 from greenroom.persistence.loaders import Loaders
+from greenroom.persistence.node import NodeSession
 
+KEYS_AT_ONCE = 1_000
+"""Actors whose records are read together, where only some shards are read."""
 SNAPSHOTS_PER_TRANSACTION = 300
 SNAPSHOT_BYTES_PER_TRANSACTION = 512 << 10
 """More than either would keep the disk, and the loop that encodes them, from everybody else. A
@@ -42,47 +48,58 @@ _SNAPSHOT_COLUMNS = {
     "kept_from": INT8_COLUMN,
     "format": INT8_COLUMN,
     "payload": BYTEA_COLUMN,
+    "shard": INT8_COLUMN,
 }
 _SAVE = Statement(
-    f"""
+    """
     INSERT INTO snapshots AS s
         (kind, key, shard, epoch, version, kept_from, format, payload, updated_at)
-    SELECT e.kind, e.key, {SHARD}, $7, e.version, e.kept_from, e.format, e.payload, now()
-    FROM unnest($1, $2, $3, $4, $5, $6) AS e(kind, key, version, kept_from, format, payload)
+    SELECT e.kind, e.key, e.shard, o.epoch, e.version, e.kept_from, e.format, e.payload, now()
+    FROM unnest($1, $2, $3, $4, $5, $6, $7)
+        AS e(kind, key, version, kept_from, format, payload, shard)
+    JOIN shards AS o ON o.shard = e.shard AND o.node_id = $8
     ON CONFLICT (kind, key) DO UPDATE SET
-        epoch = excluded.epoch, version = excluded.version, kept_from = excluded.kept_from,
-        format = excluded.format, payload = excluded.payload, updated_at = excluded.updated_at
+        shard = excluded.shard, epoch = excluded.epoch, version = excluded.version,
+        kept_from = excluded.kept_from, format = excluded.format, payload = excluded.payload,
+        updated_at = excluded.updated_at
     WHERE s.epoch < excluded.epoch OR (s.epoch = excluded.epoch AND s.version <= excluded.version)
     RETURNING kind, key
     """,
     *(column.array_oid for column in _SNAPSHOT_COLUMNS.values()),
     INT8,
 )
+_SNAPSHOT = "SELECT key, version, kept_from, format, payload, shard::bigint FROM snapshots"
 _LOAD_SNAPSHOTS = Statement(
-    "SELECT key, version, kept_from, format, payload FROM snapshots"
-    " WHERE kind = $1 AND key > $2 ORDER BY key LIMIT $3",
-    TEXT,
-    TEXT,
-    INT8,
+    f"{_SNAPSHOT} WHERE kind = $1 AND key > $2 ORDER BY key LIMIT $3", TEXT, TEXT, INT8
 )
-_LOAD_SNAPSHOT = Statement(
-    "SELECT version, kept_from, format, payload FROM snapshots WHERE kind = $1 AND key = $2",
-    TEXT,
-    TEXT,
+_LOAD_SNAPSHOTS_OF = Statement(
+    f"{_SNAPSHOT} WHERE kind = $1 AND key = ANY ($2)", TEXT, TEXT_COLUMN.array_oid
 )
-_LOAD_ENTRIES = Statement(
-    "SELECT j.key, j.sequence, j.format, j.payload, extract(epoch FROM j.recorded_at)::bigint"
+_LOAD_SNAPSHOT = Statement(f"{_SNAPSHOT} WHERE kind = $1 AND key = $2", TEXT, TEXT)
+_KEYS_OF = Statement(
+    "SELECT key FROM snapshots WHERE kind = $1 AND shard = ANY ($2) ORDER BY key",
+    TEXT,
+    INT8_COLUMN.array_oid,
+)
+_ENTRY_COLUMNS = (
+    "j.key, j.sequence, j.format, j.payload, extract(epoch FROM j.recorded_at)::bigint,"
+    " j.shard::bigint"
+)
+_ENTRIES = (
+    f"SELECT {_ENTRY_COLUMNS}"
     " FROM journal AS j LEFT JOIN snapshots AS s ON s.kind = j.kind AND s.key = j.key"
     " WHERE j.kind = $1 AND j.sequence >= coalesce(s.kept_from, 1)"
     " AND (j.key, j.sequence) > ($2, $3)"
-    " ORDER BY j.key, j.sequence LIMIT $4",
-    TEXT,
-    TEXT,
-    INT8,
-    INT8,
+)
+_LOAD_ENTRIES = Statement(
+    f"{_ENTRIES} ORDER BY j.key, j.sequence LIMIT $4", *(TEXT, TEXT, INT8, INT8)
+)
+_LOAD_ENTRIES_OF = Statement(
+    f"{_ENTRIES} AND j.key = ANY ($5) ORDER BY j.key, j.sequence LIMIT $4",
+    *(TEXT, TEXT, INT8, INT8, TEXT_COLUMN.array_oid),
 )
 _HISTORY = Statement(
-    "SELECT key, sequence, format, payload, extract(epoch FROM recorded_at)::bigint FROM journal"
+    f"SELECT {_ENTRY_COLUMNS} FROM journal AS j"
     " WHERE kind = $1 AND key = $2 AND sequence > $3 ORDER BY sequence LIMIT $4",
     TEXT,
     TEXT,
@@ -157,18 +174,19 @@ _FORGET_ENTRIES = Statement("DELETE FROM journal WHERE kind = $1 AND key = $2", 
 
 
 class JournalStore:
-    """Snapshots and journal of the shard that the lease holds."""
+    """Snapshots and journal, written for the shards that this node owns."""
 
-    def __init__(self, loaders: Loaders, lease: Lease) -> None:
-        """Read and write over `loaders`, under the epoch of `lease`."""
+    def __init__(self, loaders: Loaders, session: NodeSession) -> None:
+        """Read and write over `loaders`, as the node of `session`."""
         self._loaders = loaders
-        self._lease = lease
+        self._session = session
 
     async def save(self, snapshots: Sequence[Snapshot]) -> set[tuple[str, str]]:
         """Write snapshots, at most one of each actor; return (kind, key) of those refused as old.
 
         A snapshot of the same version as the stored one replaces it, because what a behaviour's
-        ticks change is in no entry, and so in no version.
+        ticks change is in no entry, and so in no version. Those of a shard that is not this node's
+        any more are refused, too.
 
         Raises:
             StorageUnavailable: the database is away; some may have been written.
@@ -180,45 +198,64 @@ class JournalStore:
                 column.encode([getattr(snapshot, name) for snapshot in some])
                 for name, column in _SNAPSHOT_COLUMNS.items()
             ]
-            save = Query(_SAVE, (*columns, int8(self._lease.epoch)))
+            save = Query(_SAVE, (*columns, int8(self._session.node_id)))
             refused.difference_update((await self._write(save))[-1])
         return refused
 
-    async def load(self, kind: str, *, page: int = 1_000) -> dict[str, Recovered]:
+    async def load(
+        self, kind: str, shards: Collection[int] | None = None, *, page: int = 1_000
+    ) -> dict[str, Recovered]:
         """Return the stored state of every actor of a kind, by key.
 
         Args:
             kind: `room`, `lobby`, ….
+            shards: those in which the actors are; all if not given.
             page: rows read in one query.
 
         Raises:
             StorageUnavailable: the database is away.
         """
         found: defaultdict[str, Recovered] = defaultdict(Recovered)
+        if shards is None:
+            await self._load_snapshots(kind, found, page)
+            await self._load_entries(kind, found, page)
+            return dict(found)
+        of_shards = Query(_KEYS_OF, (text(kind), INT8_COLUMN.encode(sorted(shards))))
+        (rows,) = await self._loaders.fetch(of_shards)
+        for start in range(0, len(rows), KEYS_AT_ONCE):
+            keys = TEXT_COLUMN.encode([key for (key,) in rows[start : start + KEYS_AT_ONCE]])
+            (some,) = await self._loaders.fetch(Query(_LOAD_SNAPSHOTS_OF, (text(kind), keys)))
+            _add_snapshots(kind, some, found)
+            await self._load_entries(kind, found, page, keys)
+        return dict(found)
+
+    async def _load_snapshots(self, kind: str, found: dict[str, Recovered], page: int) -> None:
+        """Read the snapshots of a kind, a page at a time."""
         key = ""
         while True:
             query = Query(_LOAD_SNAPSHOTS, (text(kind), text(key), int8(page)))
             (rows,) = await self._loaders.fetch(query)
-            for key, version, kept_from, format_, payload in rows:
-                found[key].snapshot = Snapshot(
-                    kind=kind,
-                    key=key,
-                    version=version,
-                    kept_from=kept_from,
-                    format=format_,
-                    payload=payload,
-                )
+            _add_snapshots(kind, rows, found)
             if len(rows) < page:
-                break
+                return
+            key = rows[-1][0]
+
+    async def _load_entries(
+        self, kind: str, found: dict[str, Recovered], page: int, keys: bytes | None = None
+    ) -> None:
+        """Read the entries that snapshots need besides, a page at a time; all, or of some keys."""
         key, sequence = "", 0
         while True:
-            query = Query(_LOAD_ENTRIES, (text(kind), text(key), int8(sequence), int8(page)))
+            after = (text(kind), text(key), int8(sequence), int8(page))
+            query = Query(_LOAD_ENTRIES, after)
+            if keys is not None:
+                query = Query(_LOAD_ENTRIES_OF, (*after, keys))
             (rows,) = await self._loaders.fetch(query)
             for row in rows:
                 key, sequence = row[:2]
                 found[key].entries.append(JournalEntry(kind, *row))
             if len(rows) < page:
-                return dict(found)
+                return
 
     async def recover(self, kind: str, key: str, *, page: int = 1_000) -> Recovered | None:
         """Return the stored state of one actor, or None if nothing is stored.
@@ -226,17 +263,10 @@ class JournalStore:
         Raises:
             StorageUnavailable: the database is away.
         """
-        found = Recovered()
         (rows,) = await self._loaders.fetch(Query(_LOAD_SNAPSHOT, (text(kind), text(key))))
-        for version, kept_from, format_, payload in rows:
-            found.snapshot = Snapshot(
-                kind=kind,
-                key=key,
-                version=version,
-                kept_from=kept_from,
-                format=format_,
-                payload=payload,
-            )
+        read: defaultdict[str, Recovered] = defaultdict(Recovered)
+        _add_snapshots(kind, rows, read)
+        found = read[key]
         after = 0 if found.snapshot is None else found.snapshot.kept_from - 1
         while some := await self.load_history(kind, key, after, page):
             found.entries += some
@@ -321,12 +351,26 @@ class JournalStore:
         await self._write(*(Query(statement, which) for statement in forget))
 
     async def _write(self, *queries: Query) -> list[list[tuple[object, ...]]]:
-        """Write in one transaction that locks the shard under our epoch.
-
-        It is locked last, because the committer waits for the lock, however much is written.
-        """
-        *answers, _ = await self._loaders.write(*queries, self._lease.hold())
+        """Write in one transaction that checks that this node lives, last of all."""
+        *answers, _ = await self._loaders.write(*queries, self._session.hold())
         return answers
+
+
+def _add_snapshots(kind: str, rows: Sequence[Row], found: dict[str, Recovered]) -> None:
+    """Add rows of `_SNAPSHOT`; one of version 0 only tells where the actor is."""
+    for key, version, kept_from, format_, payload, shard in rows:
+        recovered = found[key]
+        recovered.shard = shard
+        if version:
+            recovered.snapshot = Snapshot(
+                kind=kind,
+                key=key,
+                version=version,
+                kept_from=kept_from,
+                format=format_,
+                payload=payload,
+                shard=shard,
+            )
 
 
 def _parts(snapshots: Sequence[Snapshot]) -> Iterator[Sequence[Snapshot]]:

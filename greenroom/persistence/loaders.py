@@ -14,7 +14,7 @@ import trio
 from greenroom.actors.kernel.errors import StorageRefused, StorageUnavailable
 from greenroom.persistence.driver import DatabaseConnection, Query, Row
 from greenroom.persistence.errors import DatabaseConnectionLost, DatabaseError, QueryFailed
-from greenroom.persistence.lease import PLAN_SESSION
+from greenroom.persistence.node import PLAN_SESSION, NodeSession, session_name
 from greenroom.persistence.read_troubles import Failure, ReadTroubles, failure_of, words_for
 from greenroom.persistence.settings import StorageSettings
 
@@ -40,9 +40,10 @@ SET idle_in_transaction_session_timeout = '10s';
 class Loaders:
     """The pool of reading connections, which are opened when needed and kept."""
 
-    def __init__(self, conninfo: str, settings: StorageSettings) -> None:
-        """Prepare; nothing is opened yet."""
+    def __init__(self, conninfo: str, settings: StorageSettings, session: NodeSession) -> None:
+        """Prepare; nothing is opened yet. Connections bear the name of the session's node."""
         self._conninfo = conninfo
+        self._session = session
         self._settings = settings
         self._free = trio.Semaphore(settings.loader_connections)
         self._idle: list[DatabaseConnection] = []
@@ -161,11 +162,10 @@ class Loaders:
             self._conninfo, seconds_max=self._settings.connect_seconds_max
         )
         milliseconds = int(self._settings.load_seconds_max * 1000)
+        script = READER_SESSION.format(milliseconds=milliseconds)
+        script += session_name(self._session.node_id)
         try:
-            await connection.script(
-                READER_SESSION.format(milliseconds=milliseconds),
-                seconds_max=self._settings.load_seconds_max,
-            )
+            await connection.script(script, seconds_max=self._settings.load_seconds_max)
         except BaseException:
             connection.close()
             raise

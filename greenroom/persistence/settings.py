@@ -22,7 +22,9 @@ class StorageSettings(msgspec.Struct, frozen=True, kw_only=True):
     answered."""
     load_seconds_max: float = 5.0
     """Seconds that a read may wait for a connection, and then for its rows."""
-    lease_seconds_max: float = 3.0
+    lease_seconds: float = 3.0
+    """How long a node of a cluster may be silent before others take its shards."""
+    lock_seconds_max: float = 3.0
     """How long a start waits for the lock of a server that has just been killed."""
     drain_seconds_max: float = 5.0
     """How long a stop may spend on committing what is queued."""

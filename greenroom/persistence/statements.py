@@ -9,7 +9,7 @@ others. Values are sent as arrays, one for each column, and are joined to the ta
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -19,7 +19,7 @@ from greenroom.actors.game.messages import (
     GameKeysRotated,
     GameSettingsReplaced,
 )
-from greenroom.actors.kernel.journal import JournalEntry
+from greenroom.actors.kernel.journal import JournalEntry, SnapshotTaken
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.messages import (
     PlayerBanned,
@@ -50,6 +50,7 @@ from greenroom.persistence.arrays import (
     ColumnType,
 )
 from greenroom.persistence.driver import Query, Statement
+from greenroom.persistence.nodes import ShardHandedOver
 
 ROW_BYTES = 200
 """Bytes that a queued event counts besides its document."""
@@ -63,6 +64,7 @@ class Table(enum.IntEnum):
     BANS = 3
     FRIENDSHIPS = 4
     JOURNAL = 5
+    SHARDS = 6
     DELETIONS = 100
     """Sort after every other statement of a batch."""
 
@@ -70,7 +72,16 @@ class Table(enum.IntEnum):
 class Target:
     """Tells how events of one type become rows."""
 
-    __slots__ = ("_columns", "_statements", "document", "key_of", "overwrites", "table")
+    __slots__ = (
+        "_beginning",
+        "_columns",
+        "_statements",
+        "_with_epoch",
+        "document",
+        "key_of",
+        "overwrites",
+        "table",
+    )
 
     def __init__(
         self,
@@ -80,6 +91,8 @@ class Target:
         *statements: str,
         overwrites: bool = False,
         document: str | None = None,
+        with_epoch: bool = False,
+        beginning: Target | None = None,
     ) -> None:
         """Describe a type of event.
 
@@ -91,30 +104,46 @@ class Target:
                 replaced by the batch, as a table `e` with the columns named above.
             overwrites: True if only the last of several such events of one row matters.
             document: the field with most of the event's bytes.
+            with_epoch: True if the epoch of the event's shard is sent behind the other columns.
+            beginning: the target that the first event of an actor (`sequence` 1) has besides.
         """
         self.table = table
         self.key_of: Callable[[Any], Any] = attrgetter(*([key] if isinstance(key, str) else key))
         self.overwrites = overwrites
         self.document: Callable[[Any], bytes] | None = attrgetter(document) if document else None
         self._columns = [(attrgetter(name), column.encode) for name, column in columns.items()]
-        places = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
-        rows = f"unnest({places}) AS e({', '.join(columns)})"
-        oids = [column.array_oid for column in columns.values()]
+        self._with_epoch = with_epoch
+        self._beginning = beginning
+        sent = columns | {"epoch": INT8_COLUMN} if with_epoch else columns
+        places = ", ".join(f"${number}" for number in range(1, len(sent) + 1))
+        rows = f"unnest({places}) AS e({', '.join(sent)})"
+        oids = [column.array_oid for column in sent.values()]
         self._statements = [Statement(sql.format(rows=rows), *oids) for sql in statements]
 
     def bytes_of(self, event: Event) -> int:
         """Return roughly how many bytes an event has in the queue."""
         return ROW_BYTES if self.document is None else ROW_BYTES + len(self.document(event))
 
-    def queries(self, events: Sequence[Event]) -> list[Query]:
+    def queries(self, events: Sequence[Any], epochs: Mapping[int, int]) -> list[Query]:
         """Return the queries that write events of this type, each of another row.
+
+        Args:
+            events: the events.
+            epochs: by shard, the epoch under which this node writes.
 
         Raises one of `arrays.ENCODING_ERRORS` for a value that its column cannot hold.
         """
         parameters = [
             encode([value_of(event) for event in events]) for value_of, encode in self._columns
         ]
-        return [Query(statement, parameters) for statement in self._statements]
+        if self._with_epoch:
+            parameters.append(INT8_COLUMN.encode([epochs[event.shard] for event in events]))
+        queries = [Query(statement, parameters) for statement in self._statements]
+        if self._beginning is not None:
+            first = [event for event in events if event.sequence == 1]
+            if first:
+                queries += self._beginning.queries(first, epochs)
+        return queries
 
 
 def _player_update(changes: str, columns: dict[str, ColumnType], **options: Any) -> Target:
@@ -149,6 +178,24 @@ UPDATE bans AS b SET ended_at = to_timestamp(e.{when}) FROM {{rows}}
 WHERE b.player_id = e.player_id AND b.ended_at IS NULL
 """
 
+_PLACE_HOLDERS = Target(
+    Table.JOURNAL,
+    ("kind", "key"),
+    {
+        "kind": TEXT_COLUMN,
+        "key": TEXT_COLUMN,
+        "shard": INT8_COLUMN,
+        "recorded_at": INT8_COLUMN,
+    },
+    """
+    INSERT INTO snapshots (kind, key, shard, epoch, version, kept_from, format, payload, updated_at)
+    SELECT e.kind, e.key, e.shard, e.epoch, 0, 1, 0, '', to_timestamp(e.recorded_at)
+    FROM {rows} ON CONFLICT DO NOTHING
+    """,
+    with_epoch=True,
+)
+"""Written with the first entry of a room or lobby: what a shard holds is asked of `snapshots`."""
+
 TARGETS: dict[type[Event], Target] = {
     GameCreated: Target(
         Table.GAMES,
@@ -161,12 +208,14 @@ TARGETS: dict[type[Event], Target] = {
             "private_key_hash": BYTEA_COLUMN,
             "tag_key": BYTEA_COLUMN,
             "created_at": INT8_COLUMN,
+            "shards": STRUCT_COLUMN,
         },
         """
         INSERT INTO games (game_id, owner_id, name, api_key_hash, private_key_hash, tag_key, data,
-            created_at, updated_at)
+            created_at, updated_at, shards)
         SELECT e.game_id, e.owner_id, e.name, e.api_key_hash, e.private_key_hash, e.tag_key,
-            '{{}}', to_timestamp(e.created_at), to_timestamp(e.created_at)
+            '{{}}', to_timestamp(e.created_at), to_timestamp(e.created_at),
+            ARRAY(SELECT json_array_elements_text(e.shards)::integer)
         FROM {rows}
         """,
     ),
@@ -310,14 +359,50 @@ TARGETS: dict[type[Event], Target] = {
             "format": INT8_COLUMN,
             "payload": BYTEA_COLUMN,
             "recorded_at": INT8_COLUMN,
+            "shard": INT8_COLUMN,
         },
-        # the epoch is the one that the fence of this transaction has just checked
         """
         INSERT INTO journal (kind, key, sequence, shard, epoch, format, payload, recorded_at)
-        SELECT e.kind, e.key, e.sequence, s.shard, s.epoch, e.format, e.payload,
+        SELECT e.kind, e.key, e.sequence, e.shard, e.epoch, e.format, e.payload,
             to_timestamp(e.recorded_at)
-        FROM {rows} CROSS JOIN shards AS s WHERE s.shard = 0
+        FROM {rows}
         """,
         document="payload",
+        with_epoch=True,
+        beginning=_PLACE_HOLDERS,
+    ),
+    SnapshotTaken: Target(
+        Table.JOURNAL,
+        ("kind", "key"),
+        {
+            "kind": TEXT_COLUMN,
+            "key": TEXT_COLUMN,
+            "version": INT8_COLUMN,
+            "kept_from": INT8_COLUMN,
+            "format": INT8_COLUMN,
+            "payload": BYTEA_COLUMN,
+            "shard": INT8_COLUMN,
+        },
+        # behind the fence, so nobody has taken the shard, and no later epoch is there
+        """
+        INSERT INTO snapshots AS s
+            (kind, key, shard, epoch, version, kept_from, format, payload, updated_at)
+        SELECT e.kind, e.key, e.shard, e.epoch, e.version, e.kept_from, e.format, e.payload, now()
+        FROM {rows}
+        ON CONFLICT (kind, key) DO UPDATE SET
+            shard = excluded.shard, epoch = excluded.epoch, version = excluded.version,
+            kept_from = excluded.kept_from, format = excluded.format, payload = excluded.payload,
+            updated_at = excluded.updated_at
+        WHERE (s.epoch, s.version) <= (excluded.epoch, excluded.version)
+        """,
+        overwrites=True,
+        document="payload",
+        with_epoch=True,
+    ),
+    ShardHandedOver: Target(
+        Table.SHARDS,
+        "shard",
+        dict.fromkeys(("shard", "epoch", "from_node_id", "to_node_id"), INT8_COLUMN),
+        "SELECT hand_over(e.shard::integer, e.epoch, e.from_node_id, e.to_node_id) FROM {rows}",
     ),
 }

@@ -1,13 +1,14 @@
-"""Storage as one service: connect, migrate, take the lease, then commit until told to stop.
+"""Storage as one service: connect, migrate, take the locks, then commit until told to stop.
 
     Storage
-    ├── lease       the right to write, and the connection that has it
+    ├── session     the right to write, and the connection that has it
+    ├── nodes       who else is there, and how shards change hands
     ├── committer   the kernel's `Durability`
     ├── accounts    the flows' `Accounts`      ┐
     ├── journal     snapshots and entries      │ over a few connections
     └── usage       what games use of plans    ┘ that read
 
-Another server may take over the lease; then this one stops.
+Another server may end this node; then it stops.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ from greenroom.persistence.journal import JournalStore
 from greenroom.persistence.kept.audit import DatabaseAudit
 from greenroom.persistence.kept.old_rows import OldRows
 from greenroom.persistence.kept.quarantine import Quarantine
-from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
 from greenroom.persistence.migrations import MigrationState, rights
+from greenroom.persistence.node import NodeIdentity, NodeSession
+from greenroom.persistence.nodes import NodeRecords
 from greenroom.persistence.read_troubles import Failure
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.usage import UsageStore
@@ -46,37 +48,48 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _RETRY_SECONDS = 0.25
+_END_SECONDS_MAX = 1.0
 _CLASSES_AT_START = frozenset({"08", "25", "40", "53", "55", "57"})
 """SQLSTATE classes for which a start waits. For a missing permission, say, it does not."""
-_INSUFFICIENT_PRIVILEGE = "42501"
+_INSUFFICIENT_PRIVILEGE, _LOCK_NOT_AVAILABLE = "42501", "55P03"
 
 
 class Storage:
     """The database as the rest of the server sees it; it may be run again."""
 
-    def __init__(self, conninfo: str, settings: StorageSettings | None = None) -> None:
+    def __init__(
+        self,
+        conninfo: str,
+        settings: StorageSettings | None = None,
+        identity: NodeIdentity | None = None,
+        *,
+        alone: bool = True,
+    ) -> None:
         """Prepare; nothing is opened before `run`.
 
         Args:
             conninfo: a URL or `key=value` string, as libpq takes them.
             settings: bounds and time limits; the defaults if not given.
+            identity: whom others see in the database; this process if not given.
+            alone: False for a node of a cluster, which owns no shards at first.
         """
         self.settings = settings or StorageSettings()
-        self._lease = Lease(conninfo, self.settings)
-        self.loaders = Loaders(conninfo, self.settings)
+        self.session = NodeSession(conninfo, self.settings, identity, alone=alone)
+        self.nodes = NodeRecords(conninfo, self.settings, self.session)
+        self.loaders = Loaders(conninfo, self.settings, self.session)
         self.committer = Committer(self.settings)
-        self.accounts = DatabaseAccounts(self.loaders, self._lease)
+        self.accounts = DatabaseAccounts(self.loaders, self.session)
         self.friendships = DatabaseFriendships(self.loaders)
-        self.journal = JournalStore(self.loaders, self._lease)
-        self.usage = UsageStore(self.loaders, self._lease)
-        self.quarantine = Quarantine(self.loaders, self._lease)
-        self.audit = DatabaseAudit(self.loaders, self._lease)
-        self.deletions = OldRows("deletions", "deleted_at", self.loaders, self._lease)
+        self.journal = JournalStore(self.loaders, self.session)
+        self.usage = UsageStore(self.loaders, self.session)
+        self.quarantine = Quarantine(self.loaders, self.session)
+        self.audit = DatabaseAudit(self.loaders, self.session)
+        self.deletions = OldRows("deletions", "deleted_at", self.loaders, self.session)
 
     @property
     def epoch(self) -> int:
-        """Return the epoch under which this server writes, or 0 before it has one."""
-        return self._lease.epoch
+        """Return the epoch that this server drew when it began, or 0 before it has one."""
+        return self.session.epoch
 
     @property
     def is_ready(self) -> bool:
@@ -102,15 +115,18 @@ class Storage:
         Raises:
             StorageHeld: another process holds the database.
             MigrationError: code and schema do not fit together, or Postgres is too old.
-            StorageFenced: another server has taken over; this one must stop.
+            StorageFenced: another server has ended this node; it must stop.
             StorageError: the database cannot be reached or refuses us; one sentence says why.
         """
-        await _patiently(self._lease.open, self.settings.start_seconds_max)
+        await _patiently(self.session.open, self.settings.start_seconds_max)
         try:
-            logger.info("storage is open under epoch %d", self._lease.epoch)
-            await self.committer.run(self._lease, task_status=task_status)
+            logger.info("storage is open as node %d", self.session.node_id)
+            await self.committer.run(self.session, task_status=task_status)
         finally:
-            self._lease.close()
+            with trio.move_on_after(_END_SECONDS_MAX, shield=True):
+                await self.session.end()
+            self.session.close()
+            self.nodes.close()
             self.loaders.close()
 
 
@@ -120,8 +136,8 @@ async def migrate_database(conninfo: str, settings: StorageSettings | None = Non
     Returns the names of the applied migrations. Raises the errors of `Storage.run`.
     """
     settings = settings or StorageSettings()
-    lease = Lease(conninfo, settings)
-    return await _patiently(lease.migrate, settings.start_seconds_max)
+    session = NodeSession(conninfo, settings)
+    return await _patiently(session.migrate, settings.start_seconds_max)
 
 
 async def database_status(
@@ -208,4 +224,6 @@ def _refused_text(error: QueryFailed) -> str:
     advice = ""
     if error.sqlstate == _INSUFFICIENT_PRIVILEGE:
         advice = "; greenroom doctor says which right the URL's user needs"
+    if error.sqlstate == _LOCK_NOT_AVAILABLE:
+        advice = "; a session holds a table that is to be changed: end it, then start again"
     return f"The database refused to be set up: {error}{advice}"

@@ -4,35 +4,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.plans.ledger import PLAYER_BYTES, StoredUsage
 from greenroom.persistence.arrays import INT8_COLUMN, int8
 from greenroom.persistence.driver import INT8, Query, Statement
 from greenroom.persistence.errors import QueryFailed
-from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
+from greenroom.persistence.node import NodeSession
 
-_LOAD = Statement("""
+_SELECT = """
     SELECT g.game_id, g.owner_id, o.plan, coalesce(u.day, 0), coalesce(u.calls, 0),
         coalesce(u.storage_bytes, octet_length(g.data::text)), coalesce(u.written_bytes, 0),
-        octet_length(g.data::text)
+        octet_length(g.data::text), g.shards[1]::bigint
     FROM games AS g JOIN owners AS o ON o.owner_id = g.owner_id
     LEFT JOIN game_usage AS u ON u.game_id = g.game_id
-    ORDER BY g.game_id
-""")
+"""
+_LOAD = Statement(f"{_SELECT} ORDER BY g.game_id")
+_LOAD_OF = Statement(
+    f"{_SELECT} WHERE g.shards[1] = ANY ($1) ORDER BY g.game_id", INT8_COLUMN.array_oid
+)
 _SAVE = Statement(
     """
     INSERT INTO game_usage (game_id, day, calls, storage_bytes, written_bytes)
     SELECT e.game_id, e.day, e.calls, e.storage_bytes, e.written_bytes
     FROM unnest($1, $2, $3, $4, $5) AS e(game_id, day, calls, storage_bytes, written_bytes)
-    WHERE EXISTS (SELECT FROM games AS g WHERE g.game_id = e.game_id)
+    WHERE EXISTS (
+        SELECT FROM games AS g JOIN shards AS s ON s.shard = g.shards[1]
+        WHERE g.game_id = e.game_id AND s.node_id = $6
+    )
     ON CONFLICT (game_id) DO UPDATE SET
         day = excluded.day, calls = excluded.calls, storage_bytes = excluded.storage_bytes,
         written_bytes = excluded.written_bytes
     """,
     *[INT8_COLUMN.array_oid] * 5,
+    INT8,
 )
 _GAME_BYTES = Statement("SELECT octet_length(data::text) FROM games WHERE game_id = $1", INT8)
 _PLAYERS_BYTES = Statement(
@@ -56,18 +63,21 @@ _PLAYERS_BYTES = Statement(
 class UsageStore:
     """Implements the flows' `UsageRecords`, whose docstrings tell what each method promises."""
 
-    def __init__(self, loaders: Loaders, lease: Lease) -> None:
-        """Read over `loaders`; write under the epoch of `lease`."""
+    def __init__(self, loaders: Loaders, session: NodeSession) -> None:
+        """Read over `loaders`; write as the node of `session`."""
         self._loaders = loaders
-        self._lease = lease
+        self._session = session
 
-    async def load(self) -> list[StoredUsage]:
-        """Return all games with their usage, as last written."""
-        (rows,) = await self._loaders.fetch(Query(_LOAD))
+    async def load(self, shards: Collection[int] | None = None) -> list[StoredUsage]:
+        """Return games with their usage, as last written: all, or those at home in `shards`."""
+        query = Query(_LOAD)
+        if shards is not None:
+            query = Query(_LOAD_OF, (INT8_COLUMN.encode(sorted(shards)),))
+        (rows,) = await self._loaders.fetch(query)
         return [StoredUsage(*row) for row in rows]
 
     async def save(self, rows: Sequence[StoredUsage]) -> None:
-        """Write the usage of games; games that do not exist are skipped.
+        """Write the usage of games; those that do not exist, or are another node's, are skipped.
 
         Raises:
             StorageUnavailable: the database is away, or another server has taken over; nothing was
@@ -80,9 +90,10 @@ class UsageStore:
             [row.storage_bytes for row in rows],
             [row.written_bytes for row in rows],
         ]
-        save = Query(_SAVE, [INT8_COLUMN.encode(column) for column in columns])
+        encoded = [INT8_COLUMN.encode(column) for column in columns]
+        save = Query(_SAVE, [*encoded, int8(self._session.node_id)])
         try:
-            await self._loaders.write(self._lease.hold(), save)
+            await self._loaders.write(self._session.hold(), save)
         except QueryFailed as error:
             raise StorageUnavailable(f"usage could not be written: {error}") from error
 

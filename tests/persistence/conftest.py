@@ -53,7 +53,7 @@ async def connection(empty_database: str) -> AsyncIterator[DatabaseConnection]:
 def settings() -> StorageSettings:
     """Less patience than in earnest."""
     return StorageSettings(
-        gate_seconds=0.3, query_seconds_max=1.5, connect_seconds_max=1.5, lease_seconds_max=1.5
+        gate_seconds=0.3, query_seconds_max=1.5, connect_seconds_max=1.5, lock_seconds_max=1.5
     )
 
 

@@ -12,12 +12,18 @@ import trio
 from postgres_kit import FakeWriter, PostgresProcess, registered, select
 from trio.testing import MockClock
 
-from greenroom.actors.game.messages import GameCreated, GameDocumentReplaced, GameKeysRotated
+from greenroom.actors.game.messages import (
+    GameCreated,
+    GameDocumentReplaced,
+    GameKeysRotated,
+    OldKey,
+)
 from greenroom.actors.kernel.errors import ActorCrashed, Refused, StorageUnavailable
 from greenroom.actors.player.messages import (
     Ban,
     PlayerBanned,
     PlayerDocumentReplaced,
+    PlayerLoggedOut,
     PlayerStatsChanged,
     PlayerTokenRotated,
     ResultsMarked,
@@ -157,6 +163,33 @@ async def test_pages_of_players_follow_each_other_without_documents(storage: Sto
     assert online[0].player_data == b'{"level":1}'
 
 
+async def test_games_and_those_who_are_online_are_found_by_shard(storage: Storage):
+    await settle(storage, GameCreated(2, 1, "Other", b"a2", b"b2", b"c", 1, (7, 8)))
+    await settle(storage, *(registered(n) for n in (1, 3, 5)))
+    await settle(storage, *(registered(n, game_id=2) for n in (2, 4)), PlayerLoggedOut(2, 1))
+    accounts = storage.accounts
+
+    async def online(after_id: int, limit: int, shards: list[int]) -> list[int]:
+        found = await accounts.load_online_players(after_id, limit, shards)
+        return [player.player_id for player in found]
+
+    assert await online(0, 10, [0]) == [1, 3, 5]
+    assert await online(1, 1, [0, 7]) == [3]
+    assert await online(0, 10, [7]) == [4]
+    assert await online(0, 10, [8]) == []  # its home is 7
+    found = await accounts.load_game(2)
+    assert found is not None
+    assert found.shards == (7, 8)
+    assert await accounts.find_shard_by_api_key(b"a2") == (2, 7)
+    assert await accounts.find_shard_by_api_key(b"nobody's") is None
+
+    old = OldKey(kind="project", key_hash=b"a2".hex(), replaced_at=1, expires_at=2)
+    await settle(storage, GameKeysRotated(2, b"a3", b"b2", (old,), 1))
+    for key in (b"a2", b"a3"):
+        assert await accounts.find_shard_by_api_key(key) == (2, 7)
+    assert await accounts.find_shard_by_api_key(b"b2") is None
+
+
 async def test_deleting_a_game_deletes_all_its_players_and_no_others(
     storage: Storage, connection: DatabaseConnection
 ):
@@ -234,12 +267,12 @@ async def test_those_who_wait_for_ids_fail_with_the_first(autojump_clock: MockCl
 async def test_an_owner_who_was_replaced_writes_nothing(
     storage: Storage, connection: DatabaseConnection
 ):
-    await connection.script("UPDATE shards SET epoch = epoch + 1", seconds_max=10)
+    await connection.script("UPDATE nodes SET ended_at = now()", seconds_max=10)
 
     with pytest.raises(StorageUnavailable, match="another server has taken over"):
         await storage.accounts.create_owner("Eve", "pro")
     assert await storage.accounts.find_owner_by_name("Eve") is None
-    await connection.script("UPDATE shards SET epoch = epoch - 1", seconds_max=10)
+    await connection.script("UPDATE nodes SET ended_at = NULL", seconds_max=10)
 
 
 async def test_reads_survive_a_restart_of_postgres(

@@ -33,7 +33,7 @@ from greenroom.actors.player.messages import (
 from greenroom.persistence.committer import Committer
 from greenroom.persistence.driver import DatabaseConnection, Query
 from greenroom.persistence.errors import DatabaseConnectionLost, StorageFenced
-from greenroom.persistence.lease import Lease
+from greenroom.persistence.node import NodeSession
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
 
@@ -60,15 +60,15 @@ async def test_everything_that_waits_is_one_transaction(storage: Storage):
 
 async def test_a_transaction_is_bounded(empty_database: str, settings: StorageSettings):
     committer = Committer(msgspec.structs.replace(settings, transaction_rows_max=10))
-    lease = Lease(empty_database, settings)
-    await lease.open()
+    session = NodeSession(empty_database, settings)
+    await session.open()
     writer = FakeWriter()
     async with trio.open_nursery() as nursery:
-        await nursery.start(lambda task_status: committer.run(lease, task_status=task_status))
+        await nursery.start(lambda task_status: committer.run(session, task_status=task_status))
         batch = submit_each(committer, writer, [entry(n) for n in range(95)])
         await batch.wait(writer, 10)
         nursery.cancel_scope.cancel()
-    lease.close()
+    session.close()
 
     assert committer.statistics().batches == 10
 
@@ -282,7 +282,7 @@ async def test_a_stale_owner_writes_nothing_and_stops(
     with pytest.RaisesGroup(pytest.RaisesExc(StorageFenced, match="taken over")):
         async with trio.open_nursery() as nursery:
             await nursery.start(storage.run)
-            await connection.script("UPDATE shards SET epoch = epoch + 1", seconds_max=10)
+            await connection.script("UPDATE nodes SET ended_at = now()", seconds_max=10)
             batch = storage.committer.submit(writer, [entry(1)])
             with pytest.raises(CommitUnsettled):
                 await batch.wait(writer, 10)
@@ -323,8 +323,8 @@ async def test_an_unknown_outcome_is_looked_up_and_never_repeated_blindly(
 ):
     committer, writer = storage.committer, FakeWriter("room/a")
     await committer.submit(writer, [entry(1)]).wait(writer, 10)
-    lease = storage._lease
-    lease._connection = cast("Any", LossyConnection(lease._connection, happens))
+    session = storage.session
+    session._connection = cast("Any", LossyConnection(session._connection, happens))
 
     await committer.submit(writer, [entry(2)]).wait(writer, 10)
     await committer.submit(writer, [entry(3)]).wait(writer, 10)
@@ -368,11 +368,11 @@ async def test_an_idle_committer_notices_that_postgres_is_gone_and_back(
 
 async def test_a_full_queue_shuts_the_gate(empty_database: str, settings: StorageSettings):
     committer = Committer(msgspec.structs.replace(settings, queue_rows_max=10))
-    lease = Lease(empty_database, settings)
-    await lease.open()
+    session = NodeSession(empty_database, settings)
+    await session.open()
     writer = FakeWriter()
     async with trio.open_nursery() as nursery:
-        await nursery.start(lambda task_status: committer.run(lease, task_status=task_status))
+        await nursery.start(lambda task_status: committer.run(session, task_status=task_status))
         submit_each(committer, writer, [entry(n) for n in range(9)])
         gates = [committer.is_open]
         batch = committer.submit(writer, [entry(9)])
@@ -380,7 +380,7 @@ async def test_a_full_queue_shuts_the_gate(empty_database: str, settings: Storag
         await batch.wait(writer, 10)
         gates.append(committer.is_open)
         nursery.cancel_scope.cancel()
-    lease.close()
+    session.close()
 
     assert gates == [True, False, True]
 

@@ -13,7 +13,7 @@ from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.persistence.committer import Committer, QueuedBatch
 from greenroom.persistence.driver import DatabaseConnection
-from greenroom.persistence.lease import Lease
+from greenroom.persistence.node import NodeSession
 from greenroom.persistence.settings import StorageSettings
 
 
@@ -35,13 +35,13 @@ def test_the_books_of_an_empty_queue_balance():
 async def test_nothing_joins_a_batch_that_was_settled_while_it_waits(
     empty_database: str, settings: StorageSettings
 ):
-    lease = Lease(empty_database, settings)
-    await lease.open()
+    session = NodeSession(empty_database, settings)
+    await session.open()
     committer, writer = Committer(settings), FakeWriter("room/r")
     first, second = (JournalEntry("room", "r", n, 1, b"{}", 1) for n in (1, 2))
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
-            await nursery.start(committer.run, lease)
+            await nursery.start(committer.run, session)
             batch = committer.submit(writer, [first])
             batch.settle()
             before = committer.statistics().queued_rows
@@ -50,21 +50,21 @@ async def test_nothing_joins_a_batch_that_was_settled_while_it_waits(
             assert committer.statistics().queued_rows == before
             batch.settled = False  # the bug is over
             nursery.cancel_scope.cancel()
-    lease.close()
+    session.close()
 
 
 async def test_a_sequence_that_somebody_else_advanced_acknowledges_nothing(
     empty_database: str, settings: StorageSettings, monkeypatch: pytest.MonkeyPatch
 ):
-    lease = Lease(empty_database, settings)
-    await lease.open()
+    session = NodeSession(empty_database, settings)
+    await session.open()
     committer = Committer(settings)
-    connection = lease.connection
+    connection = session.connection
     assert connection is not None
     run = connection.run
 
     async def meddle(*queries: Any, **limits: Any) -> Any:
-        lease.sequence += 1
+        session.sequence += 1
         return await run(*queries, **limits)
 
     monkeypatch.setattr(connection, "run", meddle)
@@ -76,11 +76,11 @@ async def test_a_sequence_that_somebody_else_advanced_acknowledges_nothing(
         trio.fail_after(30),
     ):
         async with trio.open_nursery() as nursery:
-            await nursery.start(committer.run, lease)
+            await nursery.start(committer.run, session)
             batch = committer.submit(writer, [JournalEntry("room", "r", 1, 1, b"{}", 1)])
             with pytest.raises(ActorUnavailable):
                 await batch.wait(writer, 10)
-    lease.close()
+    session.close()
 
 
 async def test_two_tasks_never_share_a_connection(empty_database: str):

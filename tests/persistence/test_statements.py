@@ -28,9 +28,9 @@ from greenroom.actors.player.rules import new_player as new_record
 from greenroom.actors.social import messages as social_messages
 from greenroom.persistence import accounts, friendships, journal
 from greenroom.persistence.driver import DatabaseConnection, Statement
-from greenroom.persistence.lease import WRITER_SESSION
 from greenroom.persistence.loaders import READER_SESSION
 from greenroom.persistence.migrations import migrate
+from greenroom.persistence.node import WRITER_SESSION
 from greenroom.persistence.statements import TARGETS
 from greenroom.persistence.storage import Storage
 

@@ -105,7 +105,7 @@ async def test_killing_postgres_in_mid_load_loses_nothing_acknowledged(
 async def test_the_second_server_is_told_who_holds_the_database(
     storage: Storage, empty_database: str, settings: StorageSettings
 ):
-    hasty = msgspec.structs.replace(settings, lease_seconds_max=0.2)
+    hasty = msgspec.structs.replace(settings, lock_seconds_max=0.2)
 
     with pytest.raises(StorageHeld, match=r"is held by host \S+, pid \d+ since 20\d\d-") as held:
         await Storage(empty_database, hasty).run()

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 from postgres_kit import FakeWriter, registered
 
-from greenroom.actors.game.messages import GameDocumentReplaced
+from greenroom.actors.game.messages import GameCreated, GameDocumentReplaced
 from greenroom.actors.plans.ledger import StoredUsage, player_bytes
+from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.storage import Storage
 
 
@@ -29,12 +30,27 @@ async def test_usage_is_written_over_and_games_that_are_not_there_are_passed_ove
     (row,) = await storage.usage.load()
     assert row.written_bytes == 0
     for calls in (5, 2**40):
-        used = StoredUsage(1, row.owner_id, row.plan, 20_000, calls, 2**41, calls * 300, 2)
+        used = StoredUsage(1, row.owner_id, row.plan, 20_000, calls, 2**41, calls * 300, 2, 0)
         await storage.usage.save([msgspec.structs.replace(used, game_id=999), used])
         assert await storage.usage.load() == [used]
 
     await storage.accounts.delete_game(1)
     assert await storage.usage.load() == []
+
+
+async def test_usage_is_loaded_by_shard_and_that_of_others_is_not_written(
+    storage: Storage, connection: DatabaseConnection
+):
+    await settle(storage, GameCreated(2, 1, "Second", b"2", b"b", b"c" * 16, 1, (7,)))
+    first, second = await storage.usage.load()
+    assert (first.shard, second.shard) == (0, 7)
+    assert await storage.usage.load([7, 9]) == [second]
+    assert await storage.usage.load([]) == []
+
+    await connection.script("UPDATE shards SET node_id = 99 WHERE shard = 7", seconds_max=10)
+    rows = [msgspec.structs.replace(row, calls=3) for row in (first, second)]
+    await storage.usage.save(rows)
+    assert await storage.usage.load() == [rows[0], second]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 10])

@@ -58,6 +58,8 @@ class Game(msgspec.Struct, kw_only=True):
     settings: GameSettings = GameSettings()
     """Private settings, for the operator alone: they hold a secret."""
     old_keys: tuple[OldKey, ...] = ()
+    shards: tuple[int, ...] = (0,)
+    """The shards that its players, rooms and lobbies live in; the first is its home."""
 
 
 # Events. Fields are the new values of the columns they change.
@@ -73,6 +75,7 @@ class GameCreated(Event, frozen=True):
     private_key_hash: bytes
     tag_key: bytes
     created_at: int
+    shards: tuple[int, ...] = (0,)
 
 
 class GameDocumentReplaced(Event, frozen=True):
@@ -138,6 +141,7 @@ class CreateGame(Command[GameRole, None], frozen=True):
     api_key_hash: bytes
     private_key_hash: bytes
     tag_key: bytes
+    shards: tuple[int, ...] = (0,)
 
 
 class AuthenticateKey(Command[GameRole, None], frozen=True):

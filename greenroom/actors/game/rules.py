@@ -182,6 +182,7 @@ def decide_create(command: CreateGame, now: int) -> GameCreated:
         private_key_hash=command.private_key_hash,
         tag_key=command.tag_key,
         created_at=now,
+        shards=command.shards,
     )
 
 
@@ -213,6 +214,7 @@ def new_game(event: GameCreated, owner_name: str, plan: Plan) -> Game:
         data=b"{}",
         created_at=event.created_at,
         updated_at=event.created_at,
+        shards=event.shards,
     )
 
 

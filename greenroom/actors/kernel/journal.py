@@ -42,6 +42,21 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     shard: int = 0
 
 
+class SnapshotTaken(Event, frozen=True):
+    """A snapshot that is written in the order of events, because its room is being handed over.
+
+    All others are written beside the events. The fields are those of `Snapshot`.
+    """
+
+    kind: str
+    key: str
+    version: int
+    kept_from: int
+    format: int
+    payload: bytes
+    shard: int
+
+
 class Recovered(msgspec.Struct):
     """The records that one actor is restored from.
 
@@ -52,6 +67,10 @@ class Recovered(msgspec.Struct):
     snapshot: Snapshot | None = None
     entries: list[JournalEntry] = []
     shard: int = 0
+
+
+class StoreSnapshot(Command[Any, None], frozen=True):
+    """Write a snapshot in the order of events, if there is more in memory than events tell."""
 
 
 class TakeSnapshot(Command[Any, Snapshot], frozen=True):

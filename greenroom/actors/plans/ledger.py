@@ -184,6 +184,8 @@ class StoredUsage(msgspec.Struct, frozen=True):
     written_bytes: int = 0
     document_bytes: int = 0
     """Size of the game's document; read, and never written with the rest."""
+    shard: int | None = None
+    """The shard that the game lives in, likewise; None for the one that its hash says."""
 
 
 class Ledger:

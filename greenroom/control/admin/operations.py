@@ -49,7 +49,7 @@ from greenroom.control.first_game import (
     keep_rotated_keys,
     local_owner,
 )
-from greenroom.persistence.backup import SEQUENCES, TABLES
+from greenroom.persistence.backup import SEQUENCES, TABLES, UNSAVED_TABLES
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import database_status, missing_rights
 
@@ -317,7 +317,7 @@ async def rights_of(conninfo: str) -> messages.MissingRights:
     Raises:
         StorageError: the database cannot be reached.
     """
-    names = (*TABLES, *SEQUENCES)
+    names = (*TABLES, *UNSAVED_TABLES, *SEQUENCES)
     settings = StorageSettings(start_seconds_max=2.0)
     return messages.MissingRights(await missing_rights(conninfo, names, settings))
 

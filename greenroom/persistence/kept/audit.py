@@ -11,8 +11,8 @@ from greenroom.actors.world.audit import AuditEntry, Outcome
 from greenroom.persistence.arrays import int8, text
 from greenroom.persistence.driver import INT8, JSON, TEXT, Query, Row, Statement
 from greenroom.persistence.errors import QueryFailed
-from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
+from greenroom.persistence.node import NodeSession
 
 DETAILS_BYTES_MAX: Final = 4_096
 """Larger details are left out, and the row says so."""
@@ -97,12 +97,12 @@ class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatabaseAudit:
-    """Implements the flows' `Audit`, under the epoch that the lease holds."""
+    """Implements the flows' `Audit`, written while the node of the session lives."""
 
-    def __init__(self, loaders: Loaders, lease: Lease) -> None:
-        """Read and write over `loaders`; write under the epoch of `lease`."""
+    def __init__(self, loaders: Loaders, session: NodeSession) -> None:
+        """Read and write over `loaders`; write as the node of `session`."""
         self._loaders = loaders
-        self._lease = lease
+        self._session = session
 
     async def begin(self, entry: AuditEntry) -> int:
         """Write an act down before it happens, durably; return its number.
@@ -164,9 +164,9 @@ class DatabaseAudit:
         return len(some)
 
     async def _write(self, statement: Statement, *parameters: bytes | None) -> list[Row]:
-        """Run a statement in a transaction that checks our epoch; return its rows."""
+        """Run a statement in a transaction that checks our node; return its rows."""
         try:
-            rows, _ = await self._loaders.write(Query(statement, parameters), self._lease.hold())
+            rows, _ = await self._loaders.write(Query(statement, parameters), self._session.hold())
         except QueryFailed as error:
             raise StorageUnavailable("the database refused the audit log") from error
         return rows

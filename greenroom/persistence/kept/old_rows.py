@@ -6,20 +6,20 @@ from typing import Final
 
 from greenroom.persistence.arrays import int8
 from greenroom.persistence.driver import INT8, Query, Statement
-from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
+from greenroom.persistence.node import NodeSession
 
 REMOVED_AT_ONCE: Final = 1_000
 """Rows removed in one transaction. The committer waits meanwhile."""
 
 
 class OldRows:
-    """The old rows of one table, removed under the epoch that the lease holds."""
+    """The old rows of one table, removed while the node of the session lives."""
 
-    def __init__(self, table: str, column: str, loaders: Loaders, lease: Lease) -> None:
+    def __init__(self, table: str, column: str, loaders: Loaders, session: NodeSession) -> None:
         """Take the name of a table, and of the column that tells when a row became old."""
         self._loaders = loaders
-        self._lease = lease
+        self._session = session
         self._remove = Statement(
             f"""
             DELETE FROM {table} WHERE ctid IN (
@@ -39,5 +39,5 @@ class OldRows:
             QueryFailed: Postgres refused, the fence included.
         """
         some = Query(self._remove, (int8(before), int8(REMOVED_AT_ONCE)))
-        removed, _ = await self._loaders.write(some, self._lease.hold())
+        removed, _ = await self._loaders.write(some, self._session.hold())
         return len(removed)

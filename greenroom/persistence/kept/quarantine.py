@@ -5,8 +5,8 @@ from __future__ import annotations
 from greenroom.persistence.arrays import int8, text
 from greenroom.persistence.driver import INT8, TEXT, Query, Statement
 from greenroom.persistence.kept.old_rows import OldRows
-from greenroom.persistence.lease import Lease
 from greenroom.persistence.loaders import Loaders
+from greenroom.persistence.node import NodeSession
 
 _SET_ASIDE = tuple(
     Statement(
@@ -33,11 +33,11 @@ _SET_ASIDE = tuple(
 
 
 class Quarantine(OldRows):
-    """Rows that were put aside, under the epoch that the lease holds."""
+    """Rows that were put aside, written while the node of the session lives."""
 
-    def __init__(self, loaders: Loaders, lease: Lease) -> None:
-        """Write over `loaders`, under the epoch of `lease`."""
-        super().__init__("quarantine", "discarded_at", loaders, lease)
+    def __init__(self, loaders: Loaders, session: NodeSession) -> None:
+        """Write over `loaders`, as the node of `session`."""
+        super().__init__("quarantine", "discarded_at", loaders, session)
 
     async def set_aside(self, kind: str, key: str, now: int) -> int:
         """Move all rows of a room or lobby into the table `quarantine`, in one transaction.
@@ -56,5 +56,5 @@ class Quarantine(OldRows):
         """
         which = (text(kind), text(key), int8(now))
         moves = [Query(statement, which) for statement in _SET_ASIDE]
-        *moved, _ = await self._loaders.write(*moves, self._lease.hold())
+        *moved, _ = await self._loaders.write(*moves, self._session.hold())
         return sum(map(len, moved))

@@ -1,7 +1,8 @@
 """The schema: numbered SQL files, applied in order, each recorded with its checksum.
 
-Only the holder of the lease migrates, in one transaction under a lock of its own. A released file
-is never edited; a correction is a new file.
+One process migrates at a time, in one transaction under a lock of its own. Other nodes may run
+meanwhile, so what a migration changes is only ever added to. A released file is never edited; a
+correction is a new file.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ _RECORD = Statement(
     TEXT,
     BYTEA,
 )
+LOCKS = "SET LOCAL lock_timeout = '2s';"
+"""A migration that waits for a table makes all who come later wait, other nodes among them."""
 CREATE = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     version bigint PRIMARY KEY,
@@ -134,7 +137,8 @@ async def migrate(
     names: list[str] = []
     try:
         await connection.script(
-            f"BEGIN; SELECT pg_advisory_xact_lock({LOCK_KEY}); {CREATE}", seconds_max=seconds_max
+            f"BEGIN; SELECT pg_advisory_xact_lock({LOCK_KEY}); {LOCKS} {CREATE}",
+            seconds_max=seconds_max,
         )
         applied = await _check(connection, known, seconds_max)
         for migration in known[applied:]:
