@@ -6,6 +6,8 @@ import logging
 import socket
 from collections.abc import Callable, Iterable, Iterator
 
+import trio
+
 from greenroom.actors.world.world import RealtimeAddress, World
 from greenroom.config import Settings
 from greenroom.http.dispatch import Dispatcher
@@ -125,19 +127,21 @@ class Fronts:
             ChildSpec("http", self._http, shutdown_seconds=stop_seconds),
         ]
 
-    def drain(self) -> bool:
+    async def drain(self) -> bool:
         """Say that the server is about to stop, and go on serving; return whether it serves.
 
         `/readyz` says 503, and each answer closes its connection.
         """
+        await trio.lowlevel.checkpoint()
         if self._http is None:
             return False
         self._is_draining = True
         self._http.drain()
         return True
 
-    def reload(self) -> None:
+    async def reload(self) -> None:
         """Read again what can be read while the server runs: the certificate."""
+        await trio.lowlevel.checkpoint()
         if self._certificate is None:
             _logger.info("nothing to reload: there is no TLS certificate")
         else:

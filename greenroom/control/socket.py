@@ -9,23 +9,22 @@ from __future__ import annotations
 import logging
 import socket
 import struct
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 import trio
 
-from greenroom import __version__
 from greenroom.control.admin.auditing import user_text
+from greenroom.control.admin.calls import answer_call
 from greenroom.control.admin.context import AdminContext
-from greenroom.control.admin.operations import OPERATIONS
 from greenroom.control.admin.operations import run as run_operation
 from greenroom.control.errors import SocketError
-from greenroom.control.failures import sentence
 from greenroom.control.protocol import (
     CALL_BYTES_MAX,
     STILL_AT_IT_SECONDS,
-    Call,
     CallOutcome,
     reachable,
 )
@@ -39,8 +38,24 @@ BACKLOG = 64
 _logger = logging.getLogger(__name__)
 
 
+class Calls(Protocol):
+    """Takes the calls that come over the control socket."""
+
+    async def take(self, line: bytes, stream: trio.SocketStream) -> None:
+        """Take one call, and send its answer, or have it sent.
+
+        Args:
+            line: the client's line.
+            stream: the connection, which the caller closes here once this returns.
+
+        Raises:
+            BrokenResourceError, TooSlowError: the client has left, or does not read.
+        """
+        ...
+
+
 async def run(
-    context: AdminContext,
+    calls: Calls,
     path: Path,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
@@ -60,7 +75,7 @@ async def run(
             task_status.started()
             while True:
                 await free.acquire()
-                nursery.start_soon(_serve, context, await _accept(listener), free)
+                nursery.start_soon(_serve, calls, await _accept(listener), free)
     finally:
         listener.socket.close()
         _remove(path)
@@ -99,21 +114,53 @@ async def _accept(listener: trio.SocketListener) -> trio.SocketStream:
             await trio.sleep(1)
 
 
-async def _serve(context: AdminContext, stream: trio.SocketStream, free: trio.Semaphore) -> None:
-    """Answer one call. Any error ends with this connection."""
+class Desk:
+    """Carries calls out in this process."""
+
+    def __init__(self, context: AdminContext) -> None:
+        """Work on a world.
+
+        Args:
+            context: where operations act.
+        """
+        self._context = context
+
+    async def take(self, line: bytes, stream: trio.SocketStream) -> None:
+        """Carry a call out, and answer it; see `Calls`."""
+        by = user_text(_peer_uid(stream.socket))
+        await send_outcome(stream, await _answer_patiently(self._context, line, by, stream))
+
+
+async def send_outcome(stream: trio.SocketStream, outcome: CallOutcome) -> None:
+    """Send the answer of a call.
+
+    Raises:
+        BrokenResourceError, TooSlowError: the client has left, or does not read.
+    """
+    await _send(stream, msgspec.json.encode(outcome) + b"\n")
+
+
+@contextmanager
+def fenced() -> Generator[None]:
+    """Let any error of a connection end with it."""
     try:
-        async with stream:
-            line = None
-            with trio.move_on_after(CALL_SECONDS_MAX):
-                line = await _read_line(stream)
-            if line is not None:
-                by = user_text(_peer_uid(stream.socket))
-                answer = await _answer_patiently(context, line, by, stream)
-                await _send(stream, msgspec.json.encode(answer) + b"\n")
+        yield
     except (trio.BrokenResourceError, trio.TooSlowError):
         _logger.debug("a control client left before its answer; what it asked for is done")
     except Exception:
         _logger.exception("a control connection failed")
+
+
+async def _serve(calls: Calls, stream: trio.SocketStream, free: trio.Semaphore) -> None:
+    """Take one call. Any error ends with this connection."""
+    try:
+        with fenced():
+            async with stream:
+                line = None
+                with trio.move_on_after(CALL_SECONDS_MAX):
+                    line = await _read_line(stream)
+                if line is not None:
+                    await calls.take(line, stream)
     finally:
         free.release()
 
@@ -141,7 +188,7 @@ async def _answer_patiently(
     """Carry out the call, and tell the client from time to time that it goes on."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_say_still_at_it, stream)
-        answer = await _answer(context, line, by)
+        answer = await answer_call(context, line, by, run_operation)
         nursery.cancel_scope.cancel()
     return answer
 
@@ -162,24 +209,3 @@ def _peer_uid(connection: trio.socket.SocketType) -> int:
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
     uid: int = struct.unpack("3i", credentials)[1]
     return uid
-
-
-async def _answer(context: AdminContext, line: bytes, by: str) -> CallOutcome:
-    try:
-        call = msgspec.json.decode(line, type=Call)
-        entry = OPERATIONS[call.operation]
-        arguments = msgspec.json.decode(call.arguments, type=entry.arguments)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
-        return CallOutcome(
-            error=f"The running server (version {__version__}) does not understand this command: "
-            "use the greenroom command of its version."
-        )
-    try:
-        result = await run_operation(context, arguments, by)
-        return CallOutcome(result=msgspec.Raw(msgspec.json.encode(result)))
-    except Exception as error:
-        text = sentence(error)
-        if text is None:
-            _logger.exception("%s failed", call.operation)
-            text = f"{call.operation} failed through a bug in the server: its log has the details."
-        return CallOutcome(error=text)

@@ -8,7 +8,7 @@ import logging
 import socket
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -20,6 +20,8 @@ ACCEPTS_A_TURN_MAX = 64
 """Connections accepted before other tasks run."""
 ACCEPTS_LAST_MAX = 4_096
 """Connections accepted before a port is closed. More wait there only if the kernel lets them."""
+BACKLOG = 1024
+"""Connections that the kernel keeps waiting for a listening socket."""
 RETRY_SECONDS = 0.1
 """Seconds to wait when the machine has no descriptors or memory left for a connection."""
 
@@ -42,21 +44,31 @@ class ListenError(Exception):
     """A port could not be opened. The text says in one sentence which, why, and what to do."""
 
 
-async def bind_tcp(host: str, port: int, *, backlog: int = 1024) -> list[socket.socket]:
+async def bind_tcp(
+    host: str, port: int, *, backlog: int = BACKLOG, shared: bool = False
+) -> list[socket.socket]:
     """Open the listening sockets of one port, one for each address `host` has.
 
     Args:
         host: a name or an address; `0.0.0.0` and `::` (IPv4 too) mean all.
         port: 0 takes a free one, the same for every address.
         backlog: how many connections the kernel keeps waiting.
+        shared: whether others of this user may share the port (`SO_REUSEPORT`). The kernel then
+            spreads connections over them.
 
     Raises:
         ListenError: the port is taken, forbidden, or the host is unknown.
     """
-    sockets = await _bind_all(host, port, socket.SOCK_STREAM)
+    sockets = await _bind_all(host, port, socket.SOCK_STREAM, shared=shared)
     for listener in sockets:
         listener.listen(backlog)
     return sockets
+
+
+def port_of(bound: Sequence[socket.socket]) -> int:
+    """Return the port of sockets that are all bound to the same one."""
+    port: int = bound[0].getsockname()[1]
+    return port
 
 
 async def bind_udp(host: str, port: int) -> list[socket.socket]:
@@ -75,7 +87,7 @@ async def check_port(host: str, port: int, kind: socket.SocketKind) -> None:
     Raises:
         ListenError: the port is taken, forbidden, or the host is unknown.
     """
-    _close_all(await _bind_all(host, port, kind))
+    close_all(await _bind_all(host, port, kind))
 
 
 async def accept_forever(
@@ -120,12 +132,22 @@ def close_gently(listener: socket.socket, take: Callable[[socket.socket, str], N
         take: as that of `accept_forever`.
     """
     with listener:
-        _let_nobody_in(listener)
-        with suppress(OSError):  # there are no more, or no descriptors for them
-            for _ in range(ACCEPTS_LAST_MAX):
-                connection, name = listener.accept()
-                connection.setblocking(False)
-                take(connection, _plain(name))
+        take_the_last(listener, take)
+
+
+def take_the_last(listener: socket.socket, take: Callable[[socket.socket, str], None]) -> None:
+    """Take whoever is connected to a listening TCP socket, and let nobody in any more.
+
+    Args:
+        listener: a non-blocking listening socket, which is about to be closed.
+        take: as that of `accept_forever`.
+    """
+    _let_nobody_in(listener)
+    with suppress(OSError):  # there are no more, or no descriptors for them
+        for _ in range(ACCEPTS_LAST_MAX):
+            connection, name = listener.accept()
+            connection.setblocking(False)
+            take(connection, _plain(name))
 
 
 def _let_nobody_in(listener: socket.socket) -> None:
@@ -176,17 +198,20 @@ async def _resolve(
     return list(dict.fromkeys(addresses))
 
 
-async def _bind_all(host: str, port: int, kind: socket.SocketKind) -> list[socket.socket]:
+async def _bind_all(
+    host: str, port: int, kind: socket.SocketKind, *, shared: bool = False
+) -> list[socket.socket]:
     """Bind every address of a host; skip one that this machine lacks if it has another."""
     sockets: list[socket.socket] = []
     missing: OSError | None = None
     for family, address in await _resolve(host, port, kind):
         chosen = sockets[0].getsockname()[1] if sockets else port
         try:
-            sockets.append(_bind(family, address, chosen, kind, dual_stack=host == "::"))
+            bound = _bind(family, address, chosen, kind, dual_stack=host == "::", shared=shared)
+            sockets.append(bound)
         except OSError as error:
             if error.errno not in _MISSING:
-                _close_all(sockets)
+                close_all(sockets)
                 _raise_listen_error(error, host, port, kind)
             missing = error
     if not sockets and missing is not None:
@@ -201,6 +226,7 @@ def _bind(
     kind: socket.SocketKind,
     *,
     dual_stack: bool,
+    shared: bool,
 ) -> socket.socket:
     """Return a non-blocking socket bound to one address."""
     bound = socket.socket(family, kind)
@@ -208,6 +234,8 @@ def _bind(
         bound.setblocking(False)
         if kind == socket.SOCK_STREAM:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(not dual_stack))
         bound.bind((address, port))
@@ -217,7 +245,7 @@ def _bind(
     return bound
 
 
-def _close_all(sockets: list[socket.socket]) -> None:
+def close_all(sockets: Sequence[socket.socket]) -> None:
     """Close sockets that are not needed."""
     for each in sockets:
         each.close()

@@ -11,6 +11,7 @@ import trio
 
 from greenroom.actors.world.world import World
 from greenroom.network import sockets
+from greenroom.network.listeners import Listeners, OwnListeners
 from greenroom.network.occupancy import Occupancy
 from greenroom.transport.connection import RealtimeConnection
 from greenroom.transport.context import RealtimeContext
@@ -45,6 +46,8 @@ class RealtimePort:
         hub: Hub,
         udp: UdpPort | None = None,
         limits: AddressLimits | None = None,
+        *,
+        listeners: Listeners | None = None,
     ) -> None:
         """Prepare; nothing is opened before `run`.
 
@@ -54,7 +57,9 @@ class RealtimePort:
             hub: what the rooms reach their members by.
             udp: where members may have a fast lane.
             limits: how often an address may connect; none if not given.
+            listeners: what to accept from; the port of the options if not given.
         """
+        self._listeners = listeners or OwnListeners(options.host, options.port)
         self._options = options
         self._limits = limits or NoLimits()
         self._context = RealtimeContext(options, world, hub, udp, self._limits)
@@ -84,8 +89,7 @@ class RealtimePort:
 
         Cancellation closes the port, and every connection at once (1001).
         """
-        listeners = await sockets.bind_tcp(self._options.host, self.port)
-        self.port = listeners[0].getsockname()[1]
+        self.port = await self._listeners.open()
         self._context.deadlines.tick(trio.current_time())
         try:
             async with trio.open_nursery() as nursery:
@@ -94,12 +98,10 @@ class RealtimePort:
                 nursery.start_soon(self._context.reader.keep_looking)
                 nursery.start_soon(self._context.sender.run)
                 nursery.start_soon(self._context.deadlines.run)
-                for listener in listeners:
-                    nursery.start_soon(sockets.accept_forever, listener, self._take)
+                nursery.start_soon(self._listeners.accept_forever, self._take)
                 task_status.started(self.port)
         finally:
-            for listener in listeners:
-                listener.close()
+            self._listeners.close()
 
     def _take(self, connected: socket.socket, peer: str) -> None:
         """Serve a connection, or refuse it when there are too many."""

@@ -46,7 +46,8 @@ def make_context(data_dir: Path, tree: Callable[[], TreeNode] | None = None) -> 
 async def serving(data_dir: Path, **kwargs: Any) -> AsyncIterator[Path]:
     path = socket_path(data_dir)
     async with trio.open_nursery() as nursery:
-        await nursery.start(server.run, make_context(data_dir, **kwargs), path)
+        desk = server.Desk(make_context(data_dir, **kwargs))
+        await nursery.start(server.run, desk, path)
         yield path
         nursery.cancel_scope.cancel()
 

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from greenroom.config import DEFAULTS
+from greenroom.network.sockets import BACKLOG
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,4 +59,4 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     connections_per_address_max: int | None = None
     """Half of `connections_max` where not given: whole schools share an address. Trusted proxies
     are exempt."""
-    backlog: int = 1024
+    backlog: int = BACKLOG

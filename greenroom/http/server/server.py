@@ -30,8 +30,8 @@ from greenroom.http.server.wire import (
 )
 from greenroom.http.server.writer import AnswerWriter
 from greenroom.http.site.front import Front, Routes
-from greenroom.network import sockets
 from greenroom.network.addresses import address_key
+from greenroom.network.listeners import Listeners, OwnListeners
 from greenroom.network.occupancy import Occupancy
 from greenroom.network.sender import Sender
 from greenroom.network.tls import TlsContext
@@ -56,6 +56,7 @@ class HttpServer:
         in_flight: ConcurrencyLimit | None = None,
         *,
         tls: TlsContext | None = None,
+        listeners: Listeners | None = None,
     ) -> None:
         """Prepare; nothing is opened before `run`.
 
@@ -66,8 +67,10 @@ class HttpServer:
             limits: how often an address may connect, and ask for pages; the defaults if not given.
             in_flight: what the answerer has under way.
             tls: what each new connection is served with; plain HTTP if not given.
+            listeners: what to accept from; the port of the options if not given.
         """
         self._options = options
+        self._listeners = listeners or OwnListeners(options.host, options.port, options.backlog)
         self._tls = tls
         self._writer = AnswerWriter(time.time())
         self._reaper = Reaper(options, self._writer)
@@ -122,10 +125,7 @@ class HttpServer:
         Cancellation closes the port, reads idle connections once more and closes them, and waits
         up to `stop_seconds_max` for answers in flight.
         """
-        listeners = await sockets.bind_tcp(
-            self._options.host, self.port, backlog=self._options.backlog
-        )
-        self.port = listeners[0].getsockname()[1]
+        self.port = await self._listeners.open()
         self._context.stopping = self._is_ending = False
         self._hypercorn = self._new_hypercorn(self._context.answerer)
         self._reaper.tick()
@@ -135,14 +135,12 @@ class HttpServer:
             trio.lowlevel.add_instrument(self._pace)
             try:
                 async with trio.open_nursery() as acceptors:
-                    for listener in listeners:
-                        acceptors.start_soon(sockets.accept_forever, listener, self._take)
+                    acceptors.start_soon(self._listeners.accept_forever, self._take)
                     task_status.started(self.port)
             finally:
                 trio.lowlevel.remove_instrument(self._pace)
                 self._pace.rest()  # nobody would find out that it is not behind any more
-                for listener in listeners:
-                    sockets.close_gently(listener, self._take)
+                self._listeners.close(self._take)
                 stop.set()
 
     async def _hold_connections(

@@ -14,7 +14,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -64,14 +64,17 @@ class UdpStatistics(msgspec.Struct, frozen=True):
 class UdpPort:
     """The UDP port. A service for a supervisor; it can be run again."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, given: Sequence[socket.socket] = ()) -> None:
         """Prepare; nothing is opened before `run`.
 
         Args:
             host: a name or an address.
             port: 0 takes a free one.
+            given: non-blocking sockets that are bound already, to be used in place of new ones.
+                They stay open.
         """
         self._host = host
+        self._given = given
         self.port = port
         """The bound port once it runs, the same when it is run again."""
         self._lanes: dict[bytes, UdpSession] = {}
@@ -89,8 +92,8 @@ class UdpPort:
         Cancellation closes the port. Sessions stay, each without an address: run again, the port
         asks their clients to show where they are.
         """
-        bound = await sockets.bind_udp(self._host, self.port)
-        self.port = bound[0].getsockname()[1]
+        bound = self._given or await sockets.bind_udp(self._host, self.port)
+        self.port = sockets.port_of(bound)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._turns.run)
@@ -101,8 +104,8 @@ class UdpPort:
         finally:
             for lane in self._lanes.values():
                 lane.end.forget_address()
-            for each in bound:
-                each.close()
+            if bound is not self._given:
+                sockets.close_all(bound)
 
     # Sessions.
 

@@ -1,0 +1,219 @@
+"""A node: everything above the database as one service, which is built anew at every start."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+import trio
+
+from greenroom.actors.services.journal_cutter import JournalCutter
+from greenroom.actors.services.old_keys import forget_old_keys_for_ever
+from greenroom.actors.services.reload import Reloader
+from greenroom.actors.services.snapshots import SnapshotService
+from greenroom.actors.services.studio import StudioService
+from greenroom.actors.world.world import World
+from greenroom.config import Settings
+from greenroom.control import socket as control_socket
+from greenroom.control.admin.context import AdminContext
+from greenroom.control.backup_service import BackupService
+from greenroom.control.backups import BackupFolder
+from greenroom.control.first_game import ensure_first_game, first_game_file
+from greenroom.control.protocol import socket_path
+from greenroom.control.ready import FirstGame, Ready, ready
+from greenroom.fronts import Fronts
+from greenroom.http.metrics import Source
+from greenroom.memory_trim import trim_for_ever
+from greenroom.metric_sources import process_samples, studio_samples
+from greenroom.parts import Parts
+from greenroom.persistence.storage import Storage
+from greenroom.scheduling_delay import SchedulingDelay
+from greenroom.supervisors.policy import Restart, Strategy
+from greenroom.supervisors.spec import ChildSpec
+from greenroom.supervisors.supervisor import Supervisor
+from greenroom.supervisors.tree import TreeNode
+
+_logger = logging.getLogger(__name__)
+
+
+class Node:
+    """Everything above the database, as one service that is built anew at every start."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        fronts: Fronts | None,
+        studio: StudioService,
+        conninfo: Callable[[], str],
+        tree: Callable[[], TreeNode],
+        *,
+        sources: Mapping[str, str],
+    ) -> None:
+        """Prepare; nothing is opened before `run`.
+
+        Args:
+            settings: all settings.
+            fronts: the ports; without them nobody is served, and only operations are carried out.
+            studio: runs behaviours.
+            conninfo: the database's address as it is now, in libpq's format.
+            tree: draws the supervision tree.
+            sources: setting name → where it comes from.
+        """
+        self._conninfo = conninfo
+        self._tree = tree
+        self._sources_of_settings = sources
+        self._settings = settings
+        self._fronts = fronts
+        self._studio = studio
+        self._reloader = Reloader(studio) if settings.reload else None
+        self._parts: Parts | None = None
+        self._supervisor: Supervisor | None = None
+        self._first_game: FirstGame | None = None
+        self._delay = SchedulingDelay()
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Build the parts and supervise them."""
+        parts = self._parts = Parts(
+            self._settings,
+            self._conninfo(),
+            self._studio,
+            None if self._fronts is None else self._fronts.realtime_address,
+        )
+        supervisor = Supervisor(
+            "server",
+            self._children(parts),
+            strategy=Strategy.REST_FOR_ONE,
+            restarts_max=10,
+            window_seconds=60.0,
+        )
+        self._supervisor = supervisor
+        await supervisor.run(task_status=task_status)
+
+    @property
+    def world(self) -> World:
+        """Return the world as this start has built it."""
+        assert self._parts is not None
+        return self._parts.world
+
+    @property
+    def storage(self) -> Storage:
+        """Return the storage as this start has built it."""
+        assert self._parts is not None
+        return self._parts.storage
+
+    def branches(self) -> list[TreeNode]:
+        """Return the services as tree nodes; none before the first start."""
+        return [] if self._supervisor is None else self._supervisor.branches()
+
+    def admin_context(self) -> AdminContext:
+        """Return what operations work with."""
+        return AdminContext(
+            world=self.world,
+            conninfo=self._conninfo(),
+            tree=self._tree,
+            settings=self._settings,
+            sources=self._sources_of_settings,
+            audit=self.storage.audit,
+            quarantine=self.storage.quarantine,
+            restore_rooms=self._restore_rooms,
+        )
+
+    async def _restore_rooms(self) -> None:
+        """Load rooms into memory for a command. In a server, the keeper does it."""
+        if self._fronts is None:
+            await SnapshotService(self.world).restore()
+
+    def ready(self) -> Ready:
+        """Return the addresses, and the first game if this start has made it."""
+        fronts = self._fronts
+        assert fronts is not None
+        addresses = ready(
+            self._settings,
+            port=fronts.http_port,
+            realtime_port=fronts.realtime_port,
+            udp_port=fronts.udp_port,
+        )
+        kept = first_game_file(self._settings.data_dir)
+        return msgspec.structs.replace(
+            addresses,
+            first_game=self._first_game,
+            first_game_file=kept if kept.exists() else None,
+        )
+
+    def _children(self, parts: Parts) -> list[ChildSpec]:
+        """Return the services in starting order. A command needs only those down to the lobbies."""
+        stop_seconds = self._settings.stop_seconds_max
+        children = [
+            ChildSpec("storage", parts.storage, shutdown_seconds=stop_seconds),
+            ChildSpec("reads", parts.storage.loaders),
+            ChildSpec("usage", parts.usage, shutdown_seconds=stop_seconds),
+            ChildSpec("games", parts.games),
+            ChildSpec("players", parts.players),
+            ChildSpec("rooms", parts.rooms),
+            ChildSpec("lobbies", parts.lobbies),
+        ]
+        if self._fronts is None:
+            return children
+        desk, path = control_socket.Desk(self.admin_context()), socket_path(self._settings.data_dir)
+        backups = _backups(self._settings)
+        reload = [] if self._reloader is None else [ChildSpec("reload", self._reloader)]
+        return [
+            *children,
+            ChildSpec("friendships", parts.friendships),
+            ChildSpec("leaderboards", parts.world.leaderboards),
+            ChildSpec("steam", parts.steam),
+            ChildSpec("studio", _Task(self._studio.run_service)),
+            ChildSpec("keeper", SnapshotService(parts.world), shutdown_seconds=stop_seconds),
+            ChildSpec("journal cutter", JournalCutter(parts.world)),
+            ChildSpec("retention", parts.retention(self._settings)),
+            ChildSpec("old keys", _Task(forget_old_keys_for_ever, parts.world)),
+            ChildSpec("presence", _Task(parts.keep_presence)),
+            ChildSpec("memory", _Task(trim_for_ever)),
+            ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
+            ChildSpec("control", _Task(control_socket.run, desk, path)),
+            *reload,
+            ChildSpec("scheduling delay", self._delay),
+            *self._fronts.children(
+                parts.world,
+                parts.storage,
+                parts.hub,
+                self._tree,
+                [*self._sources(), *(one.samples for one in backups)],
+            ),
+            *(ChildSpec("backups", one) for one in backups),
+        ]
+
+    def _sources(self) -> list[Source]:
+        """Return what the metrics tell of parts that the fronts do not know."""
+        return [
+            lambda: process_samples(self._delay.histogram),
+            lambda: studio_samples(self._studio.hook_failures),
+        ]
+
+    async def _make_first_game(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Make the first game if there is none, remember that this start made it, and end."""
+        made = await ensure_first_game(self.world, self._settings.data_dir)
+        self._first_game = made or self._first_game
+        task_status.started()
+
+
+def _backups(settings: Settings) -> list[BackupService]:
+    """Return the service that makes backups, if a setting names a folder for them."""
+    if settings.backup_dir is None:
+        return []
+    folder = BackupFolder(settings.backup_dir, settings.backup_keep)
+    return [BackupService(folder, settings.backup_hours * 3_600, settings.data_dir)]
+
+
+class _Task:
+    """An async function as a service."""
+
+    def __init__(self, function: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+        self._function = function
+        self._arguments = arguments
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Call the function."""
+        await self._function(*self._arguments, task_status=task_status)

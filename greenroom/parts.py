@@ -1,0 +1,157 @@
+"""The parts of a server: storage, the actors on it, and the world that flows see."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import trio
+
+from greenroom import actor_settings
+from greenroom.actors.game.index import GameIndex
+from greenroom.actors.kernel.clock import SystemClock
+from greenroom.actors.leaderboard.charges import UNIT_BYTES, Charges
+from greenroom.actors.lobby.index import LobbyIndex
+from greenroom.actors.lobby.messages import LobbyRole
+from greenroom.actors.plans.holdings import Holdings
+from greenroom.actors.player.index import PlayerIndex
+from greenroom.actors.room.index import RoomIndex
+from greenroom.actors.room.messages import RoomRole
+from greenroom.actors.seating.seats import SeatTable
+from greenroom.actors.services.studio import StudioService
+from greenroom.actors.services.sweep import restore_online, sweep_for_ever
+from greenroom.actors.services.usage import UsageService
+from greenroom.actors.social.messages import FriendshipRole
+from greenroom.actors.world.friendships import PAIRS_MAX, Friendships
+from greenroom.actors.world.journalled import Lobbies, Rooms
+from greenroom.actors.world.leaderboards import Leaderboards
+from greenroom.actors.world.loaders import (
+    LobbyLoader,
+    RoomLoader,
+    friendship_loader,
+    game_loader,
+    player_loader,
+)
+from greenroom.actors.world.platform import Platforms
+from greenroom.actors.world.seats import Seats
+from greenroom.actors.world.world import RealtimeAddress, World
+from greenroom.config import Settings
+from greenroom.http.platforms.steam import Steam
+from greenroom.network.limiter import Limiter, rate_of
+from greenroom.persistence.kept.retention import RetentionService
+from greenroom.persistence.settings import StorageSettings
+from greenroom.persistence.storage import Storage
+from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
+from greenroom.transport.hub import Hub
+
+_logger = logging.getLogger(__name__)
+
+
+def _build_charges(settings: Settings) -> Charges:
+    def limiter(bytes_per_second: float) -> Limiter:
+        per_second = bytes_per_second / UNIT_BYTES * settings.rate_limit_factor
+        return Limiter(rate_of(per_second, settings.rate_burst_seconds))
+
+    return Charges(
+        limiter(settings.leaderboard_bytes_per_second_address),
+        limiter(settings.leaderboard_bytes_per_second_game),
+    )
+
+
+def _storage_settings(settings: Settings) -> StorageSettings:
+    return StorageSettings(
+        commit_seconds_max=settings.commit_seconds_max, gate_seconds=settings.storage_gate_seconds
+    )
+
+
+class Parts:
+    """Storage, the actors on it, and the world that flows see."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        conninfo: str,
+        studio: StudioService,
+        realtime_address: Callable[[], RealtimeAddress] | None,
+    ) -> None:
+        """Build them; nothing is opened.
+
+        Args:
+            settings: all settings.
+            conninfo: the database's address, in libpq's format.
+            studio: runs behaviours.
+            realtime_address: where clients reach the realtime ports, if there are any.
+        """
+        clock = SystemClock()
+        self.storage = Storage(conninfo, _storage_settings(settings))
+        accounts, committer = self.storage.accounts, self.storage.committer
+        ledger = actor_settings.ledger(settings)
+        self.usage = UsageService(ledger, self.storage.usage, clock)
+        player_index, game_index = PlayerIndex(ledger, self._passivate_early), GameIndex(ledger)
+        leaderboards = Leaderboards(accounts, _build_charges(settings))
+        self.hub = Hub()
+        committer.observe(leaderboards.note_durable)
+        self.players = DynamicSupervisor(
+            "player", player_loader(accounts, player_index, clock), committer
+        )
+        self.games = DynamicSupervisor("game", game_loader(accounts, game_index, clock), committer)
+        seats, holdings = SeatTable(), Holdings(ledger)
+        journal, limits = self.storage.journal, actor_settings.room_limits(settings)
+        rooms = RoomLoader(journal, RoomIndex(seats, holdings), clock, limits, self.hub, studio)
+        self.rooms = DynamicSupervisor[RoomRole](
+            "room", rooms.load, committer, before_timer=self.hub.before_timer
+        )
+        lobbies = LobbyLoader(
+            rooms,
+            self.rooms,
+            LobbyIndex(seats, holdings),
+            clock=clock,
+            limits=actor_settings.lobby_limits(settings),
+            is_online=player_index.is_online,
+        )
+        self.lobbies = DynamicSupervisor[LobbyRole]("lobby", lobbies.load, committer)
+        self.steam = Steam(settings.steam_base_url, settings.platform_seconds_max)
+        pairs, pair_limits = self.storage.friendships, actor_settings.friend_limits(settings)
+        self.friendships: DynamicSupervisor[FriendshipRole] = DynamicSupervisor(
+            "friendship",
+            friendship_loader(pairs, clock, pair_limits, player_index.is_closed),
+            committer,
+            Bounds(actors_max=PAIRS_MAX),
+        )
+        self.world = World(
+            clock=clock,
+            accounts=accounts,
+            audit=self.storage.audit,
+            players=self.players,
+            games=self.games,
+            player_index=player_index,
+            game_index=game_index,
+            leaderboards=leaderboards,
+            rooms=Rooms(rooms, self.rooms),
+            lobbies=Lobbies(lobbies, self.lobbies),
+            seats=Seats(rooms.index, lobbies.index),
+            platforms=Platforms([self.steam], settings.address_share_max),
+            friendships=Friendships(pairs, self.friendships),
+            realtime_address=realtime_address,
+            settings=actor_settings.world_settings(settings),
+        )
+
+    def _passivate_early(self, player_id: int) -> bool:
+        return self.players.passivate(player_id, early=True)
+
+    def retention(self, settings: Settings) -> RetentionService:
+        """Return the service that removes rows whose time is over."""
+        storage = self.storage
+        tables = {
+            "quarantine": (storage.quarantine.remove, settings.quarantine_days),
+            "audit": (storage.audit.remove, settings.audit_days),
+            "deletions": (storage.deletions.remove, settings.deletions_days),
+        }
+        return RetentionService(self.world.clock, tables)
+
+    async def keep_presence(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Restore who was online, then look for stale players until cancelled."""
+        restored = await restore_online(self.world)
+        if restored:
+            _logger.info("restored %d online players", restored)
+        await sweep_for_ever(self.world, task_status=task_status)
