@@ -34,7 +34,7 @@ from greenroom.actors.world.world import World
 from greenroom.behaviour import runner
 from greenroom.cli.main import main
 from greenroom.http.areas import players
-from greenroom.persistence import lease
+from greenroom.persistence import node
 from greenroom.persistence.committer import Committer
 
 CRASH_TEXT = "a crash ordered by the torture"
@@ -131,9 +131,9 @@ def apply_twice() -> None:
 
 def commit_asynchronously() -> None:
     """Let Postgres acknowledge what it has not written."""
-    session = lease.WRITER_SESSION
+    session = node.WRITER_SESSION
     assert "SET synchronous_commit = on" in session
-    lease.WRITER_SESSION = session.replace("synchronous_commit = on", "synchronous_commit = off")
+    node.WRITER_SESSION = session.replace("synchronous_commit = on", "synchronous_commit = off")
 
 
 def forget_revocations() -> None:
