@@ -20,8 +20,8 @@ from typing import Any, cast
 import trio
 
 from greenroom.actors.world.world import World
+from greenroom.transport.arrival.handshake import Opening
 from greenroom.transport.connection import RealtimeConnection
-from greenroom.transport.handshake import Opening
 from greenroom.transport.hub import Hub
 from greenroom.transport.listener import RealtimePort
 from greenroom.transport.options import RealtimeOptions

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, get_args, get_type_hints
 
+from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH
 from greenroom.actors.world.world import World
 from greenroom.config import DEFAULTS
@@ -28,6 +29,7 @@ from greenroom.http.auth import AUTHENTICATE, TokenInvalid
 from greenroom.http.bodies import BodyDecoder, read_document, read_nothing, read_query
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
+from greenroom.http.elsewhere import Elsewhere, ForwardedRequest, SentCall
 from greenroom.http.engine import FORMATS, ReplyEncoder, converter
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
@@ -71,8 +73,8 @@ class Route:
     """A row of the table, prepared for serving."""
 
     __slots__ = (
-        *("authenticate", "encoder", "endpoint", "limits", "meter", "name", "read"),
-        "writes",
+        *("authenticate", "encoder", "endpoint", "limits", "meter", "name", "only_reads"),
+        *("read", "writes"),
     )
 
     def __init__(self, endpoint: Endpoint, limits: CallLimits, metrics: Metrics) -> None:
@@ -82,6 +84,7 @@ class Route:
         self.authenticate = AUTHENTICATE[endpoint.auth]
         self.limits = limits.of(endpoint.rate_class_in_force)
         self.writes = endpoint.rate_class_in_force in WRITING_CLASSES
+        self.only_reads = endpoint.method == "GET" or not self.writes
         self.read = _reader(endpoint)
         self.encoder = ReplyEncoder(endpoint.reply)
         self.meter = metrics.meter(endpoint.method, endpoint.path)
@@ -124,6 +127,7 @@ class Dispatcher:
         metrics: Metrics,
         requests_in_flight_max: int,
         address_share_max: float = DEFAULTS.address_share_max,
+        elsewhere: Elsewhere | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Plan every endpoint.
@@ -136,6 +140,7 @@ class Dispatcher:
             requests_in_flight_max: more at once are answered 429; fewer, too, while answers are
                 slow (see `overload/concurrency.py`).
             address_share_max: how many times the free places one address may have.
+            elsewhere: answers the calls of other nodes' games; None if this node is alone.
             monotonic: seconds, for limits and latencies.
 
         Raises:
@@ -147,6 +152,7 @@ class Dispatcher:
         self.in_flight = ConcurrencyLimit(requests_in_flight_max, address_share_max)
         self._in_flight_max = requests_in_flight_max
         self._pieces = Pieces()
+        self._elsewhere = elsewhere
         self._monotonic = monotonic
         self._router: Router[Route] = Router()
         for endpoint in endpoints:
@@ -172,22 +178,87 @@ class Dispatcher:
         route, arguments = self._router.find(request.method, request.path)
         if route is None:
             return await self._answer_unknown(request, started)
-        key = address_key(request.address)
+        key, units = address_key(request.address), units_of(request.body)
         entered = self.in_flight.enter(started, key)
+        answer: Answer | None
         if entered is None:
             self._limits.refused["requests in flight"] += 1
             answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
         else:
             try:
-                answer = await self._serve(route, request, arguments, started)
+                retry_seconds = route.limits.admit(request.address, started, units)
+                if retry_seconds:
+                    answer = too_many_requests(retry_seconds)
+                elif self._elsewhere is not None and not self._elsewhere.is_here(request):
+                    answer = None
+                else:
+                    answer = await self._serve(route, request, arguments, started, units)
+            except Moved:
+                answer = None
             except Exception as error:  # noqa: BLE001 - the edge: whatever it is becomes an answer
                 answer = _answer_of(error, route)
             finally:
                 self.in_flight.leave(entered, key)
+            if answer is None:
+                answer = await self._answer_elsewhere(route, request, arguments, started)
         route.meter.count(answer.status, self._monotonic() - started)
         if answer.status == 429 and entered is not None:
             await self._slow_down(request, started)
         return answer
+
+    async def answer_forwarded(self, request: ForwardedRequest) -> Answer | None:
+        """Answer a request that another node has sent on.
+
+        That node counts it and charges the client's address; all other checks are made here.
+
+        Args:
+            request: the whole request; whether its tokens were wrong is noted in it.
+
+        Returns:
+            The answer, as of `answer`; None if the game is not this node's: then nothing happened.
+
+        Cancellation: as for `answer`.
+        """
+        route, arguments = self._router.find(request.method, request.path)
+        if route is None:
+            return invalid_endpoint()  # the other node runs another version
+        return await self._answer_here(route, request, arguments)
+
+    async def _answer_here(
+        self, route: Route, request: Request, arguments: tuple[str, ...]
+    ) -> Answer | None:
+        """Answer a call whose address has been charged; None if its game is another node's."""
+        now, key = self._monotonic(), address_key(request.address)
+        entered = self.in_flight.enter(now, key)
+        if entered is None:
+            self._limits.refused["requests in flight"] += 1
+            return too_many_requests(OVERLOAD_RETRY_SECONDS)
+        try:
+            return await self._serve(route, request, arguments, now, units_of(request.body))
+        except Moved:
+            return None
+        except Exception as error:  # noqa: BLE001 - as in `answer`
+            return _answer_of(error, route)
+        finally:
+            self.in_flight.leave(entered, key)
+
+    async def _answer_elsewhere(
+        self, route: Route, request: Request, arguments: tuple[str, ...], now: float
+    ) -> Answer:
+        """Have another node answer; meanwhile the call is none of those under way here."""
+        if self._elsewhere is None:
+            logger.error("%s: an actor has moved, though there is no other node", route.name)
+            return internal_server_error()
+        call = SentCall(
+            request,
+            route.only_reads,
+            lambda: self._answer_here(route, request, arguments),
+            lambda: self._limits.note_failed_token(request.address, now),
+            lambda size: route.limits.owe(
+                request.address, None, self._monotonic(), units_of_answer(size)
+            ),
+        )
+        return await self._elsewhere.answer(call)
 
     async def _slow_down(self, request: Request, now: float) -> None:
         """Delay a refusal for an address that goes on asking after many refusals.
@@ -213,12 +284,33 @@ class Dispatcher:
         route, _ = self._router.find(request.method, request.path)
         if route is None or not route.limits.may_call(request.address, now):
             return False
-        key = address_key(request.address)
+        elsewhere, is_good = self._elsewhere, None
+        if elsewhere is None or elsewhere.is_here(request):
+            is_good = await self._finds_good(route, request)
+        if is_good is None and elsewhere is not None:
+            return await elsewhere.vouches(request, lambda: self._finds_good(route, request))
+        return bool(is_good)
+
+    async def vouches_forwarded(self, request: ForwardedRequest) -> bool | None:
+        """Return what `vouches` would, for a request that another node is asked for.
+
+        None if its game is not this node's.
+
+        Cancellation: as for `vouches`.
+        """
+        route, _ = self._router.find(request.method, request.path)
+        return route is not None and await self._finds_good(route, request)
+
+    async def _finds_good(self, route: Route, request: Request) -> bool | None:
+        """Return whether a request's tokens are good; None if another node knows that."""
+        now, key = self._monotonic(), address_key(request.address)
         entered = self.in_flight.enter(now, key)
         if entered is None:
             return False
         try:
             await route.authenticate(self._world, route.endpoint.texts, request)
+        except Moved:
+            return None
         except Exception:  # noqa: BLE001 - `answer` meets it again, and says what it is
             return False
         finally:
@@ -226,17 +318,17 @@ class Dispatcher:
         return True
 
     async def _serve(
-        self, route: Route, request: Request, arguments: tuple[str, ...], now: float
+        self, route: Route, request: Request, arguments: tuple[str, ...], now: float, units: int
     ) -> Answer:
+        """Answer a call whose address has been charged."""
         endpoint = route.endpoint
-        units = units_of(request.body)
-        retry_seconds = route.limits.admit(request.address, now, units)
-        if retry_seconds:
-            return too_many_requests(retry_seconds)
         try:
             caller = await route.authenticate(self._world, endpoint.texts, request)
         except (KeyInvalid, TokenInvalid):
-            self._limits.note_failed_token(request.address, now)
+            if isinstance(request, ForwardedRequest):
+                request.has_failed_token = True
+            else:
+                self._limits.note_failed_token(request.address, now)
             raise
         retry_seconds = self._admit_caller(route, caller, now, units)
         if retry_seconds:
@@ -267,20 +359,27 @@ class Dispatcher:
                 self._limits.disk_shares.leave(key, size)
         is_engine = query.get("format") in FORMATS
         if isinstance(reply, Streamed):
-            return await self._stream(route, caller, reply, is_engine=is_engine)
+            return await self._stream(route, request, caller, reply, is_engine=is_engine)
         encode = route.encoder.encode_engine if is_engine else route.encoder.encode
         body = encode(reply)
         if len(body) >= ANSWER_BYTES_PER_UNIT:
-            self._charge_answer(route, caller, len(body))
+            self._charge_answer(route, request, caller, len(body))
         return Answer(200, body)
 
-    def _charge_answer(self, route: Route, caller: GameCaller, size: int) -> None:
+    def _charge_answer(self, route: Route, request: Request, caller: GameCaller, size: int) -> None:
         """Charge a large answer, or a part of one, to the caller that it goes to."""
         player_id = caller.player_id if isinstance(caller, PlayerCaller) else None
-        route.limits.owe(caller.address, player_id, self._monotonic(), units_of_answer(size))
+        address = None if isinstance(request, ForwardedRequest) else request.address
+        route.limits.owe(address, player_id, self._monotonic(), units_of_answer(size))
 
     async def _stream(
-        self, route: Route, caller: GameCaller, streamed: Streamed, *, is_engine: bool
+        self,
+        route: Route,
+        request: Request,
+        caller: GameCaller,
+        streamed: Streamed,
+        *,
+        is_engine: bool,
     ) -> Answer:
         """Return an answer whose first page is read, so that its errors are answered."""
         convert = None
@@ -289,7 +388,7 @@ class Dispatcher:
             (entry,) = get_args(hints[streamed.field])
             convert = converter(entry)
         stream = ReplyStream(
-            streamed, convert, lambda size: self._charge_answer(route, caller, size)
+            streamed, convert, lambda size: self._charge_answer(route, request, caller, size)
         )
         await stream.read_ahead()
         return Answer(200, b"", stream=stream)

@@ -161,16 +161,17 @@ class ClassLimits:
         wait = self._player.charge(player_id, now, units)
         return self._refuse("by player", wait) if wait else 0
 
-    def owe(self, address: str, player_id: int | None, now: float, units: int) -> None:
+    def owe(self, address: str | None, player_id: int | None, now: float, units: int) -> None:
         """Charge an answer to the address that it goes to, and to its player, if there is one.
 
         Args:
-            address: the client's.
+            address: the client's; None if another node charges it.
             player_id: whose token came with the call; None where none had to.
             now: monotonic seconds.
             units: see `units_of_answer`.
         """
-        self._address.owe(address_key(address), now, units)
+        if address is not None:
+            self._address.owe(address_key(address), now, units)
         if self._player is not None and player_id is not None:
             self._player.owe(player_id, now, units)
 

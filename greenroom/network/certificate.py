@@ -20,6 +20,7 @@ from greenroom.network.tls import (
     Validity,
     advise_on_permissions,
     read_context,
+    read_der,
     read_validity,
 )
 
@@ -38,6 +39,7 @@ class _Loaded(msgspec.Struct, frozen=True):
     http: ssl.SSLContext
     realtime: ssl.SSLContext
     validity: Validity
+    der: bytes
 
 
 class Certificate:
@@ -67,6 +69,11 @@ class Certificate:
     def validity(self) -> Validity:
         """Return how long the certificate that is in use is valid."""
         return self._loaded.validity
+
+    @property
+    def der(self) -> bytes:
+        """Return the certificate that is in use, as peers are shown it."""
+        return self._loaded.der
 
     @property
     def is_outdated(self) -> bool:
@@ -131,6 +138,7 @@ class Certificate:
             read_context(self._files, HTTP_PROTOCOLS),
             read_context(self._files, REALTIME_PROTOCOLS),
             read_validity(self._files.certificate),
+            read_der(self._files.certificate),
         )
 
     def _tell_state(self) -> None:

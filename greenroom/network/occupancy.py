@@ -57,3 +57,15 @@ class Occupancy:
         self._by_address[key] -= 1
         if not self._by_address[key]:
             del self._by_address[key]
+
+    def move(self, peer: str, client: str) -> bool:
+        """Count a connection for its client's address, in place of who relays it.
+
+        Returns:
+            Whether that address may have one more; if not, nothing has changed.
+        """
+        if self._by_address.get(address_key(client), 0) >= self._per_address_max:
+            return False
+        self.leave(peer)
+        self.enter(client)
+        return True

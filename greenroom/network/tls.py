@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 TlsContext = Callable[[], ssl.SSLContext]
 """Returns the TLS context for the next connection."""
@@ -78,11 +79,25 @@ def read_validity(certificate_file: Path) -> Validity:
     Raises:
         TlsError: the file cannot be read.
     """
+    own = _read_own(certificate_file)
+    return Validity(own.not_valid_before_utc, own.not_valid_after_utc)
+
+
+def read_der(certificate_file: Path) -> bytes:
+    """Return the first certificate of a PEM file in DER, as it is shown to peers.
+
+    Raises:
+        TlsError: the file cannot be read.
+    """
+    return _read_own(certificate_file).public_bytes(Encoding.DER)
+
+
+def _read_own(certificate_file: Path) -> x509.Certificate:
+    """Return the first certificate of a PEM file: the server's own."""
     try:
-        own = x509.load_pem_x509_certificates(_read(certificate_file))[0]
+        return x509.load_pem_x509_certificates(_read(certificate_file))[0]
     except ValueError:
         raise TlsError(f"{certificate_file} holds no certificate in PEM format") from None
-    return Validity(own.not_valid_before_utc, own.not_valid_after_utc)
 
 
 def read_context(files: TlsFiles, protocols: Sequence[str]) -> ssl.SSLContext:

@@ -29,15 +29,11 @@ from greenroom.contract.words import RequestId
 from greenroom.fastlane.suites import choose_suite
 from greenroom.network.addresses import is_loopback, names_loopback
 from greenroom.network.tls_codec import TlsBroken, TlsCodec
+from greenroom.transport.arrival.arrival import RETRY_SECONDS, Arrival, Arrived, Lost
+from greenroom.transport.arrival.handshake import Opening, overloaded
+from greenroom.transport.arrival.relaying import ClientSide, carry
 from greenroom.transport.context import RealtimeContext
 from greenroom.transport.fanout import Fanout
-from greenroom.transport.handshake import (
-    HEAD_BYTES_MAX,
-    NotAnOpening,
-    Opening,
-    overloaded,
-    read_opening,
-)
 from greenroom.transport.hub import Replay
 from greenroom.transport.liveness import Liveness
 from greenroom.transport.messages import (
@@ -62,6 +58,7 @@ from greenroom.transport.messages import (
     read,
 )
 from greenroom.transport.outbox import Outbox, Piece
+from greenroom.transport.ports import NobodyToRelayTo, RelayTarget
 from greenroom.transport.rates import MessageRate
 from greenroom.transport.reader import MORE
 from greenroom.transport.requests import ActionRequest, MalformedMessage, request_action
@@ -91,10 +88,6 @@ _OPEN: Final = SessionPhase.OPEN
 _OVER: Final = SessionPhase.OVER
 
 
-class _Lost(Exception):
-    """The peer is gone."""
-
-
 class RealtimeConnection(Outbox):
     """Serves one connection; a `Link` of the hub, `Timed`, and `Flushable`."""
 
@@ -118,6 +111,7 @@ class RealtimeConnection(Outbox):
         "fanout",
         "kind",
         "lane",
+        "occupant",
         "told",
     )
 
@@ -139,6 +133,8 @@ class RealtimeConnection(Outbox):
             large=context.large,
             address=peer,
         )
+        self.occupant = peer
+        """The address that the connection counts for."""
         self._context = context
         self._session = Session(self._put_bounded, options.message_bytes_max)
         self._is_over = False
@@ -169,21 +165,64 @@ class RealtimeConnection(Outbox):
         Cancellation leaves the socket open, for `end` to close.
         """
         try:
-            opening, rest = None, b""
-            with trio.move_on_after(self._context.options.handshake_seconds_max):
-                opening, rest = await self._shake_hands()
-            if opening is not None:
-                self._context.deadlines.add(self, self._heard_at)
-                await self._admit(opening)
-                await self._converse(rest)
+            context, arrived = self._context, None
+            with trio.move_on_after(context.options.handshake_seconds_max):
+                arrival = Arrival(context, self._socket, self._tls, self._address)
+                arrived = await arrival.read()
+            if arrived is not None:
+                await self._serve(arrived)
             await self._linger()
-        except _Lost:
+        except Lost:
             return
+
+    async def _serve(self, arrived: Arrived) -> None:
+        """Answer a beginning, and serve what follows if it is for this node."""
+        self._address = arrived.address
+        if arrived.is_relayed and not self._context.occupancy.move(self.occupant, self._address):
+            self._put(overloaded(RETRY_SECONDS))
+            return
+        if arrived.is_relayed:
+            self.occupant = self._address
+        if arrived.target is not None:
+            await self._relay(arrived, arrived.target)
+        elif arrived.opening is None:
+            self._put(arrived.answer)
+        else:
+            self._begin(arrived.opening)
+            await self._admit(arrived.opening)
+            await self._converse(arrived.rest)
+
+    def _begin(self, opening: Opening) -> None:
+        """Agree to the WebSocket."""
+        self._put(opening.answer)
+        self._session.begin()
+        self.kind, self._host = opening.kind, opening.host
+        is_called = names_loopback(opening.host) and not opening.is_forwarded
+        self._is_local = is_called and is_loopback(self._address)
+        self._context.deadlines.add(self, self._heard_at)
+
+    async def _relay(self, arrived: Arrived, target: RelayTarget) -> None:
+        """Carry the connection to another node until it ends."""
+        relay, options = self._context.relay, self._context.options
+        assert relay is not None
+        try:
+            owner = await relay.connect(target, self._address)
+        except NobodyToRelayTo:
+            self._put(overloaded(RETRY_SECONDS))
+            return
+        async with owner:
+            await carry(
+                ClientSide(self._socket, self._tls),
+                owner,
+                arrived.head + arrived.rest,
+                stall_seconds_max=options.stall_seconds_max,
+                close_seconds_max=options.close_seconds_max,
+            )
 
     async def refuse(self, retry_seconds: int) -> None:
         """Tell the client when to come back, and do not serve it; cancellation as in `run`."""
         self._put(overloaded(retry_seconds))
-        with contextlib.suppress(_Lost):
+        with contextlib.suppress(Lost):
             await self._linger()
 
     def end(self) -> None:
@@ -234,7 +273,7 @@ class RealtimeConnection(Outbox):
 
     def hear(self) -> None:
         """See `Link`."""
-        with contextlib.suppress(_Lost):
+        with contextlib.suppress(Lost):
             self._take_some(trio.current_time())
 
     def close(self, code: int, reason: str) -> None:
@@ -308,26 +347,11 @@ class RealtimeConnection(Outbox):
 
     # Receiving.
 
-    async def _receive(self) -> bytes:
-        """Return the bytes that came next.
-
-        Raises:
-            _Lost: nothing more will come.
-        """
-        data = b""
-        while not data:
-            try:
-                await trio.lowlevel.wait_readable(self._socket)
-            except trio.ClosedResourceError:
-                raise _Lost from None
-            data = self._receive_now()
-        return data
-
     def _receive_now(self) -> bytes:
         """Return the bytes that have come; empty if there are none yet.
 
         Raises:
-            _Lost: nothing more will come.
+            Lost: nothing more will come.
         """
         size = RECEIVE_BYTES
         if not self._is_drained:
@@ -341,61 +365,8 @@ class RealtimeConnection(Outbox):
             self._is_drained = True
             return b""
         except (OSError, TlsBroken):
-            raise _Lost from None
-        raise _Lost
-
-    async def _shake_hands(self) -> tuple[Opening | None, bytes]:
-        """Return the client's request, and the bytes that came behind it.
-
-        None if the client does not want a WebSocket; it has been answered then.
-        """
-        head = b"" if self._tls is None else await self._shake_tls_hands(self._tls)
-        while b"\r\n\r\n" not in head and len(head) <= HEAD_BYTES_MAX:
-            head += await self._receive()
-        head, end, rest = head.partition(b"\r\n\r\n")
-        try:
-            opening = read_opening(head + end)
-        except NotAnOpening as other:
-            self._put(other.answer)
-            return None, b""
-        retry_seconds = self._judge_address(opening)
-        if retry_seconds:
-            self._put(overloaded(retry_seconds))
-            return None, b""
-        self._put(opening.answer)
-        self._session.begin()
-        self.kind, self._host = opening.kind, opening.host
-        is_called = names_loopback(opening.host) and not opening.is_forwarded
-        self._is_local = is_called and is_loopback(self._address)
-        return opening, rest
-
-    def _judge_address(self, opening: Opening) -> int:
-        """Charge the address of a client behind a proxy; return 0, or seconds to wait."""
-        proxies = self._context.proxies
-        if not proxies.trusts(self._address):
-            return 0
-        self._address = proxies.client_address(self._address, opening.forwarded_for)
-        return self._context.limits.admit_realtime(self._address, time.monotonic())
-
-    async def _shake_tls_hands(self, tls: TlsCodec) -> bytes:
-        """Do the TLS handshake; return the bytes that came behind it."""
-        received = b""
-        while True:
-            try:
-                is_done, answer = tls.shake_hands(received)
-                if answer:
-                    self._socket.send(answer)
-                if is_done:
-                    return tls.decrypt(b"")
-                await trio.lowlevel.wait_readable(self._socket)
-                received = self._socket.recv(RECEIVE_BYTES)
-            except (BlockingIOError, InterruptedError):
-                received = b""
-            except (OSError, trio.ClosedResourceError, TlsBroken):
-                raise _Lost from None
-            else:
-                if not received:
-                    raise _Lost
+            raise Lost from None
+        raise Lost
 
     async def _admit(self, opening: Opening) -> None:
         """Let the client in, or close with the reason why not."""
@@ -453,7 +424,7 @@ class RealtimeConnection(Outbox):
         """Take in what has come; return what `Reader.read` expects of `take`.
 
         Raises:
-            _Lost: the peer is gone.
+            Lost: the peer is gone.
         """
         data = self._receive_now()
         pause: float | None = 0.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from greenroom.actors.world.world import World
+from greenroom.network.occupancy import Occupancy
 from greenroom.network.proxies import TrustedProxies
 from greenroom.transport.backlog import LargeMessages
 from greenroom.transport.deadlines import Deadlines
 from greenroom.transport.hub import Hub
 from greenroom.transport.options import RealtimeOptions
-from greenroom.transport.ports import AddressLimits
+from greenroom.transport.ports import AddressLimits, Relay
 from greenroom.transport.udp.port import UdpPort
 
 
@@ -16,8 +17,8 @@ class RealtimeContext:
     """The port, as its connections see it; made once."""
 
     __slots__ = (
-        *("deadlines", "hub", "large", "limits", "options", "proxies", "reader"),
-        *("sender", "udp", "world"),
+        *("deadlines", "hub", "large", "limits", "occupancy", "options", "proxies", "reader"),
+        *("relay", "sender", "udp", "world"),
     )
 
     def __init__(
@@ -27,10 +28,16 @@ class RealtimeContext:
         hub: Hub,
         udp: UdpPort | None,
         limits: AddressLimits,
+        *,
+        relay: Relay | None = None,
     ) -> None:
         """Share these, and make deadlines."""
         self.options = options
         self.proxies = TrustedProxies(options.trusted_proxies)
+        self.occupancy = Occupancy(
+            options.connections_max, options.connections_per_address_max, self.proxies
+        )
+        self.relay = relay
         self.udp = udp
         self.limits = limits
         self.world = world

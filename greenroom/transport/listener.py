@@ -12,12 +12,11 @@ import trio
 from greenroom.actors.world.world import World
 from greenroom.network import sockets
 from greenroom.network.listeners import Listeners, OwnListeners
-from greenroom.network.occupancy import Occupancy
 from greenroom.transport.connection import RealtimeConnection
 from greenroom.transport.context import RealtimeContext
 from greenroom.transport.hub import Hub
 from greenroom.transport.options import RealtimeOptions
-from greenroom.transport.ports import AddressLimits, NoLimits
+from greenroom.transport.ports import AddressLimits, NoLimits, Relay
 from greenroom.transport.udp.port import UdpPort
 
 RETRY_SECONDS: Final = 5
@@ -48,6 +47,7 @@ class RealtimePort:
         limits: AddressLimits | None = None,
         *,
         listeners: Listeners | None = None,
+        relay: Relay | None = None,
     ) -> None:
         """Prepare; nothing is opened before `run`.
 
@@ -58,16 +58,15 @@ class RealtimePort:
             udp: where members may have a fast lane.
             limits: how often an address may connect; none if not given.
             listeners: what to accept from; the port of the options if not given.
+            relay: serves the rooms of other nodes; None if there are none.
         """
         self._listeners = listeners or OwnListeners(options.host, options.port)
         self._options = options
         self._limits = limits or NoLimits()
-        self._context = RealtimeContext(options, world, hub, udp, self._limits)
+        self._context = RealtimeContext(options, world, hub, udp, self._limits, relay=relay)
         self._refusals = 0
         self._nursery: trio.Nursery | None = None
-        self._occupancy = Occupancy(
-            options.connections_max, options.connections_per_address_max, self._context.proxies
-        )
+        self._occupancy = self._context.occupancy
         self.port = options.port
         """The bound port once it runs, the same when it is run again."""
 
@@ -120,27 +119,31 @@ class RealtimePort:
         """Return 0, or after how many seconds this peer may try to connect again."""
         if not self._occupancy.has_room(peer):
             return RETRY_SECONDS
-        if self._context.proxies.trusts(peer):
-            return 0
+        relay = self._context.relay
+        if self._context.proxies.trusts(peer) or (relay is not None and relay.may_relay(peer)):
+            return 0  # it is charged once its first request has told whose it is
         return self._limits.admit_realtime(peer, time.monotonic())
 
     async def _serve(self, connected: socket.socket, peer: str) -> None:
         """Serve one connection."""
+        connection = self.connection_class(self._context, connected, peer)
         try:
-            await self._run_fenced(connected, peer, 0)
+            await self._run_fenced(connection, connected, 0)
         finally:
-            self._occupancy.leave(peer)
+            self._occupancy.leave(connection.occupant)
 
     async def _refuse(self, connected: socket.socket, peer: str, retry_seconds: int) -> None:
         """Tell a client when to come back, and close once it can have read that."""
         try:
-            await self._run_fenced(connected, peer, retry_seconds)
+            connection = self.connection_class(self._context, connected, peer)
+            await self._run_fenced(connection, connected, retry_seconds)
         finally:
             self._refusals -= 1
 
-    async def _run_fenced(self, connected: socket.socket, peer: str, retry_seconds: int) -> None:
+    async def _run_fenced(
+        self, connection: RealtimeConnection, connected: socket.socket, retry_seconds: int
+    ) -> None:
         """Run one connection; nothing that happens in it reaches any other."""
-        connection = self.connection_class(self._context, connected, peer)
         try:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sockets.leave_unpaced(connected)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
+
+import msgspec
+import trio
+
+RELAY_MARK: Final = b"GREENROOM-RELAY "
+"""How the first line of a relayed connection begins; no request of HTTP does."""
+RELAY_LINE_BYTES_MAX: Final = 512
 
 
 class AddressLimits(Protocol):
@@ -55,3 +62,58 @@ class NoLimits:
 
     def note_failed_token(self, address: str, now: float) -> None:
         """Do nothing."""
+
+
+class RelayTarget(msgspec.Struct, frozen=True):
+    """The node that a connection is relayed to."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+class NobodyToRelayTo(Exception):
+    """The node that has the room is not known yet, or cannot be reached; try again."""
+
+
+class Relay(Protocol):
+    """The other nodes, as the realtime port sees them."""
+
+    def may_relay(self, peer: str) -> bool:
+        """Return whether relayed connections may come from this address."""
+        ...
+
+    def read_line(self, line: bytes) -> str | None:
+        """Return the client's address by the first line of a relayed connection.
+
+        None if the line is not another node's, or comes for the second time.
+        """
+        ...
+
+    def is_here(self, token: str) -> bool:
+        """Return whether this node answers for a realtime token, or none does."""
+        ...
+
+    async def find(self, token: str) -> RelayTarget | None:
+        """Return the node to relay a connection to; None if it is to be served here.
+
+        Raises:
+            NobodyToRelayTo: nobody serves the room yet.
+
+        Cancellation changes nothing.
+        """
+        ...
+
+    async def connect(self, target: RelayTarget, address: str) -> trio.abc.Stream:
+        """Return a connection to a node's realtime port that has said whose it is.
+
+        Args:
+            target: the node.
+            address: the client's.
+
+        Raises:
+            NobodyToRelayTo: it cannot be reached.
+
+        Cancellation closes it.
+        """
+        ...

@@ -158,3 +158,13 @@ def test_a_path_that_never_ends_is_refused(authority: Authority) -> None:
     large.write_bytes(b"x" * (1 << 21))
     with pytest.raises(TlsError, match="larger than 1 MiB"):
         Certificate(authority.certificate, large)
+
+
+async def test_it_tells_what_it_shows(authority: Authority) -> None:
+    certificate = certificate_of(authority)
+    async with open_stage(tls=certificate.realtime) as stage:
+        plain = await trio.open_tcp_stream("127.0.0.1", stage.port.port)
+        stream = trio.SSLStream(plain, authority.trusting(), server_hostname="localhost")
+        await stream.do_handshake()
+        assert stream.getpeercert(binary_form=True) == certificate.der
+        await trio.aclose_forcefully(stream)

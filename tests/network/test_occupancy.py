@@ -41,3 +41,17 @@ def test_whoever_leaves_makes_room():
     port.leave("203.0.113.1")
     assert port.has_room("203.0.113.2")
     assert port.connections == 0
+
+
+def test_a_relayed_connection_counts_for_its_client():
+    port = occupancy(10, 1)
+    port.enter("10.0.0.9")
+    assert port.move("10.0.0.9", "203.0.113.1")
+    assert port.has_room("10.0.0.9")
+    assert not port.has_room("203.0.113.1")
+    port.enter("10.0.0.9")
+    assert not port.move("10.0.0.9", "203.0.113.1")
+    port.leave("10.0.0.9")
+    port.leave("203.0.113.1")
+    assert port.connections == 0
+    assert port.has_room("203.0.113.1")

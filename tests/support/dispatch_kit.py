@@ -14,6 +14,7 @@ from greenroom.actors.kernel.errors import NotFound
 from greenroom.contract.fields import Body, Document, Missing, RawDocument, Reply, verbatim
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
 from greenroom.http.dispatch import Dispatcher
+from greenroom.http.elsewhere import Elsewhere
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.metrics import Metrics
 from greenroom.http.request import Answer, Request
@@ -131,7 +132,12 @@ class DispatchKit:
     """The dispatcher, and what a test needs to call it."""
 
     def __init__(
-        self, arena: Arena, *, in_flight_max: int = 100, limits: LimitSettings | None = None
+        self,
+        arena: Arena,
+        *,
+        in_flight_max: int = 100,
+        limits: LimitSettings | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self.arena = arena
         self.trouble = Trouble()
@@ -145,6 +151,7 @@ class DispatchKit:
             limits=self.limits,
             metrics=self.metrics,
             requests_in_flight_max=in_flight_max,
+            elsewhere=elsewhere,
             monotonic=lambda: self.seconds,
         )
 

@@ -6,6 +6,7 @@ import socket
 import ssl
 from contextlib import AsyncExitStack
 
+import msgspec
 import pytest
 import trio
 import trio_websocket
@@ -19,7 +20,7 @@ from greenroom.network.addresses import INVALID_HOST
 from greenroom.network.head_limits import FIELDS_MAX
 from greenroom.network.sockets import ListenError
 from greenroom.transport import listener as websocket
-from greenroom.transport.handshake import (
+from greenroom.transport.arrival.handshake import (
     HEAD_BYTES_MAX,
     INVALID_HANDSHAKE,
     NotAnOpening,
@@ -270,8 +271,8 @@ async def test_the_port_answers_whatever_clients_do():
             gone = await trio.open_tcp_stream("127.0.0.1", number)
             gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             await gone.aclose()
-        taken = type(stage.port)(stage.port._options, stage.arena.world, stage.hub)
-        taken.port = number
+        options = msgspec.structs.replace(stage.port._options, port=number)
+        taken = type(stage.port)(options, stage.arena.world, stage.hub)
         with pytest.raises(ListenError, match="another program"):
             await taken.run()
 

@@ -23,7 +23,7 @@ from greenroom.actors.room.messages import RoomRole
 from greenroom.transport.hub import Hub
 from greenroom.transport.listener import RealtimePort
 from greenroom.transport.options import RealtimeOptions
-from greenroom.transport.ports import AddressLimits
+from greenroom.transport.ports import AddressLimits, Relay
 from greenroom.transport.udp.port import UdpPort
 
 SECONDS_MAX = 20.0
@@ -154,13 +154,14 @@ async def open_stage(
     *,
     limits: AddressLimits | None = None,
     server: ServerLimits | None = None,
+    relay: Relay | None = None,
     **options: Any,
 ) -> AsyncGenerator[RealtimeKit]:
     """A realtime room with some members, and perhaps a behaviour, and its ports."""
     hub, udp = Hub(), UdpPort("127.0.0.1", 0)
     async with open_arena(hub, behaviour, server) as arena:
         bounds = RealtimeOptions(host="127.0.0.1", **options)
-        port = RealtimePort(bounds, arena.world, hub, udp, limits)
+        port = RealtimePort(bounds, arena.world, hub, udp, limits, relay=relay)
         async with trio.open_nursery() as nursery:
             await nursery.start(lambda task_status: udp.run(task_status=task_status))
             await nursery.start(lambda task_status: port.run(task_status=task_status))

@@ -1,0 +1,170 @@
+"""The dispatcher and the port by which other nodes answer: what it sends there, and when."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from dispatch_kit import DispatchKit, Gone, json_of
+from trio.testing import MockClock
+from world_kit import Arena, open_arena
+
+from greenroom.actors.kernel.errors import Moved
+from greenroom.http.elsewhere import ForwardedRequest, SentCall
+from greenroom.http.limits import LimitSettings
+from greenroom.http.request import Answer, Request
+
+TROUBLE = ("POST", "/api/trouble.php")
+
+
+class Others:
+    """The other nodes; they answer everything alike, unless it is to be answered here."""
+
+    def __init__(self) -> None:
+        self.has_all = False
+        self.calls: list[SentCall] = []
+        self.questions = 0
+        self.is_back = False
+
+    def is_here(self, _: Request) -> bool:
+        return not self.has_all
+
+    async def answer(self, call: SentCall) -> Answer:
+        self.calls.append(call)
+        here = await call.answer_here() if self.is_back else None
+        return here or Answer(200, b"{}")
+
+    async def vouches(self, _: Request, vouches_here: Callable[[], Awaitable[bool | None]]) -> bool:
+        self.questions += 1
+        return bool(await vouches_here()) if self.is_back else True
+
+
+@pytest.fixture
+async def arena(autojump_clock: MockClock) -> AsyncIterator[Arena]:
+    async with open_arena() as arena:
+        yield arena
+
+
+@pytest.fixture
+def others() -> Others:
+    return Others()
+
+
+@pytest.fixture
+async def stage(arena: Arena, others: Others) -> DispatchKit:
+    return DispatchKit(arena, elsewhere=others)
+
+
+async def test_what_is_here_is_answered_here(stage: DispatchKit, others: Others) -> None:
+    assert (await stage.answer(*TROUBLE)).status == 200
+    assert not others.calls
+
+
+async def test_what_is_elsewhere_is_sent_before_any_token_is_looked_at(
+    stage: DispatchKit, others: Others
+) -> None:
+    others.has_all = True
+    assert (await stage.answer(*TROUBLE, key="junk")).status == 200
+    assert stage.trouble.calls == 0
+    assert [call.request.path for call in others.calls] == ["/api/trouble.php"]
+
+
+async def test_a_turn_that_met_a_move_is_sent_on(stage: DispatchKit, others: Others) -> None:
+    stage.trouble.error = Moved()
+    assert (await stage.answer(*TROUBLE)).status == 200
+    assert len(others.calls) == 1
+    assert stage.dispatcher.in_flight.count == 0
+
+
+async def test_what_comes_back_is_answered_here_with_all_checks(
+    stage: DispatchKit, others: Others
+) -> None:
+    others.has_all = others.is_back = True
+    stage.trouble.error = Gone()
+    assert (await stage.answer(*TROUBLE)).status == 404
+    assert (await stage.answer(*TROUBLE, key="junk")).status == 401
+
+
+async def test_a_move_without_other_nodes_is_a_bug(arena: Arena) -> None:
+    alone = DispatchKit(arena)
+    alone.trouble.error = Moved()
+    assert (await alone.answer(*TROUBLE)).status == 500
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "only_reads"),
+    [
+        ("GET", "/api/owner.php", True),
+        ("HEAD", "/api/owner.php", True),
+        ("POST", "/api/echo.php", False),
+        ("PUT", "/api/store.php", False),
+        ("POST", "/api/trouble.php", False),
+    ],
+)
+async def test_only_what_changes_nothing_may_be_sent_twice(
+    stage: DispatchKit, others: Others, method: str, path: str, *, only_reads: bool
+) -> None:
+    others.has_all = True
+    await stage.answer(method, path)
+    assert [call.only_reads for call in others.calls] == [only_reads]
+
+
+async def test_addresses_are_charged_before_a_call_is_sent(arena: Arena, others: Others) -> None:
+    limits = LimitSettings(register_calls_per_second_address=1.0, rate_burst_seconds=2.0)
+    stage = DispatchKit(arena, limits=limits, elsewhere=others)
+    others.has_all = True
+    assert [(await stage.answer(*TROUBLE)).status for _ in range(3)] == [200, 200, 429]
+    assert len(others.calls) == 2
+
+
+def forwarded(arena: Arena, key: str | None = None) -> ForwardedRequest:
+    headers = {"x-api-token": key or arena.keys.api_token}
+    return ForwardedRequest(*TROUBLE, "", headers, b"", "203.0.113.7")
+
+
+async def test_a_forwarded_call_is_charged_to_no_address(arena: Arena) -> None:
+    limits = LimitSettings(
+        register_calls_per_second_address=1.0,
+        failed_tokens_per_second_address=1.0,
+        rate_burst_seconds=1.0,
+    )
+    stage = DispatchKit(arena, limits=limits)
+    for _ in range(5):
+        answer = await stage.dispatcher.answer_forwarded(forwarded(arena))
+        assert answer is not None
+        assert answer.status == 200
+    for _ in range(5):
+        request = forwarded(arena, "junk")
+        answer = await stage.dispatcher.answer_forwarded(request)
+        assert answer is not None
+        assert answer.status == 401
+        assert request.has_failed_token
+    assert (await stage.answer(*TROUBLE)).status == 200
+
+
+async def test_a_forwarded_call_is_never_sent_on(stage: DispatchKit, others: Others) -> None:
+    others.has_all = True
+    stage.trouble.error = Moved()
+    assert await stage.dispatcher.answer_forwarded(forwarded(stage.arena)) is None
+    assert not others.calls
+
+
+async def test_a_forwarded_call_of_an_unknown_endpoint_is_refused(stage: DispatchKit) -> None:
+    request = ForwardedRequest("POST", "/api/new.php", "", {}, b"", "203.0.113.7")
+    answer = await stage.dispatcher.answer_forwarded(request)
+    assert answer is not None
+    assert json_of(answer)["error"] == "Invalid endpoint"
+
+
+async def test_other_nodes_are_asked_whether_tokens_are_good(
+    stage: DispatchKit, others: Others
+) -> None:
+    request = Request(*TROUBLE, "", {"x-api-token": "junk"}, b"", "203.0.113.7")
+    assert not await stage.dispatcher.vouches(request)
+    others.has_all = True
+    assert await stage.dispatcher.vouches(request)
+    others.is_back = True
+    assert not await stage.dispatcher.vouches(request)
+    assert others.questions == 2
+    assert await stage.dispatcher.vouches_forwarded(forwarded(stage.arena))
+    assert not await stage.dispatcher.vouches_forwarded(forwarded(stage.arena, "junk"))
