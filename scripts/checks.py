@@ -13,13 +13,17 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 
 HELP = """\
-usage: scripts/test            everything CI runs (some fifteen minutes)
+usage: scripts/test            everything CI runs (some twelve minutes)
        scripts/test ARGS...    pytest alone, with these arguments
+       scripts/test --prepare  nothing: only the environments are made
 
 Everything is: ruff format, ruff, mypy, pyright, lint-imports, the table of what shows the API's
 specification (docs/reference/conformance.md), the site of docs/ built, pytest on several
@@ -40,6 +44,29 @@ PURE_CONTRACT = "rules, messages and the supervision policy are pure"
 
 WORKERS_MAX = 4
 """Each worker runs Postgres and servers besides."""
+
+BESIDE_MAX = 2
+"""The number of steps of a group that run at a time."""
+
+GROUPS = (
+    # the longest first, so that the short ones fill what is left of the time
+    ("mypy", "pyright", "docs", "ruff format", "ruff", "lint-imports", "conformance"),
+    ("pytest",),
+    ("coverage of pure code",),
+    ("schemathesis", "schemathesis of hypercorn"),
+)
+"""The steps that may run beside each other; a group begins when the one before it has ended."""
+
+
+class Outcome(NamedTuple):
+    """The result of a step."""
+
+    name: str
+    status: int
+    last_line: str
+    seconds: float
+    processor_seconds: float
+    """The time of all its processes that were waited for."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -66,14 +93,33 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run_all(cache: Path, variables: Mapping[str, str], pytest: Sequence[str]) -> int:
-    """Run every step, one after the other; end with pytest's summary line."""
-    workers = str(max(2, min(os.cpu_count() or 2, WORKERS_MAX)))
-    python, module = sys.executable, (sys.executable, "-m")
+    """Run every step; end with what each took, and pytest's summary line."""
     covered = cache / "pure-modules.toml"  # coverage clears away what begins as its data
     covered.write_text(coverage_settings())
+    steps = steps_of(cache, covered, pytest)
+    done: dict[str, Outcome] = {}
+    for group in GROUPS:
+        with ThreadPoolExecutor(max_workers=BESIDE_MAX) as pool:
+            begin = partial(run, variables=variables, is_alone=len(group) == 1)
+            running = [pool.submit(begin, name, steps[name]) for name in group]
+            done |= {outcome.name: outcome for outcome in (each.result() for each in running)}
+    failed = [name for name, outcome in done.items() if outcome.status != 0]
+    print("\n── seconds (of processors)")
+    for outcome in done.values():
+        print(f"{outcome.seconds:7.0f} ({outcome.processor_seconds:.0f})  {outcome.name}")
+    print(f"\nfailed: {', '.join(failed)}" if failed else "\nall steps passed")
+    print(done["pytest"].last_line)
+    return 1 if failed else 0
+
+
+def steps_of(cache: Path, covered: Path, pytest: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Return the command of every step by its name."""
+    python, module = sys.executable, (sys.executable, "-m")
+    workers = str(min((os.cpu_count() or 2) + 1, WORKERS_MAX))  # one of them waits, as a rule
     every_branch = (f"--rcfile={covered}", "--fail-under=100")
     lint_imports = "from importlinter.cli import lint_imports_command as run; run()"
-    steps: dict[str, Sequence[str]] = {
+    traced = ("--cov", f"--cov-config={covered}", "--cov-report=")
+    return {
         "ruff format": (*module, "ruff", "format", "--check", "."),
         "ruff": (*module, "ruff", "check", "."),
         "mypy": (*module, "mypy"),
@@ -81,34 +127,11 @@ def run_all(cache: Path, variables: Mapping[str, str], pytest: Sequence[str]) ->
         "lint-imports": (python, "-c", lint_imports, "--cache-dir", str(cache / "imports")),
         "conformance": (python, "scripts/conformance.py"),
         "docs": ("scripts/docs", str(cache / "site")),
-        "pytest": (
-            *pytest,
-            "-n",
-            workers,
-            "--dist",
-            "worksteal",
-            "--cov",
-            f"--cov-config={covered}",
-            "--cov-report=",
-        ),
+        "pytest": (*pytest, "-n", workers, "--dist", "worksteal", "--durations=20", *traced),
         "coverage of pure code": (*module, "coverage", "report", *every_branch),
-        "schemathesis": (python, "scripts/fuzz.py"),
+        "schemathesis": (python, "scripts/fuzz.py", "greenroom"),
+        "schemathesis of hypercorn": (python, "scripts/fuzz.py", "hypercorn"),
     }
-    failed: list[str] = []
-    summary = ""
-    for name, command in steps.items():
-        started = time.monotonic()
-        print(f"\n── {name}", flush=True)
-        status, last_line = run(command, variables)
-        if name == "pytest":
-            summary = last_line
-        if status != 0:
-            failed.append(name)
-        verdict = "ok" if status == 0 else "FAILED"
-        print(f"── {name}: {verdict}, {time.monotonic() - started:.0f} s", flush=True)
-    print(f"\nfailed: {', '.join(failed)}" if failed else "\nall steps passed")
-    print(summary)
-    return 1 if failed else 0
 
 
 def coverage_settings() -> str:
@@ -131,8 +154,14 @@ def pure_files() -> list[str]:
     return [pattern for path in paths for pattern in (f"{path}.py", f"{path}/**/*.py")]
 
 
-def run(command: Sequence[str], variables: Mapping[str, str]) -> tuple[int, str]:
-    """Run one step, shown as it goes; return its status and its last line."""
+def run(
+    name: str, command: Sequence[str], *, variables: Mapping[str, str], is_alone: bool
+) -> Outcome:
+    """Run one step; show it as it goes, or when it has ended if it is not alone."""
+    started = time.monotonic()
+    lines = [f"\n── {name}\n"]
+    if is_alone:
+        print(lines.pop(), end="", flush=True)
     last_line = ""
     with subprocess.Popen(
         command,
@@ -145,9 +174,18 @@ def run(command: Sequence[str], variables: Mapping[str, str]) -> tuple[int, str]
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            print(line, end="", flush=True)
             last_line = line.strip() or last_line
-    return process.returncode, re.sub(r"\x1b\[[0-9;]*m", "", last_line)
+            lines.append(line)
+            if is_alone:
+                print(lines.pop(), end="", flush=True)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.monotonic() - started
+    verdict = "ok" if process.returncode == 0 else "FAILED"
+    lines.append(f"── {name}: {verdict}, {seconds:.0f} s\n")
+    print("".join(lines), end="", flush=True)
+    last_line = re.sub(r"\x1b\[[0-9;]*m", "", last_line)
+    return Outcome(name, process.returncode, last_line, seconds, used.ru_utime + used.ru_stime)
 
 
 def choose_cache() -> Path:

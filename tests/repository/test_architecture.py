@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from checks import pure_files
+from checks import GROUPS, pure_files
 
 from greenroom import __version__
 
@@ -177,7 +177,9 @@ def test_hooks_before_a_commit_are_local_and_every_fast_step_of_ci_is_among_them
     steps = re.findall(
         r'^        "([a-z -]+)": ', (ROOT / "scripts/checks.py").read_text(), re.MULTILINE
     )
+    assert sorted(steps) == sorted(name for group in GROUPS for name in group)
     slow = {"docs", "pytest", "coverage of pure code", "schemathesis"}
+    slow |= {"schemathesis of hypercorn"}
     assert len(steps) > len(slow)
     assert set(steps) - slow <= set(re.findall(r"name: (.+)", config))
 

@@ -102,6 +102,15 @@ def test_preparing_makes_the_environment_and_starts_no_server(checkout: Path) ->
     assert run(checkout, "serve") == (f"{checkout / '.venv'}|{checkout.parent}|serve\n", "")
 
 
+def test_preparing_the_tests_makes_their_three_environments_and_runs_none(checkout: Path) -> None:
+    for name in ("requirements-schemathesis.txt", "requirements-docs.txt"):
+        (checkout / name).write_text("# nothing\n")
+    output, errors = run(checkout, "test", "--prepare")
+    assert (output, errors.count("The environment is ready.")) == ("", 3)
+    kinds = (".venv", ".venv-schemathesis", ".venv-docs")
+    assert all((checkout / kind / "bin" / "python").exists() for kind in kinds)
+
+
 def test_the_old_environment_serves_until_the_new_one_is_whole(checkout: Path) -> None:
     run(checkout, "greenroom")
     python = checkout / ".venv" / "bin" / "python"
