@@ -16,7 +16,7 @@ from greenroom.actors.kernel.journal_codec import UnreadableJournal
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.lobby import codec, refusals, rules, views
 from greenroom.actors.lobby.events import LobbyEnded
-from greenroom.actors.lobby.messages import RenewLobbyToken
+from greenroom.actors.lobby.messages import JoinLobby, RenewLobbyToken
 from greenroom.actors.lobby.state import ANSWERED_MAX
 from greenroom.actors.room.rules.events import HostChanged, MemberLeft
 from greenroom.actors.room.rules.refusals import (
@@ -40,6 +40,25 @@ def test_a_lobby_without_a_name_is_named_after_its_id():
 def test_a_lobby_of_the_wrong_size_is_not_opened(size: int):
     with pytest.raises(MaxPlayersOutOfRange):
         rules.decide_create(create(max_players=size), NOW)
+
+
+@pytest.mark.parametrize(
+    ("lobby", "tried", "refusal"),
+    [
+        (PASSWORD, {"password": "x"}, IncorrectPassword),
+        (PASSWORD, {"join_token": "x"}, IncorrectPassword),
+        (PASSWORD, {"join_token": TOKEN}, None),
+        (PASSWORD, {}, None),
+        ({}, {"password": "x"}, None),
+        ({"join_by_requests": True}, {"join_token": "x"}, refusals.NeedsApproval),
+        ({"join_by_requests": True}, {"password": "x"}, None),
+    ],
+)
+def test_only_who_tries_a_secret_that_counts_here_has_guessed(
+    lobby: dict[str, Any], tried: dict[str, str], refusal: type[Refused] | None
+):
+    command = JoinLobby(player_id=4, player_name="Eve", player_data=b"{}", **tried)
+    assert rules.wrong_guess(LobbyKit(**lobby).lobby, command) is refusal
 
 
 def full(kit: LobbyKit) -> None:

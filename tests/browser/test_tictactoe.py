@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 import trio
 from browser_kit import Page, needs_browser, open_browser, serve_files
 from page_kit import free_port
-from server_kit import Api, ServerProcess
+from server_kit import Api, ServerProcess, serving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONTRAST_MIN = 4.5
@@ -50,11 +50,10 @@ CONTRASTS = """
 """How well every text that is shown stands out from what is behind it, as WCAG counts it."""
 
 
-@pytest.fixture
-def studio(data_dir: Path) -> Iterator[ServerProcess]:
-    server = ServerProcess(data_dir, *BEHAVIOURS)
-    yield server.start()
-    server.stop()
+@pytest.fixture(scope="module")
+def studio(new_database: Callable[[], str]) -> Iterator[ServerProcess]:
+    with serving("--database-url", new_database(), *BEHAVIOURS) as server:
+        yield server
 
 
 class Match:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
-from cheat_kit import start_examples
+from cheat_kit import serving_examples
 from server_kit import ServerProcess
 
 
 @pytest.fixture(scope="session")
-def studio() -> Iterator[ServerProcess]:
-    directory = Path(tempfile.mkdtemp(prefix="greenroom-"))
-    directory.chmod(0o711)
-    server = start_examples(directory)
-    try:
+def studio(new_database: Callable[[], str]) -> Iterator[ServerProcess]:
+    with serving_examples(new_database()) as server:
         yield server
-        assert server.stop() == 0
+        server.stop()
         assert b'"level":"error"' not in server.log.read_bytes(), "no client makes a hook fail"
-    finally:
-        server.kill()
-        shutil.rmtree(directory, ignore_errors=True)

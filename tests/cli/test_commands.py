@@ -42,6 +42,7 @@ def serve(data_dir: Path, *arguments: str) -> Done:
     return command("serve", "--port", "0", *ports, *arguments, data_dir=data_dir)
 
 
+@pytest.mark.timeout(400)  # some fifty processes, one after the other
 def test_every_command_works_without_a_server_and_beside_one(
     data_dir: Path, database_url: str
 ) -> None:

@@ -159,8 +159,10 @@ def test_disk_full(directory: Path) -> None:
         disk.rmdir()
 
 
-def test_overload(data_dir: Path, directory: Path) -> None:
-    server = ServerProcess(data_dir, GREENROOM_REQUESTS_IN_FLIGHT_MAX="2", **FREE).start()
+def test_overload(data_dir: Path, database_url: str, directory: Path) -> None:
+    server = ServerProcess(
+        data_dir, "--database-url", database_url, GREENROOM_REQUESTS_IN_FLIGHT_MAX="2", **FREE
+    ).start()
     api = Api(server.address, server.new_game())
     is_over = threading.Event()
 
@@ -181,10 +183,12 @@ def test_overload(data_dir: Path, directory: Path) -> None:
         server.stop()
 
 
-def test_an_outage_made_of_429s(data_dir: Path, directory: Path) -> None:
+def test_an_outage_made_of_429s(data_dir: Path, database_url: str, directory: Path) -> None:
     """Nothing is slow, nothing fails: a limit refuses nearly everybody."""
     setting = {"GREENROOM_READ_CALLS_PER_SECOND_ADDRESS": "0.01"}
-    server = ServerProcess(data_dir, GREENROOM_RATE_BURST_SECONDS="1", **setting).start()
+    server = ServerProcess(
+        data_dir, "--database-url", database_url, GREENROOM_RATE_BURST_SECONDS="1", **setting
+    ).start()
     try:
         api = Api(server.address, server.new_game())
         with watching(directory, server.ready["http"]) as prometheus:
@@ -229,10 +233,12 @@ def test_crash_loop(postgres_server: PostgresProcess, data_dir: Path, directory:
         server.stop()
 
 
-def test_hook_loop(data_dir: Path, directory: Path) -> None:
+def test_hook_loop(data_dir: Path, database_url: str, directory: Path) -> None:
     (data_dir / "looping.py").write_text(LOOP)
     entry = ("--behaviours-dir", str(data_dir), "--behaviours", "looping:Loop")
-    server = ServerProcess(data_dir, *entry, GREENROOM_HOOK_SECONDS_MAX="0.05", **FREE).start()
+    server = ServerProcess(
+        data_dir, "--database-url", database_url, *entry, GREENROOM_HOOK_SECONDS_MAX="0.05", **FREE
+    ).start()
     try:
         api = Api(server.address, server.new_game())
         _, token = api.register()
@@ -250,13 +256,13 @@ def test_hook_loop(data_dir: Path, directory: Path) -> None:
         server.stop()
 
 
-def test_certificate_near_its_end(data_dir: Path, directory: Path) -> None:
+def test_certificate_near_its_end(data_dir: Path, database_url: str, directory: Path) -> None:
     certificate = _certificate(data_dir, days=3)
     settings = {
         "GREENROOM_TLS_CERTIFICATE_FILE": str(certificate),
         "GREENROOM_TLS_KEY_FILE": str(certificate),
     }
-    server = ServerProcess(data_dir, **settings).start()
+    server = ServerProcess(data_dir, "--database-url", database_url, **settings).start()
     try:
         with watching(directory, server.ready["http"]) as prometheus:
             only(prometheus, "GreenroomCertificateEnds")

@@ -70,7 +70,9 @@ def healthcheck(server: ServerProcess) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("has_tls", [False, True])
-def test_the_health_check_tells_whether_the_server_answers(tmp_path: Path, has_tls: bool):
+def test_the_health_check_tells_whether_the_server_answers(
+    data_dir: Path, database_url: str, tmp_path: Path, has_tls: bool
+):
     environment = {}
     if has_tls:
         authority = Authority(tmp_path)
@@ -79,8 +81,7 @@ def test_the_health_check_tells_whether_the_server_answers(tmp_path: Path, has_t
             "GREENROOM_TLS_CERTIFICATE_FILE": str(authority.certificate),
             "GREENROOM_TLS_KEY_FILE": str(authority.key),
         }
-    server = ServerProcess(tmp_path / "data", **environment)
-    server.data_dir.mkdir(mode=0o700)
+    server = ServerProcess(data_dir, "--database-url", database_url, **environment)
     assert healthcheck(server)[0] == 1  # not started yet
     try:
         server.start()

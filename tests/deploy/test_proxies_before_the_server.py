@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import h2.config
@@ -20,7 +20,7 @@ import trio_websocket
 from http_kit import UPGRADES
 from proxy_kit import HOST, PROXIES, Front, running_proxy
 from realtime_kit import Client
-from server_kit import Game, ServerProcess
+from server_kit import KINDS, Game, ServerProcess, serving
 
 pytestmark = pytest.mark.slow
 
@@ -41,18 +41,14 @@ SECRET = b"greenroom_storage"
 _addresses = (f"127.0.{a}.{b}" for a, b in itertools.product(range(7, 99), range(1, 99)))
 
 
-@pytest.fixture(scope="session", params=["greenroom", "hypercorn"])
-def server(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
-    directory = Path(tempfile.mkdtemp(prefix="greenroom-"))
-    directory.chmod(0o711)
-    process = ServerProcess(directory, "--server", request.param, **SETTINGS)
-    try:
-        process.start()
+@pytest.fixture(scope="session", params=KINDS)
+def server(
+    request: pytest.FixtureRequest, new_database: Callable[[], str]
+) -> Iterator[ServerProcess]:
+    with serving(
+        "--database-url", new_database(), "--server", request.param, **SETTINGS
+    ) as process:
         yield process
-        assert process.stop() == 0, process.log.read_text()
-    finally:
-        process.kill()
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture(scope="module", params=PROXIES)

@@ -7,23 +7,20 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from server_kit import ServerProcess
+from server_kit import KINDS, ServerProcess, data_directory
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "s3cret-of-the-metrics"
 
 
-@pytest.fixture(scope="module", params=["greenroom", "hypercorn"])
+@pytest.fixture(scope="module", params=KINDS)
 def server(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
-    with tempfile.TemporaryDirectory() as directory:
-        data_dir = Path(directory, "data")
-        data_dir.mkdir(mode=0o700)
+    with data_directory() as data_dir:
         (data_dir / "greenroom.toml").write_text("idle_seconds_max = 33\n")
         flags = ("--server", request.param)
         process = ServerProcess(data_dir, *flags, GREENROOM_METRICS_TOKEN=TOKEN)

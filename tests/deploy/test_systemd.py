@@ -75,10 +75,9 @@ def systemd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Systemd]
         playing.close()
 
 
-def test_a_server_says_when_it_answers_reloads_lives_and_stops(systemd: Systemd, tmp_path: Path):
+def test_a_server_says_when_it_answers_reloads_lives_and_stops(systemd: Systemd, data_dir: Path):
     asked = {"NOTIFY_SOCKET": systemd.name, "WATCHDOG_USEC": str(WATCHDOG_USEC)}
-    server = ServerProcess(tmp_path / "data", **asked, PYTHONFAULTHANDLER="1")
-    server.data_dir.mkdir(mode=0o700)
+    server = ServerProcess(data_dir, **asked, PYTHONFAULTHANDLER="1")
     server.begin()
     try:
         assert systemd.hear() == "READY=1"  # nothing before, not even Postgres's own word
@@ -98,9 +97,8 @@ def test_a_server_says_when_it_answers_reloads_lives_and_stops(systemd: Systemd,
         server.kill()
 
 
-def test_a_hung_server_that_systemd_aborts_leaves_its_stack(tmp_path: Path):
-    server = ServerProcess(tmp_path / "data", PYTHONFAULTHANDLER="1")
-    server.data_dir.mkdir(mode=0o700)
+def test_a_hung_server_that_systemd_aborts_leaves_its_stack(data_dir: Path, database_url: str):
+    server = ServerProcess(data_dir, "--database-url", database_url, PYTHONFAULTHANDLER="1")
     try:
         server.start()
         assert server.stop(signal.SIGABRT) == -signal.SIGABRT

@@ -21,8 +21,8 @@ def mint(api: Api, token: str) -> str:
     return minted
 
 
-async def test_tokens_outlive_a_killed_server(data_dir: Path) -> None:
-    server = ServerProcess(data_dir)
+async def test_tokens_outlive_a_killed_server(data_dir: Path, database_url: str) -> None:
+    server = ServerProcess(data_dir, "--database-url", database_url)
     server.start()
     api = Api(server.address, server.new_game())
     (_, host), (_, guest), (_, reader) = (api.register(f"Player {n}") for n in range(3))
@@ -72,8 +72,9 @@ async def until_sent(channel: Channel, command: str) -> None:
             break
 
 
-async def test_clients_come_back_by_themselves_and_go_on(data_dir: Path) -> None:
-    server = ServerProcess(data_dir).start()
+async def test_clients_come_back_by_themselves_and_go_on(data_dir: Path, database_url: str) -> None:
+    database = ("--database-url", database_url)
+    server = ServerProcess(data_dir, *database).start()
     host, port = server.address
     url, key = f"http://{host}:{port}", server.new_game().key
     try:
@@ -93,7 +94,7 @@ async def test_clients_come_back_by_themselves_and_go_on(data_dir: Path) -> None
                     await until_sent(one, "unread")
                     server.kill()
                     # the API where it was, the realtime ports anywhere
-                    again = ServerProcess(data_dir, "--port", str(port))
+                    again = ServerProcess(data_dir, "--port", str(port), *database)
                     server = await trio.to_thread.run_sync(again.start)
                     await until(lambda: {c.statistics.connections for c in (one, two)} == {2})
                     await one.send("after", 3, target="others")

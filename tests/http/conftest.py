@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
-from server_kit import Api, ServerProcess
+from server_kit import KINDS, Api, ServerProcess, serving
 
 
-@pytest.fixture(scope="session", params=["greenroom", "hypercorn"])
-def server(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
+@pytest.fixture(scope="session", params=KINDS)
+def server(
+    request: pytest.FixtureRequest, new_database: Callable[[], str]
+) -> Iterator[ServerProcess]:
     """A server of each kind, with a database of its own; shared, so a test makes its own games."""
-    directory = Path(tempfile.mkdtemp(prefix="greenroom-"))
-    directory.chmod(0o711)
-    process = ServerProcess(
-        directory, "--server", request.param, GREENROOM_RATE_LIMIT_FACTOR="1000"
-    )
-    try:
-        process.start()
+    with serving(
+        "--database-url",
+        new_database(),
+        "--server",
+        request.param,
+        GREENROOM_RATE_LIMIT_FACTOR="1000",
+    ) as process:
         yield process
-        assert process.stop() == 0, process.log.read_text()
-    finally:
-        process.kill()
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from realtime_kit import dial
-from server_kit import Api, Reply, ServerProcess
+from server_kit import Api, Reply, ServerProcess, serving_modules
 
 ROOMS, LOBBIES = "/api/game_room.php", "/api/matchmaking.php"
 ECHO = '''"""A behaviour that looks at all that is sent, keeps it and shows it."""
@@ -62,17 +62,10 @@ DEEP = (
 
 
 @pytest.fixture(scope="module")
-def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    directory = tmp_path_factory.mktemp("studio")
-    directory.chmod(0o711)
-    (directory / "echo.py").write_text(ECHO)
-    entry = ("--behaviours-dir", str(directory), "--behaviours", "*/echo=echo:Echo")
-    server = ServerProcess(directory, *entry, GREENROOM_RATE_LIMIT_FACTOR="1000")
-    try:
-        yield server.start()
-        assert server.stop() == 0
-    finally:
-        server.kill()
+def studio(new_database: Callable[[], str]) -> Iterator[ServerProcess]:
+    entry = ("--database-url", new_database(), "--behaviours", "*/echo=echo:Echo")
+    with serving_modules({"echo": ECHO}, *entry, GREENROOM_RATE_LIMIT_FACTOR="1000") as server:
+        yield server
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from server_kit import Api, Reply, ServerProcess
+from server_kit import Api, Reply, ServerProcess, serving_modules
 
 ROOMS = "/api/game_room.php"
 MISTAKES = '''"""Rooms whose hooks raise what they are asked to raise."""
@@ -60,17 +60,12 @@ RAISED = ("GeneratorExit", "KeyboardInterrupt", "BaseException", "SystemExit", "
 
 
 @pytest.fixture(scope="module")
-def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    directory = tmp_path_factory.mktemp("studio")
-    directory.chmod(0o711)
-    (directory / "mistakes.py").write_text(MISTAKES)
-    entry = ("--behaviours-dir", str(directory), "--behaviours", "*/mistakes=mistakes:Mistakes")
-    server = ServerProcess(directory, *entry, GREENROOM_RATE_LIMIT_FACTOR="1000")
-    try:
-        yield server.start()
-        assert server.stop() == 0
-    finally:
-        server.kill()
+def studio(new_database: Callable[[], str]) -> Iterator[ServerProcess]:
+    entry = ("--database-url", new_database(), "--behaviours", "*/mistakes=mistakes:Mistakes")
+    with serving_modules(
+        {"mistakes": MISTAKES}, *entry, GREENROOM_RATE_LIMIT_FACTOR="1000"
+    ) as server:
+        yield server
 
 
 class Table:

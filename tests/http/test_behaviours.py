@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from realtime_kit import Client, dial
-from server_kit import Api, ServerProcess
+from server_kit import Api, ServerProcess, serving
 from waiting import until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.fixture
-def studio(data_dir: Path) -> Iterator[ServerProcess]:
-    server = ServerProcess(
-        data_dir,
-        "--behaviours-dir",
-        str(EXAMPLES),
-        "--behaviours",
-        "*/tictactoe=tictactoe:TicTacToe",
-    ).start()
-    yield server
-    server.stop()
+@pytest.fixture(scope="module")
+def studio(new_database: Callable[[], str]) -> Iterator[ServerProcess]:
+    """A server that tests may kill if they start it again."""
+    entry = ("--database-url", new_database(), "--behaviours", "*/tictactoe=tictactoe:TicTacToe")
+    with serving("--behaviours-dir", str(EXAMPLES), *entry) as server:
+        yield server
 
 
 class Table:
@@ -202,10 +197,11 @@ class Faulty(RoomBehaviour[dict[str, int]]):
 """
 
 
-def test_a_hook_that_loops_or_crashes_harms_its_own_room_alone(data_dir: Path):
+def test_a_hook_that_loops_or_crashes_harms_its_own_room_alone(data_dir: Path, database_url: str):
     (data_dir / "faulty.py").write_text(FAULTY)
     given = ("--behaviours-dir", str(data_dir), "--behaviours", "faulty:Faulty")
-    server = ServerProcess(data_dir, *given, GREENROOM_HOOK_SECONDS_MAX="0.1").start()
+    database = ("--database-url", database_url)
+    server = ServerProcess(data_dir, *database, *given, GREENROOM_HOOK_SECONDS_MAX="0.1").start()
     try:
         api = Api(server.address, server.new_game())
         tokens = [api.register(name)[1] for name in ("Ann", "Bob")]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from server_kit import ServerProcess
+from server_kit import ServerProcess, serving
 from waiting import until
 
 from greenroom.client import Game, Player, Receive, Room, Sent
@@ -19,8 +19,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 SECONDS_MAX = 60.0
 
 
-@pytest.fixture
-def studio(data_dir: Path) -> Iterator[ServerProcess]:
+@pytest.fixture(scope="module")
+def studio(new_database: Callable[[], str]) -> Iterator[ServerProcess]:
     kinds = {
         "arena": "Arena",
         "cards": "Cards",
@@ -30,9 +30,10 @@ def studio(data_dir: Path) -> Iterator[ServerProcess]:
     }
     entries = ",".join(f"*/{kind}={kind}:{name}" for kind, name in kinds.items())
     arguments = ("--behaviours-dir", str(EXAMPLES), "--behaviours", entries)
-    server = ServerProcess(data_dir, *arguments, GREENROOM_RATE_LIMIT_FACTOR="1000").start()
-    yield server
-    server.stop()
+    with serving(
+        "--database-url", new_database(), *arguments, GREENROOM_RATE_LIMIT_FACTOR="1000"
+    ) as server:
+        yield server
 
 
 async def open_room(game: Game, kind: str) -> tuple[Player, Room, Player, Room]:

@@ -68,12 +68,12 @@ class Evening:
 
 
 @pytest.fixture
-def evening(data_dir: Path) -> Iterator[Evening]:
+def evening(data_dir: Path, database_url: str) -> Iterator[Evening]:
     folder = Path(tempfile.mkdtemp(dir=data_dir))
     (folder / "words.py").write_text('GREETING = "Hello"')
     (folder / "greeting.py").write_text(GAME)
     given = ("--behaviours-dir", str(folder), "--behaviours", "greeting:Greeting", "--reload")
-    server = ServerProcess(data_dir, *given).start()
+    server = ServerProcess(data_dir, "--database-url", database_url, *given).start()
     yield Evening(server, folder)
     assert server.stop() == 0
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +18,7 @@ import pytest
 import trio
 from psycopg import sql
 from secret_kit import BUGGY, METRICS_TOKEN, Session, files_of, found_in
-from server_kit import ServerProcess
+from server_kit import serving
 from steam_kit import SteamServer
 
 from greenroom.control.admin.lobby_messages import ListLobbies
@@ -44,31 +42,24 @@ IN_THE_DATABASE = {"publisher key", "join token", "lobby join token"}
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """A session that has been played, on a server with its own Postgres, which runs on."""
-    directory = Path(tempfile.mkdtemp(prefix="greenroom-"))
-    directory.chmod(0o711)
-    studio = directory.with_name(directory.name + "-studio")
-    studio.mkdir()
+    studio = tmp_path_factory.mktemp("studio")  # not in the data directory, which is searched
     (studio / "buggy.py").write_text(BUGGY)
-    with SteamServer() as steam:
-        server = ServerProcess(
-            directory,
+    with (
+        SteamServer() as steam,
+        serving(
             *("--behaviours-dir", str(studio), "--behaviours", "*/buggy=buggy:Buggy"),
             GREENROOM_LOG_LEVEL="debug",
             GREENROOM_STEAM_BASE_URL=steam.url,
             GREENROOM_METRICS_TOKEN=METRICS_TOKEN,
             GREENROOM_SNAPSHOT_SECONDS="0.2",
-        )
-        try:
-            played = Session(server.start(), steam, server.new_game())
-            played.play()
-            trio.run(played.connect)
-            yield played
-        finally:
-            server.kill()
-            shutil.rmtree(directory, ignore_errors=True)
-            shutil.rmtree(studio, ignore_errors=True)
+        ) as server,
+    ):
+        played = Session(server, steam, server.new_game())
+        played.play()
+        trio.run(played.connect)
+        yield played
 
 
 def first_game(session: Session) -> dict[str, str]:

@@ -17,7 +17,6 @@ import trio
 from machine_ledger import Key
 from machine_store import Store
 from machine_story import MachineStory
-from machine_world import MachineWorld
 
 from greenroom.actors.flows import rooms as room_flows
 from greenroom.actors.flows.invites import invites_to
@@ -54,6 +53,8 @@ HOST, MATE, THIRD, FRIEND, STRANGER = range(5)
 
 class Story(MachineStory):
     """Some calls of everything."""
+
+    players = 5
 
     def tell(self) -> None:
         """From the first friendship to the last restart."""
@@ -133,17 +134,8 @@ class Story(MachineStory):
         self.done(calls.end(FRIEND, HOST))
 
 
-@contextmanager
-def opened() -> Iterator[Story]:
-    machine = MachineWorld(5)
-    try:
-        yield Story(machine)
-    finally:
-        machine.close()
-
-
 def test_the_story_goes_well_when_nothing_is_wrong():
-    with opened() as story:
+    with Story.opened() as story:
         story.tell()
 
 
@@ -479,13 +471,13 @@ ASSERTED: dict[Callable[[Patch], None], str] = {
     a_room_is_never_full: "a seat too many",
     an_event_is_applied_twice: "an entry is missing, or comes twice",
 }
-"""Defects that the actors' own asserts find, before any checker sees them."""
+"""Defects that the actors' own asserts find, before any checker sees them; maybe in a group."""
 
 
 @pytest.mark.parametrize("plant", ASSERTED, ids=lambda plant: plant.__name__)
 def test_a_planted_defect_crashes_its_actor(plant: Callable[[Patch], None], monkeypatch: Patch):
     plant(monkeypatch)
-    with pytest.raises(BaseException) as raised, opened() as story:  # noqa: PT011 (or a group)
+    with pytest.raises(BaseException) as raised, Story.opened() as story:  # noqa: PT011
         story.tell()
     assert ASSERTED[plant] in "".join(traceback.format_exception(raised.value))
 
@@ -493,5 +485,4 @@ def test_a_planted_defect_crashes_its_actor(plant: Callable[[Patch], None], monk
 @pytest.mark.parametrize("plant", DEFECTS, ids=lambda plant: plant.__name__)
 def test_a_planted_defect_is_found(plant: Callable[[Patch], None], monkeypatch: Patch):
     plant(monkeypatch)
-    with pytest.raises(AssertionError, match=DEFECTS[plant]), opened() as story:
-        story.tell()
+    Story.assert_fails(DEFECTS[plant])

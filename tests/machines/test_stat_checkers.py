@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -13,7 +12,6 @@ from machine_stat_calls import StatCalls
 from machine_stats import Wanted
 from machine_store import Store
 from machine_story import MachineStory
-from machine_world import MachineWorld
 
 from greenroom.actors.flows.stats import change_stats
 from greenroom.actors.kernel.durability import Batch
@@ -47,6 +45,8 @@ CHANGES = (
 
 class Story(MachineStory):
     """Changes of stats from rooms and services, with all that can befall them."""
+
+    players = 3
 
     def tell(self) -> None:
         """From the first change to the last deletion."""
@@ -116,17 +116,8 @@ class Story(MachineStory):
         self.checks.rest()
 
 
-@contextmanager
-def opened() -> Iterator[Story]:
-    machine = MachineWorld(3)
-    try:
-        yield Story(machine)
-    finally:
-        machine.close()
-
-
 def test_the_story_goes_well_when_nothing_is_wrong():
-    with opened() as story:
+    with Story.opened() as story:
         story.tell()
 
 
@@ -293,5 +284,4 @@ DEFECTS: dict[Callable[[Patch], None], str] = {
 @pytest.mark.parametrize("plant", DEFECTS, ids=lambda plant: plant.__name__)
 def test_a_planted_defect_is_found(plant: Callable[[Patch], None], monkeypatch: Patch):
     plant(monkeypatch)
-    with pytest.raises(AssertionError, match=DEFECTS[plant]), opened() as story:
-        story.tell()
+    Story.assert_fails(DEFECTS[plant])

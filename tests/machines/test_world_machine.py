@@ -39,7 +39,7 @@ from greenroom.actors.social.messages import Pair
 from greenroom.behaviour.stats import OPERATIONS
 
 LONG_SECONDS = int(os.environ.get("MACHINE_SECONDS", "0"))
-BATCHES = 50
+BATCHES = 15
 SECONDS_MAX = 30
 """A slow computer runs fewer batches."""
 BATCH = settings(

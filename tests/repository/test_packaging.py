@@ -8,12 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import venv
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from server_kit import data_directory
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "greenroom"
@@ -35,8 +35,12 @@ def run(*command: str | Path, **variables: str) -> str:
 @pytest.fixture(scope="module")
 def installed() -> Iterator[Path]:
     """An environment with nothing in it but Greenroom and what pip installed for it."""
-    home = Path(tempfile.mkdtemp(prefix="greenroom-"))
-    home.chmod(0o711)  # root's Postgres runs as another user
+    with data_directory() as home:
+        yield install(home)
+
+
+def install(home: Path) -> Path:
+    """Install the package in an environment of its own; return that."""
     source = home / "source"
     shutil.copytree(PACKAGE, source / "greenroom", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -54,8 +58,7 @@ def installed() -> Iterator[Path]:
     variables = {"PYTHONPATH": str(borrowed)} if borrowed.exists() else {}
     options = ("--quiet", "--disable-pip-version-check", "--constraint", home / "constraints")
     run(*pip, "install", *options, source, **variables)
-    yield environment
-    shutil.rmtree(home)
+    return environment
 
 
 def test_the_command_is_there_and_works(installed: Path, data_dir: Path) -> None:

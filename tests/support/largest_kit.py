@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -193,7 +194,11 @@ async def open_largest() -> AsyncGenerator[Largest]:
         await _friends(largest)
         await _invites(largest)
         await _the_rest(largest)
-        yield largest
+        gc.freeze()  # who collects garbage between calls need not look at all this again
+        try:
+            yield largest
+        finally:
+            gc.unfreeze()
 
 
 async def _documents(on: Largest) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 import trio
 from realtime_kit import SECONDS_MAX, Client, dial
-from server_kit import Api, ServerProcess
+from server_kit import Api, ServerProcess, serving_modules
 
 from greenroom.client import Game, Receive
 from greenroom.client.channel import Channel
@@ -40,16 +40,12 @@ class Oracle(RoomBehaviour[None]):
 
 
 @pytest.fixture(scope="module")
-def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    directory = tmp_path_factory.mktemp("oracle")
-    directory.chmod(0o711)
-    (directory / "oracle.py").write_text(BEHAVIOURS)
-    entry = ("--behaviours-dir", str(directory), "--behaviours", "oracle:Oracle")
-    server = ServerProcess(directory, *entry, GREENROOM_RATE_LIMIT_FACTOR="1000")
-    try:
-        yield server.start()
-    finally:
-        server.kill()
+def oracle(new_database: Callable[[], str]) -> Iterator[ServerProcess]:
+    entry = ("--database-url", new_database(), "--behaviours", "oracle:Oracle")
+    with serving_modules(
+        {"oracle": BEHAVIOURS}, *entry, GREENROOM_RATE_LIMIT_FACTOR="1000"
+    ) as server:
+        yield server
 
 
 class Table:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
-from server_kit import Api, Reply, ServerProcess
+from server_kit import KINDS, Api, Reply, ServerProcess, serving
 
 from greenroom.control.admin.messages import ChangeGameSettings
 from greenroom.control.client import call
@@ -21,17 +18,12 @@ SMALL = {
 }
 
 
-@pytest.fixture(scope="module", params=["greenroom", "hypercorn"])
-def server(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
-    directory = Path(tempfile.mkdtemp(prefix="greenroom-"))
-    directory.chmod(0o711)
-    process = ServerProcess(directory, "--server", request.param, **SMALL)
-    try:
-        yield process.start()
-        assert process.stop() == 0, process.log.read_text()
-    finally:
-        process.kill()
-        shutil.rmtree(directory, ignore_errors=True)
+@pytest.fixture(scope="module", params=KINDS)
+def server(
+    request: pytest.FixtureRequest, new_database: Callable[[], str]
+) -> Iterator[ServerProcess]:
+    with serving("--database-url", new_database(), "--server", request.param, **SMALL) as process:
+        yield process
 
 
 def rank(api: Api, *fields: str) -> Reply:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from server_kit import Api, ServerProcess
+from server_kit import Api, ServerProcess, data_directory
 
 BLUFF = """
 import msgspec
@@ -54,12 +54,13 @@ ROOMS, LOBBIES = "/api/game_room.php", "/api/matchmaking.php"
 class Den:
     """A server with the behaviour, and players."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, database_url: str) -> None:
         self._folder = data_dir / "studio"
         self._folder.mkdir()
         self.write(BLUFF)
         self.server = ServerProcess(
             data_dir,
+            *("--database-url", database_url),
             "--behaviours-dir",
             str(self._folder),
             "--behaviours",
@@ -118,11 +119,13 @@ class Den:
         return result["response_data"]
 
 
-@pytest.fixture
-def den(data_dir: Path) -> Iterator[Den]:
-    den = Den(data_dir)
-    yield den
-    assert den.server.stop() == 0
+@pytest.fixture(scope="module")
+def den(new_database: Callable[[], str]) -> Iterator[Den]:
+    """For all tests: whoever edits the behaviour puts it back."""
+    with data_directory() as directory:
+        den = Den(directory, new_database())
+        yield den
+        assert den.server.stop() == 0
 
 
 def said(reply: Any) -> tuple[int, str]:

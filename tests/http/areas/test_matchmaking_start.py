@@ -344,9 +344,8 @@ def test_engines_get_documents_as_strings(api: Api):
     )
 
 
-def test_lobbies_survive_a_kill_before_and_after_their_start(tmp_path: Path):
-    tmp_path.chmod(0o711)
-    server = ServerProcess(tmp_path)
+def test_lobbies_survive_a_kill_before_and_after_their_start(data_dir: Path, database_url: str):
+    server = ServerProcess(data_dir, "--database-url", database_url)
     try:
         api = Api(server.start().address, server.new_game())
         open_id, (host, guest) = lobby(api, 1, join_by_requests=True)

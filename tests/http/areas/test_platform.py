@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
-from server_kit import Api, Reply, ServerProcess
+from server_kit import KINDS, Api, Reply, ServerProcess, serving
 from steam_kit import APP_ID, KEY, STEAM_ID, SteamServer
 
 from greenroom.control.admin.messages import ChangeGameSettings
@@ -30,30 +27,23 @@ def steam() -> Iterator[SteamServer]:
         yield server
 
 
-@pytest.fixture(scope="module", params=["greenroom", "hypercorn"])
+@pytest.fixture(scope="module", params=KINDS)
 def server(
-    request: pytest.FixtureRequest, steam: SteamServer, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, steam: SteamServer, new_database: Callable[[], str]
 ) -> Iterator[ServerProcess]:
-    directory = Path(tempfile.mkdtemp(prefix="greenroom-"))
-    directory.chmod(0o711)
-    process = ServerProcess(
-        directory,
-        "--server",
-        request.param,
-        GREENROOM_RATE_LIMIT_FACTOR="1000",
-        GREENROOM_STEAM_BASE_URL=steam.url,
-        GREENROOM_PLATFORM_SECONDS_MAX="2",
-    )
-    try:
-        process.start()
+    settings = {
+        "GREENROOM_RATE_LIMIT_FACTOR": "1000",
+        "GREENROOM_STEAM_BASE_URL": steam.url,
+        "GREENROOM_PLATFORM_SECONDS_MAX": "2",
+    }
+    with serving(
+        "--database-url", new_database(), "--server", request.param, **settings
+    ) as process:
         yield process
-        assert process.stop() == 0, process.log.read_text()
+        process.stop()
         log = process.log.read_text()
         assert KEY not in log
         assert "platform_ticket" not in log
-    finally:
-        process.kill()
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from realtime_kit import dial
-from server_kit import Api, Reply, ServerProcess
+from server_kit import Api, Reply, ServerProcess, serving
 
 PATH = "/api/realtime.php/token"
 
@@ -85,20 +84,15 @@ async def test_the_token_opens_the_realtime_port(api: Api, server: ServerProcess
         assert (await client.expect("connected"))["data"]["room_id"] == room_id
 
 
-def test_behind_a_proxy_clients_are_told_what_it_offers(tmp_path: Path):
-    tmp_path.chmod(0o711)
+def test_behind_a_proxy_clients_are_told_what_it_offers(database_url: str):
     told = {"host": "play.example.com", "port": 443, "protocol": "wss", "udp_port": 9000}
-    server = ServerProcess(
-        tmp_path,
-        GREENROOM_PUBLIC_HOST="play.example.com",
-        GREENROOM_PUBLIC_REALTIME_PORT="443",
-        GREENROOM_PUBLIC_REALTIME_PROTOCOL="wss",
-        GREENROOM_PUBLIC_UDP_PORT="9000",
-    )
-    try:
-        api = Api(server.start().address, server.new_game())
+    settings = {
+        "GREENROOM_PUBLIC_HOST": "play.example.com",
+        "GREENROOM_PUBLIC_REALTIME_PORT": "443",
+        "GREENROOM_PUBLIC_REALTIME_PROTOCOL": "wss",
+        "GREENROOM_PUBLIC_UDP_PORT": "9000",
+    }
+    with serving("--database-url", database_url, **settings) as server:
+        api = Api(server.address, server.new_game())
         _, token, _ = member(api)
         assert mint(api, token).json["realtime_server"] == told
-        assert server.stop() == 0
-    finally:
-        server.kill()

@@ -535,9 +535,10 @@ def test_engines_get_documents_as_strings(api: Api):
     assert [p["player_data_json"] for p in roster] == ['{"b":2}', "{}"]
 
 
-def test_rooms_survive_a_kill_with_members_actions_updates_and_cursors(tmp_path: Path):
-    tmp_path.chmod(0o711)
-    server = ServerProcess(tmp_path)
+def test_rooms_survive_a_kill_with_members_actions_updates_and_cursors(
+    data_dir: Path, database_url: str
+):
+    server = ServerProcess(data_dir, "--database-url", database_url)
     try:
         api = Api(server.start().address, server.new_game())
         room_id, (host, guest) = room(api)

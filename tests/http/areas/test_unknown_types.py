@@ -31,10 +31,11 @@ def file() -> Iterator[Path]:
 
 
 @pytest.fixture
-def studio(data_dir: Path, file: Path) -> Iterator[ServerProcess]:
+def studio(data_dir: Path, database_url: str, file: Path) -> Iterator[ServerProcess]:
     entry = ("--behaviours-dir", str(file.parent), "--behaviours", "*/duel=duel:Duel")
     refuse = {"GREENROOM_UNKNOWN_BEHAVIOUR_NAMES": "refuse"}
-    server = ServerProcess(data_dir, "--reload", *entry, **refuse)
+    options = ("--database-url", database_url, "--reload")
+    server = ServerProcess(data_dir, *options, *entry, **refuse)
     yield server.start()
     server.stop()
 

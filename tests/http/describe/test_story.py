@@ -333,9 +333,10 @@ def _tell_of_the_end(teller: Teller) -> None:
 
 
 @pytest.fixture
-def fresh(data_dir: Path) -> Iterator[tuple[ServerProcess, Game]]:
+def fresh(data_dir: Path, database_url: str) -> Iterator[tuple[ServerProcess, Game]]:
     """A new server with its first game and nobody in it, as a reader has it."""
-    server = ServerProcess(data_dir, GREENROOM_RATE_LIMIT_FACTOR="1000").start()
+    database = ("--database-url", database_url)
+    server = ServerProcess(data_dir, *database, GREENROOM_RATE_LIMIT_FACTOR="1000").start()
     keys = json.loads((data_dir / "first-game.json").read_text())
     yield server, Game(1, keys["api_token"], keys["api_private_token"])
     server.stop()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from server_kit import Api, ServerProcess
+from server_kit import KINDS, Api, ServerProcess, serving_modules
 
 ROOMS = "/api/game_room.php"
 SETTLING = """
@@ -27,20 +27,15 @@ class Settling(RoomBehaviour[dict[str, int]]):
 """
 
 
-@pytest.fixture(scope="module", params=["greenroom", "hypercorn"])
+@pytest.fixture(scope="module", params=KINDS)
 def studio(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, new_database: Callable[[], str]
 ) -> Iterator[ServerProcess]:
-    directory = tmp_path_factory.mktemp("studio")
-    directory.chmod(0o711)
-    (directory / "settling.py").write_text(SETTLING)
-    entry = ("--behaviours-dir", str(directory), "--behaviours", "*/settling=settling:Settling")
-    server = ServerProcess(directory, *entry, "--server", request.param)
-    try:
-        yield server.start()
-        assert server.stop() == 0
-    finally:
-        server.kill()
+    entry = ("--behaviours", "*/settling=settling:Settling", "--server", request.param)
+    with serving_modules(
+        {"settling": SETTLING}, *entry, "--database-url", new_database()
+    ) as server:
+        yield server
 
 
 class Seat:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from server_kit import Api, Game, Reply, ServerProcess, TrioClient
+from server_kit import KINDS, Api, Game, Reply, ServerProcess, TrioClient, serving
 
 from greenroom.control.admin.messages import CreateGame, CreateOwner, SetPlan, ShowOwner
 from greenroom.control.client import call
@@ -40,18 +38,13 @@ STRICT = {
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module", params=["greenroom", "hypercorn"])
-def strict(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
+@pytest.fixture(scope="module", params=KINDS)
+def strict(
+    request: pytest.FixtureRequest, new_database: Callable[[], str]
+) -> Iterator[ServerProcess]:
     """A server with small limits that believes what its clients say of their address."""
-    directory = Path(tempfile.mkdtemp(prefix="greenroom-"))
-    directory.chmod(0o711)
-    process = ServerProcess(directory, "--server", request.param, **STRICT)
-    try:
-        yield process.start()
-        assert process.stop() == 0, process.log.read_text()
-    finally:
-        process.kill()
-        shutil.rmtree(directory, ignore_errors=True)
+    with serving("--database-url", new_database(), "--server", request.param, **STRICT) as process:
+        yield process
 
 
 class Client(Api):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
-from server_kit import Api, Game, Reply, ServerProcess
+from server_kit import KINDS, Api, Game, Reply, ServerProcess, serving
 
 from greenroom.control.admin.messages import CreateGame, CreateOwner, OwnerDetails, ShowOwner
 from greenroom.control.client import call
@@ -28,17 +25,12 @@ UPDATE: tuple[str, str, object] = ("PUT", "/api/game_data.php/player/update", {}
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module", params=["greenroom", "hypercorn"])
-def server(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
-    directory = Path(tempfile.mkdtemp(prefix="greenroom-"))
-    directory.chmod(0o711)
-    process = ServerProcess(directory, "--server", request.param, **PLAN)
-    try:
-        yield process.start()
-        assert process.stop() == 0, process.log.read_text()
-    finally:
-        process.kill()
-        shutil.rmtree(directory, ignore_errors=True)
+@pytest.fixture(scope="module", params=KINDS)
+def server(
+    request: pytest.FixtureRequest, new_database: Callable[[], str]
+) -> Iterator[ServerProcess]:
+    with serving("--database-url", new_database(), "--server", request.param, **PLAN) as process:
+        yield process
 
 
 class Studio:

@@ -95,8 +95,8 @@ def test_the_reference_lists_every_metric_with_its_type_labels_and_help(
     assert set(listed) == with_settings
 
 
-def test_players_online_are_those_of_owner_show(data_dir: Path) -> None:
-    server = ServerProcess(data_dir).start()
+def test_players_online_are_those_of_owner_show(data_dir: Path, database_url: str) -> None:
+    server = ServerProcess(data_dir, "--database-url", database_url).start()
     try:
         api = Api(server.address, server.new_game())
         tokens = [api.register(f"P{n}")[1] for n in range(3)]

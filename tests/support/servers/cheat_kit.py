@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import trio
 from realtime_kit import Client, dial
-from server_kit import Api, Reply, ServerProcess
+from server_kit import Api, Reply, ServerProcess, serving
 from udp_kit import FastClient, udp_socket
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -45,15 +45,17 @@ TABLE_SECONDS_MAX = 100.0
 _ids = itertools.count(1)
 
 
-def start_examples(data_dir: Path) -> ServerProcess:
-    """Start a server whose rooms play the examples, and no others."""
+@contextmanager
+def serving_examples(database_url: str) -> Iterator[ServerProcess]:
+    """A server whose rooms play the examples, and no others, while this lasts."""
     entries = ",".join(f"*/{kind}={kind}:{name}" for kind, name in CLASSES.items())
-    return ServerProcess(
-        data_dir,
+    with serving(
+        *("--database-url", database_url),
         *("--behaviours-dir", str(EXAMPLES), "--behaviours", entries),
         GREENROOM_UNKNOWN_BEHAVIOUR_NAMES="refuse",
         GREENROOM_RATE_LIMIT_FACTOR="1000",
-    ).start()
+    ) as server:
+        yield server
 
 
 class Seat:

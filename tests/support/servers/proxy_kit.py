@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import shutil
 import socket
 import ssl
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -208,8 +208,9 @@ class Front:
 
 
 PORTS_FIRST: Final = 12_000
-PORTS_OF_A_WORKER: Final = 1_000
-"""Ports below those that the kernel gives to connections.
+PORTS_OF_A_BLOCK: Final = 200
+BLOCKS: Final = 100
+"""All blocks lie below the ports that the kernel gives to connections.
 
 It could give one of those to somebody else after it was seen to be free and before the proxy
 listens.
@@ -217,10 +218,23 @@ listens.
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on, and that nobody else of this run takes."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    first = PORTS_FIRST + worker * PORTS_OF_A_WORKER
-    return list(islice(filter(_is_free, range(first, first + PORTS_OF_A_WORKER)), count))
+    """Return ports that nobody listens on, and that no other run of the tests takes."""
+    first = PORTS_FIRST + _take_block()[0] * PORTS_OF_A_BLOCK
+    return list(islice(filter(_is_free, range(first, first + PORTS_OF_A_BLOCK)), count))
+
+
+@cache
+def _take_block() -> tuple[int, socket.socket]:
+    """Return this process's own block of ports, and the name by which it holds that."""
+    for number in range(BLOCKS):
+        held = socket.socket(socket.AF_UNIX)
+        try:
+            held.bind(f"\0greenroom-tests-ports-{number}")
+        except OSError:
+            held.close()
+        else:
+            return number, held
+    raise AssertionError("every block of ports is taken")
 
 
 def _is_free(port: int) -> bool:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -22,6 +25,9 @@ from greenroom.control.protocol import socket_path
 
 judges: list[Callable[[str, str, int, Any], None]] = []
 """Told method, target, status and JSON of every answer; the tests have one, measurements none."""
+
+KINDS = ("greenroom", "hypercorn")
+"""The values of `--server`: the parameters of a fixture whose tests run on both."""
 
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 60.0
@@ -134,6 +140,56 @@ class ServerProcess:
         """Make a game, as an operator would beside the running server."""
         keys = call(socket_path(self.data_dir), CreateGame(game=name, owner="local"))
         return Game(keys.game_id, keys.api_token, keys.api_private_token)
+
+
+@contextmanager
+def data_directory() -> Iterator[Path]:
+    """An empty directory with a short path that every user can pass through, while this lasts.
+
+    pytest's own `tmp_path` is root's alone when root runs the tests, so a server's database would
+    go to /var/lib/greenroom, and stay there.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="greenroom-"))
+    directory.chmod(0o711)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def serving(*arguments: str, **environment: str) -> Iterator[ServerProcess]:
+    """A server with a data directory of its own, while this lasts; then it must stop well.
+
+    Args:
+        arguments: the command line's, besides the directory and the ports.
+        environment: variables that the server gets besides this process's.
+    """
+    with serving_modules({}, *arguments, **environment) as server:
+        yield server
+
+
+@contextmanager
+def serving_modules(
+    modules: Mapping[str, str], /, *arguments: str, **environment: str
+) -> Iterator[ServerProcess]:
+    """A server as of `serving` that finds behaviours in modules.
+
+    Args:
+        modules: the source of each by its name.
+        arguments: as of `serving`; `--behaviours` is among them.
+        environment: as of `serving`.
+    """
+    with data_directory() as directory:
+        for name, source in modules.items():
+            (directory / f"{name}.py").write_text(source)
+        where = ("--behaviours-dir", str(directory)) if modules else ()
+        server = ServerProcess(directory, *where, *arguments, **environment)
+        try:
+            yield server.start()
+            assert server.stop() == 0, server.log.read_text()
+        finally:
+            server.kill()
 
 
 class Api:
