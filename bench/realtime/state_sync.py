@@ -136,6 +136,9 @@ class Link:
     def close(self, code: int, reason: str) -> None:
         """Do nothing."""
 
+    def part(self, last: bytes, code: int, reason: str) -> None:
+        """Do nothing."""
+
 
 class Nowhere:
     """A database that takes everything at once."""

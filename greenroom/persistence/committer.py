@@ -99,6 +99,7 @@ class _RowRefusedError(Exception):
     """The transaction has a row that the database will never accept."""
 
 
+Settling = Callable[[float], Awaitable[None]]
 Observer = Callable[[Iterable[Event]], None]
 """A function that is told of events once they are durable. It is synchronous and may not fail."""
 
@@ -199,7 +200,7 @@ class Committer:
         self._wake()
         return batch
 
-    def hand_over(self, shard: int, epoch: int, to_node_id: int) -> Callable[[], Awaitable[None]]:
+    def hand_over(self, shard: int, epoch: int, to_node_id: int) -> Settling:
         """Queue that a shard is another node's from here on, behind all that was submitted.
 
         What is submitted for the shard after this call is refused with `Moved`.
@@ -210,8 +211,8 @@ class Committer:
             to_node_id: the new owner.
 
         Returns:
-            A function that waits until that is durable. It raises `CommitUnsettled` if that is not
-            known in time, and `ActorCrashed` if the database refused.
+            A function that waits so many seconds until that is durable. It raises `CommitUnsettled`
+            if that is not known by then, `ActorCrashed` if the database refused.
 
         Raises:
             Moved: the shard is not this node's.
@@ -221,10 +222,11 @@ class Committer:
             raise Moved("only its owner hands a shard over")
         self._queue_background()
         event = ShardHandedOver(shard, epoch, session.node_id, to_node_id)
-        batch = self._enqueue(QueuedTurn(_NOBODY, 0, (event,)))
+        writer = _Nobody()  # of its own: if one is refused, others in the batch are not
+        batch = self._enqueue(QueuedTurn(writer, 0, (event,)))
         session.shards.lose(shard)
         self._wake()
-        return partial(batch.wait, _NOBODY, self._settings.commit_seconds_max)
+        return partial(batch.wait, writer)
 
     async def flush(self) -> None:
         """Wait until all that has been submitted so far is durable, presence included.

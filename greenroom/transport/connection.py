@@ -32,9 +32,9 @@ from greenroom.network.tls_codec import TlsBroken, TlsCodec
 from greenroom.transport.arrival.arrival import RETRY_SECONDS, Arrival, Arrived, Lost
 from greenroom.transport.arrival.handshake import Opening, overloaded
 from greenroom.transport.arrival.relaying import ClientSide, carry
+from greenroom.transport.audience import Replay
 from greenroom.transport.context import RealtimeContext
 from greenroom.transport.fanout import Fanout
-from greenroom.transport.hub import Replay
 from greenroom.transport.liveness import Liveness
 from greenroom.transport.messages import (
     HEARTBEAT,
@@ -64,24 +64,18 @@ from greenroom.transport.reader import MORE
 from greenroom.transport.requests import ActionRequest, MalformedMessage, request_action
 from greenroom.transport.udp.session import SessionOwner, UdpSession
 from greenroom.transport.websocket.frames import PING, TEXT, encode_frame
-from greenroom.transport.websocket.session import NORMAL, Session, SessionPhase
+from greenroom.transport.websocket.session import GOING_AWAY, NORMAL, Session, SessionPhase
 
 RECEIVE_BYTES: Final = 4 << 10
-"""Bytes read at a time, unless more of a frame is to come.
-
-Answers are sent when a pass of the scheduler is over, so a long pass keeps everybody waiting. Tens
-of messages make a write worth while.
-"""
+"""Bytes read at a time, unless more of a frame is to come: a long pass keeps everybody waiting."""
 RECEIVE_BYTES_MAX: Final = 64 << 10
 LINGER_BYTES_MAX: Final = 1 << 20
 """Bytes that are read after the last frame before the peer has had its chance to see it."""
 
 POLICY: Final = 1008
-GOING_AWAY: Final = 1001
 SERVER_ERROR: Final = 1011
 OVERLOAD: Final = 1013
 
-TOKEN_REQUIRED: Final = "Token required"  # noqa: S105 - a text
 _PING: Final = encode_frame(PING, b"")
 # By name, because an enum's member is found more slowly, and these are asked for often.
 _OPEN: Final = SessionPhase.OPEN
@@ -140,17 +134,13 @@ class RealtimeConnection(Outbox):
         self._is_over = False
         self._member: Admission | None = None
         self._pace = MessageRate(options.messages_per_second, options.bytes_per_message)
-        self._room = ""
-        """The room in whose turn the connection is read."""
+        self._room = ""  # in whose turn the connection is read
         self._heard_at = self._spoke_at = context.deadlines.now
         self._closed_at = 0.0
-        self._frames = 0
-        """Frames that have been counted against the rates."""
-        self._is_drained = True
-        """True if the last read took everything that there was."""
+        self._frames = 0  # that have been counted against the rates
+        self._is_drained = True  # the last read took everything that there was
         self._is_pinged = False
-        self._liveness: Liveness | None = None
-        """The member's liveness; None before there is a member."""
+        self._liveness: Liveness | None = None  # before there is a member
         self._host = ""
         self._is_local = False
         self.kind = ClientKind.JSON
@@ -281,9 +271,20 @@ class RealtimeConnection(Outbox):
         if self._session.phase is _OPEN:
             self._session.close(code, reason)
             self._leave()
-            deadlines = self._context.deadlines
-            self._closed_at = deadlines.now
-            deadlines.add(self, deadlines.now + self._context.options.close_seconds_max)
+            self._await_close()
+
+    def part(self, last: bytes, code: int, reason: str) -> None:
+        """See `Link`."""
+        self.put(last)
+        if self._session.phase is _OPEN:
+            self._session.part(code, reason)
+            self.fanout = None
+            self._close_lane()
+            self._await_close()
+
+    def _await_close(self) -> None:
+        self._closed_at = now = self._context.deadlines.now
+        self._context.deadlines.add(self, now + self._context.options.close_seconds_max)
 
     def look(self, now: float) -> float | None:
         """See `Timed`."""
@@ -372,7 +373,7 @@ class RealtimeConnection(Outbox):
         """Let the client in, or close with the reason why not."""
         context, member = self._context, None
         if opening.token is None:
-            self.close(POLICY, TOKEN_REQUIRED)
+            self.close(POLICY, "Token required")
             return
         try:
             member = await realtime.admit(context.world, opening.token, self._address)
@@ -523,8 +524,8 @@ class RealtimeConnection(Outbox):
 
     def _may_have_keys(self) -> bool:
         """Return whether nobody on the way reads along, or the operator does not mind."""
-        may_always = self._context.options.udp_keys_over_plain_ws
-        return self._tls is not None or self._is_local or may_always
+        has_tls = self._tls is not None
+        return has_tls or self._is_local or self._context.options.udp_keys_over_plain_ws
 
     def _close_lane(self) -> None:
         lane, self.lane = self.lane, None

@@ -67,3 +67,10 @@ class Link(Protocol):
     def close(self, code: int, reason: str) -> None:
         """Close the connection politely, behind what was put."""
         ...
+
+    def part(self, last: bytes, code: int, reason: str) -> None:
+        """Send a last frame and close politely; what the client sends until it closes is taken in.
+
+        The connection is not attached any more. It tells the hub when it is over (`detach`).
+        """
+        ...

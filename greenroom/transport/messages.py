@@ -317,6 +317,11 @@ def encode_stopping() -> bytes:
     return _frame({"type": "event", "event": "server_stopping", "data": {}})
 
 
+def encode_moved() -> bytes:
+    """Return the event that asks clients to come back: another node serves the room now."""
+    return _frame({"type": "event", "event": "room_moved", "data": {}})
+
+
 def encode_error(
     text: str, retry_seconds: int | None = None, request_id: RequestId | None = None
 ) -> bytes:

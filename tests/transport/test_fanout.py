@@ -59,6 +59,9 @@ class Link:
         self.put(b"closed")
         self.hub.detach(ROOM, self.player_id, self)
 
+    def part(self, last: bytes, code: int, reason: str) -> None:
+        self.put(last)
+
 
 def a_room(
     kinds: tuple[ClientKind, ...] = (ClientKind.JSON,) * 3, bytes_max: int = 1 << 20

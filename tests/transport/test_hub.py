@@ -5,70 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hub_kit import FakeLane, FakeLink, said
 
 from greenroom.actors.room.ports import Accepted, Happened, Receive
-from greenroom.fastlane import frames
 from greenroom.fastlane.frames import ServerMessage
 from greenroom.transport import hub as hub_module
-from greenroom.transport.fanout import Fanout
-from greenroom.transport.hub import Hub, HubStatistics, Replay
+from greenroom.transport.audience import LOG_BYTES_MAX, LOG_MESSAGES_MAX, Replay
+from greenroom.transport.hub import Hub, HubStatistics
 from greenroom.transport.messages import ClientKind
 
 ROOM = "r"
-
-
-class FakeLane:
-    """A fast lane that remembers."""
-
-    def __init__(self) -> None:
-        self.up = True
-        self.frames: list[ServerMessage] = []
-
-    def put(self, frame: bytes) -> bool:
-        if self.up:
-            (received,) = frames.decode(frame, from_client=False)
-            assert isinstance(received, ServerMessage)
-            self.frames.append(received)
-        return self.up
-
-
-class FakeLink:
-    """A connection that remembers."""
-
-    def __init__(self, name: str, kind: ClientKind = ClientKind.JSON) -> None:
-        self.kind = kind
-        self.connection_id = name
-        self.lane: FakeLane | None = None
-        self.frames: list[bytes] = []
-        self.offered: list[bytes] = []
-        self.closed: tuple[int, str] | None = None
-        self.told = 0
-        self.fanout: Fanout | None = None
-
-    def tell(self, frames: bytes, count: int) -> None:
-        self.told += count
-        self.frames.append(frames)
-
-    tell_now = tell
-
-    def put(self, frame: bytes) -> None:
-        self.frames.append(frame)
-
-    def offer(self, frame: bytes) -> None:
-        self.offered.append(frame)
-
-    def may_store(self, size: int, request_id: str | int | None = None) -> bool:
-        return True
-
-    def hear(self) -> None:
-        pass
-
-    def close(self, code: int, reason: str) -> None:
-        self.closed = code, reason
-
-
-def said(data: bytes = b"1") -> Receive:
-    return Receive("c", data, 9, "Nine", is_host=False)
 
 
 def attached(hub: Hub, player_id: int, **more: Any) -> FakeLink:
@@ -119,7 +65,7 @@ def test_rooms_part_from_members_and_end():
     hub.part(ROOM, 1)
     hub.detach(ROOM, 1, one)
     assert (one.closed, two.closed) == ((1000, "Player disconnect"), (1000, "Room cleanup"))
-    assert not hub._rosters
+    assert not hub._audiences
 
 
 def resume(hub: Hub, received: int, name: str = "link 1") -> Replay | None:
@@ -149,15 +95,15 @@ def test_a_place_that_never_was_is_a_gap(received: int, name: str):
 def test_what_is_kept_is_bounded_and_the_rest_counted():
     hub = Hub()
     attached(hub, 1)
-    for _ in range(hub_module.LOG_MESSAGES_MAX + 5):
+    for _ in range(LOG_MESSAGES_MAX + 5):
         hub.push(ROOM, [1], said())
     replay = resume(hub, 0)
     assert replay is not None
-    assert (len(replay.messages), replay.missed) == (hub_module.LOG_MESSAGES_MAX, 5)
-    hub.push(ROOM, [1], said(b'"%b"' % (b"x" * hub_module.LOG_BYTES_MAX)))
+    assert (len(replay.messages), replay.missed) == (LOG_MESSAGES_MAX, 5)
+    hub.push(ROOM, [1], said(b'"%b"' % (b"x" * LOG_BYTES_MAX)))
     hub.push(ROOM, [1], said(b"last"))
-    assert hub._rosters[ROOM].log_bytes == 4
-    expected = Replay((said(b"last"),), hub_module.LOG_MESSAGES_MAX + 1 + 1)
+    assert hub._audiences[ROOM].log_bytes == 4
+    expected = Replay((said(b"last"),), LOG_MESSAGES_MAX + 1 + 1)
     assert resume(hub, 0, "again") == expected
 
 

@@ -25,6 +25,7 @@ from greenroom.transport.websocket.frames import (
 )
 
 NORMAL = 1000
+GOING_AWAY = 1001
 
 
 class SessionPhase(Enum):
@@ -35,6 +36,8 @@ class SessionPhase(Enum):
     OPEN = 1
     CLOSING = 2
     """The close frame has been sent; the client's is awaited, everything else ignored."""
+    PARTING = 4
+    """The same, but messages that come before the client's are taken in."""
     OVER = 3
     """Nothing more is to be read."""
 
@@ -96,7 +99,7 @@ class Session:
                 opcode, payload = message
                 if opcode >= CLOSE:
                     self._control(opcode, payload)
-                elif self.phase is _OPEN:
+                elif self.phase is _OPEN or self.phase is SessionPhase.PARTING:
                     return message
         except FrameError as error:
             self.close(error.code, error.reason)
@@ -108,6 +111,12 @@ class Session:
         if self.phase is SessionPhase.OPEN:
             self.phase = SessionPhase.CLOSING  # first: `send` may find that enough waits, and close
             self._send(encode_close(code, reason))
+
+    def part(self, code: int, reason: str) -> None:
+        """Send the close frame, and take in what the client says until its own comes."""
+        self.close(code, reason)
+        if self.phase is SessionPhase.CLOSING:
+            self.phase = SessionPhase.PARTING
 
     def _control(self, opcode: int, payload: bytes) -> None:
         """Answer a control frame."""

@@ -193,7 +193,7 @@ async def test_a_shard_is_handed_over_behind_all_that_was_written(
     after = committer.submit(writer, [entry("a", 4, 1)])
     other = committer.submit(writer, [entry("b", 1, 2)])  # the other shard goes on
 
-    await settled()
+    await settled(10)
     for batch in (*before, other):
         await batch.wait(writer, 10)
     with pytest.raises(Moved):
@@ -213,13 +213,13 @@ async def test_a_shard_that_was_given_away_cannot_be_given_away_again(
 ):
     await castor.take_free(1)
     first, second = await castor.storage.nodes.draw_epochs(2)
-    await castor.storage.committer.hand_over(1, first, pollux.id)()
+    await castor.storage.committer.hand_over(1, first, pollux.id)(10)
     with pytest.raises(Moved, match="only its owner"):
         castor.storage.committer.hand_over(1, second, castor.id)
 
     castor.storage.session.gain({1: first})  # a bug: it believes that it still has it
     with pytest.raises(Exception, match="the database refused"):
-        await castor.storage.committer.hand_over(1, second, castor.id)()
+        await castor.storage.committer.hand_over(1, second, castor.id)(10)
     owners = await select(connection, "SELECT node_id, epoch FROM shards WHERE shard = 1")
     assert owners == [(pollux.id, first)]
 

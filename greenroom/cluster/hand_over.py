@@ -1,0 +1,212 @@
+"""Hands shards of this node over to another: to drain it, to balance, or because somebody says so.
+
+1. Prepare: what has changed is written ahead, jobs and sign-ins are waited for. Everything is
+   served on.
+2. Say goodbye: members of rooms are asked to come back, and are heard out.
+3. In one synchronous step, that the shards are another's is queued behind all that was queued
+   before, and their actors leave memory. Calls for them wait from now on.
+4. Once that is durable, the next owner is told, with who was connected and what they miss. Nothing
+   is told before, for the change might yet be refused.
+5. The next owner opens the shards, and the calls go there.
+
+This node may die at any of these steps. Before the change is durable it is the owner, and others
+take over from it. Afterwards the next owner finds its shards when it looks at the database.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final
+
+import trio
+
+from greenroom.actors.kernel.errors import ActorUnavailable
+from greenroom.bus.bus import BusError
+from greenroom.cluster.news import Draining, MapChanged, TakeAudiences, Taken, TakeShards
+from greenroom.cluster.placement import Move, moves_to_leave
+from greenroom.cluster.ports import Residents
+from greenroom.cluster.shard_map import ShardMap
+from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
+
+_logger = logging.getLogger(__name__)
+
+SHARDS_AT_ONCE: Final = 8
+"""Shards that are handed over in one step."""
+EMPTY_SHARDS_AT_ONCE: Final = 64
+"""The same where nobody is in them."""
+TAKE_SECONDS_MAX: Final = 2.0
+"""How long the next owner may take to say that it knows. It finds out by itself, too."""
+RETRY_SECONDS: Final = 0.2
+"""How long to wait before shards are handed over again that could not be."""
+
+
+class HandOverRefused(Exception):
+    """Shards cannot be handed over; the text says why, and what to do."""
+
+
+class HandOver:
+    """Moves shards away from this node, one group at a time."""
+
+    def __init__(
+        self,
+        shards: ShardMap[Any],
+        residents: Residents,
+        switchboard: Switchboard,
+        draw_epochs: Callable[[int], Awaitable[list[int]]],
+        look: Callable[[], None],
+    ) -> None:
+        """Prepare.
+
+        Args:
+            shards: who owns what.
+            residents: the actors of this node.
+            switchboard: the way to the other nodes.
+            draw_epochs: returns so many epochs that are higher than all before.
+            look: has shards opened again that stay here after all.
+        """
+        self._shards = shards
+        self._residents = residents
+        self._switchboard = switchboard
+        self._draw_epochs = draw_epochs
+        self._look = look
+        self._turn = trio.Lock()
+        self.moved = 0
+        """Shards handed over since the start."""
+        switchboard.know(Taken)
+
+    # What is asked for.
+
+    async def move(self, shards: Iterable[int], to_node: int) -> int:
+        """Hand over shards; return how many were. Those that are not open here are left out.
+
+        Args:
+            shards: which.
+            to_node: the next owner.
+
+        Raises:
+            HandOverRefused: the other node is not there, or is this one.
+            ActorUnavailable: the database does not answer; some may have been handed over.
+
+        Cancellation: what has been handed over so far stays so.
+        """
+        if to_node == self._shards.node_id or self._shards.address_of(to_node) is None:
+            raise HandOverRefused(f"node {to_node} takes no shards from here; see cluster status")
+        moved = 0
+        for group in self._groups(shards):
+            moved += await self._hand_over(group, to_node)
+        return moved
+
+    async def drain(self, takers: Callable[[], Collection[int]], seconds_max: float) -> int:
+        """Hand over everything; return how many shards are left.
+
+        Args:
+            takers: returns the nodes that take shards, as of now.
+            seconds_max: how long to try. What is left then, others take over once this node ends.
+
+        Cancellation: what has been handed over so far stays so.
+        """
+        self._switchboard.tell_all(Draining())
+        with trio.move_on_after(seconds_max):
+            while owned := self._shards.owned():
+                owners = dict.fromkeys(owned, self._shards.node_id)
+                moves = moves_to_leave(self._shards.node_id, takers(), owners)
+                if not moves:
+                    break
+                if not await self.carry_out(moves):
+                    await trio.sleep(RETRY_SECONDS)
+        return len(self._shards.owned())
+
+    async def carry_out(self, moves: Iterable[Move]) -> int:
+        """Carry moves out, node by node; return how many shards were moved."""
+        moved = 0
+        to_node = attrgetter("to_node")
+        for node_id, group in groupby(sorted(moves, key=to_node), key=to_node):
+            try:
+                moved += await self.move([move.shard for move in group], node_id)
+            except (HandOverRefused, ActorUnavailable) as error:
+                _logger.warning("shards stay here for now: %s", error)
+        return moved
+
+    def _groups(self, shards: Iterable[int]) -> list[list[int]]:
+        """Return shards that are open here in groups, the empty ones first and many at a time."""
+        mine = sorted({shard for shard in shards if self._shards.is_mine(shard)})
+        empty = [shard for shard in mine if self._residents.is_empty(shard)]
+        others = [shard for shard in mine if shard not in set(empty)]
+        return [*_slices(empty, EMPTY_SHARDS_AT_ONCE), *_slices(others, SHARDS_AT_ONCE)]
+
+    # One group.
+
+    async def _hand_over(self, wanted: Sequence[int], to_node: int) -> int:
+        """Take one group through the five steps; return how many shards were handed over."""
+        async with self._turn:
+            shards = [shard for shard in wanted if self._shards.is_mine(shard)]
+            if not shards:
+                return 0
+            await self._residents.prepare(shards)
+            epochs = dict(zip(shards, await self._draw_epochs(len(shards)), strict=True))
+            self._shards.begin_leaving(shards)
+            try:
+                await self._residents.say_goodbye(shards)
+            except BaseException:
+                self._stay(shards)
+                raise
+            return await self._commit(epochs, to_node)
+
+    async def _commit(self, epochs: Mapping[int, int], to_node: int) -> int:
+        """Queue the change, let go of the shards, and tell the next owner once it is durable."""
+        still = {shard: e for shard, e in epochs.items() if self._shards.is_mine(shard)}
+        self._shards.end_leaving(epochs.keys() - still.keys())
+        if not still:
+            return 0
+        self._shards.shut(still)
+        try:
+            parted = self._residents.hand_over(still, to_node)
+        except ActorUnavailable as error:
+            _logger.warning("shards stay here for now: %s", error)
+            self._shards.open(still)
+            self._shards.end_leaving(still)
+            return 0
+        gone: dict[int, int] = {}
+        with trio.CancelScope(shield=True):  # the outcome must be known
+            gone = {shard: still[shard] for shard in await parted.settle()}
+        if len(gone) < len(still):
+            _logger.error("%d shards could not be handed over", len(still) - len(gone))
+            for piece in [] if gone else parted.audiences:
+                self._residents.adopt(piece)
+            self._stay(still.keys() - gone.keys())
+        for shard, epoch in gone.items():
+            self._shards.note_owner(shard, to_node, epoch)
+        self.moved += len(gone)
+        if gone:
+            await self._tell(gone, to_node, parted.audiences)
+        return len(gone)
+
+    def _stay(self, shards: Iterable[int]) -> None:
+        """Open shards again that were not handed over."""
+        self._shards.end_leaving(shards)
+        self._look()
+
+    async def _tell(
+        self, epochs: Mapping[int, int], to_node: int, audiences: Sequence[bytes]
+    ) -> None:
+        """Tell the next owner, with the audiences, and then everybody."""
+        owners = tuple(epochs.items())
+        first, *others = audiences or (b"",)
+        shards = tuple(epochs)
+        messages: list[BusMessage] = [TakeShards(owners, first, has_more=bool(others))]
+        for number, piece in enumerate(others, 1):
+            messages.append(TakeAudiences(shards, piece, has_more=number < len(others)))
+        self._switchboard.tell_all(MapChanged(to_node, owners))
+        for message in messages:
+            try:
+                await self._switchboard.ask(to_node, message, seconds_max=TAKE_SECONDS_MAX)
+            except (BusError, UnreadableMessage) as error:
+                _logger.warning("node %d finds its shards by itself: %s", to_node, error)
+                return
+
+
+def _slices(shards: list[int], length: int) -> list[list[int]]:
+    return [shards[at : at + length] for at in range(0, len(shards), length)]

@@ -1,0 +1,516 @@
+"""Keeps this node a member of its cluster: renews its lease, sees who is dead, takes shards over.
+
+A node looks at the rows of all nodes four times a second, and renews its own lease once a second.
+It does both over a connection of its own, so a busy committer keeps it from neither. What it sees
+goes into the map of shards. Shards of the dead are taken over by those who live, each its own
+share. `ShardOpener` brings them up; `HandOver` moves them while everybody lives.
+
+Nothing here is trusted by the writes: Postgres refuses those of a node that was taken over.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import msgspec
+import trio
+
+from greenroom.actors.kernel.errors import ActorUnavailable
+from greenroom.bus.bus import BusError, NobodyThere
+from greenroom.cluster.guard import Guard
+from greenroom.cluster.hand_over import HandOver
+from greenroom.cluster.news import (
+    Draining,
+    MapChanged,
+    NodeAlive,
+    NodeGone,
+    TakeAudiences,
+    Taken,
+    TakeShards,
+)
+from greenroom.cluster.opener import ShardOpener
+from greenroom.cluster.placement import Move, moves_to_balance, moves_to_leave, share_of
+from greenroom.cluster.ports import Connected, Records, Residents
+from greenroom.cluster.shard_map import ShardMap
+from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
+from greenroom.cluster.verdict import Evidence, Verdict, judge
+from greenroom.cluster.witness import Eyesight
+from greenroom.persistence.errors import StorageFenced
+from greenroom.persistence.nodes import Look, NodeRow, NodeState
+
+_logger = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 0.25
+ALONE_LOOK_SECONDS: Final = 1.0
+"""The same while there is no other node."""
+ALIVE_SECONDS: Final = 0.5
+BALANCE_SECONDS: Final = 1.0
+"""How often empty shards are given to nodes on which they belong."""
+PROBE_SECONDS_MAX: Final = 0.5
+"""How long to wait for a sign of a node whose session lock is gone."""
+CUT_OFF_SECONDS: Final = 10.0
+"""A node that has been without the bus for so long, while others have it, hands its shards over."""
+UNCLAIMED_SECONDS: Final = 3.0
+"""For so long after its start a node leaves shards alone that nobody has, for others may come."""
+
+
+class Probe(BusMessage, frozen=True):
+    """Is anybody there? Any answer will do."""
+
+
+class MembershipOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of membership."""
+
+    lease_seconds: float = 3.0
+    """How long a lease is good after it was renewed, by the clock of Postgres."""
+    nodes_expected: int = 1
+    """How many nodes are being started together; shards that nobody has are shared out once so many
+    are there."""
+
+
+class Membership:
+    """A service; one for each node of a cluster. It can be run once."""
+
+    def __init__(
+        self,
+        options: MembershipOptions,
+        *,
+        records: Records,
+        bus: Connected,
+        switchboard: Switchboard,
+        shards: ShardMap[NodeRow],
+        guard: Guard,
+        residents: Residents,
+    ) -> None:
+        """Prepare; nothing is read before `run`. Register what it hears on the switchboard.
+
+        Args:
+            options: times, and how many nodes are expected.
+            records: the rows of all nodes; this node's is there already.
+            bus: says whether this node is on it.
+            switchboard: sends and receives over the bus.
+            shards: the map, which is filled from here.
+            guard: trusts the lease as long as it may be trusted.
+            residents: the actors of this node.
+        """
+        self._options = options
+        self._records = records
+        self._bus = bus
+        self._switchboard = switchboard
+        self._shards = shards
+        self._guard = guard
+        self._residents = residents
+        self._eyesight = Eyesight(guard.moment)
+        self._opening = ShardOpener(shards, residents, guard, self._note_opened)
+        self.hand_over = HandOver(
+            shards, residents, switchboard, records.draw_epochs, self._opening.look
+        )
+        self.is_draining = False
+        """True once this node takes no more shards and hands over what it has."""
+        self._rows: dict[int, NodeRow] = {}
+        self._draining: set[int] = set()
+        self._reaped: set[int] = set()
+        self._answers: dict[int, bool] = {}
+        """By node whose session lock is gone: whether it has answered."""
+        self._probing: set[int] = set()
+        self._described: tuple[NodeState, bool] | None = None
+        self._is_moving = False
+        self._renewed_at = self._balanced_at = -math.inf
+        self._started_at = 0.0
+        self._look_now = trio.Event()
+        self._nursery: trio.Nursery | None = None
+        self.taken_over = 0
+        """Shards taken over from dead nodes since the start."""
+        self._listen()
+        guard.stop_with(self._suspend)
+
+    # The service.
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Keep this node a member until cancelled; report started after the first look.
+
+        Raises:
+            StorageFenced: this node was taken over; it must stop, and be started anew.
+            StorageUnavailable: the database does not answer at the start.
+
+        Cancellation ends it at once; the row stays as it is, for storage to end.
+        """
+        self._started_at = trio.current_time()
+        fenced: list[BaseException] = []
+        trio.lowlevel.add_instrument(self._guard)
+        try:
+            await self._renew()
+            self._note(await self._records.look())
+            async with trio.open_nursery() as self._nursery:
+                self._nursery.start_soon(self._opening.run)
+                self._nursery.start_soon(self._tell_for_ever)
+                task_status.started()
+                await self._look_for_ever()
+        except* StorageFenced as group:  # alone, not in a group: it ends the server
+            fenced += group.exceptions
+        finally:
+            self._nursery, self._is_moving = None, False
+            trio.lowlevel.remove_instrument(self._guard)
+        raise StorageFenced(f"{fenced[0]}")
+
+    async def drain(self, seconds_max: float) -> int:
+        """Hand over everything to other nodes; return how many shards are left.
+
+        Args:
+            seconds_max: how long to try.
+
+        Cancellation: what has been handed over so far stays so, and no shards are taken any more.
+        """
+        self.is_draining = True
+        self.look_soon()
+        return await self.hand_over.drain(self._takers, seconds_max)
+
+    async def balance(self) -> int:
+        """Move shards to the nodes on which they belong, whoever is in them; return how many.
+
+        Cancellation: what has been moved so far stays so.
+        """
+        return await self.hand_over.carry_out(self._misplaced())
+
+    def note_dead(self, node_id: int) -> None:
+        """Take note that the process of a node was reaped by its parent; take its shards over."""
+        self._reaped.add(node_id)
+        self.look_soon()
+
+    def look_soon(self) -> None:
+        """Look at the database now, and not only with the next tick: something has happened."""
+        self._look_now.set()
+
+    async def wait_served(self, seconds_max: float) -> bool:
+        """Wait until every shard has an owner that lives, and all of this node's are open.
+
+        Args:
+            seconds_max: how long to wait at most.
+
+        Returns:
+            Whether it is so.
+
+        Cancellation ends the wait.
+        """
+        with trio.move_on_after(seconds_max):
+            while not self.is_served:
+                await self._shards.wait_changed()
+        return self.is_served
+
+    @property
+    def is_served(self) -> bool:
+        """Return whether every shard has a living owner, and all of this node's are open."""
+        return self._shards.is_whole and not self._opening.pending()
+
+    # The lease, and looking.
+
+    async def _look_for_ever(self) -> None:
+        """Renew, look, judge and take over, until this node was taken over itself."""
+        while True:
+            self._look_now = trio.Event()
+            try:
+                await self._tick()
+            except ActorUnavailable as error:
+                self._note_blind(error)
+            seconds = LOOK_SECONDS if self._others() else ALONE_LOOK_SECONDS
+            if not self._guard.is_trusted or not self._shards.is_whole:
+                seconds = LOOK_SECONDS
+            with trio.move_on_after(seconds):
+                await self._look_now.wait()
+
+    async def _tick(self) -> None:
+        """Do what is due."""
+        now = trio.current_time()
+        if now - self._renewed_at >= self._options.lease_seconds / 3 or not self._guard.is_trusted:
+            await self._renew()
+        self._note(await self._records.look())
+        await self._describe()
+        await self._take_over_the_dead()
+        await self._take_unclaimed()
+        if now - self._balanced_at >= BALANCE_SECONDS:
+            self._balanced_at = now
+            self._move_what_should_move()
+
+    async def _renew(self) -> None:
+        """Renew the lease.
+
+        Raises:
+            StorageFenced: this node was taken over.
+            StorageUnavailable: it is not known whether it was renewed.
+        """
+        sent_at = self._guard.moment()
+        if not await self._records.renew():
+            raise StorageFenced("Another node has taken over from this one, which stops")
+        self._renewed_at = trio.current_time()
+        if self._guard.note_renewed(sent_at):
+            self._opening.look()
+
+    def _note(self, look: Look) -> None:
+        """Take in what a look has shown."""
+        self._eyesight.note_database(answers=True)
+        self._note_bus()
+        self._rows = {row.node_id: row for row in look.nodes}
+        living = [row for row in look.nodes if not row.has_ended]
+        ids = {row.node_id for row in living}
+        for node_id in self._eyesight.known() - ids:
+            self._eyesight.forget(node_id)
+        self._reaped &= ids
+        self._draining &= ids
+        self._answers = {i: a for i, a in self._answers.items() if i in ids}
+        self._shards.note_nodes(living)
+        for row in look.nodes:
+            if row.has_ended:
+                self._shards.note_gone(row.node_id)
+        news = self._shards.note_owners(look.owners)
+        mine = [shard for shard in news if self._shards.owns(shard)]
+        if mine:  # handed over, and nobody has told us yet
+            self._opening.expect_audiences(mine)
+            self._opening.look()
+
+    def _note_blind(self, error: ActorUnavailable) -> None:
+        """Take note that Postgres has not answered; stop if the bus is gone, too."""
+        if self._eyesight.database_answers:
+            _logger.warning("the rows of the nodes cannot be read: %s", error)
+        self._eyesight.note_database(answers=False)
+        self._note_bus()
+        if self._others() and not self._eyesight.is_on_bus:
+            self._guard.distrust("neither Postgres nor the bus can be reached")
+
+    def _note_bus(self) -> None:
+        self._eyesight.note_bus(self._bus.connected_since)
+
+    def _suspend(self) -> None:
+        """Let go of everything at once; the guard calls this outside of any task."""
+        owned = list(self._shards.owned())
+        self._shards.suspend()
+        self._residents.suspend(owned)
+        self.look_soon()
+
+    async def _describe(self) -> None:
+        """Write in our row what others should know, if it has changed."""
+        state: NodeState = "up" if self._shards.is_whole else "starting"
+        if self.is_draining:
+            state = "draining"
+        elif self._described is not None and self._described[0] == "up":
+            state = "up"
+        described = state, self._eyesight.is_on_bus
+        if described != self._described:
+            await self._records.describe(state=state, is_on_bus=described[1])
+            self._described = described
+
+    # Who takes what.
+
+    def _others(self) -> list[NodeRow]:
+        """Return the other nodes that have not ended, as far as is known."""
+        me = self._shards.node_id
+        return [r for r in self._rows.values() if r.node_id != me and not r.has_ended]
+
+    def _takers(self) -> list[int]:
+        """Return the nodes that take shards: those that live, and are not about to stop."""
+        me = self._shards.node_id
+        mine = self._rows.get(me)
+        takers = [
+            row.node_id
+            for row in self._others()
+            if row.node_id not in self._draining | self._reaped
+            and row.state != "draining"
+            and (row.is_on_bus or not self._eyesight.is_on_bus)
+            and (mine is None or row.protocol == mine.protocol)
+            and self._shards.address_of(row.node_id) is not None
+        ]
+        return takers if self.is_draining or self._is_cut_off() else [me, *takers]
+
+    def _is_cut_off(self) -> bool:
+        """Return whether this node alone has been without the bus for long."""
+        is_long = self._eyesight.seconds_off_bus >= CUT_OFF_SECONDS
+        return is_long and any(row.is_on_bus for row in self._others())
+
+    async def _take_over_the_dead(self) -> None:
+        """Judge every other node, and take our share of the shards of those that are dead."""
+        for row in self._others():
+            verdict = self._judge(row)
+            if verdict is Verdict.SUSPECT:
+                self._probe(row.node_id)
+            elif verdict in (Verdict.DEAD, Verdict.EXPIRED):
+                await self._take_over(row.node_id, proven=verdict is Verdict.DEAD)
+        for node_id in self._ended_owners():
+            await self._take_over(node_id, proven=False)
+
+    def _judge(self, row: NodeRow) -> Verdict:
+        evidence = Evidence(
+            is_reaped=row.node_id in self._reaped,
+            has_session=row.has_lock,
+            answers=self._answers.get(row.node_id),
+            lease_seconds_left=row.lease_seconds,
+        )
+        if row.has_lock:
+            self._answers.pop(row.node_id, None)
+        return judge(evidence, self._eyesight.witness(), self._options.lease_seconds)
+
+    def _ended_owners(self) -> list[int]:
+        """Return nodes that have ended, or have no row any more, and own shards still."""
+        living = {self._shards.node_id, *(row.node_id for row in self._others())}
+        return sorted(set(self._shards.owners().values()) - living)
+
+    async def _take_over(self, dead: int, *, proven: bool) -> None:
+        """Take our share of the shards of a dead node; who comes second gets none."""
+        if self.is_draining or not self._may_claim():
+            return
+        takers = [node_id for node_id in self._takers() if node_id != dead]
+        share = share_of(self._shards.node_id, takers, self._shards.shards_of(dead))
+        if not takers or self._shards.node_id not in takers:
+            return
+        taken = await self._records.take_over(dead, share, proven=proven)
+        if taken or not share:
+            self._note_gone(dead)
+        if taken:
+            self.taken_over += len(taken)
+            _logger.warning("node %d is gone; took over %d of its shards", dead, len(taken))
+            self._note_taken(taken)
+
+    def _note_gone(self, node_id: int) -> None:
+        self._shards.note_gone(node_id)
+        self._eyesight.forget(node_id)
+        self._switchboard.tell_all(NodeGone(node_id))
+
+    async def _take_unclaimed(self) -> None:
+        """Take our share of the shards that no node has ever had."""
+        me = self._shards.node_id
+        free = self._shards.unclaimed()
+        if not free or self.is_draining or not self._may_claim():
+            return
+        share = share_of(me, self._takers(), free)
+        if share:
+            self._note_taken(await self._records.take_free(share))
+
+    def _may_claim(self) -> bool:
+        """Return whether those are there who are being started together, or it took too long."""
+        waited = trio.current_time() - self._started_at
+        enough = len(self._takers()) >= self._options.nodes_expected
+        return self._guard.is_trusted and (enough or waited >= UNCLAIMED_SECONDS)
+
+    def _note_taken(self, epochs: Mapping[int, int]) -> None:
+        """Take note of shards that are ours now, and tell everybody."""
+        me = self._shards.node_id
+        for shard, epoch in epochs.items():
+            self._shards.note_owner(shard, me, epoch)
+        if epochs:
+            self._switchboard.tell_all(MapChanged(me, tuple(epochs.items())))
+            self._opening.look()
+
+    def _move_what_should_move(self) -> None:
+        """Give empty shards to nodes on which they belong; all of them if we are cut off."""
+        if self._is_moving or self.is_draining or self._nursery is None:
+            return
+        if not self._guard.is_trusted:
+            return
+        moves = self._misplaced()
+        if not self._is_cut_off():
+            moves = [move for move in moves if self._residents.is_empty(move.shard)]
+        if moves:
+            self._is_moving = True
+            self._nursery.start_soon(self._move, moves)
+
+    async def _move(self, moves: list[Move]) -> None:
+        try:
+            await self.hand_over.carry_out(moves)
+        finally:
+            self._is_moving = False
+
+    def _misplaced(self) -> list[Move]:
+        """Return the moves of our open shards to the nodes on which they belong."""
+        me, takers = self._shards.node_id, self._takers()
+        mine = {shard: me for shard in self._shards.owned() if self._shards.is_mine(shard)}
+        return moves_to_balance(takers, mine) if me in takers else moves_to_leave(me, takers, mine)
+
+    # The bus.
+
+    def _listen(self) -> None:
+        """Register what other nodes tell and ask."""
+        board = self._switchboard
+        board.hear(MapChanged, self._hear_map_changed)
+        board.hear(NodeGone, lambda _, gone: self._hear_gone(gone.node_id))
+        board.hear(NodeAlive, self._hear_alive)
+        board.hear(Draining, lambda sender, _: self._draining.add(sender))
+        board.answer(TakeShards, self._take_shards)
+        board.answer(TakeAudiences, self._take_audiences)
+        board.answer(Probe, self._answer_probe)
+
+    def _hear_map_changed(self, _: int, news: MapChanged) -> None:
+        for shard, epoch in news.owners:
+            if news.node_id != self._shards.node_id:
+                self._shards.note_owner(shard, news.node_id, epoch)
+
+    def _hear_gone(self, node_id: int) -> None:
+        """Look whether it is true that a node has ended."""
+        if node_id != self._shards.node_id and node_id in self._rows:
+            self.look_soon()
+
+    def _hear_alive(self, sender: int, alive: NodeAlive) -> None:
+        self._eyesight.note_alive(sender, database_answers=alive.database_answers)
+        if sender not in self._rows:
+            self.look_soon()
+
+    async def _take_shards(self, _: int, taken: TakeShards) -> BusMessage:
+        """Take note of shards that were handed over to us, and bring them up."""
+        owners = dict(taken.owners)
+        news = [s for s, e in owners.items() if self._shards.note_owner(s, self._shards.node_id, e)]
+        ours = [s for s, e in owners.items() if self._shards.owned().get(s) == e]
+        self._adopt(ours, taken.audiences, has_more=taken.has_more)
+        if news:
+            self._opening.look()
+        return Taken()
+
+    async def _take_audiences(self, _: int, taken: TakeAudiences) -> BusMessage:
+        self._adopt(taken.shards, taken.audiences, has_more=taken.has_more)
+        return Taken()
+
+    def _adopt(self, shards: Collection[int], audiences: bytes, *, has_more: bool) -> None:
+        """Adopt audiences of shards that are being brought up here."""
+        ours = [s for s in shards if self._shards.owns(s) and not self._shards.is_mine(s)]
+        if audiences and ours:
+            self._residents.adopt(audiences)
+        self._opening.note_audiences(ours, has_more=has_more)
+
+    async def _answer_probe(self, _: int, probe: Probe) -> BusMessage:
+        return probe
+
+    def _probe(self, node_id: int) -> None:
+        """Ask a node whose session lock is gone whether it is there."""
+        if node_id not in self._probing and self._nursery is not None:
+            self._probing.add(node_id)
+            self._nursery.start_soon(self._ask_probe, node_id)
+
+    async def _ask_probe(self, node_id: int) -> None:
+        try:
+            await self._switchboard.ask(node_id, Probe(), seconds_max=PROBE_SECONDS_MAX)
+            self._answers[node_id] = True
+        except NobodyThere:
+            self._answers[node_id] = False
+            self.look_soon()
+        except (BusError, UnreadableMessage):
+            self._answers[node_id] = True  # it may be there
+        finally:
+            self._probing.discard(node_id)
+
+    async def _tell_for_ever(self) -> None:
+        """Tell the others twice a second that this node is there."""
+        while True:
+            self._switchboard.tell_all(NodeAlive(self._eyesight.database_answers))
+            for _ in range(2):
+                self._note_bus()
+                self._trust_on()
+                await trio.sleep(ALIVE_SECONDS / 2)
+
+    def _trust_on(self) -> None:
+        """Trust the lease on while no node can reach Postgres: nobody can take over."""
+        others = [row.node_id for row in self._others()]
+        at = self._eyesight.unreachable_for_all_at(others)
+        if at is not None:
+            self._guard.note_unreachable_for_all(at, self._options.lease_seconds / 2)
+
+    def _note_opened(self, shards: list[int]) -> None:  # noqa: ARG002
+        self.look_soon()

@@ -1,0 +1,65 @@
+"""The news that nodes tell each other about themselves and about shards.
+
+Whatever is told may be lost: each node looks at the database, too. News only make it quicker.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+
+from greenroom.actors.kernel.shards import SHARDS
+from greenroom.cluster.switchboard import BusMessage
+
+AUDIENCES_BYTES_MAX: Final = 1 << 20
+"""Bytes of the audiences in one message; there may be many messages."""
+
+Owners = Annotated[tuple[tuple[int, int], ...], msgspec.Meta(max_length=SHARDS)]
+"""Shards, each with the epoch of its last change of owner."""
+
+
+class MapChanged(BusMessage, frozen=True):
+    """The sender says who owns shards now: itself, or whom it has handed them over to."""
+
+    node_id: int
+    owners: Owners
+
+
+class NodeGone(BusMessage, frozen=True):
+    """A node has ended: it stopped in order, its parent reaped it, or it was taken over."""
+
+    node_id: int
+
+
+class NodeAlive(BusMessage, frozen=True):
+    """Twice a second: the sender is there."""
+
+    database_answers: bool
+    """True if Postgres has answered it lately."""
+
+
+class Draining(BusMessage, frozen=True):
+    """The sender is about to stop, and takes no more shards."""
+
+
+class TakeShards(BusMessage, frozen=True):
+    """The sender has handed over shards, durably. Their new owner brings them up."""
+
+    owners: Owners
+    audiences: Annotated[bytes, msgspec.Meta(max_length=AUDIENCES_BYTES_MAX)] = b""
+    """Members who were connected to their rooms, and what they have missed."""
+    has_more: bool = False
+    """True if further audiences follow; the shards are opened once all have come."""
+
+
+class TakeAudiences(BusMessage, frozen=True):
+    """Further audiences of shards that have just been handed over."""
+
+    shards: tuple[int, ...]
+    audiences: Annotated[bytes, msgspec.Meta(max_length=AUDIENCES_BYTES_MAX)]
+    has_more: bool
+
+
+class Taken(BusMessage, frozen=True):
+    """The answer to both."""

@@ -1,0 +1,152 @@
+"""Sends and receives typed messages over the bus, each to the handler of its type.
+
+A message is a tagged msgspec struct, packed as an array. Parts of the cluster register the types
+that they take, and know nothing of each other's. Bounds are the bus's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol, TypeVar, Union
+
+import msgspec
+import trio
+
+_logger = logging.getLogger(__name__)
+
+WARN_SECONDS: Final = 60.0
+"""Unreadable messages are logged once in so many seconds."""
+
+
+class BusMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Something that nodes send each other. Fields that are added later need defaults."""
+
+
+class Unreadable(BusMessage, frozen=True):
+    """The answer to what the other side cannot read: it runs another version."""
+
+
+class UnreadableMessage(Exception):
+    """The other node could not read what we asked, or we could not read its answer."""
+
+
+class BusEnd(Protocol):
+    """The bus, as the switchboard uses it; see `bus.bus.Bus`."""
+
+    async def ask(self, node_id: int, message: bytes, *, seconds_max: float) -> bytes:
+        """Ask a node."""
+        ...
+
+    def tell(self, node_id: int, message: bytes) -> None:
+        """Tell a node something, at most once."""
+        ...
+
+    def tell_all(self, message: bytes) -> None:
+        """Tell all other nodes something, at most once."""
+        ...
+
+    def answer_with(self, handler: Callable[[int, bytes], Awaitable[bytes]]) -> None:
+        """Have asks answered."""
+        ...
+
+    def hear_with(self, handler: Callable[[int, bytes], None]) -> None:
+        """Have tells heard."""
+        ...
+
+
+M = TypeVar("M", bound=BusMessage)
+Answer = Callable[[int, Any], Awaitable[BusMessage]]
+Hear = Callable[[int, Any], None]
+
+
+class Switchboard:
+    """Routes messages by type. Register all types before the bus runs."""
+
+    def __init__(self, wire: BusEnd) -> None:
+        """Take over the handlers of a bus."""
+        self._wire = wire
+        self._answers: dict[type[BusMessage], Answer] = {}
+        self._hears: dict[type[BusMessage], Hear] = {}
+        self._types: set[type[BusMessage]] = {Unreadable}
+        self._decoder = _decoder(self._types)
+        self._warned_at = -WARN_SECONDS
+        wire.answer_with(self._answer)
+        wire.hear_with(self._hear)
+
+    def answer(self, kind: type[M], handler: Callable[[int, M], Awaitable[BusMessage]]) -> None:
+        """Have asks of one type answered.
+
+        Args:
+            kind: the type.
+            handler: gets the sender's node id and the message, and returns the answer.
+        """
+        self._answers[kind] = handler
+        self.know(kind)
+
+    def hear(self, kind: type[M], handler: Callable[[int, M], None]) -> None:
+        """Have what is told of one type heard; the handler must not raise."""
+        self._hears[kind] = handler
+        self.know(kind)
+
+    def know(self, *kinds: type[BusMessage]) -> None:
+        """Be able to read types that come as answers alone."""
+        self._types.update(kinds)
+        self._decoder = _decoder(self._types)
+
+    async def ask(self, node_id: int, message: BusMessage, *, seconds_max: float) -> BusMessage:
+        """Ask a node and return its answer.
+
+        Raises:
+            UnreadableMessage: one of the two could not read the other; nothing ran, or its outcome
+                is not known.
+            BusError: as the bus's `ask`.
+
+        Cancellation: the question may have been answered.
+        """
+        packed = await self._wire.ask(node_id, _encode(message), seconds_max=seconds_max)
+        try:
+            answer = self._decoder.decode(packed)
+        except msgspec.DecodeError as error:
+            raise UnreadableMessage(f"node {node_id} answered what cannot be read") from error
+        if isinstance(answer, Unreadable):
+            raise UnreadableMessage(f"node {node_id} cannot read {type(message).__name__}")
+        return answer
+
+    def tell(self, node_id: int, message: BusMessage) -> None:
+        """Tell a node something, at most once."""
+        self._wire.tell(node_id, _encode(message))
+
+    def tell_all(self, message: BusMessage) -> None:
+        """Tell all other nodes something, at most once."""
+        self._wire.tell_all(_encode(message))
+
+    async def _answer(self, sender: int, packed: bytes) -> bytes:
+        message = self._read(sender, packed)
+        handler = self._answers.get(type(message))
+        return _encode(Unreadable() if handler is None else await handler(sender, message))
+
+    def _hear(self, sender: int, packed: bytes) -> None:
+        message = self._read(sender, packed)
+        handler = self._hears.get(type(message))
+        if handler is not None:
+            handler(sender, message)
+
+    def _read(self, sender: int, packed: bytes) -> BusMessage:
+        """Return what a node has sent; `Unreadable` if it is nothing that is known here."""
+        try:
+            return self._decoder.decode(packed)
+        except msgspec.DecodeError:
+            now = trio.current_time()
+            if now - self._warned_at >= WARN_SECONDS:
+                self._warned_at = now
+                _logger.warning("node %d has sent what cannot be read", sender)
+            return Unreadable()
+
+
+def _decoder(types: set[type[BusMessage]]) -> msgspec.msgpack.Decoder[BusMessage]:
+    return msgspec.msgpack.Decoder(Union[tuple(types)])  # noqa: UP007 - made at run time
+
+
+def _encode(message: BusMessage) -> bytes:
+    return msgspec.msgpack.encode(message)

@@ -1,0 +1,306 @@
+"""Shards handed over: step by step, with a death or a refusal at each."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+from membership_kit import Cluster, MemoryParted, Node
+from waiting import until
+
+from greenroom.actors.kernel.shards import SHARDS
+from greenroom.cluster.hand_over import HandOverRefused
+
+Clock = trio.testing.MockClock
+
+
+@asynccontextmanager
+async def running(count: int = 2) -> AsyncGenerator[tuple[Cluster, list[Node]]]:
+    async with trio.open_nursery() as nursery:
+        cluster = Cluster(nursery)
+        cluster.sizes = dict.fromkeys(range(SHARDS), 1)
+        nodes = cluster.start(count)
+        await cluster.serve()
+        await trio.sleep(5.0)
+        yield cluster, nodes
+        assert cluster.stale == []
+        assert cluster.stale_writes == []
+        nursery.cancel_scope.cancel()
+
+
+def shards_of(node: Node, count: int) -> list[int]:
+    return [s for s in range(SHARDS) if node.shards.is_mine(s)][:count]
+
+
+async def test_a_shard_moves_with_what_is_in_it(autojump_clock: Clock) -> None:
+    async with running() as (cluster, (one, two)):
+        (shard,) = shards_of(one, 1)
+        await two.write(shard)
+        assert await one.membership.hand_over.move([shard], two.node_id) == 1
+        assert not one.shards.is_mine(shard)
+        assert one.residents.goodbyes == [shard]
+        assert shard not in one.residents.numbers
+        await until(cluster.is_served, 0.1)
+        assert two.residents.adopted == [b"%d:1" % shard]
+        assert await one.write(shard) == 2
+
+
+async def test_calls_that_come_meanwhile_wait_and_are_answered(autojump_clock: Clock) -> None:
+    async with running() as (cluster, (one, two)):
+        (shard,) = shards_of(one, 1)
+        longest = 0.0
+
+        async def call(node: Node) -> None:
+            nonlocal longest
+            for _ in range(50):
+                begun = trio.current_time()
+                await node.write(shard)
+                await node.read(shard)
+                longest = max(longest, trio.current_time() - begun)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(call, one)
+            nursery.start_soon(call, two)
+            await trio.sleep(0.05)
+            await one.membership.hand_over.move([shard], two.node_id)
+        assert await one.read(shard) == 100
+        assert longest < 0.1
+        assert cluster.is_served()
+
+
+@pytest.mark.parametrize("to_node", [0, 1, 99])
+async def test_shards_are_handed_to_other_living_nodes_alone(
+    to_node: int, autojump_clock: Clock
+) -> None:
+    async with running() as (_, (one, _)):
+        with pytest.raises(HandOverRefused, match="takes no shards"):
+            await one.membership.hand_over.move(shards_of(one, 1), to_node)
+        assert one.residents.goodbyes == []
+
+
+async def test_shards_of_others_are_left_alone(autojump_clock: Clock) -> None:
+    async with running() as (cluster, (one, two)):
+        owners = dict(cluster.database.owners)
+        assert await one.membership.hand_over.move(shards_of(two, 3), two.node_id) == 0
+        assert cluster.database.owners == owners
+
+
+async def test_a_drained_node_has_nothing_left_and_gets_nothing(autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        for shard in range(0, SHARDS, 7):
+            await three.write(shard)
+        assert await two.membership.drain(60.0) == 0
+        await until(cluster.is_served, 1.0)
+        await trio.sleep(10.0)
+        assert cluster.shares()[two.node_id] == 0
+        assert cluster.shares()[one.node_id] > 400 < cluster.shares()[three.node_id]
+        for shard in range(0, SHARDS, 7):
+            assert await one.read(shard) == 1
+
+
+async def test_two_who_drain_at_once_give_nothing_to_each_other(autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one.membership.drain, 60.0)
+            nursery.start_soon(two.membership.drain, 60.0)
+        await until(cluster.is_served, 1.0)
+        assert cluster.shares() == {one.node_id: 0, two.node_id: 0, three.node_id: SHARDS}
+
+
+async def test_the_last_node_keeps_what_it_has(autojump_clock: Clock) -> None:
+    async with running(1) as (cluster, (one,)):
+        assert await one.membership.drain(5.0) == SHARDS
+        assert cluster.is_served()
+
+
+async def test_a_drain_ends_when_its_time_is_over(autojump_clock: Clock) -> None:
+    async with running(2) as (_, (one, _)):
+
+        async def wait(step: str) -> None:
+            await trio.sleep(1.0)
+
+        one.residents.at_step = wait
+        begun = trio.current_time()
+        assert await one.membership.drain(5.0) > 100
+        assert trio.current_time() - begun < 7.5
+
+
+# Death at each step.
+
+
+@pytest.mark.parametrize("step", ["prepare", "goodbye"])
+async def test_a_node_that_dies_before_the_change_is_the_owner_still(
+    step: str, autojump_clock: Clock
+) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        shards = shards_of(one, 8)
+        for shard in shards:
+            await two.write(shard)
+
+        reached = trio.Event()
+
+        async def die(at: str) -> None:
+            if at == step:
+                reached.set()
+                await trio.sleep_forever()
+
+        one.residents.at_step = die
+        one.nursery.start_soon(one.membership.hand_over.move, shards, two.node_id)
+        await reached.wait()
+        await one.kill()
+        await until(cluster.is_served, 5.0)
+        for shard in shards:
+            assert await three.read(shard) == 1
+
+
+@pytest.mark.parametrize("passes", range(12))
+async def test_a_node_that_dies_while_the_change_is_written(
+    passes: int, autojump_clock: Clock
+) -> None:
+    """Each shard of the group may have been written, or not."""
+    async with running(3) as (cluster, (one, two, three)):
+        shards = shards_of(one, 8)
+        for shard in shards:
+            await two.write(shard)
+        epochs = {shard: cluster.database.draw_epoch() for shard in shards}
+        one.shards.begin_leaving(shards)
+        one.shards.shut(shards)
+        one.residents.hand_over(epochs, two.node_id)
+        await trio.sleep(0.0011 * passes)
+        await one.kill()
+        await until(cluster.is_served, 5.0)
+        for shard in shards:
+            assert await three.read(shard) == 1
+            assert await three.write(shard) == 2
+
+
+async def test_a_node_that_dies_before_it_tells_the_next_owner(autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        (shard,) = shards_of(one, 1)
+        cluster.network.cut(one.node_id, two.node_id)
+        cluster.network.cut(one.node_id, three.node_id)
+        begun = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one.membership.hand_over.move, [shard], two.node_id)
+            await until(lambda: two.shards.is_mine(shard), 5.0)
+        assert trio.current_time() - begun < 3.0
+        await one.kill()
+        await until(cluster.is_served, 5.0)
+
+
+async def test_the_next_owner_dies_before_it_is_told(autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        shards = shards_of(one, 8)
+        await three.write(shards[0])
+        await two.kill()
+        await one.membership.hand_over.move(shards, two.node_id)
+        await until(cluster.is_served, 5.0)
+        assert await three.read(shards[0]) == 1
+
+
+async def test_the_owner_is_stopped_in_the_middle_and_taken_over(autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        shards = shards_of(one, 8)
+        await two.write(shards[0])
+
+        async def stop(step: str) -> None:
+            if step == "goodbye":
+                one.pause()
+                await one.gate()
+
+        one.residents.at_step = stop
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one.membership.hand_over.move, shards, two.node_id)
+            await until(lambda: cluster.shares()[one.node_id] == 0, 5.0)
+            await three.write(shards[0])
+            one.resume()
+            await one.ended.wait()
+        await until(cluster.is_served, 1.0)
+        assert await three.read(shards[0]) == 2
+
+
+# What can fail.
+
+
+async def test_a_change_that_is_refused_leaves_the_shard_where_it_is(
+    autojump_clock: Clock,
+) -> None:
+    async with running() as (cluster, (one, two)):
+        shards = shards_of(one, 4)
+        await two.write(shards[0])
+        one.residents.refused = set(shards[:2])
+        assert await one.membership.hand_over.move(shards, two.node_id) == 2
+        await until(cluster.is_served, 1.0)
+        assert all(one.shards.is_mine(s) for s in shards[:2])
+        assert all(two.shards.is_mine(s) for s in shards[2:])
+        assert await two.write(shards[0]) == 2
+
+
+async def test_postgres_goes_away_in_the_middle_and_comes_back(autojump_clock: Clock) -> None:
+    async with running() as (cluster, (one, two)):
+        shards = shards_of(one, 4)
+        await two.write(shards[0])
+
+        async def away(step: str) -> None:
+            if step == "goodbye":
+                cluster.database.is_away = True
+
+        one.residents.at_step = away
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one.membership.hand_over.move, shards, two.node_id)
+            await trio.sleep(20.0)
+            cluster.database.is_away = False
+        await until(cluster.is_served, 5.0)
+        assert await one.read(shards[0]) == 1
+        assert all(two.shards.is_mine(s) for s in shards)
+
+
+async def test_a_cancelled_hand_over_leaves_the_shards_open(autojump_clock: Clock) -> None:
+    async with running() as (cluster, (one, two)):
+
+        async def wait(step: str) -> None:
+            if step == "goodbye":
+                await trio.sleep_forever()
+
+        one.residents.at_step = wait
+        with trio.move_on_after(1.0):
+            await one.membership.hand_over.move(shards_of(one, 4), two.node_id)
+        assert cluster.is_served()
+        assert all(one.shards.takes_connections(s) for s in shards_of(one, 4))
+
+
+async def test_audiences_come_in_pieces_and_the_shard_opens_after_the_last(
+    autojump_clock: Clock,
+) -> None:
+    async with running() as (_, (one, two)):
+        shards = shards_of(one, 8)
+        await one.membership.hand_over.move(shards, two.node_id)
+        opened_after: list[int] = []
+        await until(lambda: all(two.shards.is_mine(s) for s in shards), 1.0)
+        opened_after.append(len(two.residents.adopted))
+        assert opened_after == [8]
+
+
+async def test_telling_before_it_is_durable_is_found(
+    autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change that Postgres refuses, and a node that does not wait for that: two owners."""
+
+    async def at_once(self: MemoryParted) -> Sequence[int]:
+        return list(self.changes)
+
+    monkeypatch.setattr(MemoryParted, "settle", at_once)
+    async with trio.open_nursery() as nursery:
+        cluster = Cluster(nursery)
+        one, two = cluster.start(2)
+        await cluster.serve()
+        shards = shards_of(one, 4)
+        one.residents.refused = set(shards)
+        await one.membership.hand_over.move(shards, two.node_id)
+        await until(lambda: two.shards.is_mine(shards[0]), 1.0)
+        await two.write(shards[0])
+        assert cluster.stale_writes == [(two.node_id, shards[0])]
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,369 @@
+"""Nodes that start, die, stand still and come back, under trio's clock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+from membership_kit import Cluster, Node
+from waiting import until
+
+from greenroom.actors.kernel.shards import SHARDS
+from greenroom.cluster.shard_map import NoOwner
+from greenroom.cluster.verdict import Witness
+from greenroom.cluster.witness import Eyesight
+
+Clock = trio.testing.MockClock
+
+
+@asynccontextmanager
+async def running(count: int = 3) -> AsyncGenerator[tuple[Cluster, list[Node]]]:
+    async with trio.open_nursery() as nursery:
+        cluster = Cluster(nursery)
+        nodes = cluster.start(count)
+        await cluster.serve()
+        await trio.sleep(5.0)  # now everybody has seen enough to judge
+        yield cluster, nodes
+        assert cluster.stale == []
+        assert cluster.stale_writes == []
+        nursery.cancel_scope.cancel()
+
+
+async def seconds_until(condition: Callable[[], bool], seconds_max: float = 20.0) -> float:
+    begun = trio.current_time()
+    await until(condition, seconds_max)
+    return trio.current_time() - begun
+
+
+# Starting.
+
+
+async def test_nodes_that_start_together_share_the_shards(autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, nodes):
+        shares = cluster.shares()
+        assert sum(shares.values()) == SHARDS
+        assert all(250 < shares[node.node_id] < 450 for node in nodes)
+        assert trio.current_time() < 8.0  # nobody waited for the three seconds
+
+
+async def test_whoever_comes_alone_takes_everything_after_a_while(autojump_clock: Clock) -> None:
+    async with trio.open_nursery() as nursery:
+        cluster = Cluster(nursery)
+        (node,) = cluster.start(1, nodes_expected=2)
+        await trio.sleep(2.5)
+        assert cluster.shares() == {node.node_id: 0}
+        await cluster.serve(1.5)
+        nursery.cancel_scope.cancel()
+
+
+async def test_who_joins_gets_the_empty_shards_that_belong_there_and_no_other(
+    autojump_clock: Clock,
+) -> None:
+    async with running(2) as (cluster, _):
+        cluster.sizes = dict.fromkeys(range(0, SHARDS, 4), 1)
+        before = dict(cluster.database.owners)
+        (third,) = cluster.start(1)
+        await seconds_until(lambda: cluster.shares()[third.node_id] > 200)
+        await cluster.serve()
+        await trio.sleep(5.0)
+        moved = {s for s, owner in cluster.database.owners.items() if owner != before[s]}
+        assert not moved & cluster.sizes.keys()
+        for node in list(cluster.nodes.values()):
+            await node.membership.balance()
+        await cluster.serve()
+        assert any(cluster.database.owners[s][0] == third.node_id for s in cluster.sizes)
+        assert 280 < cluster.shares()[third.node_id] < 400
+
+
+# Dying.
+
+
+async def test_a_reaped_worker_is_taken_over_at_once(autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        await one.write(7)
+        await two.kill(session_lingers=True)
+        for node in (one, three):
+            node.membership.note_dead(two.node_id)
+        assert await seconds_until(cluster.is_served) < 0.1
+        assert cluster.shares()[two.node_id] == 0
+        assert cluster.shares()[one.node_id] > 400 < cluster.shares()[three.node_id]
+        assert await three.read(7) == 1
+
+
+async def test_a_killed_node_is_missed_by_postgres_and_the_bus_together(
+    autojump_clock: Clock,
+) -> None:
+    async with running(3) as (cluster, (_, two, _)):
+        await two.kill()
+        assert await seconds_until(cluster.is_served) < 0.4
+
+
+async def test_a_machine_without_power_is_taken_over_when_its_lease_runs_out(
+    autojump_clock: Clock,
+) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        for other in (one, three):
+            cluster.network.cut(other.node_id, two.node_id)
+            cluster.network.cut(two.node_id, other.node_id)
+        await two.kill(session_lingers=True)
+        seconds = await seconds_until(cluster.is_served)
+        assert 1.5 < seconds < 3.6
+
+
+async def test_the_last_one_takes_everything(autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        await two.kill()
+        await three.kill()
+        await seconds_until(cluster.is_served)
+        assert cluster.shares()[one.node_id] == SHARDS
+
+
+async def test_a_taker_that_dies_itself_leaves_nothing_behind(autojump_clock: Clock) -> None:
+    async with running(4) as (cluster, (_, two, three, _)):
+        await two.kill()
+        await trio.sleep(0.05)
+        await three.kill()
+        await seconds_until(cluster.is_served)
+        assert cluster.shares()[two.node_id] == cluster.shares()[three.node_id] == 0
+
+
+async def test_a_node_started_again_is_another_node_and_gets_its_share(
+    autojump_clock: Clock,
+) -> None:
+    async with running(2) as (cluster, (_, two)):
+        await two.kill()
+        await seconds_until(cluster.is_served)
+        (again,) = cluster.start(1)
+        await seconds_until(lambda: cluster.shares()[again.node_id] > 400)
+        await cluster.serve()
+
+
+# Standing still.
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1.0, 1.3])
+async def test_a_short_pause_is_no_death(seconds: float, autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, (_, two, _)):
+        owners = dict(cluster.database.owners)
+        two.pause()
+        await trio.sleep(seconds)
+        two.resume()
+        await trio.sleep(5.0)
+        assert cluster.database.owners == owners
+        assert cluster.is_served()
+        assert two.guard.losses == 0
+
+
+async def test_a_node_whose_lease_ran_out_and_was_not_taken_over_comes_back_by_itself(
+    autojump_clock: Clock,
+) -> None:
+    async with running(1) as (cluster, (one,)):
+        await one.write(7)
+        one.pause()
+        await trio.sleep(30.0)
+        one.resume()
+        assert not any(one.shards.is_mine(s) for s in range(SHARDS))
+        with pytest.raises(NoOwner):
+            await one.shards.wait_for_owner(7, 5.0)
+        await seconds_until(cluster.is_served, 2.0)
+        assert one.guard.losses == 1
+        assert await one.write(7) == 2
+
+
+async def test_a_node_that_stood_still_too_long_runs_no_turn_and_ends(
+    autojump_clock: Clock,
+) -> None:
+    async with running(3) as (cluster, (one, two, _)):
+        mine = next(s for s in range(SHARDS) if two.shards.is_mine(s))
+        await one.write(mine)
+        two.pause()
+        seconds = await seconds_until(lambda: cluster.shares()[two.node_id] == 0)
+        assert 1.5 < seconds < 3.6
+        await one.write(mine)
+        two.resume()
+        assert not two.shards.is_mine(mine)
+        assert not two.residents.numbers
+        await two.ended.wait()
+        assert two.error is not None
+        assert await one.read(mine) == 2
+
+
+async def test_the_guard_is_what_keeps_a_stopped_node_from_reading_the_past(
+    autojump_clock: Clock,
+) -> None:
+    """The same without the guard: so the check above can see it."""
+    async with trio.open_nursery() as nursery:
+        cluster = Cluster(nursery)
+        one, two, _ = cluster.start(3)
+        two.guard.after_io_wait = lambda timeout: None  # type: ignore[method-assign]
+        await cluster.serve()
+        await trio.sleep(5.0)
+        mine = next(s for s in range(SHARDS) if two.shards.is_mine(s))
+        two.pause()
+        await seconds_until(lambda: cluster.shares()[two.node_id] == 0)
+        await one.write(mine)
+        two.resume()
+        await two.read(mine)
+        assert cluster.stale
+        nursery.cancel_scope.cancel()
+
+
+# Postgres and the bus.
+
+
+async def test_a_node_cut_off_from_postgres_stops_before_it_is_taken_over(
+    autojump_clock: Clock,
+) -> None:
+    async with running(3) as (cluster, (_, two, _)):
+        two.is_cut_off = True
+        stopped = await seconds_until(lambda: two.guard.losses == 1)
+        taken = stopped + await seconds_until(lambda: cluster.shares()[two.node_id] == 0)
+        assert 1.3 < stopped <= 2.41
+        assert stopped < taken < 3.6
+        two.is_cut_off = False
+        await two.ended.wait()
+        assert cluster.is_served()
+
+
+async def test_while_postgres_is_away_for_all_they_serve_on_and_nobody_is_buried(
+    autojump_clock: Clock,
+) -> None:
+    async with running(3) as (cluster, nodes):
+        owners = dict(cluster.database.owners)
+        cluster.database.is_away = True
+        for _ in range(40):
+            await trio.sleep(0.25)
+            for node in nodes:
+                await node.read(5, seconds_max=0.1)
+        cluster.database.is_away = False
+        await trio.sleep(10.0)
+        assert cluster.database.owners == owners
+        assert [node.guard.losses for node in nodes] == [0, 0, 0]
+
+
+async def test_when_postgres_is_back_for_one_node_first_it_buries_nobody(
+    autojump_clock: Clock,
+) -> None:
+    async with running(3) as (cluster, nodes):
+        owners = dict(cluster.database.owners)
+        for node in nodes:
+            node.is_cut_off = True
+        await trio.sleep(5.0)
+        for node in nodes:
+            node.is_cut_off = False
+            await trio.sleep(0.7)
+        await seconds_until(cluster.is_served)
+        assert cluster.database.owners == owners
+
+
+async def test_whoever_judged_without_eyes_of_their_own_would_bury_the_others(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: Clock
+) -> None:
+    """The same without that rule: so the check above can see it."""
+
+    def all_seeing(_: object) -> Witness:
+        return Witness(60.0, 60.0)
+
+    monkeypatch.setattr(Eyesight, "witness", all_seeing)
+    async with running(3) as (cluster, nodes):
+        owners = dict(cluster.database.owners)
+        for node in nodes:
+            node.is_cut_off = True
+        await trio.sleep(5.0)
+        for node in nodes:
+            node.is_cut_off = False
+            await trio.sleep(0.7)
+        await seconds_until(cluster.is_served)
+        assert cluster.database.owners != owners
+
+
+async def test_a_node_cut_off_from_the_bus_alone_serves_on(autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        owners = dict(cluster.database.owners)
+        for other in (one, three):
+            cluster.network.cut(other.node_id, two.node_id)
+            cluster.network.cut(two.node_id, other.node_id)
+        await trio.sleep(20.0)
+        assert cluster.database.owners == owners
+        assert cluster.is_served()
+
+
+async def test_a_node_that_alone_lacks_the_bus_for_long_hands_its_shards_over(
+    autojump_clock: Clock,
+) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        cluster.sizes = dict.fromkeys(range(SHARDS), 1)
+        await one.write(7)
+        two.is_off_bus = True
+        for other in (one, three):
+            cluster.network.cut(other.node_id, two.node_id)
+            cluster.network.cut(two.node_id, other.node_id)
+        await trio.sleep(8.0)
+        assert cluster.shares()[two.node_id] > 250
+        await seconds_until(lambda: cluster.shares()[two.node_id] == 0, 120.0)
+        assert not two.ended.is_set()
+        assert await one.read(7) == 1
+        two.is_off_bus = False
+        for other in (one, three):
+            cluster.network.mend(other.node_id, two.node_id)
+            cluster.network.mend(two.node_id, other.node_id)
+        await trio.sleep(5.0)
+        await two.membership.drain(1.0)
+        assert await two.read(7) == 1
+
+
+async def test_while_all_lack_the_bus_nobody_moves(autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, nodes):
+        owners = dict(cluster.database.owners)
+        for node in nodes:
+            node.is_off_bus = True
+        await trio.sleep(30.0)
+        assert cluster.database.owners == owners
+
+
+async def test_a_node_that_loses_postgres_and_the_bus_together_stops_at_once(
+    autojump_clock: Clock,
+) -> None:
+    async with running(3) as (_, (_, two, _)):
+        two.is_off_bus = two.is_cut_off = True
+        assert await seconds_until(lambda: two.guard.losses == 1) < 0.3
+        two.is_off_bus = two.is_cut_off = False
+        await seconds_until(lambda: any(two.shards.is_mine(s) for s in range(SHARDS)), 1.0)
+
+
+async def test_a_broken_session_alone_is_no_death(autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, (_, two, _)):
+        owners = dict(cluster.database.owners)
+        cluster.database.nodes[two.node_id].has_lock = False
+        await trio.sleep(2.0)
+        cluster.database.nodes[two.node_id].has_lock = True
+        await trio.sleep(20.0)
+        assert cluster.database.owners == owners
+
+
+async def test_news_that_are_lost_are_found_by_looking(autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, (_, two, _)):
+        cluster.network.loss = 1.0
+        await two.kill(session_lingers=True)
+        await seconds_until(cluster.is_served, 5.0)
+
+
+# Clocks.
+
+
+@pytest.mark.parametrize("step", [3_600.0, -3_600.0])
+async def test_when_the_clock_of_postgres_steps_nothing_is_lost(
+    step: float, autojump_clock: Clock
+) -> None:
+    async with running(3) as (cluster, (one, _, _)):
+        await one.write(7)
+        cluster.database.clock_offset += step
+        await trio.sleep(10.0)
+        cluster.start(len(cluster.nodes) - len(cluster.living()))  # of some it had run out
+        await seconds_until(cluster.is_served)
+        reader = next(node for node in cluster.living())
+        assert await reader.read(7) == 1
+        assert await reader.write(7) == 2
