@@ -337,17 +337,17 @@ async def test_asks_under_way_end_when_their_node_dies(hub: BusHub) -> None:
     second.answer_with(gate)
     async with trio.open_nursery() as nursery:
         for _ in range(10):
-            nursery.start_soon(expect_loss, first)
+            nursery.start_soon(expect_loss, first, hub.tells_of_death)
         await until(lambda: gate.inside == 10)
         await hub.kill(2)
     assert gate.ended == 10
     assert first.statistics.asks_failed == 10
 
 
-async def expect_loss(bus: Bus) -> None:
-    """Ask node 2, which dies. Whether it may have answered is not known."""
-    with pytest.raises((BusLost, TooSlow)):
-        await bus.ask(2, b"", seconds_max=2)
+async def expect_loss(bus: Bus, is_told: bool) -> None:
+    """Ask node 2 while somebody dies: the link says so, or the time runs out."""
+    with pytest.raises(BusLost if is_told else TooSlow):
+        await bus.ask(2, b"", seconds_max=SECONDS_MAX if is_told else 1)
 
 
 async def test_asks_under_way_end_when_their_own_bus_stops(hub: BusHub) -> None:
@@ -355,7 +355,7 @@ async def test_asks_under_way_end_when_their_own_bus_stops(hub: BusHub) -> None:
     gate = Gate()
     second.answer_with(gate)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(expect_loss, first)
+        nursery.start_soon(expect_loss, first, True)
         await until(lambda: gate.inside == 1)
         await hub.kill(1)
     assert first.connected_since is None

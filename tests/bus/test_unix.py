@@ -149,8 +149,11 @@ async def test_the_other_end_must_belong_to_the_same_user(
     monkeypatch.setattr(os, "geteuid", lambda: 4_242)
     with pytest.raises(NobodyThere, match="belongs to another user"):
         await first.ask(2, b"", seconds_max=SECONDS_MAX)
+    heard = heard_by(second)
     with connect(hub, 2) as connected:
+        connected.sendall(framed(hello(1, 2), encode(TELL, message=b"a stranger's")))
         assert await is_closed(connected)
+    assert not heard
     assert second.statistics.connections == 0
 
 
@@ -194,13 +197,27 @@ async def test_who_says_nothing_is_not_waited_for(
     hub: UnixHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unix, "HELLO_SECONDS_MAX", 0.05)
+    second = await hub.start(2)
+    with connect(hub, 2) as stranger:
+        assert await is_closed(stranger)
+    assert second.statistics.connections == 0
+    first = await hub.start(1)
+    assert await first.ask(2, b"hello", seconds_max=SECONDS_MAX) == b"hello"
+
+
+async def test_only_so_many_may_say_nothing_at_a_time(
+    hub: UnixHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unix, "HELLO_SECONDS_MAX", 1e6)
     monkeypatch.setattr(unix, "STRANGERS_MAX", 2)
     second = await hub.start(2)
-    strangers = [connect(hub, 2) for _ in range(10)]
-    for stranger in strangers:
-        assert await is_closed(stranger)
-        stranger.close()
-    assert second.statistics.connections == 0
+    with connect(hub, 2) as one, connect(hub, 2) as another, connect(hub, 2) as third:
+        assert await is_closed(third)
+        for stranger in (one, another):
+            stranger.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                stranger.recv(1)
+    await until(lambda: second._strangers == 0)  # type: ignore[attr-defined]
     first = await hub.start(1)
     assert await first.ask(2, b"hello", seconds_max=SECONDS_MAX) == b"hello"
 

@@ -30,7 +30,13 @@ async def echo(_: int, message: bytes) -> bytes:
 
 
 class BusHub(ABC):
-    """Nodes that reach each other by buses of one kind."""
+    """Nodes that reach each other by buses of one kind.
+
+    Attributes:
+        tells_of_death: true if whoever has asked a node learns at once that it has died.
+    """
+
+    tells_of_death = True
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
@@ -110,6 +116,8 @@ class UnixHub(BusHub):
 
 
 class NatsHub(BusHub):
+    tells_of_death = False
+
     def __init__(self, nursery: trio.Nursery, server: NatsProcess) -> None:
         super().__init__(nursery)
         self.server = server
