@@ -41,6 +41,8 @@ START_SECONDS_MAX: Final = 10.0
 PAUSE_SECONDS: Final = 0.05
 PAUSE_SECONDS_MAX: Final = 1.0
 """The shortest and the longest pause between two rounds of all servers."""
+OVERLAP_SECONDS: Final = 0.5
+"""How long a connection is read on after another one has replaced it."""
 COMPLAINTS_MAX: Final = 16
 """Different errors of servers that are logged between two connections."""
 
@@ -246,7 +248,11 @@ class NatsBus(Exchange):
         connection.wire.close()
 
     async def _leave(self, connection: NatsConnection) -> None:
-        """End a connection that another one has replaced, once nothing more can come."""
+        """End a connection that another one has replaced, once nothing more can come.
+
+        The servers of a cluster tell each other of our new subscriptions, which takes a moment.
+        """
+        await trio.sleep(OVERLAP_SECONDS)
         await connection.drain(len(self._link.subjects))
         connection.wire.close()
 
