@@ -29,6 +29,7 @@ from hypothesis.stateful import (
 from machine_calls import Calls
 from machine_checks import WorldChecks
 from machine_ledger import Key
+from machine_reads import Reads
 from machine_stat_calls import StatCalls
 from machine_stats import DECLARED, Wanted
 from machine_world import MachineWorld
@@ -103,6 +104,7 @@ class WorldMachine(RuleBasedStateMachine):
     machine: MachineWorld | None = None
     calls: Calls
     stat_calls: StatCalls
+    reads: Reads
     checks: WorldChecks
     held = 0
     hurried = 0
@@ -122,6 +124,7 @@ class WorldMachine(RuleBasedStateMachine):
         self.machine = MachineWorld(PLAYERS + 1)
         self.calls = Calls(self.machine)
         self.stat_calls = StatCalls(self.machine)
+        self.reads = Reads(self.machine)
         self.checks = WorldChecks(self.machine)
         self.ledger = self.machine.ledger
         if is_befriended:
@@ -289,6 +292,7 @@ class WorldMachine(RuleBasedStateMachine):
     @rule(player=WHOSE, number=NUMBER)
     def send_request_again(self, player: int, number: int) -> None:
         recent = self.ledger.stats.recent(self.stage.ids[player])
+        recent = [each for each in recent if each[0] == "r"]
         if recent:
             self.stat_calls.change_by_service(player, recent[number % len(recent)], ())
 
@@ -405,6 +409,34 @@ class WorldMachine(RuleBasedStateMachine):
         answer: InviteAnswer = "accepted" if accepts else "declined"
         self.calls.answer_invite(self._of(who, self.invited()), number, answer)
 
+    # What single objects say of themselves.
+
+    @rule(player=PLAYER, other=PLAYER)
+    def read_relationship(self, player: int, other: int) -> None:
+        if player != other:
+            self.reads.relationship(player, other)
+
+    @in_some_room
+    @rule(who=WHO)
+    def read_roster(self, who: int) -> None:
+        self.reads.roster(self.member("room", who))
+
+    @rule(player=PLAYER, crowd=st.lists(IS, min_size=1, max_size=4))
+    def use_document(self, player: int, crowd: list[bool]) -> None:
+        """Replace a document and read it, all at the same time."""
+        for is_read in crowd:
+            act = self.reads.document if is_read else self.reads.replace_document
+            act(player)
+
+    @rule(player=PLAYER, visits=st.lists(st.integers(0, 2), min_size=1, max_size=4))
+    def visit(self, player: int, visits: list[int]) -> None:
+        """Count some visits at the same time, a few of them under an id that was used before."""
+        for back in visits:
+            recent = self.ledger.stats.recent(self.stage.ids[player])
+            known = [each for each in recent if each[0] == "v"]
+            new = f"v{len(self.ledger.stats.requested)}"
+            self.reads.visit(player, known[-back] if 0 < back <= len(known) else new)
+
     # Time and faults.
 
     @rule(steps=STEPS)
@@ -454,6 +486,7 @@ class WorldMachine(RuleBasedStateMachine):
     @rule()
     def rest(self) -> None:
         self.checks.rest()
+        self.stage.chronicle.check()
 
     @invariant()
     def holds(self) -> None:
@@ -473,6 +506,7 @@ class WorldMachine(RuleBasedStateMachine):
                 self.checks.rest()
                 self.machine.restart(0, is_clean=False)
                 self.checks.rest()
+                self.machine.chronicle.check()
         finally:
             self.machine.close()
 

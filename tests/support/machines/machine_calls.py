@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from machine_ledger import Key
 from machine_world import Call, MachineWorld, Scene
@@ -20,6 +22,7 @@ from greenroom.actors.room.messages import (
     PollUpdates,
     SendActions,
     SendUpdates,
+    Sent,
     StopRoom,
     UpdatesPage,
 )
@@ -85,6 +88,8 @@ class Calls:
         entrance = Entrance(password=password, join_token=None, player_data=mark)
 
         async def act(scene: Scene) -> object:
+            if key[0] == "room":
+                scene.asks(key, "join", scene.player_id)
             join = rooms.join_room if key[0] == "room" else lobbies.join_lobby
             player = scene.identity.player
             return await join(scene.world, scene.game.game_id, player, key[1], entrance)
@@ -97,6 +102,7 @@ class Calls:
     def leave_room(self, number: int) -> Call:
         async def act(scene: Scene) -> None:
             room = scene.world.rooms.of(scene.player_id, NotInAnyRoom)
+            scene.asks(("room", room.key), "leave", scene.player_id)
             await room.ask(LeaveRoom(scene.player_id))
 
         return self.machine.call(number, act, self._left(number), name="leave room")
@@ -104,6 +110,7 @@ class Calls:
     def kick_from_room(self, number: int, target: int) -> Call:
         async def act(scene: Scene) -> None:
             room = scene.world.rooms.of(scene.player_id, NotInAnyRoom)
+            scene.asks(("room", room.key), "kick", (scene.player_id, self.id_of(target)))
             await room.ask(KickMember(scene.player_id, self.id_of(target)))
 
         return self.machine.call(number, act, self._left(target), name="kick from room")
@@ -111,6 +118,7 @@ class Calls:
     def stop_room(self, number: int) -> Call:
         async def act(scene: Scene) -> None:
             room = scene.world.rooms.of(scene.player_id, NotInAnyRoom)
+            scene.asks(("room", room.key), "stop", scene.player_id)
             await room.ask(StopRoom(scene.player_id))
 
         def proof(call: Call) -> bool:
@@ -149,6 +157,9 @@ class Calls:
         async def act(scene: Scene) -> object:
             room = scene.world.rooms.of(scene.player_id, PlayerNotInAnyRoom)
             targets = read_targets(word, [self.id_of(0)])
+            for player_id in self.machine.ids:
+                reads = partial(_is_target, player_id)
+                scene.asks(("inbox", (room.key, player_id)), "send", mark, reads)
             return await room.ask(SendUpdates(scene.player_id, targets, "move", mark))
 
         def proof(call: Call) -> bool:
@@ -168,6 +179,9 @@ class Calls:
                 return None
             cursor = stay.cursor
             sources = read_sources("all", None)
+            marks = self.machine.chronicle.marks
+            key = ("inbox", (room_id, player_id))
+            scene.asks(key, "poll", marks.get(cursor or ""), partial(_page_read, marks))
             return cursor, await room.ask(PollUpdates(scene.player_id, sources, cursor))
 
         def proof(call: Call) -> bool:
@@ -239,6 +253,12 @@ class Calls:
 
         return self.machine.call(number, act, proof, name="create lobby", mark=mark)
 
+    def _ask_room(self, scene: Scene, action: str) -> None:
+        """Note that what was a lobby is asked as the room that it is now."""
+        seat = scene.world.rooms.index._table.find(scene.player_id)
+        if seat is not None and seat[0] == "room":
+            scene.asks(seat, action, scene.player_id)
+
     def request(self, number: int, key: Key) -> Call:
         mark = self.machine.mark()
 
@@ -267,6 +287,7 @@ class Calls:
 
     def leave_lobby(self, number: int) -> Call:
         async def act(scene: Scene) -> None:
+            self._ask_room(scene, "leave")
             await lobbies.leave_lobby(scene.world, scene.player_id)
 
         return self.machine.call(number, act, self._left(number), name="leave lobby")
@@ -279,6 +300,7 @@ class Calls:
 
     def remove_lobby(self, number: int) -> Call:
         async def act(scene: Scene) -> None:
+            self._ask_room(scene, "stop")
             await lobbies.remove_lobby(scene.world, scene.player_id)
 
         def proof(call: Call) -> bool:
@@ -301,6 +323,7 @@ class Calls:
 
     def befriend(self, number: int, target: int) -> Call:
         async def act(scene: Scene) -> object:
+            self._ask_pair(scene, target, "request")
             other = Addressee(None, self.id_of(target))
             game = scene.game.game
             return await friends.request_friendship(scene.world, game, scene.player_id, other)
@@ -314,6 +337,7 @@ class Calls:
 
     def accept(self, number: int, target: int) -> Call:
         async def act(scene: Scene) -> None:
+            self._ask_pair(scene, target, "accept")
             other_id, game_id = self.id_of(target), scene.game.game_id
             await friends.accept_friendship(scene.world, game_id, scene.player_id, other_id)
 
@@ -324,6 +348,7 @@ class Calls:
 
     def decline(self, number: int, target: int) -> Call:
         async def act(scene: Scene) -> None:
+            self._ask_pair(scene, target, "decline")
             other_id, game_id = self.id_of(target), scene.game.game_id
             await friends.decline_friendship(scene.world, game_id, scene.player_id, other_id)
 
@@ -334,6 +359,7 @@ class Calls:
 
     def end(self, number: int, target: int) -> Call:
         async def act(scene: Scene) -> None:
+            self._ask_pair(scene, target, "end")
             other_id, game_id = self.id_of(target), scene.game.game_id
             await friends.end_friendship(scene.world, game_id, scene.player_id, other_id)
 
@@ -341,6 +367,14 @@ class Calls:
             return self._between(call, number, target, FriendshipEnded)
 
         return self.machine.call(number, act, proof, name="end friendship")
+
+    def _ask_pair(self, scene: Scene, target: int, action: str) -> None:
+        pair = Pair.of(scene.game.game_id, scene.player_id, self.id_of(target))
+
+        def status(reply: Any) -> object:
+            return reply[1] if action == "request" else None
+
+        scene.asks(("friendship", pair), action, scene.player_id, status)
 
     def _between(self, call: Call, number: int, target: int, kind: type) -> bool:
         pair = Pair.of(self.machine.game.game_id, self.id_of(number), self.id_of(target))
@@ -372,6 +406,17 @@ class Calls:
             return call.reply is None or self.ledger.happened(call.since, InviteAnswered, **fields)
 
         return self.machine.call(number, act, proof, name="answer invite")
+
+
+def _is_target(player_id: int, sent: Sent) -> bool:
+    return player_id in sent.target_ids
+
+
+def _page_read(marks: dict[str, bytes], reply: tuple[str | None, UpdatesPage]) -> object:
+    """Return what a page says, and remember what each of its updates was."""
+    page = reply[1]
+    marks |= {update.update_id: update.data for update in page.updates}
+    return tuple(update.data for update in page.updates), page.missed
 
 
 def check_page(sent: list[str], cursor: str | None, page: UpdatesPage) -> int:

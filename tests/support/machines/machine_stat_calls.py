@@ -82,6 +82,7 @@ class StatCalls:
         forged = b'{"stats":{"score":1000000},"score":1000000,"results":"~x:1"}'
 
         async def act(scene: Scene) -> object:
+            scene.asks(("document", scene.player_id), "replace", forged)
             return await scene.identity.player.ask(ReplacePlayerDocument(forged))
 
         return self.machine.call(number, act, name="replace document")

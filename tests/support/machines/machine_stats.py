@@ -32,6 +32,7 @@ DECLARED = {
     "least": Stat(),
     "last": Stat(),
     "rare": Stat(maximum=3),
+    "visits": Stat(),
 }
 CHANGE = "change"
 """The type of the actions that the behaviour takes."""

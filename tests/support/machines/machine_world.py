@@ -6,13 +6,14 @@ Everything is real but the database. Calls run at once, beside each other; a ste
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 import msgspec
 import trio
+from machine_history import Asked, Chronicle
 from machine_ledger import Ledger
 from machine_stats import BEHAVIOUR
 from machine_store import Store
@@ -55,6 +56,19 @@ class Scene(msgspec.Struct, frozen=True):
     world: World
     game: GameIdentity
     identity: PlayerIdentity
+    chronicle: Chronicle
+    call: Call
+
+    def asks(
+        self,
+        key: Hashable,
+        action: str,
+        given: object = None,
+        reads: Callable[[Any], object] = lambda _: None,
+    ) -> None:
+        """Tell the chronicle what is about to be asked, and what its result is, given the reply."""
+        operation = self.chronicle.begin(self.player_id, key, action, given)
+        self.call.asked.append((operation, reads))
 
     @property
     def player_id(self) -> int:
@@ -72,6 +86,7 @@ class Call:
         self.scope = trio.CancelScope()
         self.reply: Any = None
         self.error: Exception | None = None
+        self.asked: list[Asked] = []
 
     @property
     def is_done(self) -> bool:
@@ -118,6 +133,7 @@ class MachineWorld:
         self._chance.start()
         self.store: Store
         self.ledger = Ledger()
+        self.chronicle = Chronicle()
         self.calls: list[Call] = []
         self.problems: list[BaseException] = []
         self.tokens: list[str] = []
@@ -165,7 +181,7 @@ class MachineWorld:
             trio.CancelScope(),
             trio.Event(),
         )
-        self.store.observers[:] = [self.ledger.take]
+        self.store.observers[:] = [self.ledger.take, self.chronicle.take]
         with self._life:
             studio = KitStudio(BEHAVIOUR)  # it remembers no more than a process does
             async with open_world(self.store, room_limits=LIMITS, studio=studio) as self.world:
@@ -253,6 +269,10 @@ class MachineWorld:
         async def run() -> None:
             try:
                 await self._carry_out(call, number, act)
+                if call.is_done:
+                    self.chronicle.answered(call.asked, call.reply)
+                else:
+                    self.chronicle.failed(call.asked, call.error)
                 if call.is_done and proof is not None:
                     assert proof(call), f"{call.name} was acknowledged and is not durable"
                 elif not call.is_done and mark is not None and not _is_unsettled(call):
@@ -271,7 +291,8 @@ class MachineWorld:
         try:
             with call.scope:
                 identity = await identify_player(self.world, self.game, self.tokens[number])
-                call.reply = await act(Scene(self.world, self.game, identity))
+                scene = Scene(self.world, self.game, identity, self.chronicle, call)
+                call.reply = await act(scene)
         except (Refused, ActorUnavailable) as error:
             call.error = error
 
