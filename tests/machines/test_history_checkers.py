@@ -76,8 +76,8 @@ class Story:
 
     def documents(self) -> None:
         for _ in range(3):
-            self.done(self.reads.replace_document(MATE), self.reads.document(MATE))
-        self.done(self.reads.document(MATE))
+            self.done(self.reads.replace_document(MATE))
+            self.done(self.reads.document(MATE))
 
     def visits(self) -> None:
         for request_id in ("v1", "v2", "v1", "v3", "v2"):
