@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), *map(str, (ROOT / "tests" / "support").glob("**/"))]
 
 from torture_faults import FAULTS  # noqa: E402 (found by the line above)
+from torture_rooms import CROWDS  # noqa: E402
 from torture_run import torture  # noqa: E402
 from torture_server import MUTATIONS  # noqa: E402
 from torture_target import say  # noqa: E402
@@ -31,9 +32,12 @@ PROOFS = {
     "forget-results": ("killed_server",),
     "repeat-results": ("killed_server",),
     "repeat-requests": ("killed_server",),
+    "read-old-documents": ("crashed_actor",),
+    "read-old-rosters": ("crashed_actor",),
     "let-hooks-end-the-server": ("frozen_server",),
 }
 """By mutation, the faults that bring it to light."""
+KINDS = {kind.__name__: kind for kind in CROWDS}
 PROOF_SECONDS = 60.0
 
 
@@ -43,6 +47,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0, help="how long (default: 1)")
     parser.add_argument("--seed", type=int, help="repeat a run; drawn and printed by default")
     parser.add_argument("--faults", nargs="+", choices=FAULTS, default=[], help="only these")
+    parser.add_argument("--crowds", nargs="+", choices=KINDS, default=[*KINDS], help="only these")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report there, too")
     parser.add_argument("--mutation", choices=MUTATIONS, help="plant a bug that must be found")
     parser.add_argument("--prove", action="store_true", help="have each mutation found, and end")
@@ -52,7 +57,11 @@ def main() -> int:
     if given.prove:
         return max(prove(mutation, seed) for mutation in PROOFS)
     run = lambda: torture(  # noqa: E731 - what trio.run takes has no keywords
-        given.minutes * 60, seed, mutation=given.mutation, faults=given.faults
+        given.minutes * 60,
+        seed,
+        mutation=given.mutation,
+        faults=given.faults,
+        crowd_types=[KINDS[name] for name in given.crowds],
     )
     outcome = trio.run(run)
     print(outcome.report())

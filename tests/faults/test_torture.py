@@ -30,6 +30,14 @@ def test_nothing_is_lost_doubled_or_stuck_under_torture() -> None:
     assert "level error" not in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("mutation", ["read-old-documents", "read-old-rosters"])
+def test_an_answer_that_is_old_is_found_in_histories(mutation: str) -> None:
+    planted = ("--mutation", mutation, "--crowds", "Sharers", "--faults", "crashed_actor")
+    done = torture("--minutes", "1", *planted)
+    assert done.returncode == 1, done.stderr
+    assert "not linearizable" in done.stdout
+
+
 def test_a_commit_that_is_dropped_is_found() -> None:
     planted = ("--mutation", "drop-commits", "--faults", "killed_server")
     done = torture("--minutes", "1", *planted)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from history import History, Operation, Refusal
+from history_bounds import staleness
 from history_models import Counters, Document, Friendship, Inbox, Room
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -416,3 +417,45 @@ def test_a_history_keeps_no_more_than_it_may_and_says_so():
     assert (history.count, history.left_out) == (2, 1)
     assert len(history.forget("it")) == 2
     assert history.count == 0
+
+
+# What may be old, but not older than its bound.
+
+READS = {
+    "the newest": ([(1, 2, "write", 1, None), (3, 4, "read", None, 1)], True),
+    "the one before, in time": (
+        [(1, 2, "write", 1, None), (3, 4, "write", 2, None), (5, 6, "read", None, 1)],
+        True,
+    ),
+    "the one before, too late": (
+        [(1, 2, "write", 1, None), (3, 4, "write", 2, None), (9, 10, "read", None, 1)],
+        False,
+    ),
+    "the one before, while it is replaced": (
+        [(1, 2, "write", 1, None), (3, 20, "write", 2, None), (9, 10, "read", None, 1)],
+        True,
+    ),
+    "what was there at first, too late": (
+        [(1, 2, "write", 1, None), (9, 10, "read", None, None)],
+        False,
+    ),
+    "what was removed, and was not there at first": (
+        [(1, 2, "read", None, None), (3, 4, "write", 1, None), (5, 6, "write", None, None)],
+        True,
+    ),
+    "an open change, long after": (
+        [(1, None, "write", 1, None), (2, 3, "write", 2, None), (19, 20, "read", None, 1)],
+        True,
+    ),
+    "the future": ([(1, 2, "read", None, 1), (3, 4, "write", 1, None)], False),
+    "nobody's": ([(1, 2, "write", 1, None), (3, 4, "read", None, 3)], False),
+}
+
+
+@pytest.mark.parametrize("case", READS)
+def test_a_read_may_be_as_old_as_its_bound(case: str):
+    rows, is_right = READS[case]
+    operations = told(*rows)
+    for each in operations:  # a moment is a second
+        each.invoked_at, each.returned_at = float(each.invoked), float(each.returned or 0)
+    assert (not staleness(operations, 3.0)) is is_right

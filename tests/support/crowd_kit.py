@@ -56,6 +56,10 @@ class Crowd:
         """Do one task's work until the crowd is over, and check it."""
         raise NotImplementedError
 
+    def told(self) -> str:
+        """Return what else a report should say of this crowd; empty for nothing."""
+        return ""
+
     async def is_refused(self, status: int) -> bool:
         """Return whether the server could not do it just now; anything else unexpected fails."""
         if status == 200:

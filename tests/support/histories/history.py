@@ -30,12 +30,12 @@ class Operation(msgspec.Struct, eq=False):
     """The object that it was called upon."""
     action: str
     given: Any
-    """What was asked; hashable."""
+    """The arguments; hashable."""
     invoked: int
     returned: int | None = None
     """None while the operation is open."""
     result: Any = None
-    """What was answered: hashable, None for a bare success, a `Refusal` where it was refused."""
+    """The answer: hashable, None for a bare success, a `Refusal` where it was refused."""
     note: str = ""
     """Why it is open, for reports."""
     invoked_at: float = 0.0

@@ -1,4 +1,4 @@
-"""What single objects of Greenroom do when they are asked one thing after the other.
+"""Models of single objects of Greenroom, which are asked one thing after the other.
 
 Each model is as small as it can be, and knows nothing of the server's rules. Its docstring lists
 the operations: action, what is given, what is answered.
@@ -16,7 +16,7 @@ State = TypeVar("State", bound=Hashable)
 
 
 class Simple(Generic[State]):
-    """What most models have in common."""
+    """The parts that most models have in common."""
 
     name = ""
     reads: frozenset[str] = frozenset()
@@ -104,7 +104,7 @@ Between = tuple[str, Hashable]
 
 
 class Friendship(Simple[Between]):
-    """What is between two players; `given` is who calls.
+    """A friendship of two players, or none; `given` is who calls.
 
     request → `pending` or `accepted`, accept, decline, end → None; read → what the other is to
     the caller: `friend`, `incoming`, `outgoing` or `none`.
@@ -236,11 +236,11 @@ def _over(size: int) -> Seats:
 
 
 Mail = tuple[bool, tuple[Hashable, ...]]
-"""Whether the member is there, and all updates of their stay."""
+"""True if the member is there, and all updates of their stay."""
 
 
 class Inbox(Simple[Mail]):
-    """What one member of a room is sent, and reads on by a cursor.
+    """The updates of one member of a room, who reads on by a cursor.
 
     come, gone → None: the member comes, goes; send (update) → whether it was for them;
     poll (cursor) → (updates, missed): what comes after the update that the cursor is.

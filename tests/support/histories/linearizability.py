@@ -2,8 +2,8 @@
 
 Wing and Gong's search (J. M. Wing, C. Gong, "Testing and verifying concurrent objects", Journal of
 Parallel and Distributed Computing 17, 1993), with what G. Lowe added ("Testing for
-linearizability", Concurrency and Computation: Practice and Experience 29, 2017): what was found
-in vain from a set of operations and a state is never looked for again. Objects are checked one by
+linearizability", Concurrency and Computation: Practice and Experience 29, 2017): no pair of a set
+of operations and a state is looked at twice. Objects are checked one by
 one, which is enough because linearizability is local (M. Herlihy, J. Wing, "Linearizability: a
 correctness condition for concurrent objects", ACM TOPLAS 12, 1990; A. Horn, D. Kroening, "Faster
 linearizability checking via P-compositionality", FORTE 2015).
@@ -53,7 +53,7 @@ class Model(Protocol[State]):
 
 
 class Verdict(msgspec.Struct):
-    """What a check of one object found."""
+    """The outcome of a check of one object."""
 
     key: Hashable
     model: str
@@ -62,9 +62,9 @@ class Verdict(msgspec.Struct):
     operations: int
     configurations: int
     witness: Sequence[Operation] = ()
-    """Of a failure: the shortest history that was found which fails by itself."""
+    """The shortest history that was found which fails by itself, if it failed."""
     states: Sequence[Hashable] = ()
-    """Of a failure: the states that the object may have had before the last answer."""
+    """The states that the object may have had before the last answer, if it failed."""
 
     def report(self) -> str:
         """Return what was found, for people."""

@@ -9,6 +9,7 @@ import trio
 from crowd_kit import BREATH_SECONDS, Crowd
 from server_kit import ConnectionLost
 from torture_crowds import ROOMS, Connected, Exchanges, FewCounters, FewDuos, Member
+from torture_histories import Sharers
 from torture_server import CRASH_TEXT
 from torture_stats import BEHAVIOUR, Scorers
 
@@ -109,5 +110,5 @@ class Mistaken(Crowd):
 
 CROWDS: tuple[type[Crowd], ...] = (
     *(FewCounters, FewDuos, Exchanges, Connected),
-    *(Partings, Mistaken, Scorers),
+    *(Partings, Mistaken, Scorers, Sharers),
 )

@@ -37,6 +37,8 @@ class Outcome:
         self.skipped: dict[str, str] = {}
         self.errors: Counter[str] = Counter()
         """Lines of level error in the server's log, but for crashes that were ordered."""
+        self.notes: list[str] = []
+        """What crowds say besides."""
         self.violations: list[str] = []
 
     def report(self) -> str:
@@ -63,6 +65,8 @@ class Outcome:
                 for name, counts in self.crowds.items()
             ),
         ]
+        for note in self.notes:
+            lines += ["", note]
         if self.errors:
             lines += ["", "Lines of level error in the server's log, ordered crashes aside:", ""]
             lines += [f"- {count} times {text}" for text, count in self.errors.most_common()]
@@ -102,6 +106,7 @@ async def torture(
         for crowd in crowds:
             counts = (crowd.acknowledged, crowd.checked, crowd.refused)
             outcome.crowds[type(crowd).__name__] = counts
+            outcome.notes += [note for note in [crowd.told()] if note]
         outcome.errors = _errors(stage.server.log.read_text(errors="replace"))
         if outcome.violations and mutation is None:
             say(stage.server.log.read_text(errors="replace")[-4000:])

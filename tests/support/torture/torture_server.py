@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -25,7 +26,10 @@ from greenroom.actors.kernel.cell import Cell
 from greenroom.actors.kernel.journal import Snapshot
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player import results
-from greenroom.actors.player.messages import LogOut, PlayerRole
+from greenroom.actors.player.actor import PlayerActor
+from greenroom.actors.player.messages import LogOut, PlayerRole, ReadPlayerDocument
+from greenroom.actors.room.actor import RoomActor
+from greenroom.actors.room.messages import ReadRoster
 from greenroom.actors.room.rules import codec, tokens
 from greenroom.actors.room.rules.events import UpdatesSent
 from greenroom.actors.room.rules.state import Room
@@ -189,6 +193,34 @@ def forget_what_is_written(*, is_request: bool) -> None:
     results.is_written = is_written
 
 
+def read_old_documents() -> None:
+    """Answer a read of a document with what the last read was answered, now and then."""
+    read_old(PlayerActor, ReadPlayerDocument)
+
+
+def read_old_rosters() -> None:
+    """Answer a read of a room's members with what the last read was answered, now and then."""
+    read_old(RoomActor, ReadRoster)
+
+
+def read_old(kind: type[Actor], command: type) -> None:
+    """Answer reads of one kind from what was read before."""
+    real = kind.handlers[command]
+    count = 0
+    known: WeakKeyDictionary[object, Any] = WeakKeyDictionary()
+
+    def read(actor: Any, wanted: Any) -> Any:
+        nonlocal count
+        count += 1
+        found = real(actor, wanted)
+        before = known.get(actor, found)
+        known[actor] = found
+        return before if count % NTH == 0 else found
+
+    for each in (kind, *kind.__subclasses__()):
+        each.handlers = {**each.handlers, command: read}
+
+
 def let_hooks_end_the_server() -> None:
     """Take what hooks raise for a mistake only where it is an `Exception`."""
 
@@ -209,6 +241,8 @@ MUTATIONS: dict[str, Callable[[], None]] = {
     "forget-results": forget_results,
     "repeat-results": repeat_results,
     "repeat-requests": repeat_requests,
+    "read-old-documents": read_old_documents,
+    "read-old-rosters": read_old_rosters,
     "let-hooks-end-the-server": let_hooks_end_the_server,
 }
 
