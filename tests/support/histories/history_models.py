@@ -7,8 +7,10 @@ the operations: action, what is given, what is answered.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
 from history import Operation, Refusal
 from linearizability import Model
 
@@ -239,6 +241,19 @@ Mail = tuple[bool, tuple[Hashable, ...]]
 """True if the member is there, and all updates of their stay."""
 
 
+UNSEEN: Final = "unseen"
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """An update, and what polls have shown right before it; more than one is impossible."""
+
+    update: Hashable
+    after: frozenset[Hashable] = frozenset()
+
+    def __repr__(self) -> str:
+        return repr(self.update)
+
+
 class Inbox(Simple[Mail]):
     """The updates of one member of a room, who reads on by a cursor.
 
@@ -264,9 +279,11 @@ class Inbox(Simple[Mail]):
             case "gone":
                 return ((False, ()),) if is_here or operation.is_open else ()
             case "send":
+                sent = _sent(operation)
                 if operation.result is False:
                     return (state,)
-                return ((True, (*updates, operation.given)),) if is_here else ()
+                is_next = not sent.after or sent.after == {*updates[-1:]}
+                return ((True, (*updates, sent.update)),) if is_here and is_next else ()
             case _:
                 is_right = is_here and self._is_page(updates, operation)
                 return (state,) if is_right else ()
@@ -279,13 +296,35 @@ class Inbox(Simple[Mail]):
         return is_whole and later[: len(page)] == page
 
     def seen(self, operations: Sequence[Operation]) -> Sequence[Operation]:
-        """Leave out open updates that no poll has shown, unless some were missed."""
-        polls = [each.result for each in operations if each.action == "poll" and not each.is_open]
-        if any(missed for _, missed in polls):
-            return super().seen(operations)
-        shown = {update for page, _ in polls for update in page}
+        """Leave out open updates that no poll has shown, unless some were missed.
+
+        Those that none has shown are all the same: it makes no difference which of them is where.
+        The others are told what they come after. So there is no need to try them in every order.
+        """
         found = super().seen(operations)
-        return [e for e in found if not e.is_open or e.action != "send" or e.given in shown]
+        polls = [each for each in found if each.action == "poll" and not each.is_open]
+        shown = {update for each in polls for update in (*each.result[0], each.given)}
+        after: dict[Hashable, set[Hashable]] = {}
+        for each in polls:
+            for before, update in pairwise(each.result[0]):
+                after.setdefault(update, set()).add(before)
+        is_missed = any(each.result[1] for each in polls)
+        result = []
+        for each in found:
+            update = _sent(each).update
+            if each.action != "send":
+                result.append(each)
+            elif update in shown:
+                given = Sent(update, frozenset(after.get(update, ())))
+                result.append(msgspec.structs.replace(each, given=given))
+            elif is_missed or not each.is_open:
+                result.append(msgspec.structs.replace(each, given=Sent(UNSEEN)))
+        return result
+
+
+def _sent(operation: Operation) -> Sent:
+    given = operation.given
+    return given if isinstance(given, Sent) else Sent(given)
 
 
 def models(

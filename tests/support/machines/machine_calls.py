@@ -181,7 +181,7 @@ class Calls:
             sources = read_sources("all", None)
             marks = self.machine.chronicle.marks
             key = ("inbox", (room_id, player_id))
-            scene.asks(key, "poll", marks.get(cursor or ""), partial(_page_read, marks))
+            scene.asks(key, "poll", None if cursor is None else marks[cursor], _page_read)
             return cursor, await room.ask(PollUpdates(scene.player_id, sources, cursor))
 
         def proof(call: Call) -> bool:
@@ -412,10 +412,9 @@ def _is_target(player_id: int, sent: Sent) -> bool:
     return player_id in sent.target_ids
 
 
-def _page_read(marks: dict[str, bytes], reply: tuple[str | None, UpdatesPage]) -> object:
-    """Return what a page says, and remember what each of its updates was."""
+def _page_read(reply: tuple[str | None, UpdatesPage]) -> object:
+    """Return what a page says."""
     page = reply[1]
-    marks |= {update.update_id: update.data for update in page.updates}
     return tuple(update.data for update in page.updates), page.missed
 
 

@@ -19,12 +19,14 @@ from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.results import REQUESTS_MAX
 from greenroom.actors.room.rules import codec
+from greenroom.actors.room.rules.cursors import update_id
 from greenroom.actors.room.rules.events import (
     HostChanged,
     MemberJoined,
     MemberLeft,
     RoomCreated,
     RoomEnded,
+    UpdatesSent,
 )
 from greenroom.actors.room.rules.updates import PAGE_MAX
 
@@ -87,6 +89,9 @@ class Chronicle:
                     self._note("inbox", (key, event.player_id), "gone")
                     if event.reason in {"stale", "banned"}:
                         self._note("room", key, "remove", event.player_id)
+                case UpdatesSent():
+                    for delivery in event.deliveries:
+                        self.marks[update_id(key, event.player_id, delivery)] = event.data
                 case RoomEnded(reason="idle"):
                     self._note("room", key, "end")
                 case HostChanged() if not any(isinstance(e, MemberLeft) for _, e in happened):
