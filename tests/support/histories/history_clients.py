@@ -24,10 +24,12 @@ from greenroom.actors.room.rules import refusals as room_refusals
 from greenroom.actors.room.rules.updates import PAGE_MAX
 from greenroom.actors.social import messages as social
 
+REFUSING: Final = {"friendship", "room"}
+"""The kinds of objects that refusals tell about."""
 Ask = Callable[[str, str, bytes, str | None], Awaitable[tuple[int, Any]]]
 """Calls an endpoint with method, path, body and player token, which is `SERVICE` for the game's own
 services; raises `ConnectionLost`. Several calls may be under way at once."""
-Told = tuple[Hashable, str, Any, Callable[[Any], Any]]
+Told = tuple[tuple[str, Hashable], str, Any, Callable[[Any], Any]]
 """The meaning of a call to one object: its key, the action, what is given; and reads the answer."""
 
 SERVICE: Final = "the game's own service"
@@ -162,7 +164,7 @@ class Client:
             history.finish(operation, reads(answer), now)
         elif status in {0, 500}:
             history.leave_open(operation, str(status) if status else "no answer")
-        elif status != 429 and answer["error"] in TELLING:
+        elif status != 429 and answer["error"] in TELLING and operation.key[0] in REFUSING:
             history.finish(operation, Refusal(TELLING[answer["error"]]), now)
         else:
             history.drop(operation)

@@ -188,6 +188,8 @@ class Room(Simple[Seats]):
             return (_over(size),)
         who, *others = given if isinstance(given, tuple) else (given,)
         if action == "roster":
+            if isinstance(operation.result, Refusal):
+                return () if who in members else (state,)
             host, seen = operation.result
             is_right = who in members and (host, {*seen}) == (state[2], {*members})
             return (state,) if is_right else ()
