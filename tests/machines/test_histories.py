@@ -423,7 +423,7 @@ def test_a_history_keeps_no_more_than_it_may_and_says_so():
 
 # What may be old, but not older than its bound.
 
-READS = {
+READS: dict[str, tuple[list[Row], bool]] = {
     "the newest": ([(1, 2, "write", 1, None), (3, 4, "read", None, 1)], True),
     "the one before, in time": (
         [(1, 2, "write", 1, None), (3, 4, "write", 2, None), (5, 6, "read", None, 1)],

@@ -124,8 +124,9 @@ def a_document_is_read_as_it_was(patch: Patch) -> None:
         return before
 
     held: dict[object, Any] = {}
-    sound = PlayerActor.handlers[ReadPlayerDocument]
-    patch.setattr(PlayerActor, "handlers", {**PlayerActor.handlers, ReadPlayerDocument: read})
+    handlers: dict[Any, Any] = dict(PlayerActor.handlers)
+    sound = handlers[ReadPlayerDocument]
+    patch.setattr(PlayerActor, "handlers", {**handlers, ReadPlayerDocument: read})
 
 
 def answers_leave_before_they_are_durable(patch: Patch) -> None:

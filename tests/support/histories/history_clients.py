@@ -138,7 +138,7 @@ class Client:
         """
         history = self._scene.book.history
         begun = [
-            (history.begin(self.name, key, action, given, trio.current_time()), reads)
+            (key[0], history.begin(self.name, key, action, given, trio.current_time()), reads)
             for key, action, given, reads in told
         ]
         sent = b"" if body is None else json.dumps(body).encode()
@@ -146,8 +146,8 @@ class Client:
             status, answer = await self._scene.ask(method, path, sent, self.token)
         except ConnectionLost:
             status, answer = 0, None
-        for operation, reads in begun:
-            self._note(operation, status, answer, reads)
+        for kind, operation, reads in begun:
+            self._note(kind, operation, status, answer, reads)
         if status in {0, 429, 500}:
             self._scene.note_refused()
             await trio.sleep(BREATH_SECONDS)
@@ -156,7 +156,12 @@ class Client:
         return status, answer
 
     def _note(
-        self, operation: Operation, status: int, answer: Any, reads: Callable[[Any], Any]
+        self,
+        kind: str,
+        operation: Operation,
+        status: int,
+        answer: Any,
+        reads: Callable[[Any], Any],
     ) -> None:
         history = self._scene.book.history
         now = trio.current_time()
@@ -164,7 +169,7 @@ class Client:
             history.finish(operation, reads(answer), now)
         elif status in {0, 500}:
             history.leave_open(operation, str(status) if status else "no answer")
-        elif status != 429 and answer["error"] in TELLING and operation.key[0] in REFUSING:
+        elif status != 429 and answer["error"] in TELLING and kind in REFUSING:
             history.finish(operation, Refusal(TELLING[answer["error"]]), now)
         else:
             history.drop(operation)
@@ -221,7 +226,7 @@ async def share_document(
                 await client.call("PUT", f"{DATA}/update", {"n": written}, told)
 
     shared = [Client(scene, f"{name} {number}", owner.token) for number in range(clients)]
-    await at_once(*(lambda client=client: play(client) for client in shared))  # type: ignore[misc]
+    await at_once(*(lambda client=client: play(client) for client in shared))
     scene.book.check(key)
 
 
@@ -250,7 +255,7 @@ async def share_stats(
             await client.call("POST", f"{DATA}/stats", body, told)
 
     services = [Client(scene, f"{name} {number}", SERVICE) for number in range(clients)]
-    await at_once(*(lambda client=client: play(client) for client in services))  # type: ignore[misc]
+    await at_once(*(lambda client=client: play(client) for client in services))
     scene.book.check(key)
 
 

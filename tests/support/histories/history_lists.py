@@ -41,7 +41,7 @@ class Showcase:
             onlooker.token = self._player.token
         await at_once(
             lambda: self._change(calls),
-            *(lambda client=client: self._watch(client) for client in self._onlookers),  # type: ignore[misc]
+            *(lambda client=client: self._watch(client) for client in self._onlookers),
         )
         for number in range(1, self._rooms + 1):
             self._check(("listing", self._name(number)))
@@ -105,8 +105,9 @@ class Showcase:
         own_id = self._player.player_id
 
         def score(answer: Any) -> int | None:
-            found = {int(e["player_id"]): e["player_data"] for e in answer["leaderboard"]}
-            return found.get(own_id, {}).get("score")
+            rows = answer["leaderboard"]
+            found = [row["player_data"] for row in rows if int(row["player_id"]) == own_id]
+            return int(found[0]["score"]) if found and "score" in found[0] else None
 
         told: Told = (("score", own_id), "read", None, score)
         await client.call("POST", LEADERBOARD, {"sort_by": ["score"], "limit": ENTRIES}, told)

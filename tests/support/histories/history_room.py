@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Any
 
 from history_clients import ROOMS, Client, Scene, Told, at_once, nothing
@@ -31,7 +32,7 @@ class Gathering:
             await client.register()
         await self._open()
         await at_once(
-            *(lambda client=client: self._act_on(client, calls) for client in self.clients)  # type: ignore[misc]
+            *(lambda client=client: self._act_on(client, calls) for client in self.clients)
         )
         for client in self.clients:
             await self._part(client)
@@ -110,12 +111,12 @@ class Gathering:
         body = {"target_players": word, "type": "n", "data": {"n": self._sent}}
         told: list[Told] = [
             (
-                ("inbox", self._inbox(player_id)),
+                ("inbox", self._inbox(each.player_id)),
                 "send",
                 self._sent,
-                lambda answer, i=player_id: i in map(int, answer["target_players_ids"]),
+                partial(_is_target, each.player_id),
             )
-            for player_id in (each.player_id for each in self.clients)
+            for each in self.clients
         ]
         await client.call("POST", f"{ROOMS}/updates", body, *told)
 
@@ -139,3 +140,7 @@ class Gathering:
         """Leave for certain."""
         while (await client.insist("GET", f"{ROOMS}/current"))["in_room"]:
             await self._leave(client)
+
+
+def _is_target(player_id: int, answer: Any) -> bool:
+    return player_id in map(int, answer["target_players_ids"])

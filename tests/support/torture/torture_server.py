@@ -203,7 +203,7 @@ def read_old_rosters() -> None:
     read_old(RoomActor, ReadRoster)
 
 
-def read_old(kind: type[Actor], command: type) -> None:
+def read_old(kind: type[Actor[Any]], command: type) -> None:
     """Answer reads of one kind from what was read before."""
     real = kind.handlers[command]
     count = 0
