@@ -57,7 +57,7 @@ class Crowd:
         raise NotImplementedError
 
     def told(self) -> str:
-        """Return what else a report should say of this crowd; empty for nothing."""
+        """Return a further line for the report; empty for none."""
         return ""
 
     async def is_refused(self, status: int) -> bool:

@@ -1,4 +1,4 @@
-"""What the calls of a machine asked and were told, as histories of the objects that they met.
+"""Histories of the objects that a machine's calls met: what was asked, and what was told.
 
 What happens by itself is told by the database, at the moment when it is durable: seats that run
 out, rooms that end, and hosts who go offline. Everything else comes from callers alone.

@@ -38,7 +38,7 @@ class Outcome:
         self.errors: Counter[str] = Counter()
         """Lines of level error in the server's log, but for crashes that were ordered."""
         self.notes: list[str] = []
-        """What crowds say besides."""
+        """Further lines, as the crowds tell them."""
         self.violations: list[str] = []
 
     def report(self) -> str:
