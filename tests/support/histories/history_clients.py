@@ -26,6 +26,8 @@ from greenroom.actors.social import messages as social
 
 REFUSING: Final = {"friendship", "room"}
 """The kinds of objects that refusals tell about."""
+NO_ID: Final = str.maketrans(" .", "__")
+"""Replaces characters that ids of requests may not have."""
 Ask = Callable[[str, str, bytes, str | None], Awaitable[tuple[int, Any]]]
 """Calls an endpoint with method, path, body and player token, which is `SERVICE` for the game's own
 services; raises `ConnectionLost`. Several calls may be under way at once."""
@@ -242,7 +244,8 @@ async def share_stats(
         for number in range(calls):
             if scene.is_over:
                 return
-            request_id = f"{client.name}-{number - (dice.random() < 0.2)}".replace(" ", "_")
+            request_id = f"{client.name}-{number - (dice.random() < 0.2)}"
+            request_id = request_id.translate(NO_ID)
             body = {
                 "player_id": owner.player_id,
                 "request_id": request_id,
