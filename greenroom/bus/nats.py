@@ -248,12 +248,11 @@ class NatsBus(Exchange):
         connection.wire.close()
 
     async def _leave(self, connection: NatsConnection) -> None:
-        """End a connection that another one has replaced, once nothing more can come.
+        """End a connection that another one has replaced, once nothing new can come over it.
 
         The servers of a cluster tell each other of our new subscriptions, which takes a moment.
         """
         await trio.sleep(OVERLAP_SECONDS)
-        await connection.drain(len(self._link.subjects))
         connection.wire.close()
 
     def _take_event(self, event: NatsEvent, connection: NatsConnection) -> None:

@@ -25,7 +25,6 @@ from greenroom.bus.nats_protocol import (
     encode_connect,
     encode_publish,
     encode_subscribe,
-    encode_unsubscribe,
 )
 from greenroom.bus.nats_servers import NatsOptions, NatsServer
 from greenroom.bus.wire import RECEIVE_BYTES_MAX, BusWire
@@ -43,7 +42,6 @@ SILENT_LOOKS_MAX: Final = 3
 
 Looks are counted, not seconds: if this process was stopped, the server is not to blame.
 """
-DRAIN_SECONDS_MAX: Final = 1.0
 
 
 class NatsUnreachable(Exception):
@@ -140,16 +138,6 @@ class NatsConnection:
             self._has_heard = False
             if silent and not self._pongs:
                 self.ping()
-
-    async def drain(self, subscriptions: int) -> None:
-        """End the subscriptions, and wait until all has come that the server has for us.
-
-        Somebody must read meanwhile. It takes at most `DRAIN_SECONDS_MAX`.
-        """
-        for number in range(1, subscriptions + 1):
-            self.wire.put(encode_unsubscribe(number))
-        with trio.move_on_after(DRAIN_SECONDS_MAX):
-            await self.ping().wait()
 
 
 async def open_connection(

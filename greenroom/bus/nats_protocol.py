@@ -214,11 +214,6 @@ def encode_subscribe(subject: bytes, number: int) -> bytes:
     return b"SUB %b %d\r\n" % (subject, number)
 
 
-def encode_unsubscribe(number: int) -> bytes:
-    """Return the end of a subscription."""
-    return b"UNSUB %d\r\n" % number
-
-
 def _length(field: bytes) -> int:
     if not field.isdigit() or len(field) > 9 or int(field) > SKIPPED_BYTES_MAX:
         raise NatsProtocolError("a message has no length that can be")

@@ -24,7 +24,6 @@ from greenroom.bus.nats_protocol import (
     encode_connect,
     encode_publish,
     encode_subscribe,
-    encode_unsubscribe,
 )
 
 PAYLOAD_MAX = 100
@@ -164,7 +163,6 @@ def test_what_is_published_is_what_arrives(subject: bytes, payload: bytes, reply
 
 def test_the_other_lines_are_those_of_the_protocol() -> None:
     assert encode_subscribe(b"a.*", 1) == b"SUB a.* 1\r\n"
-    assert encode_unsubscribe(2) == b"UNSUB 2\r\n"
     line = encode_connect({"user": "x", "echo": False})
     assert line.startswith(b"CONNECT ")
     assert json.loads(line.removeprefix(b"CONNECT ")) == {"user": "x", "echo": False}
