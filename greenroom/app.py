@@ -13,11 +13,12 @@
         ├── leaderboards         sorted indexes, built when first asked for
         ├── steam                asks it about tickets
         ├── studio               behaviours' jobs, and their results for players' documents
-        ├── keeper               restores them; then snapshots, and an end to what has ended
+        ├── keeper               restores them, usage, and who was online; then snapshots, and an
+        │                        end to what has ended
         ├── journal cutter       cuts what is older than its retention and no longer needed
         ├── retention            removes what was put aside, when its time is over
         ├── old keys             forgets keys of games that have been replaced and have expired
-        ├── presence             restores who was online; then stale players, signs of life
+        ├── presence             stale players, signs of life
         ├── first game           once; made at the first start
         ├── control              the socket of the command line
         ├── scheduling delay     measures how late the event loop is

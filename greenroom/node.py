@@ -14,6 +14,7 @@ from greenroom.actors.services.old_keys import forget_old_keys_for_ever
 from greenroom.actors.services.reload import Reloader
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.studio import StudioService
+from greenroom.actors.services.sweep import sweep_for_ever
 from greenroom.actors.world.world import World
 from greenroom.config import Settings
 from greenroom.control import socket as control_socket
@@ -31,7 +32,7 @@ from greenroom.parts import Parts
 from greenroom.persistence.storage import Storage
 from greenroom.scheduling_delay import SchedulingDelay
 from greenroom.supervisors.policy import Restart, Strategy
-from greenroom.supervisors.spec import ChildSpec
+from greenroom.supervisors.spec import ChildSpec, Service
 from greenroom.supervisors.supervisor import Supervisor
 from greenroom.supervisors.tree import TreeNode
 
@@ -148,7 +149,7 @@ class Node:
         children = [
             ChildSpec("storage", parts.storage, shutdown_seconds=stop_seconds),
             ChildSpec("reads", parts.storage.loaders),
-            ChildSpec("usage", parts.usage, shutdown_seconds=stop_seconds),
+            ChildSpec("usage", self._usage(parts), shutdown_seconds=stop_seconds),
             ChildSpec("games", parts.games),
             ChildSpec("players", parts.players),
             ChildSpec("rooms", parts.rooms),
@@ -165,11 +166,11 @@ class Node:
             ChildSpec("leaderboards", parts.world.leaderboards),
             ChildSpec("steam", parts.steam),
             ChildSpec("studio", _Task(self._studio.run_service)),
-            ChildSpec("keeper", SnapshotService(parts.world), shutdown_seconds=stop_seconds),
+            ChildSpec("keeper", parts.keeper(self._studio), shutdown_seconds=stop_seconds),
             ChildSpec("journal cutter", JournalCutter(parts.world)),
             ChildSpec("retention", parts.retention(self._settings)),
             ChildSpec("old keys", _Task(forget_old_keys_for_ever, parts.world)),
-            ChildSpec("presence", _Task(parts.keep_presence)),
+            ChildSpec("presence", _Task(sweep_for_ever, parts.world)),
             ChildSpec("memory", _Task(trim_for_ever)),
             ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
             ChildSpec("control", _Task(control_socket.run, desk, path)),
@@ -184,6 +185,10 @@ class Node:
             ),
             *(ChildSpec("backups", one) for one in backups),
         ]
+
+    def _usage(self, parts: Parts) -> Service:
+        """Return what counts usage. In a server, the keeper has it begin with what is stored."""
+        return parts.usage if self._fronts is not None else _Task(parts.restore_usage)
 
     def _sources(self) -> list[Source]:
         """Return what the metrics tell of parts that the fronts do not know."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import gc
 from collections.abc import Callable
 
 import trio
@@ -18,8 +18,9 @@ from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import RoomRole
 from greenroom.actors.seating.seats import SeatTable
+from greenroom.actors.services.shards import ShardKeeper
+from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.studio import StudioService
-from greenroom.actors.services.sweep import restore_online, sweep_for_ever
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.social.messages import FriendshipRole
 from greenroom.actors.world.friendships import PAIRS_MAX, Friendships
@@ -43,8 +44,6 @@ from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
 from greenroom.transport.hub import Hub
-
-_logger = logging.getLogger(__name__)
 
 
 def _build_charges(settings: Settings) -> Charges:
@@ -114,7 +113,7 @@ class Parts:
         pairs, pair_limits = self.storage.friendships, actor_settings.friend_limits(settings)
         self.friendships: DynamicSupervisor[FriendshipRole] = DynamicSupervisor(
             "friendship",
-            friendship_loader(pairs, clock, pair_limits, player_index.is_closed),
+            friendship_loader(pairs, clock, pair_limits, player_index),
             committer,
             Bounds(actors_max=PAIRS_MAX),
         )
@@ -147,11 +146,20 @@ class Parts:
             "audit": (storage.audit.remove, settings.audit_days),
             "deletions": (storage.deletions.remove, settings.deletions_days),
         }
-        return RetentionService(self.world.clock, tables)
+        return RetentionService(self.world.clock, tables, self.world.ownership)
 
-    async def keep_presence(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Restore who was online, then look for stale players until cancelled."""
-        restored = await restore_online(self.world)
-        if restored:
-            _logger.info("restored %d online players", restored)
-        await sweep_for_ever(self.world, task_status=task_status)
+    def keeper(self, studio: StudioService) -> ShardKeeper:
+        """Return the service that brings everything up, and keeps rooms and lobbies."""
+        places = SnapshotService(self.world)
+        return ShardKeeper(self.world, self.usage, places, studio, brought_up=_freeze)
+
+    async def restore_usage(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Count what all games use, beginning with what is stored, until cancelled."""
+        await self.usage.restore()
+        await self.usage.run(task_status=task_status)
+
+
+def _freeze() -> None:
+    """Have collections skip what was brought up; at the start, `serve` does that at its end."""
+    if gc.isenabled():
+        gc.freeze()

@@ -12,6 +12,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -22,12 +23,16 @@ from greenroom.actors.kernel.cell import Cell, CellState
 from greenroom.actors.kernel.durability import Batch, Durability
 from greenroom.actors.kernel.errors import (
     ActorCrashed,
+    ActorError,
     ActorStopped,
     MailboxFull,
+    Moved,
     StorageRefused,
     StorageUnavailable,
 )
+from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.kernel.shards import Ownership
 from greenroom.actors.kernel.timers import (
     PASS_SECONDS,
     ActorTimers,
@@ -81,6 +86,8 @@ class DynamicSupervisor(Generic[Role]):
         durability: Durability,
         bounds: Bounds | None = None,
         before_timer: BeforeTimer | None = None,
+        *,
+        ownership: Ownership | None = None,
     ) -> None:
         """Start without active actors.
 
@@ -92,6 +99,8 @@ class DynamicSupervisor(Generic[Role]):
             durability: the destination of events.
             bounds: see `Bounds`.
             before_timer: called before each turn that a timer of an actor causes.
+            ownership: the shards whose actors may come to memory; None where there are no other
+                nodes, and no shard is looked at.
         """
         self.kind = kind
         self.durability = durability
@@ -101,6 +110,9 @@ class DynamicSupervisor(Generic[Role]):
         self.restarts = 0
         self.given_up = 0
         self._load = load
+        self._ownership = ownership
+        self._by_shard: dict[int, dict[Any, None]] = {}
+        """The keys of actors that have come up, by shard, where there are other nodes."""
         self._cells: dict[Any, Cell[Role]] = {}
         self._ready: deque[Cell[Any]] = deque()
         self._wake = trio.Event()
@@ -175,10 +187,20 @@ class DynamicSupervisor(Generic[Role]):
         """Return a reference. Asking it loads a passive actor first."""
         return Ref(self, key)
 
-    def adopt(self, key: Any, actor: Actor[Role]) -> Ref[Role]:
-        """Add an actor whose state the caller has at hand; an active one stays instead."""
-        if key not in self._cells:
-            self._start(self._new_cell(key), actor)
+    def adopt(
+        self, key: Any, actor: Actor[Role], *, shard: int | None = None, as_of: int | None = None
+    ) -> Ref[Role]:
+        """Add an actor whose state the caller has at hand; see `Directory.adopt`."""
+        if key in self._cells:
+            return Ref(self, key)
+        ownership = self._ownership
+        if ownership is not None:
+            if as_of is not None and as_of != ownership.version:
+                return Ref(self, key)
+            shard = actor.shard if shard is None else shard
+            if shard is None or not ownership.owns(shard):
+                raise Moved(f"{self.kind}/{key} is another node's")
+        self._start(self._new_cell(key), actor, shard)
         return Ref(self, key)
 
     def passivate(self, key: Any, *, early: bool = False) -> bool:
@@ -215,6 +237,33 @@ class DynamicSupervisor(Generic[Role]):
                 left = {k: b for k, b in self._left_behind.items() if not b.settled}
                 self._left_behind = {**left, key: batch}
             self._forget(cell, ActorStopped(f"{cell.label} is not there"))
+
+    def keys_of(self, shard: int) -> list[Any]:
+        """Return the keys of the active actors of a shard; none if there are no other nodes."""
+        return list(self._by_shard.get(shard, ()))
+
+    def has_any(self, shard: int) -> bool:
+        """Return whether any actor of a shard is active."""
+        return shard in self._by_shard
+
+    def discard_shard(self, shard: int) -> None:
+        """Take all actors of a shard out of memory; callers that wait for them get `Moved`."""
+        left = {key: batch for key, batch in self._left_behind.items() if not batch.settled}
+        for key in self.keys_of(shard):
+            cell = self._cells[key]
+            batch = cell.in_flight
+            if batch is not None:
+                left[key] = batch
+            self._forget(cell, Moved(f"{cell.label} is another node's"))
+        self._left_behind = left
+        self.timers.tidy()
+
+    def run_now(self, key: Any, command: Command[Role, Any]) -> None:
+        """Have an actor that is up run a command before all that waits, whatever comes of it."""
+        cell = self._cells.get(key)
+        if cell is not None and cell.actor is not None:
+            with suppress(ActorError):
+                cell.run_turn(command)
 
     def keys(self) -> Iterator[Any]:
         """Iterate over the keys of all active actors, as of now."""
@@ -294,26 +343,54 @@ class DynamicSupervisor(Generic[Role]):
             delay_seconds = min(delay_seconds * 2, 1.0)
 
     async def _load_into(self, cell: Cell[Role]) -> None:
-        """Read the actor and start it. If there is no such actor, the cell ends."""
-        actor = await self._load(cell.key)
+        """Read the actor and start it. If there is no such actor here, the cell ends."""
+        actor = await self._read(cell.key)
         if cell.given_up is not None:
             return
+        ownership = self._ownership
+        shard = None if actor is None or ownership is None else actor.shard
         if actor is None:
             self._forget(cell, ActorStopped(f"{cell.label} is not there"))
+        elif ownership is None or (shard is not None and ownership.owns(shard)):
+            self._start(cell, actor, shard)
         else:
-            self._start(cell, actor)
+            self._forget(cell, Moved(f"{cell.label} is another node's"))
 
-    def _forget(self, cell: Cell[Role], error: ActorStopped | ActorCrashed | MailboxFull) -> None:
+    async def _read(self, key: Any) -> Actor[Role] | None:
+        """Read an actor: again if a shard was gained or lost meanwhile, and so another may write.
+
+        Whose shard the actor's is, is known only once it has been read.
+        """
+        ownership = self._ownership
+        if ownership is None:
+            return await self._load(key)
+        while True:
+            version = ownership.version
+            actor = await self._load(key)
+            if ownership.version == version:
+                return actor
+
+    def _forget(
+        self, cell: Cell[Role], error: ActorStopped | ActorCrashed | MailboxFull | Moved
+    ) -> None:
         """End a cell and forget it. The next ask for its actor loads anew."""
         if self._cells.get(cell.key) is cell:
             del self._cells[cell.key]
             self._idle_since.pop(cell.key, None)
             self._budgets.pop(cell.key, None)
+            if cell.shard is not None:
+                keys = self._by_shard[cell.shard]
+                del keys[cell.key]
+                if not keys:
+                    del self._by_shard[cell.shard]
         if cell.given_up is None:
             cell.give_up(error)
 
-    def _start(self, cell: Cell[Role], actor: Actor[Role]) -> None:
-        """Start an incarnation."""
+    def _start(self, cell: Cell[Role], actor: Actor[Role], shard: int | None) -> None:
+        """Start an incarnation, in a shard where there are other nodes."""
+        if self._ownership is not None and shard is not None:
+            cell.shard = shard
+            self._by_shard.setdefault(shard, {})[cell.key] = None
         actor.timers = ActorTimers(self.timers, cell)
         try:
             actor.on_start()

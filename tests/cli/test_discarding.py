@@ -152,7 +152,7 @@ async def test_members_are_free_when_a_running_server_discards_their_room(
     async with open_admin_context(settings) as context:
         _, room_id = await furnish(context)
         rooms = context.world.rooms
-        (host,) = [i for i in rooms.index.list_seated() if rooms.index.seat_of(i) == room_id]
+        (host,) = rooms.index.members_of(room_id)
         await trio.to_thread.run_sync(execute, database_url, SPOIL, room_id)
         rooms.directory.discard(room_id)
         assert rooms.index.seat_of(host) == room_id

@@ -305,8 +305,8 @@ def an_action_stays_when_it_is_done(patch: Patch) -> None:
 
 
 def a_snapshot_leaves_something_out(patch: Patch) -> None:
-    def snapshot(room: Any) -> Any:
-        return whole(msgspec.structs.replace(room, actions={}, results=[]))
+    def snapshot(room: Any, shard: int) -> Any:
+        return whole(msgspec.structs.replace(room, actions={}, results=[]), shard)
 
     whole = codec.snapshot
     patch.setattr(codec, "snapshot", snapshot)

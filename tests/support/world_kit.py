@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -34,8 +34,10 @@ from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
 from greenroom.actors.kernel.message import Event
+from greenroom.actors.kernel.shards import Ownership
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.plans.holdings import Holdings
+from greenroom.actors.plans.ledger import StoredUsage, player_bytes
 from greenroom.actors.plans.plan import Plan, ServerLimits
 from greenroom.actors.player import rules as player_rules
 from greenroom.actors.player.index import PlayerIndex
@@ -51,8 +53,11 @@ from greenroom.actors.player.messages import (
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.actors.seating.seats import SeatTable
+from greenroom.actors.services.shards import ShardKeeper
+from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.studio import StudioService
 from greenroom.actors.services.sweep import sweep
+from greenroom.actors.services.usage import UsageService
 from greenroom.actors.social import rules as social_rules
 from greenroom.actors.social.messages import (
     Friend,
@@ -116,17 +121,23 @@ class MemoryJournals:
         self.cuts: list[list[str]] = []
         self.away = False
 
-    async def load(self, kind: str) -> dict[str, Recovered]:
+    async def load(self, kind: str, shards: Collection[int] | None = None) -> dict[str, Recovered]:
         keys = [key for key, (first, *_) in self.entries.items() if first.kind == kind]
         found = {key: await self.recover(kind, key) for key in keys}
-        return {key: recovered for key, recovered in found.items() if recovered is not None}
+        return {
+            key: recovered
+            for key, recovered in found.items()
+            if recovered is not None and (shards is None or recovered.shard in shards)
+        }
 
     async def recover(self, kind: str, key: str) -> Recovered | None:
         await self._reach()
         snapshot = self.snapshots.get(key)
         first = 1 if snapshot is None else snapshot.kept_from
         entries = [e for e in self.entries.get(key, []) if e.sequence >= first]
-        return Recovered(snapshot, entries) if snapshot is not None or entries else None
+        if snapshot is None and not entries:
+            return None
+        return Recovered(snapshot, entries, (snapshot or entries[0]).shard)
 
     async def save(self, snapshots: Sequence[Snapshot]) -> set[tuple[str, str]]:
         await self._reach()
@@ -227,6 +238,8 @@ class Memory:
         self.friendships = MemoryFriendships(self)
         self.committed: list[Event] = []
         self.tickets: dict[bytes, int] = {}
+        self.usage = MemoryUsage(self)
+        self.game_ids_from = 0
         self.journals = MemoryJournals()
         self.reads: list[str] = []
         self.observers: list[Callable[[Iterable[Event]], None]] = []
@@ -337,10 +350,18 @@ class Memory:
         return self._next_id
 
     async def take_game_id(self) -> int:
-        return len(self.all_games) + 1
+        return self.game_ids_from + len(self.all_games) + 1
 
-    async def load_online_players(self, after_id: int, limit: int) -> list[Player]:
-        online = (p for p in self._sorted() if p.is_online and p.player_id > after_id)
+    async def load_online_players(
+        self, after_id: int, limit: int, shards: Collection[int] | None = None
+    ) -> list[Player]:
+        online = (
+            p
+            for p in self._sorted()
+            if p.is_online
+            and p.player_id > after_id
+            and (shards is None or self.all_games[p.game_id].shards[0] in shards)
+        )
         return [copy.copy(p) for p, _ in zip(online, range(limit), strict=False)]
 
     async def load_players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
@@ -416,6 +437,44 @@ class Memory:
         return [self.players[player_id] for player_id in sorted(self.players)]
 
 
+class MemoryUsage:
+    """The usage of games, as the database would keep it."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self.rows: dict[int, StoredUsage] = {}
+
+    async def load(self, shards: Collection[int] | None = None) -> list[StoredUsage]:
+        games = [
+            game
+            for game in self._memory.all_games.values()
+            if shards is None or game.shards[0] in shards
+        ]
+        await self._memory.reach("load_usage")
+        return [self._row(game) for game in games]
+
+    def _row(self, game: Game) -> StoredUsage:
+        plan = self._memory.all_owners[game.owner_id].plan
+        new = StoredUsage(game.game_id, game.owner_id, plan, 0, 0, len(game.data))
+        row = self.rows.get(game.game_id, new)
+        return msgspec.structs.replace(row, plan=plan, shard=game.shards[0])
+
+    async def save(self, rows: Sequence[StoredUsage]) -> None:
+        await self._memory.reach("save_usage")
+        self.rows |= {row.game_id: row for row in rows}
+
+    async def game_bytes(self, game_id: int) -> int | None:
+        await self._memory.reach("game_bytes")
+        game = self._memory.all_games.get(game_id)
+        return None if game is None else len(game.data)
+
+    async def players_bytes(self, game_id: int, after_id: int, limit: int) -> tuple[int, int, int]:
+        page = await self._memory.load_players_page(game_id, after_id, limit)
+        whole = [self._memory.players[one.player_id] for one in page]
+        size = sum(player_bytes(one.player_name, one.player_data) for one in whole)
+        return len(page), page[-1].player_id if page else 0, size
+
+
 class MemoryAudit:
     """The audit log of a test's world: entries with their outcomes, in order."""
 
@@ -465,6 +524,7 @@ async def open_world(
     limits: FriendLimits | None = None,
     room_limits: RoomLimits | None = None,
     server: ServerLimits | None = None,
+    ownership: Ownership | None = None,
 ) -> AsyncGenerator[World]:
     """Run a world over what `memory` holds; leaving it is the end of the server."""
     clock, ledger = TestClock(), actor_settings.ledger()
@@ -473,9 +533,11 @@ async def open_world(
     player_index = PlayerIndex(ledger, lambda key: players.passivate(key, early=True))
     game_index = GameIndex(ledger)
     players = DynamicSupervisor(
-        "player", player_loader(memory, player_index, clock), memory, bounds
+        "player", player_loader(memory, player_index, clock), memory, bounds, ownership=ownership
     )
-    games = DynamicSupervisor("game", game_loader(memory, game_index, clock), memory, bounds)
+    games = DynamicSupervisor(
+        "game", game_loader(memory, game_index, clock), memory, bounds, ownership=ownership
+    )
     leaderboards = Leaderboards(memory)
     memory.observers.append(leaderboards.note_durable)
     seats, holdings = SeatTable(), Holdings(ledger)
@@ -487,11 +549,13 @@ async def open_world(
         hub,
         studio,
     )
-    room_actors = DynamicSupervisor("room", rooms.load, memory, bounds, hub.before_timer)
-    load_pair = friendship_loader(
-        memory.friendships, clock, limits or actor_settings.friend_limits(), player_index.is_closed
+    room_actors = DynamicSupervisor(
+        "room", rooms.load, memory, bounds, hub.before_timer, ownership=ownership
     )
-    pairs = DynamicSupervisor("friendship", load_pair, memory, bounds)
+    load_pair = friendship_loader(
+        memory.friendships, clock, limits or actor_settings.friend_limits(), player_index
+    )
+    pairs = DynamicSupervisor("friendship", load_pair, memory, bounds, ownership=ownership)
     lobbies = LobbyLoader(
         rooms,
         room_actors,
@@ -500,7 +564,7 @@ async def open_world(
         limits=actor_settings.lobby_limits(),
         is_online=player_index.is_online,
     )
-    lobby_actors = DynamicSupervisor("lobby", lobbies.load, memory, bounds)
+    lobby_actors = DynamicSupervisor("lobby", lobbies.load, memory, bounds, ownership=ownership)
     async with trio.open_nursery() as nursery:
         for service in (leaderboards, players, games, room_actors, pairs, lobby_actors):
             await nursery.start(service.run)
@@ -519,10 +583,17 @@ async def open_world(
             lobbies=Lobbies(lobbies, lobby_actors),
             seats=Seats(rooms.index, lobbies.index),
             settings=settings or actor_settings.world_settings(),
+            ownership=ownership,
         )
         studio.worlds.append(world)
         yield world
         nursery.cancel_scope.cancel()
+
+
+def keeper_of(world: World, memory: Memory, studio: KitStudio | None = None) -> ShardKeeper:
+    """Return what brings the shards of a world up; it is not running."""
+    usage = UsageService(world.ledger, memory.usage, world.clock)
+    return ShardKeeper(world, usage, SnapshotService(world), studio or KitStudio())
 
 
 async def add_game(world: World, name: str = "Arena") -> tuple[GameIdentity, GameKeys]:

@@ -23,6 +23,7 @@ from greenroom.actors.game.messages import (
 )
 from greenroom.actors.game.tags import TAG_KEY_BYTES
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
+from greenroom.actors.kernel.shards import SHARDS, home_shard
 from greenroom.actors.plans.plan import Plan
 from greenroom.actors.player.tokens import (
     ADMIN_KEY,
@@ -58,17 +59,18 @@ async def create_game(world: World, owner: Owner, name: str, keys: GameKeys) -> 
         GameNameRefused: no name for a game.
         TooManyGames: the owner's plan allows no more.
         GamesHoldTooMuch: there is no space for another game's document.
+        Moved: another node owns the shard of this owner's games.
         ActorUnavailable: there is no such game, or (CommitUnsettled) maybe there is.
 
     Cancellation: there is no such game; once there is, its id is returned.
     """
     game_id = await world.accounts.take_game_id()
+    shard = _new_home(world, owner, game_id)
     world.ledger.check_game(owner.owner_id, owner.plan)
     world.ledger.check_document(game_id, 0)
-    world.ledger.open_game(game_id, owner.owner_id, owner.plan)
+    world.ledger.open_game(game_id, owner.owner_id, owner.plan, shard)
     world.ledger.hold_document(game_id, 0)
     actor = GameActor(None, world.game_index, world.clock)
-    game = world.games.adopt(game_id, actor)
     command = CreateGame(
         game_id=game_id,
         owner=owner,
@@ -76,14 +78,30 @@ async def create_game(world: World, owner: Owner, name: str, keys: GameKeys) -> 
         api_key_hash=hash_token(keys.api_token),
         private_key_hash=hash_token(keys.api_private_token),
         tag_key=os.urandom(TAG_KEY_BYTES),
+        shards=(shard,),
     )
     try:
-        await game.ask(command)
+        await world.games.adopt(game_id, actor, shard=shard).ask(command)
     finally:
         if not actor.is_created:
             world.games.discard(game_id)
             world.ledger.forget_game(game_id)
     return game_id
+
+
+def _new_home(world: World, owner: Owner, game_id: int) -> int:
+    """Return the shard for a new game.
+
+    All games of an owner whose plan has limits share one, so that they are counted in one place.
+    Others are spread, over the shards of this node if there are other nodes.
+    """
+    if owner.plan != "unlimited":
+        return home_shard(owner.owner_id)
+    home, ownership = home_shard(game_id), world.ownership
+    if ownership is None:
+        return home
+    own = (shard for shard in (*range(home, SHARDS), *range(home)) if ownership.owns(shard))
+    return next(own, home)
 
 
 async def rotate_game_keys(

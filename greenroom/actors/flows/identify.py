@@ -127,11 +127,18 @@ async def identify_player(
     return PlayerIdentity(player, player_id, token_hash)
 
 
-def bring_in(world: World, player: Player, address: str) -> Ref[PlayerRole]:
+def bring_in(world: World, player: Player, address: str, as_of: int | None) -> Ref[PlayerRole]:
     """Put in a player who was read for a call from this address; who is in memory stays as is.
+
+    Args:
+        world: where.
+        player: as read.
+        address: the client's.
+        as_of: what `World.as_of` was before the player was read.
 
     Raises:
         PlayersHoldTooMuch: there is no space in memory, or not for this address.
+        Moved: the player is another node's.
     """
     index = world.player_index
     present = world.players.active(player.player_id)
@@ -139,7 +146,7 @@ def bring_in(world: World, player: Player, address: str) -> Ref[PlayerRole]:
         return present
     index.admit(player, address)
     actor = PlayerActor(player, index, world.clock, address)
-    return world.players.adopt(player.player_id, actor)
+    return world.players.adopt(player.player_id, actor, as_of=as_of)
 
 
 async def _wake_player(
@@ -148,10 +155,11 @@ async def _wake_player(
     """Load the passive player with this token; return the id."""
     if not checksum_ok(player_token):
         raise InvalidPlayerToken
+    as_of = world.as_of
     found = await world.accounts.find_player_by_token(token_hash)
     if found is None:
         raise InvalidPlayerToken
     if found.game_id != game.game_id:
         raise PlayerOfAnotherGame
-    bring_in(world, found, address)
+    bring_in(world, found, address, as_of)
     return found.player_id

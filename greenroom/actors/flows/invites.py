@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 from greenroom.actors.flows.friends import relationship_of
+from greenroom.actors.flows.ids import make_id
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.ref import Ref
@@ -49,7 +49,7 @@ async def invite_friend(world: World, game_id: int, player: Ref[PlayerRole], fri
     if len(invites_to(world, friend_id)) >= INVITES_TO_PLAYER_MAX:
         raise TooManyInvites
     record = await player.ask(DescribePlayer())
-    invite_id = os.urandom(16).hex()
+    invite_id = make_id(world, game_id)
     inviter = Inviter(player.key, record.player_name, record.player_tag)
     await _ask_place(world, player.key, InvitePlayer(invite_id, inviter, friend_id))
     return invite_id

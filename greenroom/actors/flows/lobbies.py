@@ -6,12 +6,12 @@ the lobby's words. The lobby stays as a record of how it was, for as long as its
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
 
+from greenroom.actors.flows.ids import make_id
 from greenroom.actors.flows.lookup import ask_or_read
 from greenroom.actors.flows.rooms import (
     Entrance,
@@ -21,7 +21,7 @@ from greenroom.actors.flows.rooms import (
     password_hash,
 )
 from greenroom.actors.game.messages import GameRole
-from greenroom.actors.kernel.errors import ActorStopped, Refused
+from greenroom.actors.kernel.errors import ActorStopped, Moved, Refused
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.lobby.messages import (
@@ -157,7 +157,7 @@ async def create_lobby(
     lobbies = world.lobbies
     with world.seats.claim(player.key, "lobby", CreatingInRoom, AlreadyInLobby):
         record = await player.ask(DescribePlayer())
-        lobby_id = os.urandom(16).hex()
+        lobby_id = make_id(world, game.key)
         command = CreateLobby(
             lobby_id=lobby_id,
             game_id=game.key,
@@ -174,7 +174,7 @@ async def create_lobby(
             host=NewMember(player.key, record.player_name, wanted.player_data, world.clock.now()),
         )
         actor = lobbies.loader.actor(None)
-        lobby = lobbies.directory.adopt(lobby_id, actor)
+        lobby = lobbies.directory.adopt(lobby_id, actor, shard=world.ledger.find_shard(game.key))
         lobbies.index.holdings.note_maker(lobby_id, address)
         try:
             return await lobby.ask(command)
@@ -241,7 +241,7 @@ async def request_to_join(
         >= world.lobbies.loader.limits.requests_of_player_max
     ):
         raise TooManyJoinRequests
-    request_id = os.urandom(16).hex()
+    request_id = make_id(world, game_id)
     command = RequestToJoin(
         request_id=request_id,
         player_id=player.key,
@@ -363,14 +363,22 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
     """
     await _wake_for_stats(world, player_id)
     try:
-        command = StartLobby(player_id, os.urandom(16).hex(), new_join_token())
+        room_id = make_id(world, _game_of_lobby(world, player_id))
+        command = StartLobby(player_id, room_id, new_join_token())
         start = await _ask_open(world, player_id, command, NotInLobby)
     except LobbyHasStarted as started:
         raise await _too_late(world, player_id, OnlyHostStarts, type(started)) from None
     room = room_of(start.events)
     # Whoever was quicker has had the room loaded from its journal, and the one there stays.
-    world.rooms.directory.adopt(room.room_id, world.rooms.loader.actor(room))
+    with suppress(Moved):  # it has begun, and its new node has it loaded from the journal, too
+        world.rooms.directory.adopt(room.room_id, world.rooms.loader.actor(room))
     return start.room
+
+
+def _game_of_lobby(world: World, player_id: int) -> int:
+    """Return the game of the lobby that a player is in; 0 if there is none, who cannot start it."""
+    lobby_id = world.seats.lobby_of(player_id)
+    return 0 if lobby_id is None else world.lobbies.index.game_of(lobby_id) or 0
 
 
 async def _wake_for_stats(world: World, player_id: int) -> None:

@@ -10,6 +10,7 @@ import trio
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.kernel.shards import ALONE, EpochGuard
 from greenroom.actors.lobby.messages import PutOutOfLobby, RenameLobbyMember
 from greenroom.actors.player.messages import LogOut, PlayerRole
 from greenroom.actors.room.messages import NoteSignOfLife, NoteSilence, PutOut, RenameMember
@@ -81,13 +82,17 @@ def tell_seat(place: Journalled[Role, Any], player_id: int, command: Command[Rol
         place.directory.ref(key).notify(command)
 
 
-async def watch_silent_members(world: World) -> None:
-    """Have every member looked at who is not online; run once, when all are restored."""
+async def watch_silent_members(world: World, guard: EpochGuard = ALONE) -> None:
+    """Have every member looked at who is not online; run when all of these shards are restored."""
     monotonic, now = world.clock.monotonic(), world.clock.now()
-    for count, player_id in enumerate(world.rooms.index.list_seated(), 1):
-        world.player_index.watch_departure(player_id, monotonic, now)
-        if count % SLICE == 0:
-            await trio.lowlevel.checkpoint()
+    for place in (world.rooms, world.lobbies):
+        for count, key in enumerate(place.seats.keys()):
+            game_id = place.seats.game_of(key)
+            if game_id is not None and guard.holds(world.ledger.shard_of(game_id)):
+                for player_id in place.seats.members_of(key):
+                    world.player_index.watch_departure(player_id, monotonic, now)
+            if count % SLICE == 0:
+                await trio.lowlevel.checkpoint()
 
 
 async def note_silent_members(world: World) -> None:

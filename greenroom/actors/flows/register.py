@@ -75,7 +75,8 @@ async def register_player(
     token = make_token(PLAYER_TOKEN, os.urandom(TOKEN_RANDOM_BYTES))
     actor = PlayerActor(None, world.player_index, world.clock)
     world.players.discard(player_id)  # somebody may just be asking who this id is: nobody yet
-    player = world.players.adopt(player_id, actor)
+    shard = world.ledger.find_shard(game.key)
+    player = world.players.adopt(player_id, actor, shard=shard)
     command = RegisterPlayer(
         player_id=player_id,
         game_id=game.key,

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import msgspec
 
+from greenroom.actors.flows.ids import make_id
 from greenroom.actors.game.messages import CheckTitle, GameRole
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.ref import Ref
@@ -136,7 +137,7 @@ async def create_room(
     with world.seats.claim(player.key, "room", AlreadyInRoom, CreatingInLobby):
         record = await player.ask(DescribePlayer())
         now = world.clock.now()
-        room_id = os.urandom(16).hex()
+        room_id = make_id(world, game.key)
         behaviour = rooms.loader.studio.choose(game.key, wanted.rules)
         command = CreateRoom(
             room_id=room_id,
@@ -154,7 +155,7 @@ async def create_room(
             behaviour=behaviour,
         )
         actor = rooms.loader.actor(None, behaviour)
-        room = rooms.directory.adopt(room_id, actor)
+        room = rooms.directory.adopt(room_id, actor, shard=world.ledger.find_shard(game.key))
         rooms.index.holdings.note_maker(room_id, address)
         try:
             return await room.ask(command)

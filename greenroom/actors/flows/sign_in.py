@@ -88,8 +88,8 @@ async def sign_in(world: World, game: Ref[GameRole], wanted: Ticket, address: st
         raise InvalidPlatformTicket
     with world.platforms.place(address):
         user = await platform.authenticate(ticket, wanted.identity)
-    await _use_up(world, user, ticket)
     async with world.platforms.turn(game.key, user):
+        await _use_up(world, user, ticket)
         found = await world.accounts.find_players_by_platform_ids(game.key, [user.platform_id])
         account = next((one for one in found if one.platform == user.platform), None)
         if account is not None:
@@ -125,10 +125,11 @@ async def _log_in(world: World, player_id: int, address: str) -> NewPlayer:
     player = world.players.active(player_id)
     try:
         if player is None:
+            as_of = world.as_of
             record = await world.accounts.load_player(player_id)
             if record is None:
                 raise PlayerNotFound
-            player = bring_in(world, record, address)
+            player = bring_in(world, record, address, as_of)
         shown = await player.ask(SignIn(hash_token(token), address))
     except (PlayerNotFound, ActorStopped):
         raise StorageUnavailable("the account is just being deleted") from None

@@ -72,6 +72,11 @@ class GameActor(Actor[GameRole]):
         return self._record is not None
 
     @property
+    def shard(self) -> int | None:
+        """Return the game's first shard, its home."""
+        return None if self._record is None else self._record.shards[0]
+
+    @property
     def _game(self) -> Game:
         """Return the record.
 

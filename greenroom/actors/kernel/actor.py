@@ -65,6 +65,11 @@ class Actor(Generic[Role]):
                 found[command_type] = method
         cls.handlers = found
 
+    @property
+    def shard(self) -> int | None:
+        """Return the shard that the actor lives in, None if none of this node's is known."""
+        return None
+
     def apply(self, event: Event) -> None:
         """Change the state by one event. It may not refuse, and must not fail."""
         raise NotImplementedError(f"{type(self).__name__} does not apply {type(event).__name__}")

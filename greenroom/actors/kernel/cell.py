@@ -111,6 +111,7 @@ class Cell(Generic[Role]):
         "key",
         "kind",
         "refused",
+        "shard",
         "timers",
     )
 
@@ -134,6 +135,8 @@ class Cell(Generic[Role]):
         self.generation = 0
         self.given_up: ActorUnavailable | None = None
         self.timers: dict[str, Any] | None = None
+        self.shard: int | None = None
+        """The shard that the actor has come up in; None if there are no other nodes."""
         self.handled = 0
         self.refused = 0
         self.crashed = 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     from greenroom.actors.kernel.actor import Actor
     from greenroom.actors.kernel.cell import Cell
+    from greenroom.actors.kernel.message import Command
     from greenroom.actors.kernel.ref import Ref
 
 Role = TypeVar("Role")
@@ -45,8 +46,22 @@ class Directory(Protocol[Role]):
         """Return a reference; asking it loads a passive actor first."""
         ...
 
-    def adopt(self, key: Any, actor: Actor[Role]) -> Ref[Role]:
-        """Put in an actor whose state the caller has at hand; one that is already there stays."""
+    def adopt(
+        self, key: Any, actor: Actor[Role], *, shard: int | None = None, as_of: int | None = None
+    ) -> Ref[Role]:
+        """Put in an actor whose state the caller has at hand; one that is already there stays.
+
+        Args:
+            key: which.
+            actor: the actor.
+            shard: where one lives that has no state yet; others know it themselves.
+            as_of: the `Ownership.version` before the state was read. If it has changed, the state
+                may be old, and the actor is loaded when it is asked.
+
+        Raises:
+            Moved: the shard is another node's.
+            MailboxFull: `actors_max` actors are in memory already.
+        """
         ...
 
     def passivate(self, key: Any, *, early: bool = False) -> bool:
@@ -64,6 +79,22 @@ class Directory(Protocol[Role]):
 
     def discard(self, key: Any) -> None:
         """Take an actor out of memory at once; callers that wait for it get `ActorStopped`."""
+        ...
+
+    def keys_of(self, shard: int) -> list[Any]:
+        """Return the keys of the active actors of a shard; none if there are no other nodes."""
+        ...
+
+    def has_any(self, shard: int) -> bool:
+        """Return whether any actor of a shard is active; no if there are no other nodes."""
+        ...
+
+    def discard_shard(self, shard: int) -> None:
+        """Take all actors of a shard out of memory; callers that wait for them get `Moved`."""
+        ...
+
+    def run_now(self, key: Any, command: Command[Role, Any]) -> None:
+        """Have an actor that is up run a command before all that waits, whatever comes of it."""
         ...
 
     def keys(self) -> Iterator[Any]:

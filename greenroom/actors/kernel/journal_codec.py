@@ -63,10 +63,10 @@ class JournalCodec(Generic[EventT, StateT]):
         self._events: msgspec.msgpack.Decoder[EventT] = msgspec.msgpack.Decoder(events)
         self._states = msgspec.msgpack.Decoder(state)
 
-    def entry(self, key: str, sequence: int, event: EventT) -> JournalEntry:
+    def entry(self, key: str, sequence: int, event: EventT, shard: int = 0) -> JournalEntry:
         """Return the journal entry of an event, the `sequence`th of its actor (from 1)."""
         payload = _encoder.encode(event)
-        return JournalEntry(self.kind, key, sequence, self._event_format, payload, event.at)
+        return JournalEntry(self.kind, key, sequence, self._event_format, payload, event.at, shard)
 
     def event_of(self, written: JournalEntry) -> EventT:
         """Return the event that an entry holds.
@@ -82,7 +82,7 @@ class JournalCodec(Generic[EventT, StateT]):
         except msgspec.DecodeError as error:
             raise UnreadableJournal(f"{_name(written)} cannot be read: {error}") from error
 
-    def snapshot(self, key: str, state: StateT, kept_from: int) -> Snapshot:
+    def snapshot(self, key: str, state: StateT, kept_from: int, shard: int = 0) -> Snapshot:
         """Return a snapshot of a state; `kept_from` is the oldest entry that it needs besides."""
         return Snapshot(
             kind=self.kind,
@@ -91,6 +91,7 @@ class JournalCodec(Generic[EventT, StateT]):
             kept_from=kept_from,
             format=self._state_format,
             payload=_encoder.encode(state),
+            shard=shard,
         )
 
     def read_snapshot(self, written: Snapshot) -> StateT:

@@ -7,6 +7,7 @@ requests and invites name their shard in their first three hex digits.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from typing import Final, Protocol
 
 SHARDS: Final = 1024
@@ -74,6 +75,35 @@ class OwnedShards:
         """Note that this node owns a shard no more; nothing is done if it did not."""
         if self._epochs.pop(shard, None) is not None:
             self._version += 1
+
+
+class EpochGuard:
+    """The epochs of shards before something of theirs is read, which may be another node's after.
+
+    Attributes:
+        shards: which are read; None for all there are.
+    """
+
+    __slots__ = ("_epochs", "_ownership", "shards")
+
+    def __init__(self, ownership: Ownership | None, shards: Collection[int] | None) -> None:
+        """Note the epochs of these shards."""
+        self.shards = shards
+        self._ownership = ownership
+        self._epochs: dict[int, int | None] = {}
+        if ownership is not None:
+            self._epochs = {shard: ownership.epoch_of(shard) for shard in shards or ()}
+
+    def holds(self, shard: int) -> bool:
+        """Return whether what was read of a shard still counts."""
+        if self._ownership is None:
+            return True
+        epoch = self._epochs.get(shard)
+        return epoch is not None and self._ownership.epoch_of(shard) == epoch
+
+
+ALONE: Final = EpochGuard(None, None)
+"""Guards nothing: there are no other nodes."""
 
 
 def home_shard(number: int) -> int:

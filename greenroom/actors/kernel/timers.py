@@ -69,7 +69,7 @@ class TimerQueue:
     def add(self, cell: Cell[Any], name: str, due: float, command: Command[Any, Any]) -> _Entry:
         """Queue a command for a cell at trio time `due`; the entry returned identifies it."""
         if len(self._heap) >= self._tidy_at:
-            self._tidy()
+            self.tidy()
         self._count += 1
         entry = (due, self._count)
         heapq.heappush(self._heap, (due, self._count, cell, name, command))
@@ -88,7 +88,7 @@ class TimerQueue:
             self._changed = trio.Event()
             due = self._heap[0][0] if self._heap else math.inf
             if trio.current_time() < due < math.inf:
-                due = math.ceil(due / STEP_SECONDS) * STEP_SECONDS
+                due = in_step(due)
             with trio.move_on_at(due):
                 await self._changed.wait()
             self._deliver(trio.current_time())
@@ -108,11 +108,16 @@ class TimerQueue:
             del cell.timers[name]
             cell.wake(command, name)
 
-    def _tidy(self) -> None:
+    def tidy(self) -> None:
         """Drop the stale timers."""
         self._heap = [entry for entry in self._heap if _is_running(entry[2], entry[3], entry[:2])]
         heapq.heapify(self._heap)
         self._tidy_at = 2 * len(self._heap) + _STALE_MIN
+
+
+def in_step(due: float) -> float:
+    """Return the step at which a timer is delivered; never before it is due, for floats round."""
+    return max(due, math.ceil(due / STEP_SECONDS) * STEP_SECONDS)
 
 
 def _is_running(cell: Cell[Any], name: str, entry: _Entry) -> bool:

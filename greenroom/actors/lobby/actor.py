@@ -95,6 +95,13 @@ class LobbyActor(Actor[LobbyRole]):
         self._limits = limits
         self._guesses = Guesses(limits.guesses)
         self._holding: Holding | None = None
+        self._shard = 0 if lobby is None else index.holdings.shard_of(lobby.game_id)
+
+    @property
+    def shard(self) -> int | None:
+        """Return the game's shard."""
+        lobby = self._state
+        return None if lobby is None else self._index.holdings.find_shard(lobby.game_id)
 
     @property
     def is_created(self) -> bool:
@@ -192,9 +199,9 @@ class LobbyActor(Actor[LobbyRole]):
             self.timers.start(f"put out {player_id}", 0.0, PutOutOfLobby(player_id, "left"))
 
     def _entries(self, events: Iterable[LobbyEvent]) -> tuple[JournalEntry, ...]:
-        lobby = self._lobby
+        lobby, shard = self._lobby, self._shard
         numbered = enumerate(events, lobby.version + 1)
-        return tuple(codec.entry(lobby.lobby_id, number, event) for number, event in numbered)
+        return tuple(codec.entry(lobby.lobby_id, n, event, shard) for n, event in numbered)
 
     def _changed(self, reply: Reply, *events: LobbyEvent) -> Changed[Reply]:
         """Return the reply with the journal entries of the events."""
@@ -211,8 +218,9 @@ class LobbyActor(Actor[LobbyRole]):
         lobby = rules.new_lobby(event)
         self._index.holdings.check_new(event.game_id, event.lobby_id, weigh(lobby)[1])
         self._ask_behaviour(lobby)
+        self._shard = self._index.holdings.shard_of(event.game_id)
         reply = LobbyOpened(event.lobby_id, event.lobby_name, event.join_token)
-        return Changed(reply, codec.entry(event.lobby_id, 1, event))
+        return Changed(reply, codec.entry(event.lobby_id, 1, event, self._shard))
 
     @handles(JoinLobby)
     def join(self, command: JoinLobby) -> Changed[None]:
@@ -271,8 +279,8 @@ class LobbyActor(Actor[LobbyRole]):
         behaviour = self._behaviours.choose(lobby.game_id, lobby.rules)
         events, room = rules.decide_start(lobby, command, self._online, now, behaviour)
         opened = Opened((room,)) if behaviour is None else self._behaviours.open(room)
-        numbered = enumerate(opened.events, 1)
-        entries = [room_codec.entry(room.room_id, number, event) for number, event in numbered]
+        room_id, shard, numbered = room.room_id, self._shard, enumerate(opened.events, 1)
+        entries = [room_codec.entry(room_id, n, event, shard) for n, event in numbered]
         reply = LobbyStart(opened.events)
         return Changed(reply, *self._entries(events), *entries, once_durable=opened.once_durable)
 
@@ -381,4 +389,4 @@ class LobbyActor(Actor[LobbyRole]):
     @handles(TakeSnapshot)
     def take_snapshot(self, command: TakeSnapshot) -> Snapshot:
         """Write the state down; the reply leaves when all of it is durable."""
-        return codec.snapshot(self._lobby)
+        return codec.snapshot(self._lobby, self._shard)

@@ -19,9 +19,9 @@ entry = CODEC.entry
 event_of = CODEC.event_of
 
 
-def snapshot(lobby: Lobby) -> Snapshot:
+def snapshot(lobby: Lobby, shard: int = 0) -> Snapshot:
     """Return a lobby written down; it needs no older entries besides."""
-    return CODEC.snapshot(lobby.lobby_id, lobby, lobby.version + 1)
+    return CODEC.snapshot(lobby.lobby_id, lobby, lobby.version + 1, shard)
 
 
 def restore(recovered: Recovered) -> Lobby | None:

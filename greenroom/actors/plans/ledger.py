@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from greenroom.actors.kernel.shards import home_shard
 from greenroom.actors.plans.plan import (
     UNLIMITED,
     UNLIMITED_PLANS,
@@ -93,12 +94,15 @@ class GameUsage:
 
     __slots__ = (
         *("_online_from", "_refused", "bytes_held", "calls", "game_id", "owner"),
-        *("players_online", "rooms", "storage_bytes", "written_bytes"),
+        *("players_online", "rooms", "shard", "storage_bytes", "written_bytes"),
     )
 
-    def __init__(self, game_id: int, owner: OwnerUsage, refused: Counter[str]) -> None:
+    def __init__(
+        self, game_id: int, owner: OwnerUsage, refused: Counter[str], shard: int = 0
+    ) -> None:
         """Start with nothing used."""
         self.game_id = game_id
+        self.shard = shard
         self.owner = owner
         self._online_from = owner.online_from
         self._refused = refused
@@ -222,7 +226,7 @@ class Ledger:
         """Begin with what the database holds; `now` in Unix seconds."""
         self.start_day_at(now)
         for row in rows:
-            game = self.open_game(row.game_id, row.owner_id, row.plan)
+            game = self.open_game(row.game_id, row.owner_id, row.plan, row.shard)
             game.count_stored(row.storage_bytes - game.storage_bytes)
             self.hold_document(row.game_id, row.document_bytes)
             if row.day == self.day:
@@ -284,14 +288,34 @@ class Ledger:
             game.count_held("games", more)
             self.games_bytes += more
 
-    def open_game(self, game_id: int, owner_id: int, plan: Plan) -> GameUsage:
-        """Note a game; return what it uses. Noting it again changes nothing."""
+    def open_game(
+        self, game_id: int, owner_id: int, plan: Plan, shard: int | None = None
+    ) -> GameUsage:
+        """Note a game; return what it uses. Noting it again changes nothing.
+
+        Args:
+            game_id: which.
+            owner_id: whose.
+            plan: the owner's.
+            shard: where it lives; None for where its hash says.
+        """
         game = self._games.get(game_id)
         if game is None:
             owner = self.usage_of_owner(owner_id, plan)
             owner.games += 1
-            game = self._games[game_id] = GameUsage(game_id, owner, self.refused)
+            shard = home_shard(game_id) if shard is None else shard
+            game = self._games[game_id] = GameUsage(game_id, owner, self.refused, shard)
         return game
+
+    def find_shard(self, game_id: int) -> int | None:
+        """Return the shard that a game lives in, None for a game that is not here."""
+        game = self._games.get(game_id)
+        return None if game is None else game.shard
+
+    def shard_of(self, game_id: int) -> int:
+        """Return the shard that a game lives in; of one that is not here, what its hash says."""
+        shard = self.find_shard(game_id)
+        return home_shard(game_id) if shard is None else shard
 
     def forget_game(self, game_id: int) -> None:
         """Forget a game that is deleted; the calls it had today stay its owner's."""
@@ -306,6 +330,20 @@ class Ledger:
             for kind, size in game.bytes_held.items():
                 owner.bytes_held[kind] -= size
             game.owner = OwnerUsage(0, UNLIMITED)  # for players of it who have yet to leave
+
+    def games_of(self, shard: int) -> list[int]:
+        """Return the ids of the games of a shard."""
+        return [game.game_id for game in self._games.values() if game.shard == shard]
+
+    def let_go(self, game_id: int) -> None:
+        """Forget a game that another node counts from now on, with the calls that it had today."""
+        game = self._games[game_id]
+        owner = game.owner
+        owner.calls -= game.calls
+        self._count_written(game, -game.written_bytes)
+        self.forget_game(game_id)
+        if not owner.games:
+            self._owners.pop(owner.owner_id, None)
 
     def set_plan(self, owner_id: int, plan: Plan) -> None:
         """Let another plan count for an owner from now on."""

@@ -92,6 +92,12 @@ class PlayerActor(Actor[PlayerRole]):
         return self._record is not None
 
     @property
+    def shard(self) -> int | None:
+        """Return the game's shard."""
+        record = self._record
+        return None if record is None else self._index.ledger.find_shard(record.game_id)
+
+    @property
     def _player(self) -> Player:
         """Return the record.
 

@@ -8,7 +8,7 @@ may be in the database.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.plans.memory import Memory, Piece
@@ -184,6 +184,15 @@ class PlayerIndex:
     def unwatch_departure(self, player_id: int) -> None:
         """Watch a player's departure no longer: everybody who must know has been told."""
         self._gone.pop(player_id, None)
+
+    def forget_departures(self, player_ids: Iterable[int]) -> None:
+        """Watch these no longer, who are another node's now."""
+        for player_id in player_ids:
+            self._gone.pop(player_id, None)
+
+    def is_unsaved(self, player_id: int) -> bool:
+        """Return whether a player was heard of since `take_unsaved` was last called."""
+        return player_id in self._unsaved
 
     def watched_departures(self) -> list[tuple[int, float]]:
         """Return the watched players who went offline, and when each was last heard (monotonic)."""

@@ -7,10 +7,18 @@ from functools import partial
 from math import ceil
 from typing import Final, TypeVar
 
+import msgspec
+
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.kernel.journal import JournalEntry, Snapshot, TakeSnapshot
+from greenroom.actors.kernel.journal import (
+    JournalEntry,
+    Snapshot,
+    SnapshotTaken,
+    StoreSnapshot,
+    TakeSnapshot,
+)
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.plans.holdings import Holding
 from greenroom.actors.plans.refusals import RoomsRefused
@@ -129,6 +137,13 @@ class RoomActor(Actor[RoomRole]):
         self._limits = limits
         self._guesses = Guesses(limits.guesses)
         self._holding: Holding | None = None
+        self._shard = 0 if room is None else index.holdings.shard_of(room.game_id)
+
+    @property
+    def shard(self) -> int | None:
+        """Return the game's shard."""
+        room = self._state
+        return None if room is None else self._index.holdings.find_shard(room.game_id)
 
     @property
     def state(self) -> Room | None:
@@ -226,10 +241,11 @@ class RoomActor(Actor[RoomRole]):
         if self._state is None:
             (created,) = events
             assert isinstance(created, RoomCreated)
-            return Changed(reply, codec.entry(created.room_id, 1, created))
-        room_id = self._state.room_id
+            return Changed(reply, codec.entry(created.room_id, 1, created, self._shard))
+        room_id, shard = self._state.room_id, self._shard
         happened = tuple(events)
-        entries = (codec.entry(room_id, n, event) for n, event in enumerate(happened, version + 1))
+        numbered = enumerate(happened, version + 1)
+        entries = (codec.entry(room_id, n, event, shard) for n, event in numbered)
         realtime = self._state.realtime
         follow = follow_up(self._connections, self._state, happened) if realtime else None
         return Changed(reply, *entries, once_durable=follow)
@@ -261,6 +277,7 @@ class RoomActor(Actor[RoomRole]):
         event = rules.decide_create(command, self._clock.now())
         _, size = weigh(rules.new_room(event))
         self._index.holdings.check_new(event.game_id, event.room_id, size)
+        self._shard = self._index.holdings.shard_of(event.game_id)
         return event
 
     @handles(JoinRoom)
@@ -388,7 +405,7 @@ class RoomActor(Actor[RoomRole]):
     def _tell_again(self, behind: ActionsSent, settled: Settled) -> Changed[Sent]:
         """Tell a sender a result that they may have been told, once that is durable."""
         room, targets = self._room, (settled.sender_id,)
-        entry = codec.entry(room.room_id, room.version + 1, behind)
+        entry = codec.entry(room.room_id, room.version + 1, behind, self._shard)
         follow = partial(self._connections.push, room.room_id, targets, settled)
         return Changed(Sent((), ()), entry, once_durable=follow)
 
@@ -508,7 +525,7 @@ class RoomActor(Actor[RoomRole]):
             return None
         if not connections.may_store(room.room_id, sender_id, event.size, command.request_id):
             return None
-        return codec.entry(room.room_id, room.version + 1, event)
+        return codec.entry(room.room_id, room.version + 1, event, self._shard)
 
     # Invites.
 
@@ -567,7 +584,16 @@ class RoomActor(Actor[RoomRole]):
             self._set_clock(self._room)
         return self._changed(None, events)
 
+    @handles(StoreSnapshot)
+    def store_snapshot(self, command: StoreSnapshot) -> Changed[None]:
+        """Write a behaviour's state down behind the events; of other rooms these tell all."""
+        if self._state is None or self._state.behaviour is None:
+            return Changed(None)
+        taken = self.take_snapshot(TakeSnapshot())
+        assert isinstance(taken, Snapshot)
+        return Changed(None, SnapshotTaken(**msgspec.structs.asdict(taken)))
+
     @handles(TakeSnapshot)
     def take_snapshot(self, command: TakeSnapshot) -> Snapshot:
         """Return the state as a snapshot; the reply leaves when all of it is durable."""
-        return codec.snapshot(self._room)
+        return codec.snapshot(self._room, self._shard)

@@ -7,7 +7,7 @@ second seat meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -41,10 +41,6 @@ class SeatTable:
         """Forget a seat, if it is still the player's."""
         if self._seats.get(player_id) == seat:
             del self._seats[player_id]
-
-    def __iter__(self) -> Iterator[int]:
-        """Iterate over everybody who has a seat, as of now."""
-        return iter(list(self._seats))
 
 
 class Place(NamedTuple):
@@ -94,9 +90,9 @@ class SeatIndex(Generic[Listing]):
         seat = self._table.find(player_id)
         return seat[1] if seat is not None and seat[0] == self.kind else None
 
-    def list_seated(self) -> Iterator[int]:
-        """Iterate over everybody who has a seat, here or there, as of now."""
-        return iter(self._table)
+    def keys(self) -> list[str]:
+        """Return all of them, active or just ended."""
+        return list(self._known)
 
     def game_of(self, key: str) -> int | None:
         """Return the game of one in memory, active or just ended; None for others."""
@@ -115,10 +111,21 @@ class SeatIndex(Generic[Listing]):
         """Note that some are to be written down."""
         self._changed.update(dict.fromkeys(keys))
 
-    def take_changed(self) -> list[str]:
-        """Return those noted as changed since this was last called."""
+    def take_changed(self, keys: Collection[str] | None = None) -> list[str]:
+        """Return those noted as changed since this was last called, of these keys or of all."""
+        if keys is not None:
+            return [key for key in keys if self._changed.pop(key, key) is None]
         changed, self._changed = self._changed, {}
         return list(changed)
+
+    def keys_of(self, game_ids: Collection[int]) -> list[str]:
+        """Return those of these games, active or just ended."""
+        return [key for key, known in self._known.items() if known.game_id in game_ids]
+
+    def members_of(self, key: str) -> frozenset[int]:
+        """Return who has a seat in one; nobody if it is not in memory."""
+        known = self._known.get(key)
+        return frozenset() if known is None else known.player_ids
 
     def open_places(self, game_id: int, after: Place | None = None) -> Iterator[Place]:
         """Iterate over those of a game with a free seat, in order.
@@ -185,6 +192,7 @@ class SeatIndex(Generic[Listing]):
         self.invites.show(key, {})
         known = self._known.pop(key, None)
         self._ended.pop(key, None)
+        self._changed.pop(key, None)
         if known is not None:
             self._list(known, None)
             self._leave(key, known.player_ids)

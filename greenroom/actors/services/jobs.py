@@ -88,6 +88,10 @@ class Jobs:
         else:
             self._nursery.start_soon(self._run, room_id, work)
 
+    def has(self, room_id: str) -> bool:
+        """Return whether jobs of a room run or wait."""
+        return room_id in self._counts
+
     async def _run(self, room_id: str, work: Run) -> None:
         """Do a job, and have its room told in time, whatever the job does."""
         told = trio.Event()

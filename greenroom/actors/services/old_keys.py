@@ -9,7 +9,7 @@ import trio
 
 from greenroom.actors.flows.games import revoke_old_keys
 from greenroom.actors.game.messages import GameNotFound
-from greenroom.actors.kernel.errors import ActorUnavailable
+from greenroom.actors.kernel.errors import ActorUnavailable, Moved
 from greenroom.actors.world.world import World
 
 _logger = logging.getLogger(__name__)
@@ -29,10 +29,10 @@ async def forget_old_keys_for_ever(
 
 
 async def forget_old_keys(world: World) -> None:
-    """Forget the expired keys of all games; what cannot be written now is for the next time."""
+    """Forget the expired keys of this node's games; what cannot be written is for the next time."""
     try:
         for game_id in await world.accounts.find_games_with_old_keys():
-            with suppress(GameNotFound):
+            with suppress(GameNotFound, Moved):
                 await revoke_old_keys(world, game_id, ())
     except ActorUnavailable as error:
         _logger.info("old keys are not forgotten yet: %s", error)

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import trio
 
-from greenroom.actors.kernel.errors import ActorUnavailable
+from greenroom.actors.kernel.errors import ActorUnavailable, Moved
 from greenroom.actors.kernel.journal import Snapshot, TakeSnapshot
 from greenroom.actors.kernel.journal_codec import UnreadableJournal
+from greenroom.actors.kernel.shards import ALONE, EpochGuard
 from greenroom.actors.lobby.messages import EndLobby
 from greenroom.actors.room.messages import LookAtClock
 from greenroom.actors.services.expiry import EndedPlaces
@@ -36,19 +37,12 @@ class SnapshotService:
     """A service; one per world."""
 
     def __init__(self, world: World) -> None:
-        """Prepare; nothing is read before `run`."""
+        """Prepare; nothing is read before `restore`."""
         self._world = world
         self._ended = EndedPlaces()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Bring rooms and lobbies back, report started, and keep them until cancelled.
-
-        Raises:
-            StorageUnavailable: the database does not answer at the start.
-        """
-        restored = await self.restore()
-        if restored:
-            _logger.info("restored %d rooms and lobbies", restored)
+        """Keep rooms and lobbies until cancelled."""
         task_status.started()
         try:
             while True:
@@ -64,23 +58,29 @@ class SnapshotService:
         """Return rooms, and lobbies, which may have become one of them."""
         return (self._world.rooms, self._world.lobbies)
 
-    async def restore(self) -> int:
+    async def restore(self, guard: EpochGuard = ALONE) -> int:
         """Bring all that is active to memory; return how many. What cannot be read is left.
+
+        Args:
+            guard: of which shards.
 
         Raises:
             StorageUnavailable: the database does not answer.
         """
-        self._ended.clear()
         restored = 0
-        past: list[tuple[int, str, str]] = []
+        past: list[tuple[int, int, str, str]] = []
+        self._ended.forget(guard.shards)
         for place in self._places:
-            restored += await self._restore(place, past)
-        for at, kind, key in sorted(past):
-            self._ended.add(at, kind, key)
+            restored += await self._restore(place, guard, past)
+        for at, shard, kind, key in sorted(past):
+            if guard.holds(shard):
+                self._ended.add(shard, at, kind, key)
         return restored
 
-    async def _restore(self, place: Journalled[Any, Any], past: list[tuple[int, str, str]]) -> int:
-        loaded = await place.loader.journals.load(place.loader.kind)
+    async def _restore(
+        self, place: Journalled[Any, Any], guard: EpochGuard, past: list[tuple[int, int, str, str]]
+    ) -> int:
+        loaded = await place.loader.journals.load(place.loader.kind, guard.shards)
         restored, now = 0, self._world.clock.now()
         for count, (key, recovered) in enumerate(loaded.items(), 1):
             try:
@@ -90,22 +90,33 @@ class SnapshotService:
                 continue
             if state is None:
                 continue
-            if state.ended_at is None or state.ended_at >= now - place.loader.linger_seconds:
-                place.directory.adopt(key, place.loader.actor(state))
-                restored += state.is_active
-            else:
-                past.append((state.ended_at, place.loader.kind, key))
+            if state.ended_at is not None and state.ended_at < now - place.loader.linger_seconds:
+                past.append((state.ended_at, recovered.shard, place.loader.kind, key))
+            elif guard.holds(recovered.shard):
+                restored += self._adopt(place, key, state)
             if count % SLICE == 0:
                 await trio.lowlevel.checkpoint()
         return restored
 
-    async def save(self) -> None:
+    @staticmethod
+    def _adopt(place: Journalled[Any, Any], key: str, state: Any) -> int:
+        """Bring one to memory; return 1 if it has not ended."""
+        try:
+            place.directory.adopt(key, place.loader.actor(state))
+        except Moved:  # its game is being deleted
+            return 0
+        return int(state.is_active)
+
+    async def save(self, shard: int | None = None) -> None:
         """Write a snapshot of all that changed since this was last called.
 
         What cannot be written now is tried again the next time.
+
+        Args:
+            shard: only of what lives there; None for everything.
         """
         for place in self._places:
-            changed = place.seats.take_changed()
+            changed = place.seats.take_changed(self._keys_of(place, shard))
             try:
                 await self._save(place, changed)
             except ActorUnavailable as error:
@@ -115,19 +126,39 @@ class SnapshotService:
                 place.seats.note_changed(changed)
                 raise
 
+    @staticmethod
+    def _keys_of(place: Journalled[Any, Any], shard: int | None) -> list[str] | None:
+        return None if shard is None else place.directory.keys_of(shard)
+
     async def _save(self, place: Journalled[Any, Any], keys: list[str]) -> None:
         snapshots: list[Snapshot] = []
         size = 0
         for count, key in enumerate(keys, 1):
-            actor = place.directory.active(key)
-            if actor is not None:
-                snapshots.append(await actor.ask(TakeSnapshot()))
-                size += len(snapshots[-1].payload)
+            snapshot = await self._snapshot_of(place, key)
+            if snapshot is not None:
+                snapshots.append(snapshot)
+                size += len(snapshot.payload)
             if count % SLICE == 0 or size >= SLICE_BYTES:
                 await place.loader.journals.save(snapshots)
                 snapshots.clear()
                 size = 0
         await place.loader.journals.save(snapshots)
+
+    @staticmethod
+    async def _snapshot_of(place: Journalled[Any, Any], key: str) -> Snapshot | None:
+        """Return the snapshot of one that is in memory, None for others."""
+        actor = place.directory.active(key)
+        if actor is None:
+            return None
+        try:
+            snapshot: Snapshot = await actor.ask(TakeSnapshot())
+        except Moved:
+            return None
+        return snapshot
+
+    def forget(self, shard: int) -> None:
+        """Forget what has ended in a shard that is another node's now."""
+        self._ended.forget((shard,))
 
     async def let_go(self) -> None:
         """Take what has ended out of memory, and out of the database when it is history."""
@@ -139,13 +170,20 @@ class SnapshotService:
             world.rooms.directory.ref(room_id).notify(LookAtClock())  # which has it loaded
         for place in self._places:
             for key in place.seats.list_ended_before(now - place.loader.linger_seconds):
+                shard = self._shard_of(place, key)
                 if place.directory.passivate(key):
                     place.seats.forget(key)
-                    self._ended.add(now, place.loader.kind, key)
+                    self._ended.add(shard, now, place.loader.kind, key)
         until = now - world.settings.journal_retention_seconds
         while (oldest := self._ended.first(until)) is not None:
+            shard, kind, key = oldest
             try:
-                await world.rooms.loader.journals.forget(*oldest)
+                await world.rooms.loader.journals.forget(kind, key)
             except ActorUnavailable:
                 return
-            self._ended.drop_first()
+            self._ended.drop(shard, key)
+
+    def _shard_of(self, place: Journalled[Any, Any], key: str) -> int:
+        """Return where one in memory lives."""
+        game_id = place.seats.game_of(key)
+        return 0 if game_id is None else self._world.ledger.shard_of(game_id)

@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from greenroom.actors.kernel.directory import Directory
-from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Moved, Refused
 from greenroom.actors.player.messages import WriteResult, WriteStats
 from greenroom.actors.player.results import last_written
 from greenroom.actors.room.messages import RoomRole
@@ -231,8 +231,19 @@ class StudioService:
         while results:
             number = next(iter(results))
             await self._deliver(room_id, number, results[number])
-            del results[number]
-        del self._results[room_id]
+            results.pop(number, None)
+        if self._results.get(room_id) is results:
+            del self._results[room_id]
+
+    def is_busy(self, room_id: str) -> bool:
+        """Return whether a room has jobs or results under way."""
+        return room_id in self._results or self._jobs.has(room_id)
+
+    def let_go(self, room_id: str) -> None:
+        """Forget what a room waits for that is another node's now; it sets results off again."""
+        self._results.pop(room_id, {}).clear()
+        self._stale.pop(room_id, None)
+        self._reported.pop(room_id, None)
 
     async def _deliver(self, room_id: str, number: int, result: ResultOrder) -> None:
         """Write a result, however long the database is away; then tell the room, likewise."""
@@ -240,6 +251,8 @@ class StudioService:
         refusal = await self._persist(lambda: player.ask(_command(room_id, number, result)))
         if refusal is None:
             _logger.info("a result of room %s was written", room_id)
+        elif isinstance(refusal, Moved):
+            return  # the room has moved, too
         else:
             _logger.warning("a result of room %s was not written: %s", room_id, refusal)
         room = self.rooms.ref(room_id)
@@ -255,7 +268,7 @@ class StudioService:
         while True:
             try:
                 await ask()
-            except (Refused, ActorStopped) as error:
+            except (Refused, ActorStopped, Moved) as error:
                 return error
             except ActorUnavailable:
                 await trio.sleep(RETRY_SECONDS)

@@ -8,40 +8,52 @@ index keeps them in the order in which they were last heard of.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 import trio
 
 from greenroom.actors.flows.friends import rest_pairs
-from greenroom.actors.flows.membership import note_silent_members, watch_silent_members
+from greenroom.actors.flows.membership import note_silent_members
+from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.kernel.message import Command
+from greenroom.actors.kernel.shards import ALONE, EpochGuard
 from greenroom.actors.player.actor import PlayerActor
-from greenroom.actors.player.messages import LeaveIfStale, PlayerRole, SavePresence
+from greenroom.actors.player.messages import LeaveIfStale, Player, PlayerRole, SavePresence
 from greenroom.actors.world.world import World
 
 SLICE = 200
 """Players that are dealt with before other tasks get their turn."""
 
 RESTORE_PAGE = 200
-"""Players that are read at once when the server starts."""
+"""Players that are read at once when shards are brought up."""
 
 
-async def restore_online(world: World) -> int:
-    """Bring every player to memory who was online when the server ended; return how many.
+async def restore_online(world: World, guard: EpochGuard = ALONE) -> int:
+    """Bring every player to memory who was online when their server ended; return how many.
 
     The time until each is stale begins anew. Run before anybody can call.
+
+    Args:
+        world: where.
+        guard: of which shards.
 
     Raises:
         StorageUnavailable: the database does not answer.
     """
     restored = after_id = 0
-    while page := await world.accounts.load_online_players(after_id, RESTORE_PAGE):
-        for player in page:
-            world.players.adopt(
-                player.player_id, PlayerActor(player, world.player_index, world.clock)
-            )
-        restored += len(page)
+    while page := await world.accounts.load_online_players(after_id, RESTORE_PAGE, guard.shards):
+        restored += sum(_adopt(world, player, guard) for player in page)
         after_id = page[-1].player_id
     return restored
+
+
+def _adopt(world: World, player: Player, guard: EpochGuard) -> bool:
+    """Bring a player to memory whose shard is still this node's; return whether it is."""
+    if not guard.holds(world.ledger.shard_of(player.game_id)):
+        return False
+    with suppress(Moved):  # the game is being deleted
+        world.players.adopt(player.player_id, PlayerActor(player, world.player_index, world.clock))
+    return True
 
 
 async def sweep_for_ever(
@@ -49,7 +61,6 @@ async def sweep_for_ever(
 ) -> None:
     """Sweep every `sweep_seconds` and save presence every `presence_seconds`, until cancelled."""
     task_status.started()
-    await watch_silent_members(world)
     saved_at = trio.current_time()
     while True:
         await trio.sleep(world.settings.sweep_seconds)

@@ -2,21 +2,23 @@
 
 Calls and bytes are counted in memory, in nobody's way; what a server that is killed had counted
 since the last writing, a second at most, is lost. Bytes are also counted anew, game by game, after
-each start: what a crash, or a change that the database refused, left wrong is put right then. What
-changes in the moment in which a page of players is counted may be counted twice, or not at all,
-until the next start.
+they were brought back: what a crash, or a change that the database refused, left wrong is put right
+then. What changes in the moment in which a page of players is counted may be counted twice, or not
+at all, until the next time.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Collection, Sequence
 from typing import Final, Protocol
 
 import trio
 
 from greenroom.actors.kernel.clock import Clock, sleep_until_tick
 from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.kernel.shards import ALONE, EpochGuard
 from greenroom.actors.plans.ledger import GameUsage, Ledger, StoredUsage
 
 _log = logging.getLogger(__name__)
@@ -38,8 +40,8 @@ class UsageRecords(Protocol):
     Every method raises `StorageUnavailable` when the database does not answer in bounded time.
     """
 
-    async def load(self) -> list[StoredUsage]:
-        """Return all games with what they used, as last written."""
+    async def load(self, shards: Collection[int] | None = None) -> list[StoredUsage]:
+        """Return the games of these shards, or all, with what they used, as last written."""
         ...
 
     async def save(self, rows: Sequence[StoredUsage]) -> None:
@@ -68,23 +70,20 @@ class UsageService:
     """A service; one per world."""
 
     def __init__(self, ledger: Ledger, records: UsageRecords, clock: Clock) -> None:
-        """Prepare; nothing is read before `run`."""
+        """Prepare; nothing is read before `restore`."""
         self._ledger = ledger
         self._records = records
         self._clock = clock
         self._saved: dict[int, StoredUsage] = {}
-        self._restored = False
+        self._uncounted = deque[GameUsage]()
+        self._counter = trio.lowlevel.ParkingLot()
+        """The task that counts bytes anew, while there is nothing to count."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Bring the usage back, report started, and write it every second until cancelled.
-
-        Raises:
-            StorageUnavailable: the database does not answer at the start.
-        """
-        await self.restore()
+        """Write the usage every second, and count bytes anew, until cancelled."""
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self.recount)
+                nursery.start_soon(self._recount_for_ever)
                 task_status.started()
                 while True:
                     await sleep_until_tick(SAVE_SECONDS)
@@ -93,19 +92,39 @@ class UsageService:
             with trio.CancelScope(shield=True, deadline=trio.current_time() + STOP_SECONDS_MAX):
                 await self.save()
 
-    async def restore(self) -> None:
-        """Begin with what the database holds, once.
+    async def restore(self, guard: EpochGuard = ALONE) -> None:
+        """Begin to count the games that are not counted yet, with what the database holds.
+
+        Args:
+            guard: of which shards.
 
         Raises:
             StorageUnavailable: the database does not answer.
         """
-        if not self._restored:
-            self._ledger.restore(await self._records.load(), self._clock.now())
-            self._restored = True
+        rows = [
+            row
+            for row in await self._records.load(guard.shards)
+            if self._ledger.find_shard(row.game_id) is None
+            and (row.shard is None or guard.holds(row.shard))
+        ]
+        self._ledger.restore(rows, self._clock.now())
+        self._uncounted.extend(self._ledger.usage_of_game(row.game_id) for row in rows)
+        self._counter.unpark_all()
 
-    async def save(self) -> None:
-        """Write what has changed since the last time; what cannot be written waits."""
-        rows = (self._row(game) for game in self._ledger.list_games())
+    def let_go(self, shard: int) -> None:
+        """Count the games of a shard no more, which is another node's now."""
+        for game_id in self._ledger.games_of(shard):
+            self._ledger.let_go(game_id)
+            self._saved.pop(game_id, None)
+
+    async def save(self, shard: int | None = None) -> None:
+        """Write what has changed since the last time; what cannot be written waits.
+
+        Args:
+            shard: only of its games; None for all.
+        """
+        games = self._ledger.list_games()
+        rows = (self._row(game) for game in games if shard in {None, game.shard})
         changed = [row for row in rows if self._saved.get(row.game_id) != row]
         for start in range(0, len(changed), ROWS_MAX):
             portion = changed[start : start + ROWS_MAX]
@@ -113,7 +132,8 @@ class UsageService:
                 await self._records.save(portion)
             except StorageUnavailable:
                 return  # said often enough elsewhere
-            self._saved |= {row.game_id: row for row in portion}
+            here = self._ledger.find_shard
+            self._saved |= {row.game_id: row for row in portion if here(row.game_id) is not None}
 
     def _row(self, game: GameUsage) -> StoredUsage:
         return StoredUsage(
@@ -126,9 +146,13 @@ class UsageService:
             written_bytes=game.written_bytes,
         )
 
-    async def recount(self) -> None:
-        """Count the bytes of all games anew, slowly."""
-        for game in self._ledger.list_games():
+    async def _recount_for_ever(self) -> None:
+        """Count the bytes of all games anew that have been brought back, slowly."""
+        while True:
+            if not self._uncounted:
+                await self._counter.park()
+                continue
+            game = self._uncounted.popleft()
             try:
                 await self._recount(game)
             except StorageUnavailable:

@@ -37,6 +37,7 @@ class FriendshipActor(Actor[FriendshipRole]):
         clock: Clock,
         limits: FriendLimits,
         is_gone: Callable[[int], bool],
+        shard: int | None = None,
     ) -> None:
         """Take the friendship of two players; None for nothing.
 
@@ -46,6 +47,7 @@ class FriendshipActor(Actor[FriendshipRole]):
             clock: what times are read from.
             limits: how many friends and requests either may have.
             is_gone: whether a player is being deleted, or has just been: nobody can ask them.
+            shard: the game's; None if the game is not here.
         """
         assert pair.low_id < pair.high_id, "a pair has its lower id first"
         self._pair = pair
@@ -53,6 +55,12 @@ class FriendshipActor(Actor[FriendshipRole]):
         self._clock = clock
         self._limits = limits
         self._is_gone = is_gone
+        self._shard = shard
+
+    @property
+    def shard(self) -> int | None:
+        """Return the game's shard."""
+        return self._shard
 
     def apply(self, event: Event) -> None:
         """Change what is between them by one event."""

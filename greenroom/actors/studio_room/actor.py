@@ -18,7 +18,7 @@ import msgspec
 from greenroom.actors.kernel.actor import handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.kernel.journal import JournalEntry, Snapshot, TakeSnapshot
+from greenroom.actors.kernel.journal import JournalEntry, Snapshot, SnapshotTaken, TakeSnapshot
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.room import messages
 from greenroom.actors.room.index import RoomIndex
@@ -219,6 +219,8 @@ class StudioRoomActor(ResultsActor):
 
     def apply(self, event: Event) -> None:
         """Change the state by a journal entry, as a restart would."""
+        if isinstance(event, SnapshotTaken):
+            return
         super().apply(event)
         assert isinstance(event, JournalEntry)
         room = self._room
@@ -248,7 +250,7 @@ class StudioRoomActor(ResultsActor):
         if host is not None:
             self._begin(host)
             room.kept = host.memory.saved
-        return codec.snapshot(room)
+        return codec.snapshot(room, self._shard)
 
     # Turns.
 
@@ -352,7 +354,8 @@ class StudioRoomActor(ResultsActor):
         turn = open_room(membership.new_room(event), self._studio, self._clock, self._report)
         turn.events = (event, *turn.events)
         happened = turn.commit(self._clock.now())
-        entries = [codec.entry(event.room_id, n, each) for n, each in enumerate(happened, 1)]
+        room_id, shard, numbered = event.room_id, self._shard, enumerate(happened, 1)
+        entries = [codec.entry(room_id, n, each, shard) for n, each in numbered]
         self._install(turn.host)
         reply = RoomOpened(event.room_id, event.room_name, event.join_token)
         return Changed(reply, *entries, once_durable=self._afterwards(turn))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from greenroom.actors.kernel.journal import JournalEntry, Recovered, Snapshot
@@ -15,8 +15,8 @@ class Journals(Protocol):
     method may be cancelled: then nothing has been done, or all of it.
     """
 
-    async def load(self, kind: str) -> dict[str, Recovered]:
-        """Return what every actor of a kind comes back from, by key."""
+    async def load(self, kind: str, shards: Collection[int] | None = None) -> dict[str, Recovered]:
+        """Return what every actor of a kind comes back from, by key; of these shards, or of all."""
         ...
 
     async def recover(self, kind: str, key: str) -> Recovered | None:

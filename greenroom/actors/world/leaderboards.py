@@ -301,7 +301,7 @@ class Leaderboards:
         self._clear()
 
     def forget_game(self, game_id: int) -> None:
-        """Forget all of a game that has been deleted from the database."""
+        """Forget all of a game that has been deleted, or that is another node's now."""
         self._unread.forget_game(game_id)
         self._boards.forget_game(game_id)
         self._give_up_waiting(game_id)

@@ -270,7 +270,7 @@ def game_loader(
 
 
 def friendship_loader(
-    rows: FriendshipRows, clock: Clock, limits: FriendLimits, is_gone: Callable[[int], bool]
+    rows: FriendshipRows, clock: Clock, limits: FriendLimits, index: PlayerIndex
 ) -> Callable[[Pair], Awaitable[FriendshipActor | None]]:
     """Return the function that loads a pair of players; it returns None for an impossible pair.
 
@@ -278,13 +278,20 @@ def friendship_loader(
         rows: the rows of the database.
         clock: tells the time.
         limits: how much each player may have.
-        is_gone: returns whether a player is being deleted, or has just been.
+        index: of the players in memory.
     """
 
     async def load(pair: Pair) -> FriendshipActor | None:
         if not 1 <= pair.low_id < pair.high_id:
             return None
         friendship = await rows.load_friendship(pair)
-        return FriendshipActor(pair, friendship, clock=clock, limits=limits, is_gone=is_gone)
+        return FriendshipActor(
+            pair,
+            friendship,
+            clock=clock,
+            limits=limits,
+            is_gone=index.is_closed,
+            shard=index.ledger.find_shard(pair.game_id),
+        )
 
     return load

@@ -97,6 +97,10 @@ class Platforms:
         finally:
             self._under_way.give_back(key)
 
+    def is_busy(self, game_id: int) -> bool:
+        """Return whether anybody is signing in to a game, whose ticket may be used up."""
+        return any(game == game_id for game, _ in self._turns)
+
     @asynccontextmanager
     async def turn(self, game_id: int, user: PlatformUser) -> AsyncGenerator[None]:
         """Keep other sign-ins as this user of this game waiting, so that the user gets one account.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
 from greenroom.actors.game.messages import Game, Owner
@@ -53,8 +53,16 @@ class Accounts(Protocol):
         """Return an id that no game had yet."""
         ...
 
-    async def load_online_players(self, after_id: int, limit: int) -> list[Player]:
-        """Return players of all games who are online, by id, from the first after `after_id`."""
+    async def load_online_players(
+        self, after_id: int, limit: int, shards: Collection[int] | None = None
+    ) -> list[Player]:
+        """Return players who are online, by id, from the first after `after_id`.
+
+        Args:
+            after_id: the last one of the page before.
+            limit: how many at most.
+            shards: of the games of these; None for all.
+        """
         ...
 
     async def load_players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:

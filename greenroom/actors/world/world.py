@@ -11,6 +11,7 @@ from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.directory import Directory
+from greenroom.actors.kernel.shards import Ownership
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import PlayerRole
@@ -65,9 +66,16 @@ class World(msgspec.Struct, kw_only=True):
     seats: Seats
     platforms: Platforms
     friendships: Friendships
+    ownership: Ownership | None = None
+    """The shards of this node; None if there are no other nodes."""
     realtime_address: Callable[[], RealtimeAddress] | None = None
     """None if there are no such ports."""
     settings: WorldSettings
+
+    @property
+    def as_of(self) -> int | None:
+        """Return what `Directory.adopt` is told of the moment at which a row is read."""
+        return None if self.ownership is None else self.ownership.version
 
     @property
     def ledger(self) -> Ledger:

@@ -10,6 +10,7 @@ import trio
 
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.kernel.shards import Ownership
 from greenroom.persistence.errors import DatabaseError
 
 _logger = logging.getLogger(__name__)
@@ -27,13 +28,20 @@ Remove = Callable[[int], Awaitable[int]]
 class RetentionService:
     """A service; one per server."""
 
-    def __init__(self, clock: Clock, tables: Mapping[str, tuple[Remove, int]]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        tables: Mapping[str, tuple[Remove, int]],
+        ownership: Ownership | None = None,
+    ) -> None:
         """Prepare; nothing is removed before `run`.
 
         Args:
             clock: what time it is.
             tables: by name how rows are removed, and the days that they are kept.
+            ownership: the shards of this node. Of several nodes the owner of shard 0 removes rows.
         """
+        self._ownership = ownership
         self._clock = clock
         self._tables = tables
 
@@ -41,12 +49,16 @@ class RetentionService:
         """Look at the start and every `LOOK_SECONDS`, until cancelled."""
         task_status.started()
         while True:
-            for name in self._tables:
+            for name in self._tables if self._is_its_turn else ():
                 try:
                     await self.remove(name)
                 except (StorageUnavailable, DatabaseError) as error:
                     _logger.warning("old rows of %s are removed later: %s", name, error)
             await trio.sleep(LOOK_SECONDS)
+
+    @property
+    def _is_its_turn(self) -> bool:
+        return self._ownership is None or self._ownership.owns(0)
 
     async def remove(self, name: str) -> int:
         """Remove all rows of a table whose time is over; return how many.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
@@ -246,7 +246,7 @@ class Records:
         self.players: list[int] = []
         self.read: trio.Event | None = None
 
-    async def load(self) -> list[StoredUsage]:
+    async def load(self, shards: Collection[int] | None = None) -> list[StoredUsage]:
         return list(self.rows.values())
 
     async def save(self, rows: Sequence[StoredUsage]) -> None:
@@ -274,6 +274,12 @@ class Noon:
         return trio.current_time()
 
 
+async def restored(ledger: Ledger, records: Records) -> UsageService:
+    service = UsageService(ledger, records, Noon())
+    await service.restore()
+    return service
+
+
 def stored(calls: int = 0, storage_bytes: int = 0) -> StoredUsage:
     return StoredUsage(1, 7, "free", START // DAY_SECONDS, calls, storage_bytes)
 
@@ -282,7 +288,7 @@ async def test_usage_is_written_within_a_second_and_only_when_it_has_changed(
     nursery: Any, autojump_clock: MockClock
 ):
     records, ledger = Records(stored(calls=5)), Ledger()
-    await nursery.start(UsageService(ledger, records, Noon()).run)
+    await nursery.start((await restored(ledger, records)).run)
     await trio.sleep(10)
     assert records.saves == 1  # what it is, once
 
@@ -296,7 +302,7 @@ async def test_what_was_written_today_is_remembered_by_the_next_server(
     nursery: Any, autojump_clock: MockClock
 ):
     records, ledger = Records(stored()), Ledger()
-    await nursery.start(UsageService(ledger, records, Noon()).run)
+    await nursery.start((await restored(ledger, records)).run)
     ledger.count_written(1, "192.0.2.1", 1_000, Noon().now())
     await trio.sleep(SAVE_SECONDS * 1.5)
     later = Ledger()
@@ -312,7 +318,7 @@ async def test_what_was_written_today_is_remembered_by_the_next_server(
 async def test_what_could_not_be_written_is_written_later_and_at_the_end(autojump_clock: MockClock):
     records, ledger = Records(stored()), Ledger()
     async with trio.open_nursery() as nursery:
-        await nursery.start(UsageService(ledger, records, Noon()).run)
+        await nursery.start((await restored(ledger, records)).run)
         records.away = True
         ledger.count_call(1, Noon().now())
         await trio.sleep(5)
@@ -329,6 +335,7 @@ async def test_a_keeper_that_is_run_again_goes_on_from_memory(autojump_clock: Mo
     records, ledger = Records(stored(calls=5)), Ledger()
     keeper = UsageService(ledger, records, Noon())
     for _ in range(2):
+        await keeper.restore()
         async with trio.open_nursery() as nursery:
             await nursery.start(keeper.run)
             nursery.cancel_scope.cancel()
@@ -341,7 +348,7 @@ async def test_bytes_are_counted_anew_and_what_changes_meanwhile_is_added(
 ):
     records, ledger = Records(stored(storage_bytes=1)), Ledger()
     records.players = [10] * 1_000
-    await nursery.start(UsageService(ledger, records, Noon()).run)
+    await nursery.start((await restored(ledger, records)).run)
     await trio.sleep(0.01)
     ledger.usage_of_game(1).count_stored(7)
     await trio.sleep(5)

@@ -1,10 +1,15 @@
 """Loops that tick together, however their time is rounded."""
 
+import math
+
 import pytest
 import trio
+from hypothesis import example, given
+from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from greenroom.actors.kernel.clock import sleep_until_tick
+from greenroom.actors.kernel.timers import STEP_SECONDS, in_step
 
 
 async def test_ticks_fall_together_whenever_they_began(autojump_clock: MockClock):
@@ -30,3 +35,9 @@ async def test_no_tick_falls_on_the_time_of_the_one_before(
         before = trio.current_time()
         await sleep_until_tick(seconds)
         assert before < trio.current_time() <= before + 2.01 * seconds
+
+
+@given(st.floats(0, 1e9))
+@example(math.nextafter(11 * STEP_SECONDS, math.inf))
+def test_a_step_is_never_before_what_is_due_in_it(due: float):
+    assert due <= in_step(due) <= due + 1.001 * STEP_SECONDS

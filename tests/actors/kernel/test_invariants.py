@@ -108,7 +108,7 @@ async def test_a_gap_in_a_journal_is_never_written(arena: Arena, monkeypatch: py
     right = codec.entry
 
     with monkeypatch.context() as planted:
-        planted.setattr(codec, "entry", lambda key, n, event: right(key, n + 1, event))
+        planted.setattr(codec, "entry", lambda key, n, *more: right(key, n + 1, *more))
         with crashes("an entry is missing, or comes twice"):
             await room.ask(SetRoomPassword(ada.player_id, b"hash"))
 
@@ -128,7 +128,7 @@ async def test_a_gap_in_a_lobbys_journal_is_never_written(
     right = lobby_codec.entry
 
     with monkeypatch.context() as planted:
-        planted.setattr(lobby_codec, "entry", lambda key, n, event: right(key, n + 1, event))
+        planted.setattr(lobby_codec, "entry", lambda key, n, *more: right(key, n + 1, *more))
         with crashes("an entry is missing, or comes twice"):
             await lobby.ask(SetLobbyPassword(ada.player_id, b"hash"))
 

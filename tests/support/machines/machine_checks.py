@@ -106,7 +106,7 @@ class WorldChecks:
             for player_id in state.members if _is_seated(state) else ():
                 seat = world.rooms.index._table.find(player_id)
                 assert loose or seat == key, f"{player_id} is in {key}, the index says {seat}"
-        for player_id in world.rooms.index.list_seated():
+        for player_id in world.rooms.index._table._seats:
             seat = world.rooms.index._table.find(player_id)
             if seat in rosters:
                 state = rosters[seat]
@@ -125,8 +125,7 @@ class WorldChecks:
             if not place.is_over:
                 self.machine.run(lambda place=place: self._place(place))  # type: ignore[misc]
         self.moment()
-        table = world.rooms.index._table
-        seats = {player_id: table.find(player_id) for player_id in table}
+        seats = world.rooms.index._table._seats
         _same("the index of seats", seats, dict(ledger.seats()))
         self._invites_and_requests()
         self.machine.run(self._friends)

@@ -19,7 +19,7 @@ from machine_stats import BEHAVIOUR
 from machine_store import Store
 from stepped_run import SteppedRun
 from waiting import until
-from world_kit import KitStudio, add_game, open_world
+from world_kit import KitStudio, add_game, keeper_of, open_world
 
 from greenroom import actor_settings
 from greenroom.actors.flows.games import GameKeys
@@ -33,8 +33,7 @@ from greenroom.actors.flows.register import register_player
 from greenroom.actors.kernel.cell import Cell
 from greenroom.actors.kernel.errors import ActorUnavailable, CommitUnsettled, Refused
 from greenroom.actors.player.messages import DescribePlayer
-from greenroom.actors.services.snapshots import SnapshotService
-from greenroom.actors.services.sweep import restore_online, sweep_for_ever
+from greenroom.actors.services.sweep import sweep_for_ever
 from greenroom.actors.world.world import World
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
@@ -190,13 +189,13 @@ class MachineWorld:
                 game = await identify_game(self.world, self._keys.api_token)
                 assert game is not None
                 self.game = game
-                await restore_online(self.world)
+                keeper = keeper_of(self.world, self.store, studio)
                 with self._services:
                     async with trio.open_nursery() as nursery:
                         await nursery.start(
                             lambda task_status: studio.run_service(task_status=task_status)
                         )
-                        await nursery.start(SnapshotService(self.world).run)
+                        await nursery.start(keeper.run)
                         await nursery.start(sweep_for_ever, self.world)
                         task_status.started()
                         await trio.sleep_forever()

@@ -149,9 +149,9 @@ def forget_deliveries() -> None:
     """Leave out of snapshots what polls have delivered."""
     real = codec.snapshot
 
-    def snapshot(room: Room) -> Snapshot:
+    def snapshot(room: Room, shard: int = 0) -> Snapshot:
         members = {i: msgspec.structs.replace(m, read={}) for i, m in room.members.items()}
-        return real(msgspec.structs.replace(room, members=members))
+        return real(msgspec.structs.replace(room, members=members), shard)
 
     codec.snapshot = snapshot
 

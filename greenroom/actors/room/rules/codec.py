@@ -27,11 +27,11 @@ event_of = CODEC.event_of
 read_snapshot = CODEC.read_snapshot
 
 
-def snapshot(room: Room) -> Snapshot:
+def snapshot(room: Room, shard: int = 0) -> Snapshot:
     """Return a room without its kept updates, and which of its entries it needs besides."""
     members = {i: msgspec.structs.replace(m, inbox=[]) for i, m in room.members.items()}
     bare = msgspec.structs.replace(room, members=members, sendings=[], kept_bytes=0)
-    return CODEC.snapshot(room.room_id, bare, room.journal_kept_from)
+    return CODEC.snapshot(room.room_id, bare, room.journal_kept_from, shard)
 
 
 def restore(recovered: Recovered) -> Room | None:

@@ -1,0 +1,172 @@
+"""Brings shards up and lets them go: at the start, when a node takes over, when one hands over.
+
+A server without other nodes brings all up at once, when it starts. Whatever belongs to a shard is
+then in memory as if it had always been there. When a shard is let go, nothing of it is left.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+import trio
+
+from greenroom.actors.flows.membership import watch_silent_members
+from greenroom.actors.kernel.journal import StoreSnapshot
+from greenroom.actors.kernel.shards import SHARDS, EpochGuard
+from greenroom.actors.player.messages import SavePresence
+from greenroom.actors.services.snapshots import SnapshotService
+from greenroom.actors.services.studio import StudioService
+from greenroom.actors.services.sweep import restore_online
+from greenroom.actors.services.usage import UsageService
+from greenroom.actors.world.journalled import Journalled
+from greenroom.actors.world.world import World
+
+_logger = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 0.02
+"""Between two looks whether a shard is idle."""
+
+
+class ShardKeeper:
+    """The shards of this node; a service, one per world.
+
+    Attributes:
+        places: writes snapshots of rooms and lobbies, and deletes what ended long ago.
+        usage: counts what games use.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        usage: UsageService,
+        places: SnapshotService,
+        studio: StudioService,
+        *,
+        brought_up: Callable[[], None] | None = None,
+    ) -> None:
+        """Prepare; nothing is read before `run` or `bring_up`.
+
+        Args:
+            world: where.
+            usage: counts what games use.
+            places: writes snapshots.
+            studio: does what rooms set off.
+            brought_up: called when anything has been brought to memory, which stays for long.
+        """
+        self._brought_up = brought_up or _nothing
+        self.usage = usage
+        self.places = places
+        self._world = world
+        self._studio = studio
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Bring up what this node owns, report started, and keep rooms and lobbies.
+
+        That is everything where there are no other nodes.
+
+        Raises:
+            StorageUnavailable: the database does not answer at the start.
+        """
+        ownership = self._world.ownership
+        own = range(SHARDS) if ownership is None else filter(ownership.owns, range(SHARDS))
+        await self.bring_up(list(own))
+        await self.places.run(task_status=task_status)
+
+    async def bring_up(self, shards: Collection[int]) -> None:
+        """Bring the rooms, lobbies, online players and usage of these shards to memory.
+
+        What this node loses meanwhile is left out. What is in memory already stays.
+
+        Args:
+            shards: which this node owns; their changes must be durable, if it owned them before.
+
+        Raises:
+            StorageUnavailable: the database does not answer. Try again, or let them go.
+
+        Cancellation: some may be there.
+        """
+        ownership = self._world.ownership
+        guard = EpochGuard(ownership, None if ownership is None else shards)
+        await self.usage.restore(guard)
+        places = await self.places.restore(guard)
+        players = await restore_online(self._world, guard)
+        await watch_silent_members(self._world, guard)
+        if places or players:
+            _logger.info("restored %d rooms and lobbies, %d online players", places, players)
+            self._brought_up()
+
+    async def save(self, shard: int) -> None:
+        """Write what may be written before a shard is handed over, so that less is left for then.
+
+        Cancellation: some may be written.
+        """
+        await self.places.save(shard)
+        await self.usage.save(shard)
+
+    async def wait_idle(self, shard: int, seconds_max: float) -> bool:
+        """Wait until no job, result or sign-in of a shard is under way; return whether that is so.
+
+        Cancellation ends the wait.
+        """
+        for _ in range(math.ceil(seconds_max / LOOK_SECONDS)):
+            if not self._is_busy(shard):
+                return True
+            await trio.sleep(LOOK_SECONDS)
+        return not self._is_busy(shard)
+
+    def _is_busy(self, shard: int) -> bool:
+        world = self._world
+        return any(map(world.platforms.is_busy, world.ledger.games_of(shard))) or any(
+            map(self._studio.is_busy, world.rooms.directory.keys_of(shard))
+        )
+
+    def set_aside(self, shard: int) -> None:
+        """Queue what is in memory alone: signs of life, and what ticks have made of rooms.
+
+        Call it in the step that hands the shard over, before it is handed over.
+        """
+        world = self._world
+        for player_id in world.players.keys_of(shard):
+            if world.player_index.is_unsaved(player_id):
+                world.players.run_now(player_id, SavePresence())
+        for room_id in world.rooms.directory.keys_of(shard):
+            world.rooms.directory.run_now(room_id, StoreSnapshot())
+
+    def let_go(self, shard: int) -> None:
+        """Forget a shard that is another node's now, in one step; nothing is written.
+
+        Whoever waits for one of its actors gets `Moved`. Whoever waits until a change is durable
+        gets their answer.
+        """
+        world = self._world
+        game_ids = world.ledger.games_of(shard)
+        player_ids = set[int](world.players.keys_of(shard))
+        for place in (world.rooms, world.lobbies):
+            player_ids |= self._let_go(place, shard, game_ids)
+        world.players.discard_shard(shard)
+        world.friendships.directory.discard_shard(shard)
+        world.games.discard_shard(shard)
+        world.player_index.forget_departures(player_ids)
+        for game_id in game_ids:
+            world.leaderboards.forget_game(game_id)
+        self.places.forget(shard)
+        self.usage.let_go(shard)
+
+    def _let_go(
+        self, place: Journalled[Any, Any], shard: int, game_ids: Collection[int]
+    ) -> set[int]:
+        """Forget the rooms, or the lobbies, of a shard; return who sits there."""
+        player_ids = set[int]()
+        place.directory.discard_shard(shard)
+        for key in place.seats.keys_of(game_ids):
+            player_ids |= place.seats.members_of(key)
+            place.seats.forget(key)
+            self._studio.let_go(key)
+        return player_ids
+
+
+def _nothing() -> None:
+    """Do nothing."""

@@ -1,0 +1,266 @@
+"""A node of several, in memory: its shards, games that live in them, and all that can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+from residue import find_residue
+from world_kit import (
+    Arena,
+    KitStudio,
+    Memory,
+    MemoryAudit,
+    MemoryFriendships,
+    MemoryJournals,
+    MemoryUsage,
+    add_game,
+    identify,
+    keeper_of,
+    open_world,
+    register,
+)
+
+from greenroom.actors.flows import friends
+from greenroom.actors.flows.games import create_game, make_game_keys
+from greenroom.actors.flows.identify import PlayerIdentity, identify_game
+from greenroom.actors.flows.invites import invite_friend, invites_to
+from greenroom.actors.flows.lobbies import (
+    NewLobby,
+    create_lobby,
+    request_to_join,
+    start_lobby,
+)
+from greenroom.actors.flows.ranking import rank_players
+from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
+from greenroom.actors.game.messages import Owner
+from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.kernel.journal import TakeSnapshot
+from greenroom.actors.kernel.shards import SHARDS, OwnedShards
+from greenroom.actors.player.messages import DescribePlayer, LogOut, ReadPlayerDocument
+from greenroom.actors.room.messages import SendUpdates, StopRoom
+from greenroom.actors.room.rules.groups import read_targets
+from greenroom.actors.services.shards import ShardKeeper
+from greenroom.actors.services.sweep import sweep
+from greenroom.actors.world.world import World
+
+IDS_FROM = 5_000_000_000
+"""Ids of players and games are so large that no other number is taken for one."""
+NOTHING = Entrance(password=None, join_token=None, player_data=b"{}")
+FIELDS = ("score",)
+DATABASE = (Memory, MemoryJournals, MemoryFriendships, MemoryUsage, MemoryAudit)
+LIMITED = Owner(owner_id=2, name="limited", plan="pro", created_at=0)
+"""An owner whose games share a shard, because the plan has limits."""
+
+
+def room(*, rules: bytes = b"{}") -> NewRoom:
+    return NewRoom(
+        room_name="Den",
+        password=None,
+        max_players=6,
+        host_switch=True,
+        realtime=False,
+        rules=rules,
+        player_data=b"{}",
+    )
+
+
+def lobby(*, join_by_requests: bool = False) -> NewLobby:
+    return NewLobby(
+        lobby_name="Hall",
+        password=None,
+        max_players=8,
+        strict_full=False,
+        join_by_requests=join_by_requests,
+        host_switch=True,
+        can_leave_room=True,
+        realtime_room=False,
+        rules=b"{}",
+        player_data=b"{}",
+    )
+
+
+class Node:
+    """A node, and what a test needs to act on it."""
+
+    def __init__(self, world: World, memory: Memory, studio: KitStudio, owned: OwnedShards) -> None:
+        self.world = world
+        self.memory = memory
+        self.studio = studio
+        self.owned = owned
+        self.keeper: ShardKeeper = keeper_of(world, memory, studio)
+        self.epoch = SHARDS
+
+    async def take(self, *shards: int) -> None:
+        """Own shards from now on, and bring them up."""
+        for shard in shards:
+            self.epoch += 1
+            self.owned.gain(shard, self.epoch)
+        await self.keeper.bring_up(shards)
+
+    def give(self, shard: int) -> None:
+        """Hand a shard over, as far as memory goes."""
+        self.keeper.set_aside(shard)
+        self.owned.lose(shard)
+        self.keeper.let_go(shard)
+
+    async def add(self, owner: Owner | None = None) -> Arena:
+        """Make a game."""
+        if owner is None:
+            game, keys = await add_game(self.world)
+        else:
+            keys = make_game_keys()
+            await create_game(self.world, owner, "Arena", keys)
+            found = await identify_game(self.world, keys.api_token)
+            assert found is not None
+            game = found
+        return Arena(self.world, self.memory, game, keys)
+
+    def shard_of(self, arena: Arena) -> int:
+        return self.memory.all_games[arena.game.game_id].shards[0]
+
+    def residue(self, names: Iterable[object]) -> list[str]:
+        """Return where in memory any of these names is held."""
+        held = (self.world, self.keeper, self.studio)
+        return find_residue(held, list(names), beyond=DATABASE)
+
+    def names_of(self, arena: Arena) -> set[object]:
+        """Return all by which a game, and what belongs to it, may be known."""
+        memory, game_id = self.memory, arena.game.game_id
+        game = memory.all_games[game_id]
+        mine = [p for p in memory.players.values() if p.game_id == game_id]
+        names: set[object] = {game_id, game.api_key_hash}
+        names |= {one.player_id for one in mine} | {one.token_hash for one in mine}
+        for key, entries in memory.journals.entries.items():
+            if entries[0].shard == self.shard_of(arena):
+                names |= {key, bytes.fromhex(key)}
+        return names
+
+
+@asynccontextmanager
+async def open_node(
+    memory: Memory | None = None, behaviour: str | None = None, *, owns_all: bool = True
+) -> AsyncGenerator[Node]:
+    """Run a node that owns all shards, or none yet."""
+    memory = memory or Memory()
+    memory._next_id = max(memory._next_id, IDS_FROM)
+    memory.game_ids_from = 2 * IDS_FROM
+    memory.all_owners[LIMITED.owner_id] = LIMITED
+    studio, owned = KitStudio(*([behaviour] if behaviour else [])), OwnedShards()
+    if owns_all:
+        for shard in range(SHARDS):
+            owned.gain(shard, 1)
+    async with (
+        open_world(memory, studio=studio, ownership=owned) as world,
+        trio.open_nursery() as nursery,
+    ):
+        await nursery.start(lambda task_status: studio.run_service(task_status=task_status))
+        yield Node(world, memory, studio, owned)
+        nursery.cancel_scope.cancel()
+
+
+async def come(arena: Arena, name: str = "Ada") -> PlayerIdentity:
+    new = await register(arena, name, b'{"score":3}')
+    return await identify(arena, new.token)
+
+
+async def befriend(arena: Arena, one: PlayerIdentity, other: PlayerIdentity) -> None:
+    addressee = friends.Addressee(None, other.player_id)
+    await friends.request_friendship(arena.world, arena.game.game, one.player_id, addressee)
+    await friends.accept_friendship(arena.world, arena.game.game_id, other.player_id, one.player_id)
+
+
+async def furnish(node: Node, arena: Arena) -> None:
+    """Let every index of a world hold something of a game."""
+    world, game = arena.world, arena.game
+    host, guest, friend, loner, gone, seeker = [await come(arena) for _ in range(6)]
+    room_id = (await create_room(world, game.game, host.player, room(), "192.0.2.7")).room_id
+    await join_room(world, game.game_id, guest.player, room_id, NOTHING)
+    targets = read_targets("all", None)
+    rooms = world.rooms.directory
+    await rooms.ref(room_id).ask(SendUpdates(host.player_id, targets, "n", b"{}"))
+    await befriend(arena, host, friend)
+    await invite_friend(world, game.game_id, host.player, friend.player_id)
+    hall = (
+        await create_lobby(world, game.game, loner.player, lobby(join_by_requests=True))
+    ).lobby_id
+    await request_to_join(world, game.game_id, seeker.player, hall, b"{}")
+    starter = await come(arena)
+    await create_lobby(world, game.game, starter.player, lobby())
+    await start_lobby(world, starter.player_id)
+    ender = await come(arena)
+    ended = (await create_room(world, game.game, ender.player, room())).room_id
+    await rooms.ref(ended).ask(StopRoom(ender.player_id))
+    await guest.player.ask(LogOut())
+    await gone.player.ask(LogOut())
+    await rank_players(world, game.game_id, FIELDS, 10)
+    await sweep(world)
+    node.keeper.places._ended.add(node.shard_of(arena), 0, "room", ended)
+    node.studio._stale[room_id] = {host.player_id}
+    node.studio._results[room_id] = {}
+    node.studio._reported[room_id] = (0.0, 1)
+
+
+# What can be seen.
+
+
+async def observe(node: Node, arenas: Iterable[Arena]) -> dict[str, Any]:
+    """Return what can be seen of games: by players, operators, and the counters of plans."""
+    seen: dict[str, Any] = {}
+    for arena in arenas:
+        seen |= await _observe(node.world, arena)
+    return seen
+
+
+async def _observe(world: World, arena: Arena) -> dict[str, Any]:
+    memory, game_id = arena.memory, arena.game.game_id
+    seen: dict[str, Any] = {}
+    for place in (world.rooms, world.lobbies):
+        listed: Any = place.index.open_places(game_id)
+        seen[f"open {place.loader.kind} of {game_id}"] = sorted(each.key for each in listed)
+        for key in sorted(memory.journals.entries):
+            if place.index.game_of(key) == game_id:
+                seen[key] = await _look(place.directory.ref(key).ask(TakeSnapshot()))
+                seen[f"listing of {key}"] = place.index.listing_of(key)
+                seen[f"members of {key}"] = place.index.members_of(key)
+    for player in [p for p in memory.players.values() if p.game_id == game_id]:
+        player_id = player.player_id
+        seats, index = world.seats, world.player_index
+        seen[f"player {player_id}"] = (
+            seats.room_of(player_id),
+            seats.lobby_of(player_id),
+            index.is_online(player_id),
+            world.lobbies.index.count_pending_requests(player_id),
+            sorted(view.invite_id for view in invites_to(world, player_id)),
+            await _look(friends.list_friends(world, player_id)),
+        )
+    standings = await rank_players(world, game_id, FIELDS, 100)
+    seen[f"leaderboard of {game_id}"] = sorted(e.player_id for e in standings.entries)
+    usage = world.ledger.usage_of_game(game_id)
+    seen[f"usage of {game_id}"] = (usage.calls, usage.storage_bytes, usage.written_bytes)
+    seen[f"online in {game_id}"] = (usage.players_online, usage.rooms, usage.bytes_held["rooms"])
+    owner = usage.owner
+    seen[f"owner of {game_id}"] = (owner.calls, owner.games, owner.rooms, owner.storage_bytes)
+    return seen
+
+
+async def _look(awaitable: Any) -> Any:
+    try:
+        return await awaitable
+    except Refused as refused:
+        return repr(refused)
+
+
+async def read_players(arena: Arena) -> dict[int, Any]:
+    """Return the records of a game's players, each brought to memory."""
+    mine = [p.player_id for p in arena.memory.players.values() if p.game_id == arena.game.game_id]
+    players = arena.world.players
+    return {
+        i: (
+            await players.ref(i).ask(DescribePlayer()),
+            await players.ref(i).ask(ReadPlayerDocument()),
+        )
+        for i in mine
+    }
