@@ -41,7 +41,7 @@ def released_database(empty_database: str) -> str:
                 "INSERT INTO schema_migrations VALUES (%s, %s, %s, now())",
                 (migration.version, migration.name, migration.checksum),
             )
-        connection.execute((HERE / "released.sql").read_bytes())
+        connection.execute((HERE / "released.dump").read_bytes())
     return empty_database
 
 
@@ -84,9 +84,13 @@ async def test_each_game_room_and_lobby_has_its_shard(
     assert len(rooms) >= 6
     await migrate_database(released_database)
     with psycopg.connect(released_database) as direct:
-        games = dict(direct.execute("SELECT game_id, shards FROM games").fetchall())
-        owners = dict(direct.execute("SELECT game_id, owner_id FROM games").fetchall())
-        plans = dict(direct.execute("SELECT owner_id, plan FROM owners").fetchall())
+        games: dict[int, list[int]] = dict(
+            direct.execute("SELECT game_id, shards FROM games").fetchall()
+        )
+        owners: dict[int, int] = dict(
+            direct.execute("SELECT game_id, owner_id FROM games").fetchall()
+        )
+        plans: dict[int, str] = dict(direct.execute("SELECT owner_id, plan FROM owners").fetchall())
         journal = direct.execute("SELECT DISTINCT kind, key FROM journal").fetchall()
         stamped = {
             (kind, key): (shard, version)
