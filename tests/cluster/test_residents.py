@@ -1,0 +1,176 @@
+"""The actors and connections of a node by shard: let go, handed over, brought up elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import cast
+
+import pytest
+from hub_kit import FakeLink, said
+from shard_kit import Node, come, furnish, observe, open_node, room
+from trio.testing import MockClock
+from world_kit import Arena
+
+from greenroom.actors.flows.rooms import create_room
+from greenroom.actors.kernel.errors import ActorCrashed, Moved, StorageUnavailable
+from greenroom.actors.kernel.shards import SHARDS, OwnedShards
+from greenroom.actors.room.messages import DescribeRoom
+from greenroom.cluster.residents import WorldResidents
+from greenroom.persistence.storage import Storage
+from greenroom.transport.hub import Hub
+
+
+class Queue:
+    """The committer, as far as hand-overs concern it: what is handed over, in order."""
+
+    def __init__(self, owned: OwnedShards) -> None:
+        self._owned = owned
+        self.is_open = True
+        self.handed: list[tuple[int, int, int]] = []
+        self.refused: set[int] = set()
+        self.flushed = 0
+
+    def hand_over(self, shard: int, epoch: int, to: int) -> Callable[[float], Awaitable[None]]:
+        self._owned.lose(shard)
+        self.handed.append((shard, epoch, to))
+
+        async def wait(seconds_max: float) -> None:
+            assert seconds_max == math.inf
+            if shard in self.refused:
+                raise ActorCrashed("the database refused the change")
+
+        return wait
+
+    async def flush(self) -> None:
+        self.flushed += 1
+
+
+class Session:
+    """The right to write: the shards that are this node's."""
+
+    def __init__(self, owned: OwnedShards) -> None:
+        self.shards = owned
+
+    def gain(self, epochs: Mapping[int, int]) -> None:
+        for shard, epoch in epochs.items():
+            self.shards.gain(shard, epoch)
+
+
+class Household:
+    """A node in memory with its residents."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.committer, self.session = Queue(node.owned), Session(node.owned)
+        self.hub = Hub()
+        storage = cast("Storage", self)
+        self.residents = WorldResidents(node.world, node.keeper, storage, self.hub)
+
+
+@pytest.fixture
+async def here(autojump_clock: MockClock) -> AsyncIterator[Household]:
+    async with open_node() as node:
+        yield Household(node)
+
+
+async def furnished(here: Household) -> tuple[Arena, int]:
+    arena = await here.node.add()
+    await furnish(here.node, arena)
+    return arena, here.node.shard_of(arena)
+
+
+async def test_a_shard_is_at_the_next_owner_as_it_was_here(here: Household) -> None:
+    arena, shard = await furnished(here)
+    before = await observe(here.node, [arena])
+    names = here.node.names_of(arena)
+    await here.residents.prepare([shard])
+    await here.residents.say_goodbye([shard])
+    parted = here.residents.hand_over({shard: 5_000}, 2)
+    assert here.committer.handed == [(shard, 5_000, 2)]
+    assert await parted.settle() == [shard]
+    assert here.residents.is_empty(shard)
+    assert not here.node.residue(names)
+    async with open_node(here.node.memory, owns_all=False) as node:
+        there = Household(node)
+        await there.residents.bring_up({shard: 5_000})
+        assert there.committer.flushed == 1
+        assert await observe(node, [arena_at(node, arena)]) == before
+        assert not there.residents.is_empty(shard)
+
+
+def arena_at(node: Node, arena: Arena) -> Arena:
+    return Arena(node.world, node.memory, arena.game, arena.keys)
+
+
+async def test_of_shards_that_are_handed_over_together_one_may_be_refused(
+    here: Household,
+) -> None:
+    here.committer.refused = {4}
+    parted = here.residents.hand_over({3: 5_000, 4: 5_001}, 2)
+    assert await parted.settle() == [3]
+    assert parted.audiences == []
+    await here.residents.bring_up({4: 1})
+    assert here.node.owned.owns(4)
+    assert not here.node.owned.owns(3)
+
+
+async def test_while_the_database_is_away_nothing_is_handed_over(here: Household) -> None:
+    arena, shard = await furnished(here)
+    before = await observe(here.node, [arena])
+    here.committer.is_open = False
+    with pytest.raises(StorageUnavailable):
+        here.residents.hand_over({shard: 5_000}, 2)
+    assert here.committer.handed == []
+    assert await observe(here.node, [arena]) == before
+
+
+async def test_what_is_another_nodes_already_is_not_handed_over(here: Household) -> None:
+    here.node.owned.lose(4)
+    with pytest.raises(Moved):
+        here.residents.hand_over({3: 5_000, 4: 5_001}, 2)
+    assert here.committer.handed == []
+    assert here.node.owned.owns(3)
+
+
+async def test_without_a_lease_no_turn_runs_and_every_connection_is_closed(
+    here: Household,
+) -> None:
+    arena, shard = await furnished(here)
+    host = await come(arena)
+    room_id = (await create_room(here.node.world, arena.game.game, host.player, room())).room_id
+    here.hub.attach(room_id, host.player_id, link := FakeLink("one"), None)
+    ref = here.node.world.rooms.directory.ref(room_id)
+    here.residents.suspend(list(range(SHARDS)))
+    assert link.closed == (1013, "Overload")
+    with pytest.raises(Moved):
+        await ref.ask(DescribeRoom())
+    assert here.residents.is_empty(shard)
+    await here.residents.bring_up(dict.fromkeys(range(SHARDS), 1))  # nobody took them
+    await ref.ask(DescribeRoom())
+
+
+async def test_who_was_connected_goes_along(here: Household) -> None:
+    arena, shard = await furnished(here)
+    host = await come(arena)
+    room_id = (await create_room(here.node.world, arena.game.game, host.player, room())).room_id
+    here.hub.attach(room_id, host.player_id, link := FakeLink("one"), None)
+    await here.residents.say_goodbye([shard])
+    assert link.closed == (1001, "Room has moved")
+    here.hub.push(room_id, [host.player_id], said(b"missed"))
+    parted = here.residents.hand_over({shard: 5_000}, 2)
+    async with open_node(here.node.memory, owns_all=False) as node:
+        there = Household(node)
+        await there.residents.bring_up({shard: 5_000})
+        for piece in parted.audiences:
+            there.residents.adopt(piece)
+        replay = there.hub.attach(room_id, host.player_id, FakeLink("two"), ("one", 1))
+        assert replay is not None
+        assert replay.messages == (said(b"missed"),)
+
+
+async def test_audiences_that_cannot_be_read_are_left_out(
+    here: Household, caplog: pytest.LogCaptureFixture
+) -> None:
+    here.residents.adopt(b"nonsense")
+    assert "cannot be read" in caplog.text
