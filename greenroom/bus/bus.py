@@ -187,6 +187,13 @@ class Bus(Protocol):
         """
         ...
 
+    def give_up(self, node_id: int) -> None:
+        """End all asks under way to a node that is known to be gone.
+
+        Each ends with BusLost, or with NobodyThere if it was never sent.
+        """
+        ...
+
     def answer_with(self, handler: Answering) -> None:
         """Have asks answered; before this, whoever asks gets `NobodyThere`.
 

@@ -216,6 +216,13 @@ class Exchange(Bus, ABC):
         else:
             self._tell(link, node_id, message)
 
+    def give_up(self, node_id: int) -> None:
+        """See `Bus`."""
+        for ask in self._asks.values():
+            if ask.node_id == node_id:
+                kind = BusLost if ask.is_sent else NobodyThere
+                ask.end(error=kind(f"node {node_id} is gone"))
+
     @abstractmethod
     def tell_all(self, message: bytes) -> None:
         """See `Bus`."""

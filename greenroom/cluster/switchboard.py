@@ -7,7 +7,7 @@ that they take, and know nothing of each other's. Bounds are the bus's.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final, Protocol, TypeVar, Union
 
 import msgspec
@@ -15,6 +15,8 @@ import trio
 
 _logger = logging.getLogger(__name__)
 
+PROTOCOL: Final = 1
+"""The first byte of each message. Nodes of different numbers do not understand each other."""
 WARN_SECONDS: Final = 60.0
 """Unreadable messages are logged once in so many seconds."""
 
@@ -25,6 +27,14 @@ class BusMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 class Unreadable(BusMessage, frozen=True):
     """The answer to what the other side cannot read: it runs another version."""
+
+
+class Garbled(Exception):
+    """A message that came is none that is known here."""
+
+
+class WrongProtocol(Garbled):
+    """A message is of another version, which cannot run beside this one."""
 
 
 class UnreadableMessage(Exception):
@@ -44,6 +54,10 @@ class BusEnd(Protocol):
 
     def tell_all(self, message: bytes) -> None:
         """Tell all other nodes something, at most once."""
+        ...
+
+    def give_up(self, node_id: int) -> None:
+        """End what a node is being asked."""
         ...
 
     def answer_with(self, handler: Callable[[int, bytes], Awaitable[bytes]]) -> None:
@@ -69,7 +83,7 @@ class Switchboard:
         self._answers: dict[type[BusMessage], Answer] = {}
         self._hears: dict[type[BusMessage], Hear] = {}
         self._types: set[type[BusMessage]] = {Unreadable}
-        self._decoder = _decoder(self._types)
+        self._read_packed = reader(self._types)
         self._warned_at = -WARN_SECONDS
         wire.answer_with(self._answer)
         wire.hear_with(self._hear)
@@ -92,7 +106,7 @@ class Switchboard:
     def know(self, *kinds: type[BusMessage]) -> None:
         """Be able to read types that come as answers alone."""
         self._types.update(kinds)
-        self._decoder = _decoder(self._types)
+        self._read_packed = reader(self._types)
 
     async def ask(self, node_id: int, message: BusMessage, *, seconds_max: float) -> BusMessage:
         """Ask a node and return its answer.
@@ -104,10 +118,10 @@ class Switchboard:
 
         Cancellation: the question may have been answered.
         """
-        packed = await self._wire.ask(node_id, _encode(message), seconds_max=seconds_max)
+        packed = await self._wire.ask(node_id, pack(message), seconds_max=seconds_max)
         try:
-            answer = self._decoder.decode(packed)
-        except msgspec.DecodeError as error:
+            answer = self._read_packed(packed)
+        except Garbled as error:
             raise UnreadableMessage(f"node {node_id} answered what cannot be read") from error
         if isinstance(answer, Unreadable):
             raise UnreadableMessage(f"node {node_id} cannot read {type(message).__name__}")
@@ -115,16 +129,20 @@ class Switchboard:
 
     def tell(self, node_id: int, message: BusMessage) -> None:
         """Tell a node something, at most once."""
-        self._wire.tell(node_id, _encode(message))
+        self._wire.tell(node_id, pack(message))
 
     def tell_all(self, message: BusMessage) -> None:
         """Tell all other nodes something, at most once."""
-        self._wire.tell_all(_encode(message))
+        self._wire.tell_all(pack(message))
+
+    def give_up(self, node_id: int) -> None:
+        """End what a node is being asked, for it is gone: each asker gets an error at once."""
+        self._wire.give_up(node_id)
 
     async def _answer(self, sender: int, packed: bytes) -> bytes:
         message = self._read(sender, packed)
         handler = self._answers.get(type(message))
-        return _encode(Unreadable() if handler is None else await handler(sender, message))
+        return pack(Unreadable() if handler is None else await handler(sender, message))
 
     def _hear(self, sender: int, packed: bytes) -> None:
         message = self._read(sender, packed)
@@ -135,18 +153,39 @@ class Switchboard:
     def _read(self, sender: int, packed: bytes) -> BusMessage:
         """Return what a node has sent; `Unreadable` if it is nothing that is known here."""
         try:
-            return self._decoder.decode(packed)
-        except msgspec.DecodeError:
+            return self._read_packed(packed)
+        except Garbled as error:
             now = trio.current_time()
             if now - self._warned_at >= WARN_SECONDS:
                 self._warned_at = now
-                _logger.warning("node %d has sent what cannot be read", sender)
+                _logger.warning("node %d has sent what cannot be read: %s", sender, error)
             return Unreadable()
 
 
-def _decoder(types: set[type[BusMessage]]) -> msgspec.msgpack.Decoder[BusMessage]:
-    return msgspec.msgpack.Decoder(Union[tuple(types)])  # noqa: UP007 - made at run time
+def reader(types: Collection[type[BusMessage]]) -> Callable[[bytes], BusMessage]:
+    """Return what reads packed messages of some types.
+
+    It raises WrongProtocol for a message of another version, and Garbled for what is none.
+    """
+    union: Any = Union[tuple(types)]  # noqa: UP007 - made at run time
+    decode = msgspec.msgpack.Decoder(union).decode
+
+    def read(packed: bytes) -> BusMessage:
+        if packed and packed[0] != PROTOCOL:
+            raise WrongProtocol(f"protocol {packed[0]}, and this node speaks {PROTOCOL}")
+        try:
+            message: BusMessage = decode(memoryview(packed)[1:])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise Garbled(str(error)) from None
+        return message
+
+    return read
 
 
-def _encode(message: BusMessage) -> bytes:
-    return msgspec.msgpack.encode(message)
+def pack(message: BusMessage) -> bytes:
+    """Return a message as it is sent."""
+    return _PREFIX + _encode(message)
+
+
+_PREFIX: Final = bytes([PROTOCOL])
+_encode: Final = msgspec.msgpack.Encoder().encode

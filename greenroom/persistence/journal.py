@@ -81,6 +81,9 @@ _KEYS_OF = Statement(
     TEXT,
     INT8_COLUMN.array_oid,
 )
+_SHARD_OF = Statement(
+    "SELECT shard::bigint FROM snapshots WHERE kind = $1 AND key = $2", TEXT, TEXT
+)
 _ENTRY_COLUMNS = (
     "j.key, j.sequence, j.format, j.payload, extract(epoch FROM j.recorded_at)::bigint,"
     " j.shard::bigint"
@@ -201,6 +204,15 @@ class JournalStore:
             save = Query(_SAVE, (*columns, int8(self._session.node_id)))
             refused.difference_update((await self._write(save))[-1])
         return refused
+
+    async def find_shard_of_room(self, room_id: str) -> int | None:
+        """Return the shard of a room, None if nothing is stored of it.
+
+        Raises:
+            StorageUnavailable: the database is away.
+        """
+        (rows,) = await self._loaders.fetch(Query(_SHARD_OF, (text("room"), text(room_id))))
+        return rows[0][0] if rows else None
 
     async def load(
         self, kind: str, shards: Collection[int] | None = None, *, page: int = 1_000

@@ -344,6 +344,20 @@ async def test_asks_under_way_end_when_their_node_dies(hub: BusHub) -> None:
     assert first.statistics.asks_failed == 10
 
 
+async def test_asks_to_a_node_that_is_given_up_end_at_once(hub: BusHub) -> None:
+    first, second = await hub.start(1), await hub.start(2)
+    gate = Gate()
+    second.answer_with(gate)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(expect_loss, first, True)
+        await until(lambda: gate.inside == 1)
+        first.give_up(3)
+        assert first.statistics.asks_under_way == 1
+        first.give_up(2)
+        await until(lambda: not first.statistics.asks_under_way)
+    gate.opened.set()
+
+
 async def expect_loss(bus: Bus, is_told: bool) -> None:
     """Ask node 2 while somebody dies: the link says so, or the time runs out."""
     with pytest.raises(BusLost if is_told else TooSlow):

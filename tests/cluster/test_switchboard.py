@@ -41,6 +41,9 @@ class Line:
     def tell_all(self, message: bytes) -> None:
         self.tell(1, message)
 
+    def give_up(self, node_id: int) -> None:
+        self.given_up = node_id
+
     def answer_with(self, handler: Callable[[int, bytes], Awaitable[bytes]]) -> None:
         self.answers = handler
 
@@ -99,5 +102,5 @@ async def test_a_later_version_may_send_more_fields() -> None:
     _here, there, line = two()
     heard: list[int] = []
     there.hear(News, lambda _, news: heard.append(len(news.text)))
-    line.tell(1, b"\x93\xa4News\xa3abc\x05")  # one field more than we know
+    line.tell(1, b"\x01\x93\xa4News\xa3abc\x05")  # one field more than we know
     assert heard == [3]

@@ -250,3 +250,12 @@ async def test_large_snapshots_are_saved_in_transactions_of_bounded_bytes(
         "SELECT string_agg(key, '' ORDER BY key) FROM snapshots GROUP BY xmin::text ORDER BY 1",
     )
     assert rows == [("ab",), ("c",), ("d",), ("e",), ("f",)]
+
+
+async def test_the_shard_of_a_room_is_found_by_its_id(storage: Storage):
+    await write(storage, msgspec.structs.replace(entry("a", 1), shard=7))
+    await write(storage, JournalEntry("lobby", "b", 1, 1, b"lobby", OLD))
+
+    assert await storage.journal.find_shard_of_room("a") == 7
+    assert await storage.journal.find_shard_of_room("b") is None
+    assert await storage.journal.find_shard_of_room("c") is None

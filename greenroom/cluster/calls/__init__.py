@@ -1,0 +1,1 @@
+"""Calls of the API that reach another node than their owner: sent on, answered, sent back."""

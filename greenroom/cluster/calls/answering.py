@@ -1,0 +1,206 @@
+"""The owner's side of forwarding: answers calls that other nodes have sent on.
+
+The dispatcher answers them as it answers a client's own, with all limits but those of addresses,
+which the sender has charged. They are never sent on once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+import trio
+
+from greenroom.cluster.calls.messages import (
+    DropParts,
+    Forward,
+    Forwarded,
+    NextPart,
+    NotOwner,
+    Part,
+    Vouch,
+    Vouched,
+)
+from greenroom.cluster.calls.parts import PART_BYTES, OpenAnswers, Slices, TooManyOpen
+from greenroom.cluster.calls.reply_cache import AnswerLost, Reply, ReplyCache
+from greenroom.cluster.shard_map import NOBODY, NoOwner, ShardMap
+from greenroom.cluster.switchboard import BusMessage, Switchboard
+from greenroom.config import DEFAULTS
+from greenroom.http.auth import ADMIN_KEY_HEADER, PLAYER_TOKEN_HEADER, PROJECT_KEY_HEADER
+from greenroom.http.dispatch import Dispatcher
+from greenroom.http.elsewhere import ForwardedRequest
+from greenroom.http.errors import OVERLOAD_RETRY_SECONDS, internal_server_error, too_many_requests
+from greenroom.http.metrics import Sample
+from greenroom.http.overload.cpu_shares import ADDRESS
+from greenroom.http.request import Answer
+from greenroom.network.addresses import address_key
+
+TOKEN_HEADERS: Final = tuple(
+    header.lower() for header in (PROJECT_KEY_HEADER, PLAYER_TOKEN_HEADER, ADMIN_KEY_HEADER)
+)
+"""The headers that are read besides Host, in the order in which they are sent on."""
+OPEN_SECONDS_MAX: Final = 5.0
+"""How long a call waits for a shard that is being brought up here."""
+CLEAN_SECONDS: Final = 1.0
+
+
+def never(_: str) -> bool:
+    """Refuse no address."""
+    return False
+
+
+class Answering:
+    """Answers forwarded calls. A service that only cleans up; it can be run again."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        shards: ShardMap[Any],
+        switchboard: Switchboard,
+        *,
+        must_refuse: Callable[[str], bool] = never,
+        address_share_max: float = DEFAULTS.address_share_max,
+    ) -> None:
+        """Answer what comes over a switchboard.
+
+        Args:
+            dispatcher: the one of this node.
+            shards: what this node serves.
+            switchboard: where calls come from.
+            must_refuse: whether the server is too busy for a call from this address.
+            address_share_max: how many times what is free one address may hold.
+        """
+        self._dispatcher = dispatcher
+        self._shards = shards
+        self._must_refuse = must_refuse
+        self._replies = ReplyCache()
+        self.open_answers = OpenAnswers(address_share_max)
+        self._counts = dict.fromkeys(("answered", "not_owner"), 0)
+        switchboard.answer(Forward, self._answer)
+        switchboard.answer(Vouch, self._vouch)
+        switchboard.answer(NextPart, self._next_part)
+        switchboard.hear(DropParts, self._drop_parts)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Forget old answers, until cancelled."""
+        task_status.started()
+        while True:
+            await trio.sleep(CLEAN_SECONDS)
+            now = trio.current_time()
+            self._replies.forget_old(now)
+            await self.open_answers.drop_idle(now)
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what the metrics show."""
+        help_text = "Calls that other nodes have sent on to this one, by what came of them."
+        for outcome, count in self._counts.items():
+            labels = {"outcome": outcome}
+            yield Sample("greenroom_cluster_calls_received", help_text, count, labels, "counter")
+        help_text = "Changes that other nodes have sent twice, and that were carried out once."
+        yield Sample(
+            "greenroom_cluster_calls_repeated", help_text, self._replies.repeated, {}, "counter"
+        )
+        help_text = "Bytes of answers that are kept in case a change is sent twice."
+        yield Sample("greenroom_cluster_replies_bytes", help_text, self._replies.held_bytes)
+
+    async def _answer(self, sender: int, call: Forward) -> BusMessage:
+        if call.number:
+            try:
+                carry_out = partial(self._carry_out, sender, call)
+                return await self._replies.once(sender, call.number, carry_out)
+            except AnswerLost:
+                return _forwarded(internal_server_error())
+        return await self._carry_out(sender, call)
+
+    async def _carry_out(self, sender: int, call: Forward) -> Reply:
+        """Answer a call, or say that this node is not its owner."""
+        if not await self._is_open(call.shard):
+            return self._not_owner(call.shard)
+        key = address_key(call.address)
+        if self._must_refuse(call.address):
+            return _forwarded(too_many_requests(OVERLOAD_RETRY_SECONDS))
+        request = ForwardedRequest(
+            call.method,
+            call.path,
+            call.query,
+            _headers(call.host, call.tokens),
+            call.body,
+            call.address,
+            call.is_body_too_large,
+        )
+        before = ADDRESS.set(key)  # this task answers calls of other addresses, too
+        try:
+            answer = await self._dispatcher.answer_forwarded(request)
+        finally:
+            ADDRESS.reset(before)
+        if answer is None:
+            return self._not_owner(call.shard)
+        self._counts["answered"] += 1
+        return await self._cut(sender, key, answer, has_failed_token=request.has_failed_token)
+
+    async def _cut(
+        self, sender: int, key: str, answer: Answer, *, has_failed_token: bool
+    ) -> Forwarded:
+        """Return an answer for the bus; what does not fit into one message is held here."""
+        if answer.stream is None and len(answer.body) <= PART_BYTES:
+            return _forwarded(answer, has_failed_token=has_failed_token)
+        rest = Slices(answer.body, answer.stream)
+        try:
+            first = await anext(rest, b"")
+            parts = self.open_answers.add(sender, key, rest)
+        except TooManyOpen:
+            await rest.aclose()
+            return _forwarded(too_many_requests(OVERLOAD_RETRY_SECONDS))
+        size = 0 if answer.stream is not None else len(answer.body)
+        return Forwarded(
+            answer.status, first, answer.headers, answer.content_type, False, parts, size
+        )
+
+    async def _vouch(self, sender: int, question: Vouch) -> BusMessage:  # noqa: ARG002
+        if not await self._is_open(question.shard):
+            return self._not_owner(question.shard)
+        headers = _headers(question.host, question.tokens)
+        request = ForwardedRequest(
+            question.method, question.path, "", headers, b"", question.address
+        )
+        before = ADDRESS.set(address_key(question.address))
+        try:
+            is_good = await self._dispatcher.vouches_forwarded(request)
+        finally:
+            ADDRESS.reset(before)
+        return self._not_owner(question.shard) if is_good is None else Vouched(is_good)
+
+    async def _next_part(self, sender: int, wanted: NextPart) -> Part:
+        return await self.open_answers.next(sender, wanted.parts)
+
+    def _drop_parts(self, sender: int, dropped: DropParts) -> None:
+        self.open_answers.note_dropped(sender, dropped.parts)
+
+    async def _is_open(self, shard: int) -> bool:
+        """Return whether this node serves a shard, once it has brought it up."""
+        shards = self._shards
+        if not shards.is_mine(shard) and shards.owns(shard):
+            try:
+                await shards.wait_for_owner(shard, OPEN_SECONDS_MAX)
+            except NoOwner:
+                return False
+        return shards.is_mine(shard)
+
+    def _not_owner(self, shard: int) -> NotOwner:
+        self._counts["not_owner"] += 1
+        owner = self._shards.owner_of(shard)
+        return NotOwner(shard, NOBODY if owner is None else owner, self._shards.epoch_of(shard))
+
+
+def _headers(host: str, tokens: tuple[str | None, str | None, str | None]) -> dict[str, str]:
+    """Return the headers of a call as they were sent on."""
+    headers = {"host": host} if host else {}
+    given = zip(TOKEN_HEADERS, tokens, strict=True)
+    return headers | {name: token for name, token in given if token is not None}
+
+
+def _forwarded(answer: Answer, *, has_failed_token: bool = False) -> Forwarded:
+    return Forwarded(
+        answer.status, answer.body, answer.headers, answer.content_type, has_failed_token
+    )

@@ -1,0 +1,380 @@
+"""The ingress's side of forwarding: sends calls of games on other nodes to their owners.
+
+A call is sent on whole, in one hop; its owner never sends it further. What did not run is sent
+again, to whoever owns the shard then, for `WAIT_SECONDS_MAX` in all. So a shard that moves makes
+calls wait, and refuses none.
+
+A call that only reads is also sent again if its answer was lost. A change is sent again to the same
+node alone, under the same number, so it is carried out once. If that node is gone, the change may
+have happened, and is answered 500.
+
+Bounds: the bus's for calls under way to a node, those of `WaitingRoom` for calls that wait. Beyond
+either a call is answered 429.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing, suppress
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
+
+import trio
+
+from greenroom.actors.game.index import GameIndex
+from greenroom.actors.player.tokens import checksum_ok, hash_token
+from greenroom.bus.bus import BusError, BusLost, MessageTooLong, NobodyThere, TooBusy
+from greenroom.cluster.calls.answering import TOKEN_HEADERS
+from greenroom.cluster.calls.locator import Locator
+from greenroom.cluster.calls.messages import (
+    DropParts,
+    Forward,
+    Forwarded,
+    NextPart,
+    NotOwner,
+    Part,
+    Vouch,
+    Vouched,
+)
+from greenroom.cluster.calls.parts import PartsLost, RemoteParts
+from greenroom.cluster.calls.waiting import TooManyWait, WaitingRoom
+from greenroom.cluster.shard_map import NoOwner, ShardMap
+from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
+from greenroom.config import DEFAULTS
+from greenroom.http.elsewhere import SentCall
+from greenroom.http.errors import (
+    OVERLOAD_RETRY_SECONDS,
+    answer_of,
+    body_too_large,
+    internal_server_error,
+    too_many_requests,
+)
+from greenroom.http.limits import ANSWER_BYTES_PER_UNIT
+from greenroom.http.metrics import Sample
+from greenroom.http.request import Answer, Request
+from greenroom.network.addresses import address_key
+
+_logger = logging.getLogger(__name__)
+
+WAIT_SECONDS_MAX: Final = 5.0
+"""How long a call waits at most for somebody who serves its shard."""
+ANSWER_SECONDS_MAX: Final = 50.0
+"""How long an answer is waited for; the connection waits a little longer."""
+PAUSE_SECONDS: Final = 0.02
+"""The first pause before a call is sent again; each one is twice as long as that before."""
+PAUSE_SECONDS_MAX: Final = 0.5
+WARN_SECONDS: Final = 1.0
+"""Answers that did not come are logged once in so many seconds."""
+
+_key_header: Final = TOKEN_HEADERS[0]
+_Here = TypeVar("_Here", Answer, bool)
+
+
+class OutcomeUnknown(Exception):
+    """The owner has the call, or had it, and nobody knows what came of it."""
+
+
+class _Found(NamedTuple):
+    """The answer of a node."""
+
+    node_id: int
+    reply: BusMessage
+
+
+class Forwarding:
+    """Sends calls to the owners of their games; implements `Elsewhere` of the dispatcher."""
+
+    def __init__(
+        self,
+        games: GameIndex,
+        locator: Locator,
+        shards: ShardMap[Any],
+        switchboard: Switchboard,
+        *,
+        address_share_max: float = DEFAULTS.address_share_max,
+    ) -> None:
+        """Send calls over a switchboard.
+
+        Args:
+            games: the games in memory here.
+            locator: finds the shards of other games.
+            shards: says who owns them.
+            switchboard: the way to other nodes.
+            address_share_max: how many times what is free one address may hold.
+        """
+        self._games = games
+        self._locator = locator
+        self._shards = shards
+        self._switchboard = switchboard
+        self._waiting = WaitingRoom(address_share_max)
+        self._number = 0
+        self._warned_at = -WARN_SECONDS
+        self._counts = Counter[str]()
+        shards.when_gone(switchboard.give_up)
+        switchboard.know(Forwarded, Part, Vouched, NotOwner)
+
+    @property
+    def waiting(self) -> int:
+        """Return how many calls wait for somebody who serves their shard."""
+        return self._waiting.calls
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what the metrics show."""
+        help_text = "Calls that this node has sent on to others, by what came of them."
+        for outcome in ("answered", "again", "unknown", "refused"):
+            labels = {"outcome": outcome}
+            count = self._counts[outcome]
+            yield Sample("greenroom_cluster_calls_sent", help_text, count, labels, "counter")
+        help_text = "Calls that wait until a node serves their shard."
+        yield Sample("greenroom_cluster_calls_waiting", help_text, self.waiting)
+
+    # What the dispatcher asks.
+
+    def is_here(self, request: Request) -> bool:
+        """See `Elsewhere`."""
+        key = request.headers.get(_key_header)
+        if not key:
+            return True
+        key_hash = hash_token(key)
+        if self._games.find(key_hash) is not None:
+            return True
+        shard = self._locator.known(key_hash)
+        return not checksum_ok(key) if shard is None else self._shards.is_mine(shard)
+
+    async def answer(self, call: SentCall) -> Answer:
+        """See `Elsewhere`."""
+        try:
+            return await self._answer(call)
+        except (TooBusy, TooManyWait, NoOwner):
+            self._counts["refused"] += 1
+            return too_many_requests(OVERLOAD_RETRY_SECONDS)
+        except MessageTooLong:
+            return body_too_large()
+        except (OutcomeUnknown, PartsLost, BusError, UnreadableMessage) as error:
+            self._counts["unknown"] += 1
+            self._warn(call.request.path, error)
+            return internal_server_error()
+        except Exception as error:  # noqa: BLE001 - the edge: whatever it is becomes an answer
+            return answer_of(error, call.request.path)
+
+    def _warn(self, path: str, error: Exception) -> None:
+        """Log that an owner did not answer; once for the many calls that a node takes along."""
+        now = trio.current_time()
+        if now - self._warned_at >= WARN_SECONDS:
+            self._warned_at = now
+            _logger.warning("%s: no answer from the owner of its game: %r", path, error)
+
+    async def vouches(
+        self, request: Request, vouches_here: Callable[[], Awaitable[bool | None]]
+    ) -> bool:
+        """See `Elsewhere`."""
+        try:
+            shard = await self._find_shard(request)
+            if shard is None:
+                return False
+            ask = partial(self._ask_again, _question(shard, request))
+            found = await self._reach(request, shard, vouches_here, ask)
+        except Exception:  # noqa: BLE001 - `answer` meets it again, and says what it is
+            return False
+        if isinstance(found, bool):
+            return found
+        return isinstance(found.reply, Vouched) and found.reply.is_good
+
+    # How calls are sent.
+
+    async def _answer(self, call: SentCall) -> Answer:
+        request = call.request
+        shard = await self._find_shard(request)
+        if shard is None:  # what opens nothing is refused here
+            return await call.answer_here() or too_many_requests(OVERLOAD_RETRY_SECONDS)
+        if call.only_reads:
+            ask = partial(self._ask_again, forward_of(shard, request))
+        else:
+            ask = partial(self._ask_once, shard, request)
+        found = await self._reach(request, shard, call.answer_here, ask)
+        if isinstance(found, Answer):
+            return found
+        self._counts["answered"] += 1
+        return await self._unpack(call, found.node_id, found.reply)
+
+    async def _find_shard(self, request: Request) -> int | None:
+        """Return the shard of a request's game, None if its key opens none."""
+        key_hash = hash_token(request.headers.get(_key_header, ""))
+        shard = self._locator.known(key_hash)
+        if shard is None:
+            with self._waiting.place(address_key(request.address), len(request.body)):
+                shard = await self._locator.find(key_hash)
+        return shard
+
+    async def _reach(
+        self,
+        request: Request,
+        shard: int,
+        answer_here: Callable[[], Awaitable[_Here | None]],
+        ask: Callable[[int], Awaitable[BusMessage | None]],
+    ) -> _Here | _Found:
+        """Have whoever serves a shard answer, and return what they say.
+
+        Args:
+            request: waits meanwhile.
+            shard: where it belongs.
+            answer_here: answers it on this node; None if the shard has just moved away.
+            ask: has a node answer it; None if nothing ran, or it may run twice.
+
+        Raises:
+            TooManyWait, NoOwner: nobody serves it in time; nothing ran.
+            OutcomeUnknown, BusError, UnreadableMessage: it may have run.
+        """
+        until, pause = math.inf, PAUSE_SECONDS
+        while True:
+            node_id = self._shards.owner_of(shard)
+            if not node_id or node_id == self._shards.node_id:
+                until = min(until, trio.current_time() + WAIT_SECONDS_MAX)
+                node_id = await self._wait_for_owner(request, shard, until)
+            if node_id == self._shards.node_id:
+                answer = await answer_here()
+                if answer is not None:
+                    return answer
+            else:
+                reply = await ask(node_id)
+                if isinstance(reply, NotOwner):
+                    self._note_owner(reply)
+                elif reply is not None:
+                    return _Found(node_id, reply)
+            self._counts["again"] += 1
+            until = min(until, trio.current_time() + WAIT_SECONDS_MAX)
+            await self._pause(request, pause, until)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+    async def _wait_for_owner(self, request: Request, shard: int, until: float) -> int:
+        """Return who serves a shard, once somebody does."""
+        if self._shards.is_mine(shard):
+            return self._shards.node_id
+        with self._waiting.place(address_key(request.address), len(request.body)):
+            return await self._shards.wait_for_owner(shard, until - trio.current_time())
+
+    async def _pause(self, request: Request, seconds: float, until: float) -> None:
+        """Wait before a call is sent again."""
+        if trio.current_time() + seconds > until:
+            raise NoOwner("nobody serves it yet; try again in a moment")
+        with self._waiting.place(address_key(request.address), len(request.body)):
+            await trio.sleep(seconds)
+
+    def _note_owner(self, news: NotOwner) -> None:
+        """Learn who owns a shard; what is our own is learnt from the database alone."""
+        if news.owner != self._shards.node_id:
+            self._shards.note_owner(news.shard, news.owner, news.epoch)
+
+    async def _ask_again(self, question: BusMessage, node_id: int) -> BusMessage | None:
+        """Ask a node what changes nothing; None if it was not answered, so it may be asked again.
+
+        Raises:
+            BusError, UnreadableMessage: there is no answer, nor would there be one.
+        """
+        try:
+            return await self._switchboard.ask(node_id, question, seconds_max=ANSWER_SECONDS_MAX)
+        except (NobodyThere, BusLost):
+            return None
+
+    async def _ask_once(self, shard: int, request: Request, node_id: int) -> BusMessage | None:
+        """Have a node carry out a change, at most once; None if it was not.
+
+        Raises:
+            OutcomeUnknown: the node is gone, or does not say in time what came of it. Whoever
+                finds that it is gone lets the switchboard give it up, so nobody waits for it.
+            BusError, UnreadableMessage: likewise.
+        """
+        self._number += 1
+        forward = forward_of(shard, request, self._number)
+        try:
+            return await self._switchboard.ask(node_id, forward, seconds_max=ANSWER_SECONDS_MAX)
+        except NobodyThere:
+            return None
+        except BusLost:
+            return await self._learn(forward, node_id)
+
+    async def _learn(self, forward: Forward, node_id: int) -> BusMessage:
+        """Learn from a node what came of a change; it carries it out if it never got it.
+
+        Raises: as `_ask_once`.
+        """
+        until, pause = trio.current_time() + ANSWER_SECONDS_MAX, PAUSE_SECONDS
+        while self._shards.address_of(node_id) is not None:
+            await trio.sleep(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+            seconds = until - trio.current_time()
+            if seconds <= 0.0:
+                break
+            with suppress(NobodyThere, BusLost):
+                return await self._switchboard.ask(node_id, forward, seconds_max=seconds)
+        raise OutcomeUnknown(f"node {node_id} is gone, or cannot be asked any more")
+
+    # How answers come back.
+
+    async def _unpack(self, call: SentCall, node_id: int, reply: BusMessage) -> Answer:
+        """Return the answer that a node has given, and charge the client's address for it.
+
+        Raises:
+            OutcomeUnknown: it is no answer.
+            PartsLost, BusError, UnreadableMessage: it did not come whole.
+        """
+        if not isinstance(reply, Forwarded):
+            raise OutcomeUnknown(f"node {node_id} has answered something else")
+        if reply.has_failed_token:
+            call.note_failed_token()
+        answer = Answer(reply.status, reply.body, reply.headers, None, reply.content_type)
+        if not reply.parts:
+            if len(reply.body) >= ANSWER_BYTES_PER_UNIT:
+                call.charge_bytes(len(reply.body))
+            return answer
+        stream = RemoteParts(
+            reply.body,
+            partial(self._fetch, node_id, NextPart(reply.parts)),
+            partial(self._switchboard.tell, node_id, DropParts(reply.parts)),
+            call.charge_bytes,
+        )
+        if reply.size:
+            async with aclosing(stream):
+                answer.body = b"".join([part async for part in stream])
+            if len(answer.body) != reply.size:
+                raise PartsLost
+        else:
+            answer.body, answer.stream = b"", stream
+        return answer
+
+    async def _fetch(self, node_id: int, wanted: NextPart) -> Part:
+        """Return the next part of an answer."""
+        part = await self._switchboard.ask(node_id, wanted, seconds_max=ANSWER_SECONDS_MAX)
+        if not isinstance(part, Part):
+            raise PartsLost
+        return part
+
+
+def _tokens(request: Request) -> tuple[str | None, str | None, str | None]:
+    """Return a request's keys and token, in the order of `TOKEN_HEADERS`."""
+    key, player, admin = map(request.headers.get, TOKEN_HEADERS)
+    return key, player, admin
+
+
+def forward_of(shard: int, request: Request, number: int = 0) -> Forward:
+    """Return a request as it is sent on; with a number, it is carried out once."""
+    return Forward(
+        shard,
+        number,
+        request.method,
+        request.path,
+        request.query,
+        request.headers.get("host", ""),
+        _tokens(request),
+        request.body,
+        request.address,
+        request.body_too_large,
+    )
+
+
+def _question(shard: int, request: Request) -> Vouch:
+    host, tokens = request.headers.get("host", ""), _tokens(request)
+    return Vouch(shard, request.method, request.path, host, tokens, request.address)

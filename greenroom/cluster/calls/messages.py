@@ -1,0 +1,102 @@
+"""The messages by which calls reach other nodes. A field that is added later needs a default.
+
+Whatever else is changed needs another `PROTOCOL`, and then nodes of both versions cannot run side
+by side. Each message is bounded by the bus, and each list in it here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from greenroom.actors.kernel.shards import SHARDS
+from greenroom.cluster.switchboard import BusMessage
+
+Shard = Annotated[int, msgspec.Meta(ge=0, lt=SHARDS)]
+NodeId = Annotated[int, msgspec.Meta(ge=0)]
+Epoch = Annotated[int, msgspec.Meta(ge=0)]
+Number = Annotated[int, msgspec.Meta(ge=0)]
+Token = str | None
+
+# Calls of clients, sent on to the owner of their game.
+
+
+class Forward(BusMessage, frozen=True):
+    """A call for a game of the receiver's; answered with `Forwarded` or `NotOwner`."""
+
+    shard: Shard
+    number: Number
+    """Numbers the sender's calls that change something, from 1; 0 for those that only read."""
+    method: str
+    path: str
+    query: str
+    host: str
+    tokens: tuple[Token, Token, Token]
+    """Project key, player token, admin key."""
+    body: bytes
+    address: str
+    """The client's address, which the sender has charged."""
+    is_body_too_large: bool = False
+
+
+class Forwarded(BusMessage, frozen=True):
+    """The answer to a call, or its beginning."""
+
+    status: Annotated[int, msgspec.Meta(ge=100, le=599)]
+    body: bytes
+    headers: Annotated[tuple[tuple[str, str], ...], msgspec.Meta(max_length=32)] = ()
+    content_type: str = ""
+    has_failed_token: bool = False
+    """The sender charges the client's address for a wrong token."""
+    parts: Number = 0
+    """The number by which to ask for the rest, 0 if this is all."""
+    size: Number = 0
+    """Bytes of all parts; 0 for a stream, whose length nobody knows yet."""
+
+
+class NextPart(BusMessage, frozen=True):
+    """Asks for the next part of an answer; answered with `Part`."""
+
+    parts: Number
+
+
+class Part(BusMessage, frozen=True):
+    """A part of an answer; an empty one is behind the last."""
+
+    body: bytes
+    is_broken: bool = False
+    """The rest is lost."""
+
+
+class DropParts(BusMessage, frozen=True):
+    """Tells that nobody will ask for the rest of an answer."""
+
+    parts: Number
+
+
+class Vouch(BusMessage, frozen=True):
+    """Asks whether the tokens of a call are good; answered with `Vouched` or `NotOwner`."""
+
+    shard: Shard
+    method: str
+    path: str
+    host: str
+    tokens: tuple[Token, Token, Token]
+    address: str
+
+
+class Vouched(BusMessage, frozen=True):
+    """Tells whether the tokens of a call are good."""
+
+    is_good: bool
+
+
+class NotOwner(BusMessage, frozen=True):
+    """The answer of a node that does not own the shard: nothing was carried out."""
+
+    shard: Shard
+    owner: NodeId
+    """The node that owns it as far as the answering one knows, 0 if it knows none."""
+    epoch: Epoch
+    """When that node became the owner."""

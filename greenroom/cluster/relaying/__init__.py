@@ -1,0 +1,1 @@
+"""Realtime connections that reach another node than their room's."""

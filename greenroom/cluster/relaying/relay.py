@@ -1,0 +1,218 @@
+"""Finds the node that has a connection's room, and connects to its realtime port.
+
+A token names its room, and the room's shard is looked up in the database, for the id of an old room
+names none. Over TLS the other node must show the same certificate as this one has: so the relay
+needs no names, and no certificates of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Final, Generic, Protocol, TypeVar
+
+import trio
+
+from greenroom.actors.kernel.errors import ActorUnavailable
+from greenroom.actors.kernel.shards import shard_of
+from greenroom.cluster.relaying.lines import RelayLines
+from greenroom.cluster.shard_map import ClusterNode, NoOwner, ShardMap
+from greenroom.http.metrics import Sample
+from greenroom.network.addresses import is_loopback
+from greenroom.network.proxies import plain_address
+from greenroom.transport.ports import NobodyToRelayTo, RelayTarget
+
+_logger = logging.getLogger(__name__)
+
+WAIT_SECONDS_MAX: Final = 5.0
+"""How long a connection waits for somebody who serves its room's shard."""
+CONNECT_SECONDS_MAX: Final = 3.0
+_ROOM_ID_DIGITS: Final = 32
+_TOKEN: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+class RoomShards(Protocol):
+    """The shards of rooms in the database."""
+
+    async def find_shard_of_room(self, room_id: str) -> int | None:
+        """Return the shard of a room, None if there is no such room.
+
+        Raises:
+            ActorUnavailable: it could not be found out.
+        """
+        ...
+
+
+class RelayNode(ClusterNode, Protocol):
+    """A node's row, as far as the relay needs it."""
+
+    @property
+    def addresses(self) -> Mapping[str, str]:
+        """Return how the node is reached; `realtime` is host and port of its own realtime port."""
+        ...
+
+
+AnyRelayNode = TypeVar("AnyRelayNode", bound=RelayNode)
+
+
+class RealtimeRelay(Generic[AnyRelayNode]):
+    """Relays realtime connections to the owners of their rooms; implements `Relay` of the port."""
+
+    def __init__(
+        self,
+        shards: ShardMap[AnyRelayNode],
+        rooms: RoomShards,
+        lines: RelayLines,
+        *,
+        has_room: Callable[[str], bool],
+        certificate: Callable[[], bytes] | None = None,
+    ) -> None:
+        """Connect to other nodes.
+
+        Args:
+            shards: who owns which, and the rows of the nodes.
+            rooms: where the shards of rooms are looked up.
+            lines: writes and reads first lines.
+            has_room: whether a room is in memory here.
+            certificate: returns the one that the ports of all nodes have, as DER; None if they
+                speak no TLS.
+        """
+        self._shards = shards
+        self._rooms = rooms
+        self._lines = lines
+        self._has_room = has_room
+        self._certificate = certificate
+        self.relayed = 0
+        """Connections that were relayed."""
+        self._failed = 0
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield what the metrics show."""
+        help_text = "Realtime connections that were relayed to another node, or could not be."
+        for outcome, count in (("relayed", self.relayed), ("failed", self._failed)):
+            labels = {"outcome": outcome}
+            yield Sample("greenroom_cluster_relayed", help_text, count, labels, "counter")
+        help_text = "First lines of relayed connections that were forged, old or came twice."
+        refused = self._lines.refused
+        yield Sample("greenroom_cluster_relay_lines_refused", help_text, refused, {}, "counter")
+
+    def may_relay(self, peer: str) -> bool:
+        """See `Relay`."""
+        if is_loopback(peer):
+            return True
+        return any(plain_address(_address_of(node)[0]) == peer for node in self._shards.nodes())
+
+    def read_line(self, line: bytes) -> str | None:
+        """See `Relay`."""
+        return self._lines.read(line)
+
+    def is_here(self, token: str) -> bool:
+        """See `Relay`."""
+        room_id = token[:_ROOM_ID_DIGITS]
+        if _TOKEN.fullmatch(token) is None or self._has_room(room_id):
+            return True
+        shard = shard_of(room_id)
+        return shard is None or self._shards.is_mine(shard)
+
+    async def find(self, token: str) -> RelayTarget | None:
+        """See `Relay`."""
+        room_id = token[:_ROOM_ID_DIGITS]
+        if _TOKEN.fullmatch(token) is None:
+            return None
+        try:
+            if self._has_room(room_id) and not await self._goes_away(room_id):
+                return None
+            shard = await self._find_shard(room_id)
+            if shard is None:
+                return None
+            node_id = await self._shards.wait_for_owner(shard, WAIT_SECONDS_MAX)
+        except NoOwner as error:
+            raise NobodyToRelayTo from error
+        if node_id == self._shards.node_id:
+            return None
+        node = self._shards.address_of(node_id)
+        if node is None:
+            raise NobodyToRelayTo
+        return RelayTarget(node_id, *_address_of(node))
+
+    async def connect(self, target: RelayTarget, address: str) -> trio.abc.Stream:
+        """See `Relay`."""
+        stream: trio.abc.Stream | None = None
+        try:
+            with trio.fail_after(CONNECT_SECONDS_MAX):
+                stream = await trio.open_tcp_stream(target.host, target.port)
+                if self._certificate is not None:
+                    stream = await _secure(stream, self._certificate())
+                await stream.send_all(self._lines.write(target.node_id, address))
+        except (OSError, trio.TooSlowError, trio.BrokenResourceError, _WrongCertificate) as error:
+            self._failed += 1
+            _logger.warning("cannot relay to node %d: %r", target.node_id, error)
+            await _close(stream)
+            raise NobodyToRelayTo from error
+        except BaseException:
+            await _close(stream)
+            raise
+        self.relayed += 1
+        return stream
+
+    async def _goes_away(self, room_id: str) -> bool:
+        """Wait while a room of ours is being handed over; return whether it is gone then.
+
+        Raises:
+            NoOwner: that takes too long.
+        """
+        shard = shard_of(room_id)
+        is_leaving = (
+            shard is not None
+            and self._shards.is_mine(shard)
+            and not self._shards.takes_connections(shard)
+        )
+        if shard is None or not is_leaving:
+            return False
+        await self._shards.wait_until_left(shard, WAIT_SECONDS_MAX)
+        return not self._has_room(room_id)
+
+    async def _find_shard(self, room_id: str) -> int | None:
+        """Return a room's shard; by its id alone while the database is away."""
+        try:
+            return await self._rooms.find_shard_of_room(room_id)
+        except ActorUnavailable:
+            return shard_of(room_id)
+
+
+def _address_of(node: RelayNode) -> tuple[str, int]:
+    """Return host and realtime port of a node; port 0, where nobody listens, if it has none."""
+    host, _, port = node.addresses.get("realtime", "").rpartition(":")
+    return host.strip("[]"), int(port or "0")
+
+
+class _WrongCertificate(Exception):
+    """The other node shows another certificate than ours."""
+
+
+async def _secure(stream: trio.abc.Stream, certificate: bytes) -> trio.abc.Stream:
+    """Return TLS over a stream whose other end has the same certificate as we.
+
+    Raises:
+        BrokenResourceError: TLS cannot be agreed on.
+        _WrongCertificate: it has another.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # the certificate itself is compared
+    secured = trio.SSLStream(stream, context, https_compatible=True)
+    await secured.do_handshake()
+    if secured.getpeercert(binary_form=True) != certificate:
+        await _close(secured)
+        raise _WrongCertificate("it shows another TLS certificate than this node has")
+    return secured
+
+
+async def _close(stream: trio.abc.Stream | None) -> None:
+    """Close a stream at once."""
+    if stream is not None:
+        with trio.CancelScope(shield=True), suppress(trio.BrokenResourceError):
+            await trio.aclose_forcefully(stream)

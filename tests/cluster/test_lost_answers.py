@@ -1,0 +1,205 @@
+"""Calls that were sent to another node when its connection broke, or when it went."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+from cluster_kit import Cluster, open_cluster
+from dispatch_kit import json_of
+from trio.testing import MockClock
+
+from greenroom.bus.bus import ASKS_MAX, BusLost, TooBusy
+from greenroom.cluster.calls import forwarding
+from greenroom.cluster.calls.messages import Forwarded
+from greenroom.http.request import Answer, Request
+
+ECHO = ("POST", "/api/echo.php", b'{"word":"hi"}')
+TROUBLE = ("POST", "/api/trouble.php")
+
+
+@pytest.fixture
+async def cluster(autojump_clock: MockClock) -> AsyncIterator[Cluster]:
+    async with open_cluster() as cluster:
+        yield cluster
+
+
+async def lose(_: object = None) -> None:
+    raise BusLost("the connection broke")
+
+
+async def test_a_change_whose_answer_was_lost_is_carried_out_once(cluster: Cluster) -> None:
+    cluster.ingress.wire.after = lose
+    answers: list[Answer] = []
+
+    async def call() -> None:
+        answers.append(await cluster.ingress.answer(*TROUBLE))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(call)
+        await trio.sleep(1.0)
+        cluster.ingress.wire.after = None
+
+    assert answers[0].status == 200
+    assert cluster.owner.trouble.calls == 1
+    assert cluster.ingress.wire.asked > 1
+
+
+async def test_a_change_that_is_still_carried_out_is_joined(cluster: Cluster) -> None:
+    gate = cluster.owner.trouble.gate = trio.Event()
+    answers: list[Answer] = []
+
+    async def call() -> None:
+        answers.append(await cluster.ingress.answer(*TROUBLE))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(call)
+        await trio.sleep(0.1)
+        nursery.start_soon(_ask_twice, cluster, answers)
+        await trio.sleep(0.1)
+        assert cluster.owner.trouble.calls == 1
+        gate.set()
+
+    assert [answer.status for answer in answers] == [200, 200]
+    assert cluster.owner.trouble.calls == 1
+
+
+async def _ask_twice(cluster: Cluster, answers: list[Answer]) -> None:
+    """Send the change that is under way once more, as after a broken connection."""
+    request = Request(*TROUBLE, "", {"x-api-token": cluster.owner.arena.keys.api_token}, b"", "")
+    call = forwarding.forward_of(cluster.shard, request, number=1)
+    reply = await cluster.ingress.switchboard.ask(1, call, seconds_max=10.0)
+    assert isinstance(reply, Forwarded)
+    answers.append(Answer(reply.status, reply.body))
+
+
+async def test_a_change_under_way_at_a_node_that_dies_is_a_500_at_once(cluster: Cluster) -> None:
+    cluster.owner.trouble.gate = trio.Event()
+    answers: list[Answer] = []
+
+    async def call() -> None:
+        answers.append(await cluster.ingress.answer(*TROUBLE))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(call)
+        await trio.sleep(0.1)
+        cluster.kill(cluster.owner)
+        await trio.sleep(1.0)
+        assert not answers  # it may be back
+        cluster.bury(cluster.owner)
+        cluster.give(cluster.shard, cluster.ingress)
+        await trio.sleep(0.6)
+        assert answers[0].status == 500
+    assert cluster.ingress.trouble.calls == 0
+
+
+async def test_a_change_that_hangs_at_a_node_that_dies_is_a_500_at_once(cluster: Cluster) -> None:
+    """The bus says nothing, as NATS: the map alone tells that the node is gone."""
+    cluster.network.cut(1, 2)
+    answers: list[Answer] = []
+
+    async def call() -> None:
+        answers.append(await cluster.ingress.answer(*TROUBLE))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(call)
+        await trio.sleep(0.5)
+        cluster.bury(cluster.owner)
+        await trio.sleep(0.1)
+        assert answers[0].status == 500
+
+
+async def test_a_read_under_way_at_a_node_that_dies_is_answered_by_the_next(
+    cluster: Cluster,
+) -> None:
+    admin = cluster.owner.arena.keys.api_private_token
+    cluster.network.cut(1, 2)
+    answers: list[Answer] = []
+
+    async def call() -> None:
+        answers.append(await cluster.ingress.answer("GET", "/api/owner.php", admin=admin))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(call)
+        await trio.sleep(0.5)
+        cluster.kill(cluster.owner)
+        cluster.bury(cluster.owner)
+        cluster.give(cluster.shard, cluster.ingress)
+
+    assert answers[0].status == 200
+
+
+async def test_a_read_whose_answer_was_lost_is_asked_again(cluster: Cluster) -> None:
+    admin = cluster.owner.arena.keys.api_private_token
+    wire = cluster.ingress.wire
+
+    async def break_once() -> None:
+        wire.after = None
+        raise BusLost
+
+    wire.after = break_once
+    assert (await cluster.ingress.answer("GET", "/api/owner.php", admin=admin)).status == 200
+    assert wire.asked == 2
+
+
+async def test_a_bus_that_is_too_busy_is_too_many_requests(cluster: Cluster) -> None:
+    async def refuse() -> None:
+        raise TooBusy
+
+    cluster.ingress.wire.before = refuse
+    answer = await cluster.ingress.answer(*ECHO)
+
+    assert answer.status == 429
+    assert json_of(answer)["retry_after"] == 1
+
+
+async def test_an_owner_that_does_not_answer_in_time_is_a_500(cluster: Cluster) -> None:
+    cluster.owner.trouble.gate = trio.Event()
+    began = trio.current_time()
+
+    answer = await cluster.ingress.answer(*TROUBLE)
+
+    assert answer.status == 500
+    assert trio.current_time() - began <= forwarding.ANSWER_SECONDS_MAX + 1.0
+    await trio.sleep(1.0)
+    assert cluster.owner.dispatcher.in_flight.count == 0  # it has given up, too
+
+
+async def test_a_bug_of_the_owners_is_a_500(cluster: Cluster) -> None:
+    cluster.owner.trouble.error = RuntimeError("a bug")
+
+    assert (await cluster.ingress.answer(*TROUBLE)).status == 500
+
+
+async def test_a_cancelled_call_leaves_nothing_behind(cluster: Cluster) -> None:
+    cluster.owner.trouble.gate = trio.Event()
+    with trio.move_on_after(1.0) as scope:
+        await cluster.ingress.answer(*TROUBLE)
+    assert scope.cancelled_caught
+    cluster.bury(cluster.owner)
+    with trio.move_on_after(1.0) as scope:
+        await cluster.ingress.answer(*ECHO)
+    assert scope.cancelled_caught
+
+    assert cluster.ingress.forwarding.waiting == 0
+    assert cluster.ingress.wire.bus.statistics.asks_under_way == 0
+
+
+async def test_more_calls_than_the_bus_takes_are_refused_and_nobody_waits(
+    cluster: Cluster,
+) -> None:
+    gate = cluster.owner.trouble.gate = trio.Event()
+    cluster.owner.dispatcher.in_flight = type(cluster.owner.dispatcher.in_flight)(10_000, 10.0)
+    statuses: list[int] = []
+
+    async def call() -> None:
+        statuses.append((await cluster.ingress.answer(*TROUBLE)).status)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(ASKS_MAX + 10):
+            nursery.start_soon(call)
+        await trio.sleep(1.0)
+        assert statuses == [429] * 10
+        gate.set()
+    assert statuses.count(200) == ASKS_MAX

@@ -1,0 +1,157 @@
+"""Nodes of one cluster in one process: worlds over one database, joined by a bus in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from random import Random
+
+import msgspec
+import seeds
+import trio
+from dispatch_kit import DispatchKit
+from world_kit import Arena, Memory, add_game, open_world
+
+from greenroom.actors.kernel.shards import SHARDS, home_shard
+from greenroom.bus.memory import MemoryBus, MemoryNetwork
+from greenroom.cluster.calls.answering import Answering
+from greenroom.cluster.calls.forwarding import Forwarding
+from greenroom.cluster.calls.locator import Locator
+from greenroom.cluster.shard_map import ShardMap
+from greenroom.cluster.switchboard import Switchboard
+from greenroom.http.limits import LimitSettings
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A node, as the map knows it."""
+
+    node_id: int
+
+
+class Wire:
+    """One node's end of the bus; a test may have something happen to its asks."""
+
+    def __init__(self, bus: MemoryBus) -> None:
+        self.bus = bus
+        self.node_id = bus.node_id
+        self.asked = 0
+        self.before: Callable[[], Awaitable[None]] | None = None
+        """Awaited before an ask is sent; what it raises is the ask's end."""
+        self.after: Callable[[], Awaitable[None]] | None = None
+        """Awaited before an answer is handed on, likewise."""
+        self.tell, self.tell_all, self.give_up = bus.tell, bus.tell_all, bus.give_up
+        self.answer_with, self.hear_with = bus.answer_with, bus.hear_with
+
+    async def ask(self, node_id: int, message: bytes, *, seconds_max: float) -> bytes:
+        self.asked += 1
+        if self.before is not None:
+            await self.before()
+        answer = await self.bus.ask(node_id, message, seconds_max=seconds_max)
+        if self.after is not None:
+            await self.after()
+        return answer
+
+
+class Keys:
+    """The project keys in the database, with the shards of their games."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.reads = 0
+
+    async def find_shard_by_api_key(self, key_hash: bytes) -> tuple[int, int] | None:
+        self.reads += 1
+        game = await self.memory.find_game_by_api_key(key_hash)
+        return None if game is None else (game.game_id, home_shard(game.game_id))
+
+
+class Node(DispatchKit):
+    """One node, with its dispatcher over made-up endpoints."""
+
+    def __init__(
+        self, arena: Arena, wire: Wire, limits: LimitSettings | None, *, in_flight_max: int
+    ) -> None:
+        self.wire = wire
+        self.shards: ShardMap[Row] = ShardMap(wire.node_id)
+        self.switchboard = Switchboard(wire)
+        self.keys = Keys(arena.memory)
+        self.locator = Locator(self.keys)
+        self.forwarding = Forwarding(
+            arena.world.game_index, self.locator, self.shards, self.switchboard
+        )
+        super().__init__(
+            arena, in_flight_max=in_flight_max, limits=limits, elsewhere=self.forwarding
+        )
+        self.answering = Answering(self.dispatcher, self.shards, self.switchboard)
+        self.scope = trio.CancelScope()
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Serve other nodes until the node is killed."""
+        with self.scope:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(self.wire.bus.run)
+                await nursery.start(self.answering.run)
+                task_status.started()
+
+
+class Cluster:
+    """Nodes, the first of which owns every shard to begin with."""
+
+    def __init__(self, nodes: list[Node], network: MemoryNetwork) -> None:
+        self.network = network
+        self.nodes = nodes
+        self.owner, self.ingress = nodes[0], nodes[1]
+        self._epoch = 0
+        rows = [Row(node.wire.node_id) for node in nodes]
+        for node in nodes:
+            node.shards.note_nodes(rows)
+        for shard in range(SHARDS):
+            self.give(shard, self.owner)
+
+    @property
+    def shard(self) -> int:
+        """Return the shard of the game."""
+        return home_shard(self.owner.arena.game.game_id)
+
+    def give(self, shard: int, to: Node, *, tell: bool = True) -> None:
+        """Let a shard be another node's; nobody but that node hears of it if `tell` is false."""
+        self._epoch += 1
+        for node in self.nodes if tell else [to]:
+            node.shards.note_owner(shard, to.wire.node_id, self._epoch)
+        to.shards.open([shard])
+
+    def kill(self, node: Node) -> None:
+        """Let a node be gone, without a word."""
+        node.scope.cancel()
+
+    def bury(self, node: Node) -> None:
+        """Let everybody know that a node is gone."""
+        for other in self.nodes:
+            if other is not node:
+                other.shards.note_gone(node.wire.node_id)
+
+
+@asynccontextmanager
+async def open_cluster(
+    nodes: int = 2, limits: LimitSettings | None = None, *, in_flight_max: int = 100
+) -> AsyncGenerator[Cluster]:
+    """Run nodes over one database with one game, which is in memory at the first node alone."""
+    memory = Memory()
+    network = MemoryNetwork(Random(seeds.SEED))
+    async with AsyncExitStack() as stack:
+        worlds = [await stack.enter_async_context(open_world(memory)) for _ in range(nodes)]
+        game, keys = await add_game(worlds[0])
+        kits = [
+            Node(
+                Arena(world, memory, game, keys),
+                Wire(network.join(number + 1)),
+                limits,
+                in_flight_max=in_flight_max,
+            )
+            for number, world in enumerate(worlds)
+        ]
+        async with trio.open_nursery() as nursery:
+            for node in kits:
+                await nursery.start(node.run)
+            yield Cluster(kits, network)
+            nursery.cancel_scope.cancel()
