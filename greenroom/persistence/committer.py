@@ -109,6 +109,7 @@ class _Nobody:
 
     label = "hand-over"
     generation = 0
+    shard = None
 
     def reject(self, error: Exception) -> None:
         """Do nothing: whoever waits is told."""
@@ -181,15 +182,16 @@ class Committer:
 
         If no event is `durable`, they are set aside to be written in the background. The batch
         returned for them is settled already.
+
+        Raises:
+            Moved: they are of a shard that is not this node's (any more).
         """
         if not self._running:
             batch = Batch()
             batch.settle(CommitUnsettled("the server is stopping"))
             return batch
-        if self._owned is not None and _is_moved(events, self._owned):
-            batch = Batch()
-            batch.settle(Moved("its shard is another node's now"))
-            return batch
+        if self._owned is not None and _is_moved(writer, events, self._owned):
+            raise Moved("its shard is another node's now")
         entry = QueuedTurn(writer, writer.generation, events)
         if any(event.durable for event in events):
             batch = self._enqueue(entry)
@@ -220,7 +222,7 @@ class Committer:
         session = self._session
         if session is None or not session.shards.owns(shard):
             raise Moved("only its owner hands a shard over")
-        self._queue_background()
+        self._queue_background(shard)
         event = ShardHandedOver(shard, epoch, session.node_id, to_node_id)
         writer = _Nobody()  # of its own: if one is refused, others in the batch are not
         batch = self._enqueue(QueuedTurn(writer, 0, (event,)))
@@ -311,10 +313,11 @@ class Committer:
         if entry is not None:
             self._enqueue(entry)
 
-    def _queue_background(self) -> None:
-        """Queue what nobody waits for: it must not be written after what follows."""
-        while self._background:
-            self._enqueue(self._background.pop(next(iter(self._background))))
+    def _queue_background(self, shard: int | None = None) -> None:
+        """Queue what nobody waits for, of one shard or all: what follows must not come before."""
+        for row, entry in list(self._background.items()):
+            if shard is None or entry.writer.shard == shard:
+                self._enqueue(self._background.pop(row))
 
     def _put_aside(self, entry: QueuedTurn, event: Event) -> None:
         """Store the latest background event of a row."""
@@ -587,8 +590,10 @@ def _queries(entries: list[QueuedTurn], epochs: Mapping[int, int]) -> list[Query
         raise _RowRefusedError(f"{type(error).__name__}: a value fits no column") from None
 
 
-def _is_moved(events: Sequence[Event], owned: OwnedShards) -> bool:
-    """Return whether one of the events is of a shard that is not this node's."""
+def _is_moved(writer: Writer, events: Sequence[Event], owned: OwnedShards) -> bool:
+    """Return whether the writer, or one of the events, is of a shard that is not this node's."""
+    if writer.shard is not None and not owned.owns(writer.shard):
+        return True
     return any(isinstance(event, JournalEntry) and not owned.owns(event.shard) for event in events)
 
 

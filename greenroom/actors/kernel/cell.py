@@ -29,6 +29,7 @@ from greenroom.actors.kernel.errors import (
     ActorCrashed,
     ActorUnavailable,
     CommitUnsettled,
+    Moved,
     Refused,
     StorageRefused,
     StorageUnavailable,
@@ -310,6 +311,7 @@ class Cell(Generic[Role]):
         Raises:
             Refused: the handler said no.
             StorageUnavailable: it would have changed something while the gate is closed.
+            Moved: it would have changed something of a shard that has just been handed over.
             ActorCrashed: a bug; the incarnation is gone and the next is being brought up.
         """
         actor = self.actor
@@ -329,6 +331,8 @@ class Cell(Generic[Role]):
             if is_real_interrupt(error):
                 raise
             self._crash(type(command).__name__, error)
+            if isinstance(error, Moved):  # it came too late: nothing will be written
+                raise
             raise ActorCrashed(f"{self.label} crashed") from error
 
     def _carry_out(self, actor: Actor[Role], change: Changed[Any]) -> None:

@@ -31,6 +31,11 @@ class Writer(Protocol):
         """Return how often this writer has been thrown back to its durable state."""
         ...
 
+    @property
+    def shard(self) -> int | None:
+        """Return the shard that it lives in, None where there are no other nodes."""
+        ...
+
     def reject(self, error: Exception) -> None:
         """Go back to the record: the database refused a row (SQLSTATE class 22 or 23)."""
         ...
@@ -172,5 +177,9 @@ class Durability(Protocol):
         ...
 
     def submit(self, writer: Writer, events: Sequence[Event]) -> Batch:
-        """Queue events behind all that were submitted before; return the batch that they are in."""
+        """Queue events behind all that were submitted before; return the batch that they are in.
+
+        Raises:
+            Moved: they are of a shard that is another node's; nothing is written.
+        """
         ...

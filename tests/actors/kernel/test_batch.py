@@ -13,6 +13,7 @@ from greenroom.actors.kernel.errors import ActorCrashed, CommitUnsettled
 class Writer:
     label = "player/1"
     generation = 0
+    shard = None
 
     def reject(self, error: Exception) -> None: ...
 

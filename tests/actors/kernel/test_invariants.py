@@ -87,6 +87,7 @@ async def come(arena: Arena) -> PlayerIdentity:
 class Writer:
     label = "player/1"
     generation = 0
+    shard = None
 
     def reject(self, error: Exception) -> None: ...
 

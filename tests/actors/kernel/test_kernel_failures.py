@@ -19,9 +19,11 @@ from kernel_kit import (
 )
 
 from greenroom.actors.kernel.cell import CellState
+from greenroom.actors.kernel.durability import Batch
 from greenroom.actors.kernel.errors import (
     ActorCrashed,
     CommitUnsettled,
+    Moved,
     StorageUnavailable,
 )
 from greenroom.actors.kernel.ref import Ref
@@ -69,6 +71,25 @@ async def test_a_crash_answers_its_caller_alone_and_the_actor_returns_to_its_las
     with pytest.raises(ActorCrashed):
         await ref.ask(Add(poison))
     assert await ref.ask(Add(1)) == 6
+
+
+async def test_what_the_committer_throws_back_is_acknowledged_to_nobody(
+    counters: Counters,
+    committer: HandCommitter,
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: Jump,
+) -> None:
+    ref = counters.ref(1)
+    await ref.ask(Add(5))
+
+    def refuse(*_: object) -> Batch:
+        raise Moved("its shard is another node's now")
+
+    with monkeypatch.context() as planted:
+        planted.setattr(committer, "submit", refuse)
+        with pytest.raises(Moved):
+            await ref.ask(Add(1))
+    assert await ref.ask(Read()) == 5  # what was applied is void
 
 
 async def test_the_mailbox_outlives_the_crash_and_the_queued_are_served(

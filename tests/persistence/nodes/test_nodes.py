@@ -7,12 +7,14 @@ from contextlib import closing
 import psycopg
 import pytest
 import trio
-from postgres_kit import FakeWriter, select
+from postgres_kit import FakeWriter, registered, select
 from waiting import until
 
+from greenroom.actors.game.messages import GameCreated
 from greenroom.actors.kernel.errors import CommitUnsettled, Moved, StorageUnavailable
 from greenroom.actors.kernel.journal import JournalEntry, Snapshot
 from greenroom.actors.kernel.shards import SHARDS
+from greenroom.actors.player.messages import PlayerPresenceSaved, PlayerRenamed
 from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.errors import QueryFailed, StorageFenced
 from greenroom.persistence.node import NodeIdentity
@@ -190,14 +192,13 @@ async def test_a_shard_is_handed_over_behind_all_that_was_written(
     committer, writer = castor.storage.committer, FakeWriter("room/a")
     before = [committer.submit(writer, [entry("a", n, 1)]) for n in range(1, 4)]
     settled = committer.hand_over(1, new, pollux.id)
-    after = committer.submit(writer, [entry("a", 4, 1)])
+    with pytest.raises(Moved):
+        committer.submit(writer, [entry("a", 4, 1)])
     other = committer.submit(writer, [entry("b", 1, 2)])  # the other shard goes on
 
     await settled(10)
     for batch in (*before, other):
         await batch.wait(writer, 10)
-    with pytest.raises(Moved):
-        await after.wait(writer, 10)
     look = await pollux.storage.nodes.look()
     assert look.owners[1] == (pollux.id, new)
     pollux.storage.session.gain({1: new})
@@ -206,6 +207,33 @@ async def test_a_shard_is_handed_over_behind_all_that_was_written(
     assert epochs == [old, old, old, new]
     assert await castor.storage.journal.save([snapshot("a", 3, 1)]) == {("room", "a")}
     assert await pollux.storage.journal.save([snapshot("a", 4, 1)]) == set()
+
+
+async def test_presence_that_was_set_aside_is_written_before_the_shard_is_another_nodes(
+    castor: Running, pollux: Running, connection: DatabaseConnection
+):
+    await castor.take_free(1, 2)
+    await castor.storage.accounts.create_owner("local", "unlimited")
+    game = GameCreated(1, 1, "First", b"api", b"admin", b"0123456789abcdef", 1, (1,))
+    here, there = FakeWriter("player/1", 1), FakeWriter("player/2", 2)
+    committer = castor.storage.committer
+    await committer.submit(here, [game, registered(1), registered(2)]).wait(here, 10)
+    (epoch,) = await castor.storage.nodes.draw_epochs(1)
+
+    committer.submit(here, [PlayerPresenceSaved(1, False, 5)])
+    committer.submit(there, [PlayerPresenceSaved(2, False, 5)])
+    queued = committer.statistics()
+    settled = committer.hand_over(1, epoch, pollux.id)
+    assert (queued.background_rows, committer.statistics().background_rows) == (2, 1)
+    for event in (PlayerPresenceSaved(1, True, 6), PlayerRenamed(1, "Late", 6)):
+        with pytest.raises(Moved):
+            committer.submit(here, [event])
+    await settled(10)
+
+    rows = await select(
+        connection, "SELECT is_online, player_name FROM players WHERE player_id = 1"
+    )
+    assert rows == [(False, "Player 1")]
 
 
 async def test_a_shard_that_was_given_away_cannot_be_given_away_again(

@@ -33,6 +33,7 @@ class Room:
     def __init__(self, key: str) -> None:
         self.label = f"room/{key}"
         self.generation = 0
+        self.shard = SHARD
 
     def reject(self, error: Exception) -> None:
         self.generation += 1

@@ -159,8 +159,9 @@ def _is_running(pid: int) -> bool:
 class FakeWriter:
     """An actor's side of a commit, by hand."""
 
-    def __init__(self, label: str = "player/1") -> None:
+    def __init__(self, label: str = "player/1", shard: int | None = None) -> None:
         self.label = label
+        self.shard = shard
         self.generation = 0
         self.errors: list[Exception] = []
 
