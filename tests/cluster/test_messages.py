@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.cluster.calls import messages
-from greenroom.cluster.calls.messages import Forward, Forwarded, NotOwner
+from greenroom.cluster.calls.messages import ForwardCall, Forwarded, NotOwner
 from greenroom.cluster.switchboard import PROTOCOL, BusMessage, Garbled, WrongProtocol, pack, reader
 
 TYPES = tuple(
@@ -128,5 +128,5 @@ def test_a_field_of_a_later_version_is_overlooked() -> None:
 
 def test_a_message_is_little_more_than_what_is_in_it() -> None:
     body = bytes(1_000)
-    call = Forward(1, 1, "POST", "/api/x.php", "", "a", (None, None, None), body, "203.0.113.7")
+    call = ForwardCall(1, 1, "POST", "/api/x.php", "", "a", (None, None, None), body, "203.0.113.7")
     assert len(pack(call)) < 1_060

@@ -14,7 +14,7 @@ import trio
 
 from greenroom.cluster.calls.messages import (
     DropParts,
-    Forward,
+    ForwardCall,
     Forwarded,
     NextPart,
     NotOwner,
@@ -77,7 +77,7 @@ class Answering:
         self._replies = ReplyCache()
         self.open_answers = OpenAnswers(address_share_max)
         self._counts = dict.fromkeys(("answered", "not_owner"), 0)
-        switchboard.answer(Forward, self._answer)
+        switchboard.answer(ForwardCall, self._answer)
         switchboard.answer(Vouch, self._vouch)
         switchboard.answer(NextPart, self._next_part)
         switchboard.hear(DropParts, self._drop_parts)
@@ -104,7 +104,7 @@ class Answering:
         help_text = "Bytes of answers that are kept in case a change is sent twice."
         yield Sample("greenroom_cluster_replies_bytes", help_text, self._replies.held_bytes)
 
-    async def _answer(self, sender: int, call: Forward) -> BusMessage:
+    async def _answer(self, sender: int, call: ForwardCall) -> BusMessage:
         if call.number:
             try:
                 carry_out = partial(self._carry_out, sender, call)
@@ -113,7 +113,7 @@ class Answering:
                 return _forwarded(internal_server_error())
         return await self._carry_out(sender, call)
 
-    async def _carry_out(self, sender: int, call: Forward) -> Reply:
+    async def _carry_out(self, sender: int, call: ForwardCall) -> Reply:
         """Answer a call, or say that this node is not its owner."""
         if not await self._is_open(call.shard):
             return self._not_owner(call.shard)

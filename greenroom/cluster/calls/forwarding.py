@@ -31,7 +31,7 @@ from greenroom.cluster.calls.answering import TOKEN_HEADERS
 from greenroom.cluster.calls.locator import Locator
 from greenroom.cluster.calls.messages import (
     DropParts,
-    Forward,
+    ForwardCall,
     Forwarded,
     NextPart,
     NotOwner,
@@ -296,7 +296,7 @@ class Forwarding:
         except BusLost:
             return await self._learn(forward, node_id)
 
-    async def _learn(self, forward: Forward, node_id: int) -> BusMessage:
+    async def _learn(self, forward: ForwardCall, node_id: int) -> BusMessage:
         """Learn from a node what came of a change; it carries it out if it never got it.
 
         Raises: as `_ask_once`.
@@ -359,9 +359,9 @@ def _tokens(request: Request) -> tuple[str | None, str | None, str | None]:
     return key, player, admin
 
 
-def forward_of(shard: int, request: Request, number: int = 0) -> Forward:
+def forward_of(shard: int, request: Request, number: int = 0) -> ForwardCall:
     """Return a request as it is sent on; with a number, it is carried out once."""
-    return Forward(
+    return ForwardCall(
         shard,
         number,
         request.method,

@@ -22,7 +22,7 @@ Token = str | None
 # Calls of clients, sent on to the owner of their game.
 
 
-class Forward(BusMessage, frozen=True):
+class ForwardCall(BusMessage, frozen=True):
     """A call for a game of the receiver's; answered with `Forwarded` or `NotOwner`."""
 
     shard: Shard

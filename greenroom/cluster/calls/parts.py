@@ -34,6 +34,19 @@ class _Open:
         self.used_at = trio.current_time()
         self.is_busy = False
 
+    async def read(self) -> bytes:
+        """Return the next part, empty at the end; errors are those of the parts."""
+        self.is_busy = True
+        try:
+            return await anext(self.parts, b"")
+        finally:
+            self.is_busy = False
+            self.used_at = trio.current_time()
+
+    def expire(self) -> None:
+        """Have it dropped with those that nobody reads."""
+        self.used_at = -math.inf
+
 
 class OpenAnswers:
     """The long answers of a node, by the node that reads them and a number."""
@@ -73,16 +86,13 @@ class OpenAnswers:
         found = self._open.get((reader, number))
         if found is None or found.is_busy:
             return Part(b"", is_broken=True)
-        found.is_busy = True
         is_over = True
         try:
-            body = await anext(found.parts, b"")
+            body = await found.read()
             is_over = not body
         except Exception:  # noqa: BLE001 - a cut list must not look whole
             return Part(b"", is_broken=True)
         finally:
-            found.is_busy = False
-            found.used_at = trio.current_time()
             if is_over:
                 await self.drop(reader, number)
         return Part(body)
@@ -91,7 +101,7 @@ class OpenAnswers:
         """Have `drop_idle` drop an answer that its reader does not want any more."""
         found = self._open.get((reader, number))
         if found is not None:
-            found.used_at = -math.inf
+            found.expire()
 
     async def drop(self, reader: int, number: int) -> None:
         """Drop an answer, if it is still there and not being read."""
