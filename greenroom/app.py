@@ -13,8 +13,8 @@
         ├── leaderboards         sorted indexes, built when first asked for
         ├── steam                asks it about tickets
         ├── studio               behaviours' jobs, and their results for players' documents
-        ├── keeper               restores them, usage, and who was online; then snapshots, and an
-        │                        end to what has ended
+        ├── keeper               brings back usage, rooms, lobbies, who was online; then snapshots,
+        │                        and an end to what has ended
         ├── journal cutter       cuts what is older than its retention and no longer needed
         ├── retention            removes what was put aside, when its time is over
         ├── old keys             forgets keys of games that have been replaced and have expired
@@ -36,6 +36,9 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
+import signal
+import socket
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -49,13 +52,16 @@ from greenroom.behaviour.errors import BehaviourBug
 from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.watchdog import Watchdog
+from greenroom.clustering import BUS_DIRECTORY, ClusterOptions
 from greenroom.config import ConfigError, Settings
 from greenroom.control.admin.context import NOWHERE, AdminContext
 from greenroom.control.database_service import DatabaseService
 from greenroom.control.datadir import Purpose, hold_data_dir
-from greenroom.control.ready import Ready, no_ready_file_left
+from greenroom.control.ready import Ready, local_host, no_ready_file_left
 from greenroom.control.service_manager import ServiceManager
 from greenroom.control.signal_watch import SignalWatch
+from greenroom.control.signals import stop_signals
+from greenroom.control.socket import Desk
 from greenroom.fronts import Fronts
 from greenroom.node import Node
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX
@@ -63,9 +69,13 @@ from greenroom.supervisors.policy import Strategy
 from greenroom.supervisors.spec import ChildSpec
 from greenroom.supervisors.supervisor import Supervisor
 from greenroom.supervisors.tree import TreeNode
+from greenroom.workers.messages import Leaving, Started
+from greenroom.workers.worker import ParentLink
 
 _logger = logging.getLogger(__name__)
 
+LEAVE_SECONDS_MAX = 30.0
+"""Seconds that a worker hands over, when it alone is told to stop. Siblings take the rest over."""
 GC_THRESHOLDS = (10_000, 5, 1_000)
 """Collect more rarely than Python does by default. Requests make few cycles, and a full collection
 stops everybody. A young one does, too: freeing 50,000 objects takes 100 ms, freeing 10,000 some 15.
@@ -118,6 +128,44 @@ async def serve(
             _freeze()
 
 
+async def work(link: ParentLink) -> None:
+    """Serve as one worker until the parent says to stop, or is gone, or a signal asks for it.
+
+    Args:
+        link: the link to the parent, who has given the sockets and the settings.
+
+    Raises the errors of `serve`. Cancellation stops the worker in order.
+    """
+    gc.disable()
+    settings = link.begin.settings
+    moderation.prepare()
+    sys.dont_write_bytecode |= settings.reload
+    watchdog = Watchdog(settings.hook_seconds_max)
+    registry = _registry(settings)
+    with watchdog:
+        async with trio.open_nursery() as outer:
+            async with trio.open_nursery() as nursery:
+                fronts = Fronts(settings, link.ports)
+                root = _Root(
+                    settings,
+                    fronts,
+                    registry,
+                    watchdog.watch,
+                    link.begin.sources,
+                    member=_member(link),
+                )
+                served = _Worker(link, fronts, root, nursery.cancel_scope)
+                outer.start_soon(link.listen, served, served)
+                outer.start_soon(link.tell_alive)
+                await nursery.start(served.watch_signals)
+                await nursery.start(root.run)
+                first_game, cluster = root.server.ready().first_game, root.server.cluster
+                node_id = 0 if cluster is None else cluster.peers.node_id
+                await link.tell(Started(node_id=node_id, first_game=first_game))
+                _freeze()
+            outer.cancel_scope.cancel()
+
+
 @asynccontextmanager
 async def open_admin_context(
     settings: Settings, purpose: Purpose = "command"
@@ -168,6 +216,8 @@ class _Root:
         registry: Registry,
         watch: Watch,
         sources: Mapping[str, str] = NOWHERE,
+        *,
+        member: ClusterOptions | None = None,
     ) -> None:
         database = DatabaseService(settings)
         studio = StudioService(registry, settings.job_seconds_max, self._world, watch)
@@ -178,6 +228,7 @@ class _Root:
             lambda: database.conninfo,
             self.node,
             sources=sources,
+            member=member,
         )
         stop_seconds = 2 * settings.stop_seconds_max + 20.0  # HTTP's, storage's, and the others'
         children = [ChildSpec("server", self.server, shutdown_seconds=stop_seconds)]
@@ -203,3 +254,73 @@ class _Root:
         children = self._supervisor.branches()
         queued = sum(child.mailbox for child in children)
         return TreeNode("greenroom", "running", mailbox=queued, children=children)
+
+
+def _member(link: ParentLink) -> ClusterOptions:
+    """Return what a worker is in the cluster of its siblings."""
+    begin, settings = link.begin, link.begin.settings
+    host = local_host(settings.host)
+    scheme = "http" if settings.tls_certificate_file is None else "https"
+    return ClusterOptions(
+        name=begin.name,
+        nodes_expected=begin.count,
+        is_first=begin.number == 1,
+        bus_directory=settings.data_dir / BUS_DIRECTORY,
+        addresses={
+            "http": f"{scheme}://{host}:{link.ports.http.port}",
+            "realtime": f"{host}:{link.ports.realtime.port}",
+            "parent": f"{socket.gethostname()}:{os.getppid()}",
+        },
+    )
+
+
+class _Worker:
+    """Does what a worker's parent tells it; see `WorkerServed` and `Calls`."""
+
+    def __init__(
+        self, link: ParentLink, fronts: Fronts, root: _Root, scope: trio.CancelScope
+    ) -> None:
+        self._link = link
+        self._fronts = fronts
+        self._root = root
+        self._scope = scope
+
+    async def drain(self) -> bool:
+        return await self._fronts.drain()
+
+    async def reload(self) -> None:
+        await self._fronts.reload()
+
+    def stop(self) -> None:
+        self._scope.cancel()
+
+    def note_ended(self, node_id: int) -> None:
+        cluster = self._root.server.cluster
+        if cluster is not None:
+            cluster.membership.note_dead(node_id)
+
+    def draw(self) -> TreeNode:
+        return self._root.node()
+
+    async def take(self, line: bytes, stream: trio.SocketStream) -> None:
+        await Desk(self._root.server.admin_context()).take(line, stream)
+
+    async def watch_signals(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """StopAll at a signal that somebody has sent to this worker alone."""
+        with trio.open_signal_receiver(*stop_signals()) as signals:
+            task_status.started()
+            async for number in signals:
+                if number == signal.SIGHUP:
+                    await self._fronts.reload()
+                else:
+                    _logger.info("stopping at %s", signal.Signals(number).name)
+                    await self._leave()
+
+    async def _leave(self) -> None:
+        """Hand everything over, and stop."""
+        cluster = self._root.server.cluster
+        if cluster is not None:
+            left = await cluster.membership.drain(LEAVE_SECONDS_MAX)
+            _logger.info("handed over; %d shards are left", left)
+        await self._link.tell(Leaving())
+        self._scope.cancel()

@@ -21,6 +21,7 @@ import difflib
 import ipaddress
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +32,7 @@ from msgspec import Meta
 
 from greenroom.service_links import find_service_links
 from greenroom.setting_kinds import (
+    WORKERS_MAX,
     AddressShare,
     BehaviourEntries,
     Bytes,
@@ -52,6 +54,7 @@ from greenroom.setting_kinds import (
     Share,
     Text,
     WholeSeconds,
+    Workers,
 )
 
 PREFIX = "GREENROOM_"
@@ -103,6 +106,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     own are used."""
     server: Literal["greenroom", "hypercorn"] = "greenroom"
     """The HTTP server that answers; `hypercorn` is the slow reference."""
+    workers: Workers = 1
+    """The processes that serve; `auto` is one for each processor. Each has its own event loop."""
     ready_file: Path | None = None
     """A file that gets one line of JSON with the addresses once the server answers."""
 
@@ -542,6 +547,14 @@ def _absolute(path: object, directory: Path) -> Path:
     if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
         raise ValueError("not a path")
     return directory / Path(path).expanduser()
+
+
+def worker_count(settings: Settings) -> int:
+    """Return how many processes serve."""
+    if settings.workers != "auto":
+        return settings.workers
+    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+    return min(usable or 1, WORKERS_MAX)
 
 
 def expectation(name: str) -> str:

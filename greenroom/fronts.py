@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 import trio
 
 from greenroom.actors.world.world import RealtimeAddress, World
+from greenroom.clustering import Clustering
 from greenroom.config import Settings
+from greenroom.control.admin.context import AdminContext
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.limits import CallLimits, LimitSettings
@@ -40,6 +42,7 @@ from greenroom.transport.hub import Hub
 from greenroom.transport.listener import RealtimePort
 from greenroom.transport.options import RealtimeOptions
 from greenroom.transport.udp.port import UdpPort
+from greenroom.workers.ports import WorkerPorts
 
 _logger = logging.getLogger(__name__)
 
@@ -47,8 +50,12 @@ _logger = logging.getLogger(__name__)
 class Fronts:
     """Builds the ports' services. A service that is built anew takes the port of the one before."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, given: WorkerPorts | None = None) -> None:
         """Read the certificate. Nothing is opened before the services run.
+
+        Args:
+            settings: all settings.
+            given: a worker's sockets; without them the ports are opened here.
 
         Raises:
             TlsError: the certificate cannot be used.
@@ -57,7 +64,8 @@ class Fronts:
         self._certificate = _certificate(settings)
         self._is_draining = False
         self._realtime: RealtimePort | None = None
-        self._udp = UdpPort(settings.host, settings.udp_port)
+        self._given = given
+        self._udp = UdpPort(settings.host, settings.udp_port, () if given is None else given.udp)
         self._http: HttpServer | None = None
 
     @property
@@ -81,6 +89,8 @@ class Fronts:
         Raises:
             ListenError: one is taken, forbidden, or the host is unknown.
         """
+        if self._given is not None:
+            return
         settings = self._settings
         await check_port(settings.host, settings.port, socket.SOCK_STREAM)
         await check_port(settings.host, settings.realtime_port, socket.SOCK_STREAM)
@@ -93,6 +103,9 @@ class Fronts:
         hub: Hub,
         tree: Callable[[], TreeNode],
         sources: Iterable[Source],
+        *,
+        cluster: Clustering | None,
+        context: Callable[[], AdminContext],
     ) -> list[ChildSpec]:
         """Return the ports' services for a world, in starting order.
 
@@ -102,6 +115,8 @@ class Fronts:
             hub: the hub by which the world's rooms reach their members.
             tree: draws the supervision tree, for the metrics.
             sources: what further services tell the metrics.
+            cluster: this node's part in a cluster; None if it is alone.
+            context: where operations that come from other nodes act.
         """
         limits = CallLimits(
             limit_settings(self._settings),
@@ -110,17 +125,32 @@ class Fronts:
                 lambda: Progress(*storage.committer.progress()),
             ),
         )
-        metrics = self._metrics(world, storage, hub, tree)
+        metrics = self._metrics(world, storage, hub, tree, cluster)
         for source in sources:
             metrics.add_source(source)
-        self._http = self._server(world, storage, limits, metrics)
+        dispatcher = self._dispatcher(world, limits, metrics, cluster)
+        self._http = self._server(storage, limits, metrics, dispatcher, cluster)
+        answering: list[ChildSpec] = []
+        if cluster is not None:
+            answers = cluster.answer_with(dispatcher, metrics, context)
+            answering.append(ChildSpec("answering", answers))
         certificate = self._certificate
         tls = None if certificate is None else certificate.realtime
         options = realtime_options(self._settings, self.realtime_port, tls)
-        self._realtime = RealtimePort(options, world, hub, self._udp, limits)
+        listeners = None if self._given is None else self._given.realtime
+        self._realtime = RealtimePort(
+            options,
+            world,
+            hub,
+            self._udp,
+            limits,
+            listeners=listeners,
+            relay=None if cluster is None else cluster.relay(certificate),
+        )
         stop_seconds = self._settings.stop_seconds_max + 5.0
         watched = [] if certificate is None else [ChildSpec("certificate", certificate)]
         return [
+            *answering,
             *watched,
             ChildSpec("realtime", self._realtime),
             ChildSpec("udp", self._udp),
@@ -192,10 +222,18 @@ class Fronts:
         )
 
     def _metrics(
-        self, world: World, storage: Storage, hub: Hub, tree: Callable[[], TreeNode]
+        self,
+        world: World,
+        storage: Storage,
+        hub: Hub,
+        tree: Callable[[], TreeNode],
+        cluster: Clustering | None,
     ) -> Metrics:
         settings = self._settings
-        metrics = Metrics(settings.metrics_token, settings.public_host)
+        siblings = None if cluster is None else cluster.peers
+        metrics = Metrics(settings.metrics_token, settings.public_host, siblings)
+        if cluster is not None:
+            metrics.add_source(cluster.samples)
         metrics.add_source(lambda: tree_samples(tree()))
         metrics.add_source(lambda: actor_samples(world))
         metrics.add_source(lambda: storage_samples(storage))
@@ -207,19 +245,38 @@ class Fronts:
         metrics.add_source(lambda: disk_samples(settings.data_dir), in_thread=True)
         return metrics
 
-    def _server(
-        self, world: World, storage: Storage, limits: CallLimits, metrics: Metrics
-    ) -> HttpServer:
-        settings = self._settings
-        dispatcher = Dispatcher(
+    def _dispatcher(
+        self,
+        world: World,
+        limits: CallLimits,
+        metrics: Metrics,
+        cluster: Clustering | None,
+    ) -> Dispatcher:
+        return Dispatcher(
             world,
             (*ENDPOINTS, *TOOLS),
             limits=limits,
             metrics=metrics,
-            requests_in_flight_max=settings.requests_in_flight_max,
-            address_share_max=settings.address_share_max,
+            requests_in_flight_max=self._settings.requests_in_flight_max,
+            address_share_max=self._settings.address_share_max,
+            elsewhere=None if cluster is None else cluster.forwarding,
         )
-        health = Health(lambda: storage.is_ready and not self._is_draining)
+
+    def _server(
+        self,
+        storage: Storage,
+        limits: CallLimits,
+        metrics: Metrics,
+        dispatcher: Dispatcher,
+        cluster: Clustering | None,
+    ) -> HttpServer:
+        settings = self._settings
+
+        def is_ready() -> bool:
+            is_member = cluster is None or cluster.is_ready
+            return storage.is_ready and is_member and not self._is_draining
+
+        health = Health(is_ready)
         discovery = {
             **discovery_routes(ENDPOINTS, TOOLS, dispatcher),
             "/healthz": health.live,
@@ -228,7 +285,15 @@ class Fronts:
         }
         options = http_options(settings, self.http_port)
         tls = None if self._certificate is None else self._certificate.http
-        return HttpServer(options, dispatcher, discovery, limits, dispatcher.in_flight, tls=tls)
+        return HttpServer(
+            options,
+            dispatcher,
+            discovery,
+            limits,
+            dispatcher.in_flight,
+            tls=tls,
+            listeners=None if self._given is None else self._given.http,
+        )
 
 
 def _certificate(settings: Settings) -> Certificate | None:

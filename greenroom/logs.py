@@ -45,7 +45,10 @@ _STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {
 
 
 def configure(
-    log_format: Format = "auto", log_level: str = "info", stream: TextIO | None = None
+    log_format: Format = "auto",
+    log_level: str = "info",
+    stream: TextIO | None = None,
+    node: str | None = None,
 ) -> None:
     """Send every logger of the process to one stream, and replace what was configured before.
 
@@ -53,11 +56,12 @@ def configure(
         log_format: `text`, `json`, or `auto`: text when the stream is a terminal.
         log_level: the least severity that is written: debug, info, warning or error.
         stream: the stream to write to; standard error by default.
+        node: the node's name, where there are several; it stands in each line.
     """
     target = stream or sys.stderr
     as_text = log_format == "text" or (log_format == "auto" and target.isatty())
     handler = CountingHandler(target)
-    handler.setFormatter(TextFormatter() if as_text else JsonFormatter())
+    handler.setFormatter(TextFormatter(node) if as_text else JsonFormatter(node))
     root = logging.getLogger()
     for old in root.handlers[:]:
         root.removeHandler(old)
@@ -94,7 +98,16 @@ def redact(text: str) -> str:
     return _PARAMETER.sub(rf"\1{_REDACTED}", text)
 
 
-class TextFormatter(logging.Formatter):
+class _NodeFormatter(logging.Formatter):
+    """Formats records of one node."""
+
+    def __init__(self, node: str | None = None) -> None:
+        """Name the node in each record, if there are several."""
+        super().__init__()
+        self._node = {} if node is None else {"node": node}
+
+
+class TextFormatter(_NodeFormatter):
     """Formats a record as `12:00:01.234 warning greenroom.app: message key=value`.
 
     A traceback follows, indented.
@@ -103,7 +116,7 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line, or as one line and the indented lines of its traceback."""
         clock = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S.%f")[:-3]
-        fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
+        fields = "".join(f" {key}={value}" for key, value in (self._node | _fields(record)).items())
         line = f"{_message(record)}{fields}"
         head = f"{clock} {record.levelname.lower():<7} {record.name}: {_escaped(line)}"
         trace = _traceback(record)
@@ -111,7 +124,7 @@ class TextFormatter(logging.Formatter):
         return "\n".join([head, *below])
 
 
-class JsonFormatter(logging.Formatter):
+class JsonFormatter(_NodeFormatter):
     """Formats a JSON object a line: time, level, logger, message, extra fields, exception."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -122,6 +135,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": _message(record),
+            **self._node,
         }
         for key, value in _fields(record).items():
             entry.setdefault(key, value)

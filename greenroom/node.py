@@ -12,10 +12,12 @@ import trio
 from greenroom.actors.services.journal_cutter import JournalCutter
 from greenroom.actors.services.old_keys import forget_old_keys_for_ever
 from greenroom.actors.services.reload import Reloader
+from greenroom.actors.services.shards import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.studio import StudioService
 from greenroom.actors.services.sweep import sweep_for_ever
 from greenroom.actors.world.world import World
+from greenroom.clustering import Clustering, ClusterOptions
 from greenroom.config import Settings
 from greenroom.control import socket as control_socket
 from greenroom.control.admin.context import AdminContext
@@ -31,6 +33,7 @@ from greenroom.metric_sources import process_samples, studio_samples
 from greenroom.parts import Parts
 from greenroom.persistence.storage import Storage
 from greenroom.scheduling_delay import SchedulingDelay
+from greenroom.supervisors.deferred import Deferred
 from greenroom.supervisors.policy import Restart, Strategy
 from greenroom.supervisors.spec import ChildSpec, Service
 from greenroom.supervisors.supervisor import Supervisor
@@ -51,6 +54,7 @@ class Node:
         tree: Callable[[], TreeNode],
         *,
         sources: Mapping[str, str],
+        member: ClusterOptions | None = None,
     ) -> None:
         """Prepare; nothing is opened before `run`.
 
@@ -61,7 +65,10 @@ class Node:
             conninfo: the database's address as it is now, in libpq's format.
             tree: draws the supervision tree.
             sources: setting name → where it comes from.
+            member: what it is in its cluster; without it, it is alone.
         """
+        self._member = member
+        self._cluster: Clustering | None = None
         self._conninfo = conninfo
         self._tree = tree
         self._sources_of_settings = sources
@@ -81,12 +88,13 @@ class Node:
             self._conninfo(),
             self._studio,
             None if self._fronts is None else self._fronts.realtime_address,
+            None if self._member is None else self._member.identity(),
         )
         supervisor = Supervisor(
             "server",
             self._children(parts),
             strategy=Strategy.REST_FOR_ONE,
-            restarts_max=10,
+            restarts_max=10 if self._member is None else 0,  # a node that lost its id begins anew
             window_seconds=60.0,
         )
         self._supervisor = supervisor
@@ -119,12 +127,18 @@ class Node:
             audit=self.storage.audit,
             quarantine=self.storage.quarantine,
             restore_rooms=self._restore_rooms,
+            cluster=None if self._cluster is None else self._cluster.ports(),
         )
 
     async def _restore_rooms(self) -> None:
         """Load rooms into memory for a command. In a server, the keeper does it."""
         if self._fronts is None:
             await SnapshotService(self.world).restore()
+
+    @property
+    def cluster(self) -> Clustering | None:
+        """Return its part in the cluster, once its storage is open."""
+        return self._cluster
 
     def ready(self) -> Ready:
         """Return the addresses, and the first game if this start has made it."""
@@ -144,36 +158,66 @@ class Node:
         )
 
     def _children(self, parts: Parts) -> list[ChildSpec]:
-        """Return the services in starting order. A command needs only those down to the lobbies."""
+        """Return the services in starting order. A command needs only those down to the lobbies.
+
+        What a node of a cluster has above its storage is made once that is open.
+        """
         stop_seconds = self._settings.stop_seconds_max
-        children = [
+        storage = [
             ChildSpec("storage", parts.storage, shutdown_seconds=stop_seconds),
             ChildSpec("reads", parts.storage.loaders),
-            ChildSpec("usage", self._usage(parts), shutdown_seconds=stop_seconds),
+        ]
+        if self._member is None:
+            return [*storage, *self._actors(parts), *self._services(parts)]
+        made_later = Deferred("node", lambda: self._as_member(parts))
+        return [*storage, ChildSpec("node", made_later, shutdown_seconds=2 * stop_seconds)]
+
+    def _actors(self, parts: Parts) -> list[ChildSpec]:
+        return [
+            ChildSpec(
+                "usage",
+                self._usage(parts),
+                shutdown_seconds=self._settings.stop_seconds_max,
+            ),
             ChildSpec("games", parts.games),
             ChildSpec("players", parts.players),
             ChildSpec("rooms", parts.rooms),
             ChildSpec("lobbies", parts.lobbies),
         ]
+
+    def _as_member(self, parts: Parts) -> list[ChildSpec]:
+        """Return what a node of a cluster has above its storage, which is open."""
+        assert self._member is not None
+        keeper = parts.keeper(self._studio)
+        cluster = self._cluster = Clustering(self._settings, self._member, parts, keeper)
+        return [*self._actors(parts), *self._services(parts, keeper, cluster)]
+
+    def _services(
+        self, parts: Parts, keeper: ShardKeeper | None = None, cluster: Clustering | None = None
+    ) -> list[ChildSpec]:
+        """Return the services above the actors; none for a command."""
         if self._fronts is None:
-            return children
-        desk, path = control_socket.Desk(self.admin_context()), socket_path(self._settings.data_dir)
+            return []
+        stop_seconds = self._settings.stop_seconds_max
+        first_game, control = self._of_the_machine()
         backups = _backups(self._settings)
         reload = [] if self._reloader is None else [ChildSpec("reload", self._reloader)]
+        keeper = keeper or parts.keeper(self._studio)
+        sources = [*self._sources(), *(one.samples for one in backups)]
         return [
-            *children,
             ChildSpec("friendships", parts.friendships),
             ChildSpec("leaderboards", parts.world.leaderboards),
             ChildSpec("steam", parts.steam),
             ChildSpec("studio", _Task(self._studio.run_service)),
-            ChildSpec("keeper", parts.keeper(self._studio), shutdown_seconds=stop_seconds),
+            ChildSpec("keeper", keeper, shutdown_seconds=stop_seconds),
+            *([] if cluster is None else cluster.children()),
             ChildSpec("journal cutter", JournalCutter(parts.world)),
             ChildSpec("retention", parts.retention(self._settings)),
             ChildSpec("old keys", _Task(forget_old_keys_for_ever, parts.world)),
             ChildSpec("presence", _Task(sweep_for_ever, parts.world)),
             ChildSpec("memory", _Task(trim_for_ever)),
-            ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT),
-            ChildSpec("control", _Task(control_socket.run, desk, path)),
+            *first_game,
+            *control,
             *reload,
             ChildSpec("scheduling delay", self._delay),
             *self._fronts.children(
@@ -181,10 +225,20 @@ class Node:
                 parts.storage,
                 parts.hub,
                 self._tree,
-                [*self._sources(), *(one.samples for one in backups)],
+                sources,
+                cluster=cluster,
+                context=self.admin_context,
             ),
             *(ChildSpec("backups", one) for one in backups),
         ]
+
+    def _of_the_machine(self) -> tuple[list[ChildSpec], list[ChildSpec]]:
+        """Return what one process of a machine does: the first game, the control socket."""
+        making = ChildSpec("first game", _Task(self._make_first_game), Restart.TRANSIENT)
+        if self._member is not None:  # its parent has the socket
+            return [making] if self._member.is_first else [], []
+        desk, path = control_socket.Desk(self.admin_context()), socket_path(self._settings.data_dir)
+        return [making], [ChildSpec("control", _Task(control_socket.run, desk, path))]
 
     def _usage(self, parts: Parts) -> Service:
         """Return what counts usage. In a server, the keeper has it begin with what is stored."""

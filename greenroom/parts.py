@@ -10,6 +10,7 @@ import trio
 from greenroom import actor_settings
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.kernel.clock import SystemClock
+from greenroom.actors.kernel.shards import Ownership
 from greenroom.actors.leaderboard.charges import UNIT_BYTES, Charges
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.lobby.messages import LobbyRole
@@ -40,6 +41,7 @@ from greenroom.config import Settings
 from greenroom.http.platforms.steam import Steam
 from greenroom.network.limiter import Limiter, rate_of
 from greenroom.persistence.kept.retention import RetentionService
+from greenroom.persistence.node import NodeIdentity, NodeSession
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor
@@ -57,9 +59,53 @@ def _build_charges(settings: Settings) -> Charges:
     )
 
 
+def _freeze() -> None:
+    """Have collections skip what has been brought up; at the start, `serve` does that."""
+    if gc.isenabled():
+        gc.freeze()
+
+
 def _storage_settings(settings: Settings) -> StorageSettings:
     return StorageSettings(
         commit_seconds_max=settings.commit_seconds_max, gate_seconds=settings.storage_gate_seconds
+    )
+
+
+class SessionOwnership:
+    """The shards that a node's session has, as of its last opening; implements `Ownership`."""
+
+    def __init__(self, session: NodeSession) -> None:
+        """Look into a session, which may be opened later."""
+        self._session = session
+
+    @property
+    def version(self) -> int:
+        """See `Ownership`."""
+        return self._session.shards.version
+
+    def owns(self, shard: int) -> bool:
+        """See `Ownership`."""
+        return self._session.shards.owns(shard)
+
+    def epoch_of(self, shard: int) -> int | None:
+        """See `Ownership`."""
+        return self._session.shards.epoch_of(shard)
+
+
+def _friendships(
+    settings: Settings,
+    storage: Storage,
+    players: PlayerIndex,
+    clock: SystemClock,
+    own: Ownership | None,
+) -> DynamicSupervisor[FriendshipRole]:
+    limits = actor_settings.friend_limits(settings)
+    return DynamicSupervisor(
+        "friendship",
+        friendship_loader(storage.friendships, clock, limits, players),
+        storage.committer,
+        Bounds(actors_max=PAIRS_MAX),
+        ownership=own,
     )
 
 
@@ -72,6 +118,7 @@ class Parts:
         conninfo: str,
         studio: StudioService,
         realtime_address: Callable[[], RealtimeAddress] | None,
+        identity: NodeIdentity | None = None,
     ) -> None:
         """Build them; nothing is opened.
 
@@ -80,9 +127,12 @@ class Parts:
             conninfo: the database's address, in libpq's format.
             studio: runs behaviours.
             realtime_address: where clients reach the realtime ports, if there are any.
+            identity: whom other nodes see, in a cluster; without it the server is alone.
         """
         clock = SystemClock()
-        self.storage = Storage(conninfo, _storage_settings(settings))
+        is_alone = identity is None
+        self.storage = Storage(conninfo, _storage_settings(settings), identity, alone=is_alone)
+        own = None if is_alone else SessionOwnership(self.storage.session)
         accounts, committer = self.storage.accounts, self.storage.committer
         ledger = actor_settings.ledger(settings)
         self.usage = UsageService(ledger, self.storage.usage, clock)
@@ -91,14 +141,16 @@ class Parts:
         self.hub = Hub()
         committer.observe(leaderboards.note_durable)
         self.players = DynamicSupervisor(
-            "player", player_loader(accounts, player_index, clock), committer
+            "player", player_loader(accounts, player_index, clock), committer, ownership=own
         )
-        self.games = DynamicSupervisor("game", game_loader(accounts, game_index, clock), committer)
+        self.games = DynamicSupervisor(
+            "game", game_loader(accounts, game_index, clock), committer, ownership=own
+        )
         seats, holdings = SeatTable(), Holdings(ledger)
         journal, limits = self.storage.journal, actor_settings.room_limits(settings)
         rooms = RoomLoader(journal, RoomIndex(seats, holdings), clock, limits, self.hub, studio)
         self.rooms = DynamicSupervisor[RoomRole](
-            "room", rooms.load, committer, before_timer=self.hub.before_timer
+            "room", rooms.load, committer, before_timer=self.hub.before_timer, ownership=own
         )
         lobbies = LobbyLoader(
             rooms,
@@ -108,15 +160,10 @@ class Parts:
             limits=actor_settings.lobby_limits(settings),
             is_online=player_index.is_online,
         )
-        self.lobbies = DynamicSupervisor[LobbyRole]("lobby", lobbies.load, committer)
+        self.lobbies = DynamicSupervisor[LobbyRole]("lobby", lobbies.load, committer, ownership=own)
         self.steam = Steam(settings.steam_base_url, settings.platform_seconds_max)
-        pairs, pair_limits = self.storage.friendships, actor_settings.friend_limits(settings)
-        self.friendships: DynamicSupervisor[FriendshipRole] = DynamicSupervisor(
-            "friendship",
-            friendship_loader(pairs, clock, pair_limits, player_index),
-            committer,
-            Bounds(actors_max=PAIRS_MAX),
-        )
+        pairs = self.storage.friendships
+        self.friendships = _friendships(settings, self.storage, player_index, clock, own)
         self.world = World(
             clock=clock,
             accounts=accounts,
@@ -133,6 +180,7 @@ class Parts:
             friendships=Friendships(pairs, self.friendships),
             realtime_address=realtime_address,
             settings=actor_settings.world_settings(settings),
+            ownership=own,
         )
 
     def _passivate_early(self, player_id: int) -> bool:
@@ -157,9 +205,3 @@ class Parts:
         """Count what all games use, beginning with what is stored, until cancelled."""
         await self.usage.restore()
         await self.usage.run(task_status=task_status)
-
-
-def _freeze() -> None:
-    """Have collections skip what was brought up; at the start, `serve` does that at its end."""
-    if gc.isenabled():
-        gc.freeze()

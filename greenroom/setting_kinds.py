@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 _HOST_PATTERN = r"^[^\s/\[\]]+$"
 _PORT = "a port number from 0 to 65535; 0 takes a free one"
+WORKERS_MAX = 64
 _COUNT = "a whole number from 1 to 1000000"
 _SECONDS = "a number of seconds above 0, at most 86400"
 
@@ -39,6 +40,10 @@ AddressShare = Annotated[
 """With less, an address could not hold even one of what is shared in the smallest number, the 32
 sign-ins."""
 Flag = Annotated[bool, Meta(description="true or false")]
+Workers = (
+    Annotated[int, Meta(ge=1, le=WORKERS_MAX, description="a whole number from 1 to 64, or auto")]
+    | Literal["auto"]
+)
 Factor = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0, at most 1000000000")]
 DatabaseUrl = Annotated[
     str,

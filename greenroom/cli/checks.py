@@ -17,11 +17,12 @@ import msgspec
 
 from greenroom.cli.perform import perform, perform_live
 from greenroom.cli.serve import descriptors_wanted
-from greenroom.config import Settings
+from greenroom.config import ConfigError, Settings, worker_count
 from greenroom.control.admin.messages import ShowMissingRights, ShowSchema, ShowTree
 from greenroom.control.client import NoServer
 from greenroom.control.errors import ControlError
 from greenroom.control.failures import sentence
+from greenroom.workers.ports import plan_ports
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -134,29 +135,44 @@ def _server(settings: Settings, *, is_running: bool) -> Check:
     if not is_running:
         return Check("server", "ok", f"none runs on {settings.data_dir}")
     try:
-        state = perform_live(settings, ShowTree()).state
+        tree = perform_live(settings, ShowTree())
     except ControlError as error:
         return Check("server", "fail", str(error), "Look into its log; restart it if it hangs.")
-    return Check("server", "ok", f"one runs on {settings.data_dir} ({state})")
+    about = f"one runs on {settings.data_dir} ({tree.state})"
+    crews = [child.children for child in tree.children if child.name == "workers"]
+    workers = crews[0] if crews else []
+    if not workers:
+        return Check("server", "ok", about)
+    away = [f"{node.name} is {node.state}" for node in workers if "running" not in node.state]
+    about += f" with {len(workers)} workers"
+    if away:
+        advice = "The server's log says why; greenroom cluster status has the nodes."
+        return Check("server", "warn", f"{about}: {', '.join(away)}", advice)
+    return Check("server", "ok", about)
 
 
 def _ports(settings: Settings, *, is_running: bool) -> Check:
     if is_running:
         return Check("ports", "ok", "the running server has them")
-    wanted = {
-        "port": (settings.port, socket.SOCK_STREAM),
-        "realtime_port": (settings.realtime_port, socket.SOCK_STREAM),
-        "udp_port": (settings.udp_port, socket.SOCK_DGRAM),
-    }
+    try:
+        plan = plan_ports(settings, worker_count(settings))
+    except ConfigError as error:
+        return Check("ports", "fail", str(error), "Choose other ports, or fewer workers.")
+    realtime = [*([] if plan.shared_realtime is None else [plan.shared_realtime]), *plan.realtime]
+    wanted = [
+        ("port", plan.http, socket.SOCK_STREAM),
+        *(("realtime_port", port, socket.SOCK_STREAM) for port in realtime),
+        *(("udp_port", port, socket.SOCK_DGRAM) for port in plan.udp),
+    ]
     problems = [
         f"{name} {port} ({problem})"
-        for name, (port, kind) in wanted.items()
+        for name, port, kind in wanted
         if (problem := _bind_problem(settings.host, port, kind))
     ]
     if problems:
         advice = "Stop whatever listens there, or choose other ports."
         return Check("ports", "fail", "cannot listen on " + ", ".join(problems), advice)
-    ports = ", ".join(str(port) for port, _ in wanted.values())
+    ports = ", ".join(str(port) for _, port, _ in wanted)
     return Check("ports", "ok", f"{ports} on {settings.host} are free")
 
 

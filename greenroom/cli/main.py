@@ -17,6 +17,7 @@ import click
 from greenroom import __version__
 from greenroom.cli.audit import audit
 from greenroom.cli.backups import backup, restore
+from greenroom.cli.cluster import cluster
 from greenroom.cli.common import CommandGroup
 from greenroom.cli.databases import db
 from greenroom.cli.games import game
@@ -28,7 +29,7 @@ from greenroom.cli.owners import owner
 from greenroom.cli.plan import plan
 from greenroom.cli.players import player
 from greenroom.cli.rooms import room
-from greenroom.cli.serve import serve
+from greenroom.cli.serve import serve, worker
 
 EXIT_FAILURE = 1
 EXIT_INTERRUPTED = 130
@@ -51,6 +52,8 @@ def cli() -> None:
 for _command in (
     new,
     serve,
+    worker,
+    cluster,
     game,
     owner,
     player,

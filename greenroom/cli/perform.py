@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from greenroom.control.admin.cluster_messages import DrainNode, MoveShard, ShowCluster
 from greenroom.control.admin.messages import (
     CreateGame,
     CreateOwner,
@@ -32,6 +33,9 @@ RETRY_SECONDS = 0.2
 MAY_MAKE_A_DATABASE = frozenset({MigrateSchema.name, CreateOwner.name, CreateGame.name})
 """Operations that make the embedded database where there is none. Others would find nothing in it,
 and an operator who forgot `--data-dir` would not notice."""
+
+NEED_A_SERVER = frozenset({ShowTree.name, ShowCluster.name, DrainNode.name, MoveShard.name})
+"""Operations that make no sense without a running server."""
 
 Result = TypeVar("Result")
 
@@ -101,7 +105,7 @@ def _perform_once(settings: Settings, operation: Operation[Result]) -> Result:
     try:
         return perform_live(settings, operation)
     except NoServer:
-        if isinstance(operation, ShowTree):
+        if operation.name in NEED_A_SERVER:
             raise
         if operation.name not in MAY_MAKE_A_DATABASE:
             _check_database_is_there(settings)

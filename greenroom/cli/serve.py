@@ -1,4 +1,4 @@
-"""`greenroom serve`: the server in the foreground."""
+"""`greenroom serve`: the server in the foreground, and the workers that it may have."""
 
 from __future__ import annotations
 
@@ -37,6 +37,11 @@ DESCRIPTORS_BESIDE_CONNECTIONS = 768
     "--server",
     metavar="[greenroom|hypercorn]",
     help="The HTTP server that answers; hypercorn is the slow reference.",
+)
+@click.option(
+    "--workers",
+    metavar="[N|auto]",
+    help="The processes that serve; by default 1. auto is one for each processor.",
 )
 @click.option(
     "--ready-file",
@@ -129,7 +134,7 @@ def _tell_service_links(loaded: Loaded) -> None:
 def _run(loaded: Loaded, *, as_json: bool) -> None:
     import trio
 
-    from greenroom import app
+    from greenroom.config import worker_count
     from greenroom.control.ready import write_ready_file
 
     settings = loaded.settings
@@ -143,7 +148,15 @@ def _run(loaded: Loaded, *, as_json: bool) -> None:
             write_ready_file(settings.ready_file, ready)
 
     async def serve_until_stopped() -> None:
-        await app.serve(settings, announce=announce, sources=loaded.sources)
+        count = worker_count(settings)
+        if count == 1:
+            from greenroom import app
+
+            await app.serve(settings, announce=announce, sources=loaded.sources)
+        else:
+            from greenroom.workers import parent
+
+            await parent.serve(settings, count, announce=announce, sources=loaded.sources)
 
     trio.run(serve_until_stopped)
 
@@ -204,3 +217,38 @@ def _raise_descriptor_limit(wanted: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < reachable:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, hard))
+
+
+@click.command(hidden=True)
+@click.option("--channel", type=click.IntRange(3), required=True)
+def worker(*, channel: int) -> None:
+    """Serve as one worker of `greenroom serve --workers`, which starts it."""
+    import trio
+
+    trio.run(_work, channel)
+
+
+async def _work(channel: int) -> None:
+    from greenroom.control.failures import sentence
+    from greenroom.logs import configure
+    from greenroom.supervisors.channel import ChannelClosed
+    from greenroom.workers.messages import NotStarted
+    from greenroom.workers.worker import join
+
+    try:
+        async with join(channel) as link:
+            begin = link.begin
+            sys.path[:] = begin.import_path
+            configure(begin.settings.log_format, begin.settings.log_level, node=begin.name)
+            from greenroom import app
+
+            try:
+                await app.work(link)
+            except Exception as error:
+                text = sentence(error)
+                if text is None:
+                    raise
+                await link.tell(NotStarted(text))
+                raise click.exceptions.Exit(1) from error
+    except (ChannelClosed, OSError) as error:
+        raise click.ClickException("only greenroom serve --workers can start a worker.") from error

@@ -11,15 +11,18 @@ from greenroom.persistence.embedded.postgres import EmbeddedPostgres
 class DatabaseService:
     """The database's address; as a service, the embedded Postgres if no other is configured."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, connections_min: int = 0) -> None:
         """Prepare; nothing is started before `run`.
 
         Args:
             settings: which database, or where the embedded one lies.
+            connections_min: how many connections an embedded one must take.
         """
         self.conninfo = settings.database_url or ""
         """The address in libpq's format; that of the embedded Postgres once it runs."""
-        self._postgres = EmbeddedPostgres(settings.data_dir, settings.postgres_bin_dir)
+        self._postgres = EmbeddedPostgres(
+            settings.data_dir, settings.postgres_bin_dir, connections_min
+        )
 
     @property
     def own_restarts(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,9 @@ import msgspec
 from greenroom.control.errors import DataDirError, DataDirInUse
 
 LOCK_FILE_NAME = "lock"
+ORPHANS_SECONDS_MAX = 60.0
+"""Seconds that a start waits for the workers of a server that was killed. They stop in order."""
+RETRY_SECONDS = 0.1
 
 Purpose = Literal["server", "command"]
 
@@ -28,19 +32,24 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def hold_data_dir(data_dir: Path, purpose: Purpose = "server") -> Generator[None]:
+def hold_data_dir(data_dir: Path, purpose: Purpose = "server") -> Generator[int]:
     """Hold the data directory for the length of a `with` block; create it if missing.
 
     A new directory is its owner's alone (0700). Created by root, it can be passed through (0711):
     the embedded Postgres runs as another user and has its files inside. What is secret there has
     mode 0600.
 
-    The lock is the kernel's. It ends with the process, however that ends, and children do not
-    inherit it. The file stays, and names the process that holds it.
+    The lock is the kernel's. It ends with the process, however that ends. Children do not inherit
+    it, but for workers, which are given the descriptor. So after a kill of their parent it ends
+    with the last of them; a server that starts waits for that. The file stays, and names the
+    process that holds it.
 
     Args:
         data_dir: the directory; its parents are created, too.
         purpose: `server`, or `command` for a command line that works without a server.
+
+    Yields:
+        The descriptor of the lock file.
 
     Raises:
         DataDirInUse: another process holds it; the text says which.
@@ -48,10 +57,10 @@ def hold_data_dir(data_dir: Path, purpose: Purpose = "server") -> Generator[None
     """
     descriptor = _open_lock(data_dir)
     try:
-        _lock(descriptor, data_dir)
+        _lock(descriptor, data_dir, patience_seconds=ORPHANS_SECONDS_MAX * (purpose == "server"))
         holder = Holder(pid=os.getpid(), host=socket.gethostname(), purpose=purpose)
         _write(descriptor, msgspec.json.encode(holder) + b"\n", data_dir)
-        yield
+        yield descriptor
         os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
@@ -87,16 +96,38 @@ def _open_lock(data_dir: Path) -> int:
         raise _unwritable(data_dir, error) from None
 
 
-def _lock(descriptor: int, data_dir: Path) -> None:
+def _lock(descriptor: int, data_dir: Path, patience_seconds: float) -> None:
+    """Take the lock. Workers whose parent was killed are waited for: they are about to end."""
+    deadline = time.monotonic() + patience_seconds
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise DataDirInUse(_in_use(data_dir, holder_of(data_dir))) from None
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = holder_of(data_dir)
+                if time.monotonic() > deadline or not _has_died(holder):
+                    raise DataDirInUse(_in_use(data_dir, holder)) from None
+                time.sleep(RETRY_SECONDS)
+            else:
+                return
     except OSError as error:
         raise DataDirError(
             f"Cannot lock {data_dir / LOCK_FILE_NAME} ({error.strerror}): "
             "the data directory must lie on a file system with locks."
         ) from None
+
+
+def _has_died(holder: Holder | None) -> bool:
+    """Return whether a holder ran on this machine, and runs no more."""
+    if holder is None or holder.host != socket.gethostname():
+        return False
+    try:
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return False
 
 
 def _write(descriptor: int, content: bytes, data_dir: Path) -> None:

@@ -20,7 +20,7 @@ import trio
 from greenroom.control.admin.auditing import user_text
 from greenroom.control.admin.calls import answer_call
 from greenroom.control.admin.context import AdminContext
-from greenroom.control.admin.operations import run as run_operation
+from greenroom.control.admin.routing import run_anywhere
 from greenroom.control.errors import SocketError
 from greenroom.control.protocol import (
     CALL_BYTES_MAX,
@@ -188,7 +188,7 @@ async def _answer_patiently(
     """Carry out the call, and tell the client from time to time that it goes on."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_say_still_at_it, stream)
-        answer = await answer_call(context, line, by, run_operation)
+        answer = await answer_call(context, line, by, run_anywhere)
         nursery.cancel_scope.cancel()
     return answer
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hmac
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, Protocol
 
 import msgspec
 import trio
@@ -29,6 +29,7 @@ from prometheus_client.core import (
 
 from greenroom.histogram import Histogram
 from greenroom.http.errors import error_answer, invalid_endpoint
+from greenroom.http.metric_families import Family, merged, plain
 from greenroom.http.request import Answer, Request
 from greenroom.network.addresses import host_name, is_loopback, names_loopback
 from greenroom.network.proxies import FORWARDING_HEADERS
@@ -79,16 +80,39 @@ Source = Callable[[], Iterable[Sample]]
 """Called at every scrape."""
 
 
+class Siblings(Protocol):
+    """The other workers of this machine."""
+
+    @property
+    def own_name(self) -> str:
+        """Return what this node is called."""
+        ...
+
+    async def families(self) -> dict[str, list[Family]]:
+        """Return the families of each that answers soon, by its name.
+
+        Cancellation: nothing has changed.
+        """
+        ...
+
+
 class Metrics:
     """All that is counted, and the page that shows it."""
 
-    def __init__(self, token: str | None = None, public_host: str | None = None) -> None:
+    def __init__(
+        self,
+        token: str | None = None,
+        public_host: str | None = None,
+        siblings: Siblings | None = None,
+    ) -> None:
         """Start with nothing counted.
 
         Args:
             token: the setting `metrics_token`; None shows the page to this machine alone.
             public_host: the setting; a name by which this machine may ask, beside its own.
+            siblings: the other workers of this machine, whose metrics are shown, too.
         """
+        self._siblings = siblings
         self._public_host = None if public_host is None else public_host.lower()
         self._token = None if token is None else token.encode()
         self._meters: list[Meter] = []
@@ -125,9 +149,30 @@ class Metrics:
                 return error_answer(401, "Invalid metrics token")
         elif not self._is_local(request):
             return invalid_endpoint()
-        samples = [sample for source in self._sources for sample in source()]
-        text = await trio.to_thread.run_sync(self._render, samples)
+        if self._siblings is None:
+            text = await trio.to_thread.run_sync(self._render, self._now())
+        else:
+            by_node = await self._siblings.families()
+            by_node[self._siblings.own_name] = await self.families()
+            text = await trio.to_thread.run_sync(_render_merged, by_node)
         return Answer(200, text, content_type=CONTENT_TYPE)
+
+    async def families(self) -> list[Family]:
+        """Return this node's metrics, for the worker that shows them.
+
+        Cancellation: nothing has changed.
+        """
+        return await trio.to_thread.run_sync(self._families, self._now())
+
+    def _now(self) -> list[Sample]:
+        return [sample for source in self._sources for sample in source()]
+
+    def _families(self, samples: list[Sample]) -> list[Family]:
+        return plain([*self._collected(samples), *self._process.collect()])
+
+    def _collected(self, samples: list[Sample]) -> list[Metric]:
+        samples += [sample for source in self._slow_sources for sample in source()]
+        return [*_request_families(list(self._meters)), *_families(samples)]
 
     def _is_local(self, request: Request) -> bool:
         """Return whether a scraper on this machine asks, by a name that is this machine's."""
@@ -139,10 +184,18 @@ class Metrics:
 
     def _render(self, samples: list[Sample]) -> bytes:
         """Make the page; in a thread, for it takes milliseconds. It reads counters that go on."""
-        samples += [sample for source in self._slow_sources for sample in source()]
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Families([*_request_families(list(self._meters)), *_families(samples)]))
-        return generate_latest(registry) + generate_latest(self._process)
+        return _text(self._collected(samples)) + generate_latest(self._process)
+
+
+def _render_merged(by_node: Mapping[str, list[Family]]) -> bytes:
+    """Make the page of several nodes; in a thread, for it takes milliseconds."""
+    return _text(merged(by_node))
+
+
+def _text(families: list[Metric]) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Families(families))
+    return generate_latest(registry)
 
 
 class _Families:

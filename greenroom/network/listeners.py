@@ -86,10 +86,15 @@ class GivenListeners:
         self.is_over = False
         """True once the whole server ends: nobody will accept from these sockets again."""
 
+    @property
+    def port(self) -> int:
+        """Return the port of the worker's own sockets."""
+        return sockets.port_of(self._by_worker[self._number])
+
     async def open(self) -> int:
         """Return the port of the worker's own sockets, which are open."""
         await trio.lowlevel.checkpoint()
-        return sockets.port_of(self._by_worker[self._number])
+        return self.port
 
     def serve_also(self, absent: Collection[int]) -> None:
         """Accept from the sockets of workers that are away, and of no other but the own.

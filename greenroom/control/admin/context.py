@@ -9,6 +9,7 @@ import msgspec
 
 from greenroom.actors.world.world import World
 from greenroom.config import Settings
+from greenroom.control.admin.peers import ClusterPorts
 from greenroom.persistence.kept.audit import DatabaseAudit
 from greenroom.persistence.kept.quarantine import Quarantine
 from greenroom.supervisors.tree import TreeNode
@@ -32,5 +33,7 @@ class AdminContext(msgspec.Struct, frozen=True, kw_only=True):
     """The audit log, to read it; `world` writes to the same."""
     quarantine: Quarantine
     """Puts rows aside that no room or lobby can be made of."""
+    cluster: ClusterPorts | None = None
+    """The way to other nodes, where there are several."""
     restore_rooms: Callable[[], Awaitable[object]]
     """Loads all rooms into memory, unless a server has done so already."""

@@ -13,7 +13,7 @@ async def list_lobbies(context: AdminContext, ask: messages.ListLobbies) -> mess
     rooms = context.world.rooms.index
     found = []
     listings = context.world.lobbies.index.listings(ask.game_id)
-    for game_id, listing in sorted(listings, key=lambda one: (one[1].created_at, one[1].lobby_id)):
+    for game_id, listing in listings:
         room_id = rooms.room_of_lobby(listing.lobby_id)
         room = None if room_id is None else rooms.listing_of(room_id)
         found.append(
@@ -29,5 +29,11 @@ async def list_lobbies(context: AdminContext, ask: messages.ListLobbies) -> mess
                 created_at=utc_text(listing.created_at),
             )
         )
+    found.sort(key=order_of_lobby)
     limit = min(max(ask.limit, 1), messages.PAGE_LOBBIES_MAX)
     return messages.Lobbies(lobbies=found[:limit], total=len(found))
+
+
+def order_of_lobby(lobby: messages.ListedLobby) -> tuple[str, str]:
+    """Return what lobbies are sorted by."""
+    return lobby.created_at, lobby.lobby_id

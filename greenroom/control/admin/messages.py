@@ -298,6 +298,14 @@ class SetPlan(Operation[Owner], frozen=True):
     plan: Plan
 
 
+class ApplyPlan(Operation[None], frozen=True):
+    """Have a node's active games know an owner's plan; for `SetPlan`, from node to node."""
+
+    name: ClassVar[str] = "owner.apply_plan"
+    owner: str
+    plan: Plan
+
+
 class CreateGame(Operation[GameKeys], frozen=True):
     """Add a game."""
 

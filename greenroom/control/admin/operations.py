@@ -24,6 +24,8 @@ from greenroom.actors.world.audit import audited
 from greenroom.config import masked
 from greenroom.control.admin import (
     auditing,
+    cluster,
+    cluster_messages,
     discarding,
     lobbies,
     messages,
@@ -136,6 +138,12 @@ async def set_plan(context: AdminContext, ask: messages.SetPlan) -> messages.Own
     owner = await _owner_named(context, ask.owner)
     await game_flows.set_plan(context.world, owner.owner_id, ask.plan)
     return _owner(msgspec.structs.replace(owner, plan=ask.plan))
+
+
+async def apply_plan(context: AdminContext, ask: messages.ApplyPlan) -> None:
+    """Have this node's active games know a plan that another node has set."""
+    owner = await _owner_named(context, ask.owner)
+    await game_flows.set_plan(context.world, owner.owner_id, ask.plan)
 
 
 async def create_game(context: AdminContext, ask: messages.CreateGame) -> messages.GameKeys:
@@ -254,7 +262,7 @@ async def list_game_players(context: AdminContext, ask: messages.ListPlayers) ->
     """List a page of a game's players. Those in memory are shown as their actors see them."""
     game_id = ask.game_id
     if game_id is None:
-        game_id = await _only_game(context)
+        game_id = await only_game(context)
     else:
         await _game(context, game_id)
     limit = min(max(ask.limit, 1), PAGE_PLAYERS_MAX)
@@ -349,7 +357,12 @@ async def _game(context: AdminContext, game_id: int) -> GameView:
         raise _no_game(game_id) from None
 
 
-async def _only_game(context: AdminContext) -> int:
+async def only_game(context: AdminContext) -> int:
+    """Return the game that is meant where none is named.
+
+    Raises:
+        OperationRefused: there is none, or there are several.
+    """
     games = await context.world.accounts.load_games()
     if len(games) != 1:
         raise OperationRefused(
@@ -375,6 +388,7 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[AdminContext, Any], Awaitable[A
     messages.ListOwners: list_owners,
     messages.ShowOwner: show_owner,
     messages.SetPlan: set_plan,
+    messages.ApplyPlan: apply_plan,
     messages.CreateGame: create_game,
     messages.ListGames: list_games,
     messages.ShowGame: show_game,
@@ -396,6 +410,12 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[AdminContext, Any], Awaitable[A
     UnbanPlayer: players.unban_player,
     DeletePlayer: players.delete_player,
     ListActs: auditing.list_acts,
+    cluster_messages.ShowCluster: cluster.refuse_alone,
+    cluster_messages.DrainNode: cluster.refuse_alone,
+    cluster_messages.MoveShard: cluster.refuse_alone,
+    cluster_messages.ShowLoad: cluster.show_load,
+    cluster_messages.BeginDrain: cluster.begin_drain,
+    cluster_messages.HandOverShard: cluster.hand_over,
     messages.ShowTree: show_tree,
     messages.ShowSettings: show_settings,
     messages.ShowSchema: show_schema,

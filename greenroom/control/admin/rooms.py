@@ -40,9 +40,14 @@ async def list_rooms(context: AdminContext, ask: messages.ListRooms) -> messages
         )
         for game_id, listing in context.world.rooms.index.listings(ask.game_id)
     ]
-    found.sort(key=lambda room: (-room.current_players, room.room_name, room.room_id))
+    found.sort(key=order_of_room)
     limit = min(max(ask.limit, 1), messages.PAGE_ROOMS_MAX)
     return messages.Rooms(rooms=found[:limit], total=len(found))
+
+
+def order_of_room(room: messages.ListedRoom) -> tuple[int, str, str]:
+    """Return what rooms are sorted by."""
+    return -room.current_players, room.room_name, room.room_id
 
 
 async def show_room(context: AdminContext, ask: messages.ShowRoom) -> messages.RoomDetails:

@@ -52,6 +52,9 @@ NAME = "postgres"
 LOG_BYTES_MAX = 8 * 1024 * 1024
 """A longer log of Postgres becomes `postgres.log.1`, so logs take twice this at most."""
 
+CONNECTIONS_MADE_FOR = 40
+"""`max_connections` of a database as it is made."""
+
 SETTINGS = """\
 # Greenroom's embedded Postgres. Written once, when the database was made: yours to change.
 # Where the socket lies, and that nothing listens on TCP, is given on the command line.
@@ -109,10 +112,14 @@ class Cluster(msgspec.Struct, frozen=True):
     account: Account
     binaries: Binaries
 
-    def spawn(self, socket_directory: Path) -> Postmaster:
+    def spawn(self, socket_directory: Path, connections_max: int | None = None) -> Postmaster:
         """Start Postgres in a session of its own, so that ^C reaches only Greenroom.
 
         No Postgres may run on this database. Remains of a dead one are cleared away.
+
+        Args:
+            socket_directory: the directory of its socket.
+            connections_max: `max_connections`, if the database's own setting is not enough.
         """
         disown_pid_file(self.directory)
         socket = socket_path(socket_directory)
@@ -129,6 +136,8 @@ class Cluster(msgspec.Struct, frozen=True):
             "logging_collector": "off",
             "log_destination": "stderr",
         }
+        if connections_max is not None:
+            settings["max_connections"] = str(connections_max)
         command = [self.binaries.program("postgres"), "-D", str(self.directory)]
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]

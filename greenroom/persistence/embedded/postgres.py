@@ -18,6 +18,7 @@ import trio
 from greenroom.persistence.embedded.account import choose_account
 from greenroom.persistence.embedded.binaries import find_binaries
 from greenroom.persistence.embedded.cluster import (
+    CONNECTIONS_MADE_FOR,
     Cluster,
     check_cluster,
     conninfo,
@@ -29,6 +30,7 @@ from greenroom.persistence.embedded.cluster import (
 from greenroom.persistence.embedded.errors import EmbeddedPostgresError
 from greenroom.persistence.embedded.process import (
     Postmaster,
+    connections_of,
     find_postmaster,
     read_pid_file,
     wait_ready,
@@ -110,16 +112,21 @@ def inspect(data_dir: Path, bin_dir: Path | None = None) -> EmbeddedStatus:
 class EmbeddedPostgres:
     """Keeps one Postgres running on one data directory, for as long as `run` runs."""
 
-    def __init__(self, data_dir: Path, bin_dir: Path | None = None) -> None:
+    def __init__(
+        self, data_dir: Path, bin_dir: Path | None = None, connections_min: int = 0
+    ) -> None:
         """Set the data directory. Nothing is touched before `run`.
 
         Args:
             data_dir: the directory in which the database is or will be.
             bin_dir: the directory of Postgres's programs. Without it the wheel's are used, or the
                 machine's where those do not fit the machine or the database.
+            connections_min: how many connections it must take. Up to `CONNECTIONS_MADE_FOR` the
+                database's own setting is enough.
         """
         self.data_dir = data_dir
         self._bin_dir = bin_dir
+        self._connections = connections_min if connections_min > CONNECTIONS_MADE_FOR else None
         self.restarts = 0
         """How often Postgres has died and was started again."""
 
@@ -137,7 +144,7 @@ class EmbeddedPostgres:
             # initdb takes about a second: in a thread, so that the server can already be cancelled
             held = hold_cluster(self.data_dir, self._bin_dir)
             cluster = await trio.to_thread.run_sync(resources.enter_context, held)
-            keeper = _Keeper(cluster, self._note_restart)
+            keeper = _Keeper(cluster, self._note_restart, self._connections)
             try:
                 await keeper.bring_up()
                 task_status.started(conninfo(keeper.socket_directory))
@@ -153,8 +160,11 @@ class EmbeddedPostgres:
 class _Keeper:
     """The life of Postgres under one `run`."""
 
-    def __init__(self, cluster: Cluster, note_restart: Callable[[], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, note_restart: Callable[[], None], connections: int | None
+    ) -> None:
         self.cluster = cluster
+        self._connections = connections
         self._note_restart = note_restart
         self.socket_directory = cluster.socket_directory
         self._postmaster: Postmaster | None = None
@@ -196,14 +206,22 @@ class _Keeper:
         if file is not None and file.socket_directory is not None:
             self.socket_directory = file.socket_directory
         is_ready = file is not None and file.status == "ready"
+        if self._connections is not None and (connections_of(postmaster) or 0) < self._connections:
+            logger.info("Postgres was started for fewer connections; starting it again")
+            await self._stop_adopted()
+            return False
         with trio.move_on_after(ANSWER_SECONDS_MAX if is_ready else START_SECONDS_MAX):
             if await self._is_ready(postmaster):
                 logger.info("adopted the running Postgres (pid %d)", postmaster.pid)
                 return True
+        await self._stop_adopted()
+        return False
+
+    async def _stop_adopted(self) -> None:
+        """Stop a Postgres that cannot be used as it is."""
         await self.stop()
         self._release()
         self.socket_directory = self.cluster.socket_directory
-        return False
 
     async def _start(self) -> None:
         """Start Postgres; try again while processes of a killed one are still ending."""
@@ -212,7 +230,7 @@ class _Keeper:
         with trio.move_on_after(START_SECONDS_MAX):
             while True:
                 with explained(self.cluster.directory):
-                    postmaster = self.cluster.spawn(self.socket_directory)
+                    postmaster = self.cluster.spawn(self.socket_directory, self._connections)
                 self._postmaster = postmaster
                 if await self._is_ready(postmaster):
                     logger.info("started Postgres (pid %d)", postmaster.pid)

@@ -8,6 +8,7 @@ signalled and waited for is the one that was checked.
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import struct
@@ -212,6 +213,12 @@ def _exists(pid: int) -> bool:
     except PermissionError:
         pass
     return True
+
+
+def connections_of(postmaster: Postmaster) -> int | None:
+    """Return the `max_connections` that a postmaster was started with, None if none was given."""
+    found = re.search(r" max_connections=(\d+)", _command_line(postmaster.pid))
+    return int(found[1]) if found else None
 
 
 def _is_postmaster_of(pid: int, cluster: Path) -> bool:

@@ -1,0 +1,194 @@
+"""A node's part in a cluster, put together: bus, map of shards, membership, forwarding, relay.
+
+It is made once storage is open, for only then has the node an id. A server that is alone has none
+of this.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import trio
+
+from greenroom.actors.services.shards import ShardKeeper
+from greenroom.bus.unix import UnixBus
+from greenroom.cluster.calls.answering import Answering
+from greenroom.cluster.calls.forwarding import Forwarding
+from greenroom.cluster.calls.locator import Locator
+from greenroom.cluster.guard import Guard
+from greenroom.cluster.membership import Membership, MembershipOptions
+from greenroom.cluster.relaying.lines import RelayLines
+from greenroom.cluster.relaying.relay import RealtimeRelay
+from greenroom.cluster.residents import WorldResidents
+from greenroom.cluster.shard_map import ShardMap
+from greenroom.cluster.switchboard import Switchboard
+from greenroom.config import Settings
+from greenroom.control.admin.context import AdminContext
+from greenroom.control.admin.peers import ClusterPorts
+from greenroom.control.node_peers import NodeAnswers, NodePeers
+from greenroom.http.dispatch import Dispatcher
+from greenroom.http.metrics import Metrics, Sample
+from greenroom.network.certificate import Certificate
+from greenroom.parts import Parts
+from greenroom.persistence.kept.homes import DatabaseHomes
+from greenroom.persistence.node import NodeIdentity
+from greenroom.persistence.nodes import NodeRow
+from greenroom.supervisors.spec import ChildSpec
+
+_logger = logging.getLogger(__name__)
+
+LEASE_SECONDS: Final = 3.0
+SERVED_SECONDS_MAX: Final = 30.0
+"""Seconds that a start waits until all shards are served; then it goes on without."""
+BUS_DIRECTORY: Final = "bus"
+"""The folder of the bus's sockets, in the data directory."""
+
+
+class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """A node of a cluster, as its parent describes it."""
+
+    name: str
+    """The name of the node, for people."""
+    nodes_expected: int
+    """How many nodes are being started together."""
+    bus_directory: Path
+    addresses: dict[str, str]
+    """The ways to reach it, by purpose: `http`, `realtime`, `parent`."""
+    is_first: bool
+    """True for the one that does what is done once on a machine."""
+
+    def identity(self) -> NodeIdentity:
+        """Return what others see of it."""
+        return NodeIdentity.this_process(self.name, self.addresses)
+
+
+class Clustering:
+    """One node's part in a cluster."""
+
+    def __init__(
+        self, settings: Settings, options: ClusterOptions, parts: Parts, keeper: ShardKeeper
+    ) -> None:
+        """Put it together; nothing is opened.
+
+        Args:
+            settings: all settings.
+            options: which node it is.
+            parts: storage, which is open, and the world.
+            keeper: brings shards up and lets them go.
+        """
+        session, world = parts.storage.session, parts.world
+        shared, homes = session.installation, DatabaseHomes(parts.storage.loaders)
+        self._settings = settings
+        self._name = options.name
+        self._world = world
+        self.bus = UnixBus(
+            session.node_id,
+            options.bus_directory,
+            key=shared.key,
+            cluster_id=shared.installation_id,
+        )
+        self._switchboard = Switchboard(self.bus)
+        self._shards = ShardMap[NodeRow](session.node_id)
+        self._shards.when_gone(self.bus.give_up)
+        self._guard = Guard(LEASE_SECONDS)
+        self.membership = Membership(
+            MembershipOptions(lease_seconds=LEASE_SECONDS, nodes_expected=options.nodes_expected),
+            records=parts.storage.nodes,
+            bus=self.bus,
+            switchboard=self._switchboard,
+            shards=self._shards,
+            guard=self._guard,
+            residents=WorldResidents(world, keeper, parts.storage, parts.hub),
+        )
+        self.forwarding = Forwarding(
+            world.game_index,
+            Locator(parts.storage.accounts),
+            self._shards,
+            self._switchboard,
+            address_share_max=settings.address_share_max,
+        )
+        self._lines = RelayLines(
+            session.node_id, shared.key, time=time.time, random_bytes=secrets.token_bytes
+        )
+        self._homes = homes
+        self._journal = parts.storage.journal
+        self.peers = NodePeers(self._shards, self._switchboard, self.membership, self._name)
+
+    def children(self) -> list[ChildSpec]:
+        """Return its services, in starting order. Once all have started, all shards are served."""
+        return [
+            ChildSpec("bus", self.bus),
+            ChildSpec("membership", self.membership),
+            ChildSpec("peers", self.peers),
+            ChildSpec("shards", _Served(self.membership)),
+        ]
+
+    def ports(self) -> ClusterPorts:
+        """Return what operators' operations reach other nodes by."""
+        return ClusterPorts(self.peers, self._homes)
+
+    def relay(self, certificate: Certificate | None) -> RealtimeRelay[NodeRow]:
+        """Return what relays realtime connections to rooms of other nodes.
+
+        Args:
+            certificate: what the ports speak TLS with, if they do.
+        """
+        rooms = self._world.rooms.directory
+        return RealtimeRelay(
+            self._shards,
+            self._journal,
+            self._lines,
+            has_room=lambda room_id: rooms.active(room_id) is not None,
+            certificate=None if certificate is None else lambda: certificate.der,
+        )
+
+    def answer_with(
+        self, dispatcher: Dispatcher, metrics: Metrics, context: Callable[[], AdminContext]
+    ) -> Answering:
+        """Answer what other nodes ask this one; return the service that does.
+
+        Args:
+            dispatcher: answers forwarded calls.
+            metrics: what this node counts.
+            context: where operations act.
+        """
+        NodeAnswers(self._switchboard, context, metrics, self._name)
+        return Answering(
+            dispatcher,
+            self._shards,
+            self._switchboard,
+            address_share_max=self._settings.address_share_max,
+        )
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether this node may serve, and is not about to stop."""
+        return self._guard.is_trusted and not self.membership.is_draining
+
+    def samples(self) -> Iterator[Sample]:
+        """Tell the metrics."""
+        yield from self.forwarding.samples()
+        about = "Shards that this node owns."
+        yield Sample("greenroom_cluster_shards", about, len(self._shards.owned()))
+        about = "Shards that were taken over from nodes that had ended."
+        taken = self.membership.taken_over
+        yield Sample("greenroom_cluster_shards_taken_over", about, taken, kind="counter")
+
+
+class _Served:
+    """Starts once all shards are served, or have had time to be; then it waits to be stopped."""
+
+    def __init__(self, membership: Membership) -> None:
+        self._membership = membership
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        if not await self._membership.wait_served(SERVED_SECONDS_MAX):
+            _logger.warning("some shards are not served yet; calls for them wait")
+        task_status.started()
+        await trio.sleep_forever()

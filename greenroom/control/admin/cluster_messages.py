@@ -1,0 +1,95 @@
+"""Operations about the nodes of a cluster: who is there, and which shards are whose."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from greenroom.control.admin.messages import Operation
+
+
+class ListedNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One node as the others see it."""
+
+    node: int
+    """Its id; each start has another."""
+    name: str
+    pid: int
+    host: str
+    state: str
+    """`starting`, `serving`, `draining`; `away` once its lease has run out."""
+    shards: int
+    rooms: int | None
+    """Rooms in memory; null if it does not answer."""
+    players: int | None
+    """Players online; null if it does not answer."""
+    http: str | None
+    """The address at which it answers calls, as it says."""
+    version: str
+    lease_seconds: float
+    """For how long its lease is still good."""
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """All nodes, and what is nobody's."""
+
+    nodes: list[ListedNode]
+    shards_without_owner: int
+
+
+class ShowCluster(Operation[Cluster], frozen=True):
+    """List the nodes that have not ended."""
+
+    name: ClassVar[str] = "cluster.status"
+
+
+class DrainNode(Operation[ListedNode], frozen=True):
+    """Have a node hand over its shards. It answers at once, and hands over meanwhile."""
+
+    name: ClassVar[str] = "cluster.drain"
+    node: str
+    """The node's id or name."""
+
+
+class MovedShard(msgspec.Struct, frozen=True):
+    """A shard and the node that it is of now."""
+
+    shard: int
+    node: int
+
+
+class MoveShard(Operation[MovedShard], frozen=True):
+    """Hand one shard over to a node."""
+
+    name: ClassVar[str] = "cluster.move"
+    shard: int
+    node: str
+    """The node's id or name."""
+
+
+class BeginDrain(Operation[None], frozen=True):
+    """Have this node hand over its shards; for `DrainNode`, from node to node."""
+
+    name: ClassVar[str] = "cluster.begin_drain"
+
+
+class HandOverShard(Operation[MovedShard], frozen=True):
+    """Hand over a shard of this node; for `MoveShard`, from node to node."""
+
+    name: ClassVar[str] = "cluster.hand_over"
+    shard: int
+    node: int
+
+
+class NodeLoad(msgspec.Struct, frozen=True):
+    """The counts of what a node has in memory."""
+
+    rooms: int
+    players: int
+
+
+class ShowLoad(Operation[NodeLoad], frozen=True):
+    """Count what this node has in memory."""
+
+    name: ClassVar[str] = "cluster.load"

@@ -1,0 +1,214 @@
+"""The other nodes, for operators' operations and for metrics; over the cluster's switchboard."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+import trio
+
+from greenroom.actors.kernel.errors import ActorUnavailable
+from greenroom.actors.kernel.shards import SHARDS
+from greenroom.bus.bus import BusError
+from greenroom.cluster.hand_over import HandOverRefused
+from greenroom.cluster.membership import Membership
+from greenroom.cluster.shard_map import ShardMap
+from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
+from greenroom.control.admin.calls import answer_call
+from greenroom.control.admin.cluster_messages import ListedNode
+from greenroom.control.admin.context import AdminContext
+from greenroom.control.admin.operations import run
+from greenroom.control.errors import OperationRefused
+from greenroom.http.metric_families import Family
+from greenroom.http.metrics import Metrics
+from greenroom.persistence.nodes import NodeRow
+
+ASK_SECONDS_MAX: Final = 600.0
+"""Seconds that an operation may take at another node: a game with everything in it is deleted."""
+OWNER_SECONDS_MAX: Final = 5.0
+METRICS_SECONDS_MAX: Final = 2.0
+"""Seconds that a sibling may take to give its metrics; a scrape waits ten by default."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Operate(BusMessage, frozen=True):
+    """Carry out a call of the command line at this node."""
+
+    call: bytes
+    by: str
+
+
+class Operated(BusMessage, frozen=True):
+    """The outcome of a call, in JSON."""
+
+    outcome: bytes
+
+
+class AskMetrics(BusMessage, frozen=True):
+    """Answer with this node's metrics."""
+
+
+class MetricsTold(BusMessage, frozen=True):
+    """A node's metrics."""
+
+    name: str
+    families: list[Family]
+
+
+class NodeAnswers:
+    """Answers what peers ask of this node."""
+
+    def __init__(
+        self,
+        switchboard: Switchboard,
+        context: Callable[[], AdminContext],
+        metrics: Metrics,
+        name: str,
+    ) -> None:
+        """Register on the switchboard.
+
+        Args:
+            switchboard: where questions come from.
+            context: where operations act, as it is now.
+            metrics: what this node counts.
+            name: what this node is called.
+        """
+        self._context = context
+        self._metrics = metrics
+        self._name = name
+        switchboard.answer(Operate, self._operate)
+        switchboard.answer(AskMetrics, self._tell_metrics)
+
+    async def _operate(self, _: int, message: Operate) -> BusMessage:
+        outcome = await answer_call(self._context(), message.call, message.by, run)
+        return Operated(msgspec.json.encode(outcome))
+
+    async def _tell_metrics(self, _: int, __: AskMetrics) -> BusMessage:
+        return MetricsTold(self._name, await self._metrics.families())
+
+
+class NodePeers:
+    """Implements `Peers` of operations, and `Siblings` of metrics."""
+
+    def __init__(
+        self,
+        shards: ShardMap[NodeRow],
+        switchboard: Switchboard,
+        membership: Membership,
+        own_name: str,
+    ) -> None:
+        """Ask over a switchboard.
+
+        Args:
+            shards: who owns what, and which nodes there are.
+            switchboard: the way to them.
+            membership: hands shards of this node over.
+            own_name: what this node is called.
+        """
+        self._shards = shards
+        self._switchboard = switchboard
+        self._membership = membership
+        self._drain_wanted = trio.Event()
+        self.own_name = own_name
+        switchboard.know(Operated, MetricsTold)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Hand all shards over once that is asked for, until cancelled."""
+        task_status.started()
+        while True:
+            await self._drain_wanted.wait()
+            self._drain_wanted = trio.Event()
+            left = await self._membership.drain(ASK_SECONDS_MAX)
+            _logger.info("drained: %d shards are left", left)
+
+    @property
+    def node_id(self) -> int:
+        """Return this node's id."""
+        return self._shards.node_id
+
+    def nodes(self) -> list[ListedNode]:
+        """Return all nodes that have not ended; see `Peers`."""
+        return [self._listed(row) for row in sorted(self._shards.nodes(), key=_id_of)]
+
+    def _listed(self, row: NodeRow) -> ListedNode:
+        return ListedNode(
+            node=row.node_id,
+            name=row.name,
+            pid=row.pid,
+            host=row.host,
+            state=row.state if row.lease_seconds > 0 else "away",
+            shards=len(self._shards.shards_of(row.node_id)),
+            rooms=None,
+            players=None,
+            http=row.addresses.get("http"),
+            version=row.version,
+            lease_seconds=round(row.lease_seconds, 3),
+        )
+
+    def shards_without_owner(self) -> int:
+        """Return how many shards nobody owns; see `Peers`."""
+        owners = self._shards.owners().values()
+        return SHARDS - sum(self._shards.address_of(node_id) is not None for node_id in owners)
+
+    async def owner_of(self, shard: int) -> int:
+        """Return the node that serves a shard; see `Peers`."""
+        return await self._shards.wait_for_owner(shard, OWNER_SECONDS_MAX)
+
+    async def ask(self, node_id: int, call: bytes, by: str) -> bytes:
+        """Have another node carry out a call; see `Peers`."""
+        try:
+            answer = await self._switchboard.ask(
+                node_id, Operate(call, by), seconds_max=ASK_SECONDS_MAX
+            )
+        except (BusError, UnreadableMessage) as error:
+            raise ActorUnavailable(f"node {node_id} does not answer: {error}") from error
+        assert isinstance(answer, Operated)
+        return answer.outcome
+
+    def begin_drain(self) -> None:
+        """Begin to hand over all shards of this node; see `Peers`."""
+        self._drain_wanted.set()
+
+    async def move(self, shard: int, node_id: int) -> bool:
+        """Hand a shard of this node over; see `Peers`."""
+        try:
+            return bool(await self._membership.hand_over.move([shard], node_id))
+        except HandOverRefused as error:
+            raise OperationRefused(f"Shard {shard} stays where it is: {error}.") from None
+
+    async def families(self) -> dict[str, list[Family]]:
+        """Return the metrics of the other workers of this machine; see `Siblings`."""
+        found: dict[str, list[Family]] = {}
+
+        async def ask(node_id: int) -> None:
+            try:
+                answer = await self._switchboard.ask(
+                    node_id, AskMetrics(), seconds_max=METRICS_SECONDS_MAX
+                )
+            except (BusError, UnreadableMessage) as error:
+                _logger.info("node %d gives no metrics: %s", node_id, error)
+                return
+            assert isinstance(answer, MetricsTold)
+            found[answer.name] = answer.families
+
+        async with trio.open_nursery() as nursery:
+            for node_id in self._siblings():
+                nursery.start_soon(ask, node_id)
+        return found
+
+    def _siblings(self) -> Sequence[int]:
+        """Return the nodes of the same parent."""
+        own = self._shards.address_of(self.node_id)
+        parent = None if own is None else own.addresses.get("parent")
+        return [
+            row.node_id
+            for row in self._shards.nodes()
+            if row.node_id != self.node_id and row.addresses.get("parent") == parent
+        ]
+
+
+def _id_of(row: NodeRow) -> int:
+    return row.node_id

@@ -1,0 +1,224 @@
+"""The crew of workers: started at once, restarted one by one, told about each other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from child_kit import PRELUDE, environment, is_alive
+from waiting import until
+
+from greenroom.config import Settings
+from greenroom.supervisors.processes import ChildProcess, Conversation
+from greenroom.workers import crew as module
+from greenroom.workers.crew import Crew, WorkerNotStarted, WorkersGivenUp
+from greenroom.workers.messages import Begin, Drain, GivenSockets, Perform, StopAll, encode
+
+WORKER = (
+    PRELUDE
+    + """
+from greenroom.supervisors.tree import TreeNode
+from greenroom.workers.messages import *
+
+async def main():
+    with Channel(end) as channel, trio.open_signal_receiver(signal.SIGTERM) as signals:
+        begin = from_parent((await channel.receive())[0])
+        told = open(f"{begin.settings.data_dir}/{begin.number}", "a", buffering=1)
+
+        async def say(message):
+            await channel.send(encode(message))
+
+        async def live():
+            while True:
+                await say(Alive())
+                await trio.sleep(0.2)
+
+        async def listen():
+            while True:
+                message, descriptors = await channel.receive()
+                message = from_parent(message)
+                if isinstance(message, DrawTree):
+                    below = [TreeNode("storage", "running")]
+                    await say(Drawn(TreeNode("greenroom", "running", children=below)))
+                elif isinstance(message, Perform):
+                    os.write(descriptors[0], b"%d" % begin.number)
+                    os.close(descriptors[0])
+                else:
+                    print(message, file=told)
+
+        async with trio.open_nursery() as nursery:
+            START
+            await say(Started(node_id=begin.number * 100 + 1, first_game=None))
+            nursery.start_soon(live)
+            nursery.start_soon(listen)
+            async for _ in signals:
+                nursery.cancel_scope.cancel()
+
+trio.run(main)
+"""
+)
+"""A worker that serves nobody, and writes down what it is told."""
+
+
+class Told:
+    """A crew whose workers write down what they hear."""
+
+    def __init__(self, directory: Path, start: str = "pass", count: int = 2) -> None:
+        self.directory = directory
+        self.start = start
+        self.crew = Crew(count, self._begin, self._process)
+
+    def _begin(self, number: int) -> Begin:
+        return Begin(
+            number=number,
+            count=2,
+            name=f"node-{number}",
+            settings=Settings(data_dir=self.directory),
+            sources={},
+            import_path=[],
+            sockets=GivenSockets({}, {}, []),
+        )
+
+    def _process(self, number: int, talk: Conversation) -> ChildProcess:
+        return ChildProcess(
+            f"worker {number}",
+            [sys.executable, "-P", "-c", WORKER.replace("START", self.start)],
+            talk,
+            environment=environment,
+            descriptors=list,
+            farewell=encode(StopAll()),
+            shutdown_seconds=20.0,
+        )
+
+    def said_to(self, number: int) -> list[str]:
+        return (self.directory / str(number)).read_text().splitlines()
+
+    def has_heard(self, number: int, text: str) -> Callable[[], bool]:
+        return lambda: text in self.said_to(number)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[list[int]]:
+        """Run it; give the workers' process ids, none of which is there afterwards."""
+        pids: set[int] = set()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.crew.run)
+            yield [worker.pid or 0 for worker in self.crew.workers]
+            pids |= {worker.pid for worker in self.crew.workers if worker.pid}
+            nursery.cancel_scope.cancel()
+        assert not any(is_alive(pid) for pid in pids)
+
+
+async def test_all_are_started_and_at_the_end_told_that_all_stop(tmp_path: Path):
+    told = Told(tmp_path)
+    async with told.running() as pids:
+        assert len(set(pids)) == 2
+        await told.crew.tell_all(Drain())
+        assert [worker.shown().node_id for worker in told.crew.workers] == [101, 201]
+        await until(told.has_heard(2, "Drain()"))
+    assert told.said_to(1)[-1] == "StopAll()"
+
+
+async def test_a_worker_that_is_killed_starts_again_and_its_siblings_know(tmp_path: Path):
+    told = Told(tmp_path)
+    async with told.running() as [first, second]:
+        os.kill(first, signal.SIGKILL)
+        await until(told.has_heard(2, "NodeEnded(node_id=101)"))
+        await until(told.has_heard(2, "ServeAlso(absent=(1,))"))
+        await until(lambda: told.said_to(2)[-1] == "ServeAlso(absent=())")
+        assert told.crew.workers[0].restarts == 1
+        assert told.crew.workers[1].pid == second
+        assert told.crew.workers[1].restarts == 0
+
+
+async def test_a_worker_that_hangs_counts_as_away_until_it_gives_signs_of_life(tmp_path: Path):
+    told = Told(tmp_path)
+    async with told.running() as [first, _]:
+        os.kill(first, signal.SIGSTOP)
+        await until(told.has_heard(2, "ServeAlso(absent=(1,))"))
+        assert "NodeEnded" not in str(told.said_to(2))
+        os.kill(first, signal.SIGCONT)
+        await until(lambda: told.said_to(2)[-1] == "ServeAlso(absent=())")
+        assert told.crew.workers[0].pid == first
+
+
+async def test_a_worker_that_hangs_for_long_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "SILENT_SECONDS_MAX", 0.5)
+    monkeypatch.setattr(module, "HUNG_SECONDS_MAX", 1.0)
+    told = Told(tmp_path)
+    async with told.running() as [first, _]:
+        os.kill(first, signal.SIGSTOP)
+        await until(told.has_heard(2, "NodeEnded(node_id=101)"))
+        assert not is_alive(first)
+
+
+async def test_one_that_keeps_ending_rests_and_costs_its_siblings_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(module, "RESTARTS_MAX", 2)
+    first_life = f"open('{tmp_path}/lives', 'a').write('x')"
+    loop = f"if begin.number == 1 and len(open('{tmp_path}/lives').read()) > 2: os._exit(9)"
+    told = Told(tmp_path, f"{first_life}\n            {loop}")
+    async with told.running() as [first, second]:
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: told.crew.workers[0].is_resting)
+        assert told.crew.workers[1].pid == second
+        assert told.said_to(2)[-1] == "ServeAlso(absent=(1,))"
+    assert "worker 1 keeps ending: it is started again in 60 s" in caplog.text
+    assert len((tmp_path / "lives").read_text()) == 2 + 2
+
+
+async def test_when_all_keep_ending_the_whole_server_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "RESTARTS_MAX", 1)
+    once = f"try: open(f'{tmp_path}/begun{{begin.number}}', 'x')\n"
+    told = Told(tmp_path, once + "            except FileExistsError: os._exit(9)")
+
+    async def kill_all() -> None:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(told.crew.run)
+            for worker in told.crew.workers:
+                os.kill(worker.pid or 0, signal.SIGKILL)
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await kill_all()
+    assert isinstance(caught.value.exceptions[0], WorkersGivenUp)
+
+
+async def test_one_that_cannot_start_at_first_says_why(tmp_path: Path):
+    told = Told(tmp_path, "await say(NotStarted('The database is away.')); os._exit(1)")
+    with pytest.raises(ExceptionGroup) as caught:
+        await told.crew.run()
+    leaves = str(caught.value.subgroup(WorkerNotStarted).exceptions)  # type: ignore[union-attr]
+    assert "The database is away." in leaves
+
+
+async def test_a_call_goes_to_a_worker_that_is_up(tmp_path: Path):
+    told = Told(tmp_path)
+    async with told.running() as [first, _]:
+        os.kill(first, signal.SIGSTOP)
+        await until(lambda: not told.crew.workers[0].is_up)
+        for _ in range(3):
+            reading, writing = os.pipe()
+            assert await told.crew.pass_on(Perform(b"x"), writing)
+            os.close(writing)
+            with os.fdopen(reading, "rb") as answer:
+                assert await trio.to_thread.run_sync(answer.read) == b"2"
+        os.kill(first, signal.SIGCONT)
+
+
+async def test_the_tree_has_what_each_worker_draws(tmp_path: Path):
+    told = Told(tmp_path)
+    async with told.running() as pids:
+        drawn = await told.crew.draw()
+    assert [node.name for node in drawn] == ["worker 1", "worker 2"]
+    assert [node.state for node in drawn] == [f"running, pid {pid}" for pid in pids]
+    assert [below.name for below in drawn[0].children] == ["storage"]

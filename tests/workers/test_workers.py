@@ -1,0 +1,236 @@
+"""Servers with workers, as real processes that are really killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from child_kit import is_alive
+from command_kit import assert_one_sentence, command
+from postgres_kit import PostgresProcess
+from server_kit import Api
+from waiting import block_until
+from workers_kit import Crew, crew
+
+CALLS = 40
+"""Connections that the kernel spreads over the workers: none is left out but by a wonder."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def running(data_dir: Path) -> Iterator[Crew]:
+    """A server with two workers on an embedded Postgres."""
+    with crew(data_dir, 2, GREENROOM_RATE_LIMIT_FACTOR="1000") as server:
+        yield server
+
+
+def requests_by_node(server: Crew) -> dict[str, float]:
+    """Return how many calls of the API each node has answered, as `/metrics` says."""
+    api = Api(server.address, server.new_game("metrics"))
+    text = api.call("GET", "/metrics").body.decode()
+    counts: dict[str, float] = {}
+    for labels, value in re.findall(
+        r"^greenroom_http_requests_total{(.*)} (\S+)$", text, re.MULTILINE
+    ):
+        node = re.search(r'node="([^"]*)"', labels)
+        assert node is not None, labels
+        counts[node[1]] = counts.get(node[1], 0) + float(value)
+    return counts
+
+
+def play(api: Api, calls: int = CALLS) -> None:
+    """Register a player, and read their record over a new connection each time."""
+    player_id, token = api.register()
+    for number in range(calls):
+        body = {"number": number}
+        assert api.call("PUT", "/api/game_data.php/player/update", body, player=token).status == 200
+        reply = api.call("GET", "/api/game_data.php/player/get", player=token)
+        assert (reply.status, reply.json["player_id"]) == (200, player_id), reply
+        assert reply.json["data"] == {"number": number}, (
+            "a change that was acknowledged is not there"
+        )
+
+
+def test_any_worker_serves_any_call(running: Crew):
+    games = [running.new_game(f"game {number}") for number in range(6)]
+    for game in games:
+        play(Api(running.address, game), 10)
+    by_node = requests_by_node(running)
+    assert len(by_node) == 2
+    assert min(by_node.values()) >= 10, by_node
+    nodes = running.nodes()
+    assert sum(node.shards for node in nodes) == 1024
+    assert all(node.shards > 300 for node in nodes), nodes
+
+
+def test_a_killed_worker_is_started_again_and_its_siblings_go_on(running: Crew):
+    games = [Api(running.address, running.new_game(f"game {number}")) for number in range(4)]
+    killed = running.kill_worker(1)
+    for api in games:
+        play(api, 10)
+    block_until(lambda: killed not in running.pids() and len(running.pids()) == 2)
+    running.wait_all_up()
+    assert [node.restarts for node in running.workers()] == [1, 0]
+    for api in games:
+        play(api, 10)
+
+
+def test_a_worker_that_dies_in_a_loop_rests_and_costs_nobody_anything(running: Crew):
+    api = Api(running.address, running.new_game())
+    _, second = running.pids()
+    while not running.workers()[0].state.startswith("resting"):
+        for pid in running.pids():
+            if pid != second:
+                os.kill(pid, signal.SIGKILL)
+        play(api, 2)
+    assert running.pids() == [second]
+    play(api)
+
+
+def test_a_killed_parent_leaves_no_orphan_and_the_next_start_works(data_dir: Path):
+    with crew(data_dir, 2) as server:
+        game = server.new_game()
+        _, token = Api(server.address, game).register()
+        server.kill()
+        server.start()
+        reply = Api(server.address, game).call("GET", "/api/game_data.php/player/get", player=token)
+        assert reply.status == 200, reply
+        old, new = set(server.seen), set(server.pids())
+        assert not old & new
+        assert not any(is_alive(pid) for pid in old)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_storm_of_signals_stops_everything_in_order(data_dir: Path, number: signal.Signals):
+    with crew(data_dir, 2) as server:
+        for pid in (*server.pids(), server.pid, *server.pids()):
+            os.kill(pid, number)
+        assert server.stop(number) == 0, server.log.read_text()
+        assert "Traceback" not in server.log.read_text()
+
+
+def test_a_hangup_has_each_worker_read_its_certificate(running: Crew):
+    os.kill(running.pid, signal.SIGHUP)
+    running.wait_logged("nothing to reload")
+    block_until(lambda: running.log.read_text().count("nothing to reload") == 2)
+
+
+def test_ports_that_are_taken_or_collide_are_told_in_one_sentence(data_dir: Path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        others = ["--realtime-port", "0", "--udp-port", "0"]
+        done = command("serve", "--workers", "2", "--port", port, *others, data_dir=data_dir)
+    assert_one_sentence(done, f"cannot listen on TCP port {port} of 127.0.0.1: another program")
+    ports = ["--port", "20082", "--realtime-port", "20081"]
+    done = command("serve", "--workers", "2", *ports, data_dir=data_dir)
+    assert_one_sentence(done, "2 workers take the realtime ports 20081 to 20082, and port is 20082")
+
+
+def test_no_secret_is_in_any_command_line_or_log(data_dir: Path, postgres_server: PostgresProcess):
+    url = postgres_server.create_database("workers_secrets")
+    secret = "metrics-token-that-nobody-may-see"
+    with crew(data_dir, 2, GREENROOM_DATABASE_URL=url, GREENROOM_METRICS_TOKEN=secret) as server:
+        for pid in (server.pid, *server.pids()):
+            line = Path(f"/proc/{pid}/cmdline").read_text()
+            assert secret not in line
+            assert "dbname" not in line
+            assert "postgresql" not in line
+        assert secret not in server.log.read_text()
+        shown = command("config", "show", "--json", data_dir=data_dir).json
+        assert (shown["workers"], shown["metrics_token"]) == (2, "***")
+
+
+def test_each_line_of_a_worker_names_its_node(running: Crew):
+    text = running.log.read_text()
+    lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    nodes = {line["node"] for line in lines if "node" in line}
+    host = socket.gethostname()
+    assert nodes == {f"{host}-1", f"{host}-2"}
+
+
+def test_commands_find_what_they_name_at_whatever_node(running: Crew):
+    games = [running.new_game(f"game {number}") for number in range(4)]
+    for game in games:
+        api = Api(running.address, game)
+        player_id, token = api.register()
+        created = api.call("POST", "/api/game_room.php/create", {"room_name": "here"}, player=token)
+        assert created.status == 200, created
+        room_id = created.json["room_id"]
+        shown = command("room", "show", room_id, "--json", data_dir=running.data_dir)
+        assert shown.json["game_id"] == game.game_id
+        banned = command("player", "ban", str(player_id), "--json", data_dir=running.data_dir)
+        assert banned.json["player_id"] == player_id, banned.err
+        assert api.call("GET", "/api/game_data.php/player/get", player=token).status == 403
+        listed = command("player", "list", str(game.game_id), "--json", data_dir=running.data_dir)
+        assert [one["player_id"] for one in listed.json["players"]] == [player_id]
+    rooms = command("room", "list", "--json", data_dir=running.data_dir).json
+    assert len(rooms["rooms"]) == rooms["total"]
+    games_listed = command("game", "list", "--json", data_dir=running.data_dir).json["games"]
+    assert [game["name"] for game in games_listed].count("first-game") == 1
+    acts = command("audit", "--json", data_dir=running.data_dir).json["acts"]
+    assert [act["action"] for act in acts].count("player.ban") == 4
+
+
+def test_the_tree_has_every_worker_and_what_is_below_it(running: Crew):
+    drawn = command("tree", data_dir=running.data_dir).out
+    assert drawn.count("worker ") == 2
+    assert drawn.count("storage") == 2
+    assert "postgres" in drawn
+
+
+def test_the_cluster_is_shown_drained_and_moved_by_the_command_line(running: Crew):
+    shown = command("cluster", "status", "--json", data_dir=running.data_dir).json
+    first, second = shown["nodes"]
+    wanted = {"node", "name", "pid", "host", "state", "shards", "rooms", "players", "http"}
+    assert wanted <= first.keys()
+    assert first["http"] == running.ready["http"]
+    game = running.new_game()
+    api = Api(running.address, game)
+    play(api, 3)
+    done = command("cluster", "drain", str(first["node"]), "--json", data_dir=running.data_dir)
+    assert done.json == {"node": first["node"], "shards": 0}, done.err
+    after = {node.node: node for node in running.nodes()}
+    assert (after[first["node"]].shards, after[second["node"]].shards) == (0, 1024)
+    assert after[first["node"]].state == "draining"
+    play(api)
+    refused = command("cluster", "drain", str(second["node"]), data_dir=running.data_dir)
+    assert_one_sentence(refused, "No other node could take the shards")
+    unknown = command("cluster", "drain", "nobody", data_dir=running.data_dir)
+    assert_one_sentence(unknown, "There is no node nobody")
+
+
+def test_a_shard_is_moved_where_somebody_wants_it(running: Crew):
+    first, second = running.nodes()
+    game = running.new_game()
+    api = Api(running.address, game)
+    play(api, 3)
+    for to in (first, second):
+        for shard in range(0, 1024, 64):
+            moved = command(
+                "cluster", "move", str(shard), str(to.node), "--json", data_dir=running.data_dir
+            )
+            assert moved.json == {"shard": shard, "node": to.node}, moved.err
+        play(api, 3)
+
+
+def test_a_backup_is_made_beside_the_workers_and_a_restore_is_refused(running: Crew):
+    file = running.data_dir / "backup.zip"
+    assert command("backup", str(file), data_dir=running.data_dir).status == 0
+    refused = command("restore", str(file), "--force", data_dir=running.data_dir)
+    assert_one_sentence(refused, "A server runs on")
+
+
+def test_doctor_knows_workers(running: Crew):
+    done = command("doctor", "--json", data_dir=running.data_dir, GREENROOM_WORKERS="2")
+    checks = {check["name"]: check for check in done.json["checks"]}
+    assert checks["server"]["status"] == "ok", checks
+    assert "2 workers" in checks["server"]["text"]
