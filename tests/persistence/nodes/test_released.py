@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 import trio
@@ -16,6 +17,8 @@ from server_kit import Api, Game, ServerProcess
 from greenroom.actors.kernel.shards import home_shard
 from greenroom.persistence import migrations
 from greenroom.persistence.driver import DatabaseConnection
+from greenroom.persistence.errors import StorageError
+from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage, migrate_database
 
 HERE = Path(__file__).parent
@@ -160,3 +163,17 @@ async def test_the_old_server_that_still_runs_is_named(
         old.execute("SELECT pg_advisory_lock(%s, 0)", (0x47524E52,))
         with pytest.raises(Exception, match="held by host castor, pid 17 since 2026-"):
             await migrate_database(released_database)
+
+
+async def test_a_migration_that_waits_for_a_table_gives_up_and_changes_nothing(
+    released_database: str, connection: DatabaseConnection, settings: StorageSettings
+):
+    """Whoever comes later waits behind it: the other nodes, that is."""
+    hasty = msgspec.structs.replace(settings, start_seconds_max=0.1)
+    await connection.script("BEGIN; LOCK TABLE games IN ROW EXCLUSIVE MODE", seconds_max=10)
+    with pytest.raises(StorageError, match="a session holds a table that is to be changed: end it"):
+        await migrate_database(released_database, hasty)
+    await connection.script("COMMIT", seconds_max=10)
+
+    names = [migration.name for migration in migrations.available()]
+    assert await migrate_database(released_database) == names[SCHEMA:]
