@@ -53,7 +53,8 @@ def _of(info: Any) -> st.SearchStrategy[Any]:
             return st.lists(_of(info.item_type), max_size=3).map(tuple)
         case msgspec.inspect.StructType():
             return _struct(info.cls)
-    raise AssertionError(info)
+        case _:
+            raise AssertionError(info)
 
 
 def _struct(kind: Any) -> st.SearchStrategy[Any]:

@@ -55,7 +55,7 @@ class Rooms:
         self.shard: int | None = 7
         self.is_away = False
 
-    async def find_shard_of_room(self, _: str) -> int | None:
+    async def find_shard_of_room(self, room_id: str) -> int | None:
         if self.is_away:
             raise StorageUnavailable("the database is away")
         return self.shard

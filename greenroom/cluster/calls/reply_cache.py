@@ -134,7 +134,7 @@ class ReplyCache:
             return await found.wait()
         answer = sender.under_way[number] = _Answer()
         try:
-            answer.reply = await carry_out()
+            reply = answer.reply = await carry_out()
         finally:
             del sender.under_way[number]
             if not isinstance(answer.reply, NotOwner):
@@ -142,7 +142,7 @@ class ReplyCache:
             answer.is_made = True
             if answer.made is not None:
                 answer.made.set()
-        return answer.reply
+        return reply
 
     def forget_old(self, now: float) -> None:
         """Forget what nobody can ask for any more; `now` is trio's time."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -35,7 +35,7 @@ class WaitingRoom:
         return self._calls.held
 
     @contextmanager
-    def place(self, key: str, body_bytes: int) -> Iterator[None]:
+    def place(self, key: str, body_bytes: int) -> Generator[None]:
         """Hold a place for a call.
 
         Args:
