@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -34,7 +35,7 @@ from greenroom.cluster.news import (
 from greenroom.cluster.opener import ShardOpener
 from greenroom.cluster.placement import Move, moves_to_balance, moves_to_leave, share_of
 from greenroom.cluster.ports import Connected, Records, Residents
-from greenroom.cluster.shard_map import ShardMap
+from greenroom.cluster.shard_map import NOBODY, ShardMap
 from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
 from greenroom.cluster.verdict import Evidence, Verdict, judge
 from greenroom.cluster.witness import Eyesight
@@ -116,6 +117,8 @@ class Membership:
         self._answers: dict[int, bool] = {}
         """By node whose session lock is gone: whether it has answered."""
         self._probing: set[int] = set()
+        self._taking: set[int] = set()
+        """Nodes whose shards are just being taken, `NOBODY` for those that no node has had."""
         self._described: tuple[NodeState, bool] | None = None
         self._is_moving = False
         self._renewed_at = self._balanced_at = -math.inf
@@ -153,6 +156,8 @@ class Membership:
             fenced += group.exceptions
         finally:
             self._nursery, self._is_moving = None, False
+            self._taking.clear()
+            self._probing.clear()
             trio.lowlevel.remove_instrument(self._guard)
         raise StorageFenced(f"{fenced[0]}")
 
@@ -228,8 +233,8 @@ class Membership:
             await self._renew()
         self._note(await self._records.look())
         await self._describe()
-        await self._take_over_the_dead()
-        await self._take_unclaimed()
+        self._take_over_the_dead()
+        self._take_unclaimed()
         if now - self._balanced_at >= BALANCE_SECONDS:
             self._balanced_at = now
             self._move_what_should_move()
@@ -328,16 +333,16 @@ class Membership:
         is_long = self._eyesight.seconds_off_bus >= CUT_OFF_SECONDS
         return is_long and any(row.is_on_bus for row in self._others())
 
-    async def _take_over_the_dead(self) -> None:
+    def _take_over_the_dead(self) -> None:
         """Judge every other node, and take our share of the shards of those that are dead."""
         for row in self._others():
             verdict = self._judge(row)
             if verdict is Verdict.SUSPECT:
                 self._probe(row.node_id)
             elif verdict in (Verdict.DEAD, Verdict.EXPIRED):
-                await self._take_over(row.node_id, proven=verdict is Verdict.DEAD)
+                self._take_over(row.node_id, proven=verdict is Verdict.DEAD)
         for node_id in self._ended_owners():
-            await self._take_over(node_id, proven=False)
+            self._take_over(node_id, proven=False)
 
     def _judge(self, row: NodeRow) -> Verdict:
         evidence = Evidence(
@@ -355,36 +360,46 @@ class Membership:
         living = {self._shards.node_id, *(row.node_id for row in self._others())}
         return sorted(set(self._shards.owners().values()) - living)
 
-    async def _take_over(self, dead: int, *, proven: bool) -> None:
+    def _take_over(self, dead: int, *, proven: bool) -> None:
         """Take our share of the shards of a dead node; who comes second gets none."""
-        if self.is_draining or not self._may_claim():
-            return
         takers = [node_id for node_id in self._takers() if node_id != dead]
-        share = share_of(self._shards.node_id, takers, self._shards.shards_of(dead))
-        if not takers or self._shards.node_id not in takers:
-            return
-        taken = await self._records.take_over(dead, share, proven=proven)
-        if taken or not share:
-            self._note_gone(dead)
-        if taken:
-            self.taken_over += len(taken)
-            _logger.warning("node %d is gone; took over %d of its shards", dead, len(taken))
-            self._note_taken(taken)
+        if self._shards.node_id in takers and self._may_claim():
+            share = share_of(self._shards.node_id, takers, self._shards.shards_of(dead))
+            if share or proven:
+                take = partial(self._records.take_over, dead, share, proven=proven)
+                self._take(dead, take)
 
-    def _note_gone(self, node_id: int) -> None:
-        self._shards.note_gone(node_id)
-        self._eyesight.forget(node_id)
-        self._switchboard.tell_all(NodeGone(node_id))
-
-    async def _take_unclaimed(self) -> None:
+    def _take_unclaimed(self) -> None:
         """Take our share of the shards that no node has ever had."""
-        me = self._shards.node_id
-        free = self._shards.unclaimed()
-        if not free or self.is_draining or not self._may_claim():
+        me, takers = self._shards.node_id, self._takers()
+        if me in takers and self._may_claim():
+            share = share_of(me, takers, self._shards.unclaimed())
+            if share:
+                self._take(NOBODY, partial(self._records.take_free, share))
+
+    def _take(self, whose: int, take: Callable[[], Awaitable[Mapping[int, int]]]) -> None:
+        """Take shards in a task of its own: it may wait for locks, and the lease must not."""
+        if whose not in self._taking and self._nursery is not None:
+            self._taking.add(whose)
+            self._nursery.start_soon(self._carry_out, whose, take)
+
+    async def _carry_out(
+        self, whose: int, take: Callable[[], Awaitable[Mapping[int, int]]]
+    ) -> None:
+        try:
+            taken = await take()
+        except ActorUnavailable as error:
+            _logger.warning("shards could not be taken yet: %s", error)
             return
-        share = share_of(me, self._takers(), free)
-        if share:
-            self._note_taken(await self._records.take_free(share))
+        finally:
+            self._taking.discard(whose)
+        if taken and whose != NOBODY:
+            self.taken_over += len(taken)
+            _logger.warning("node %d is gone; took over %d of its shards", whose, len(taken))
+            self._shards.note_gone(whose)
+            self._eyesight.forget(whose)
+            self._switchboard.tell_all(NodeGone(whose))
+        self._note_taken(taken)
 
     def _may_claim(self) -> bool:
         """Return whether those are there who are being started together, or it took too long."""

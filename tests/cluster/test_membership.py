@@ -12,6 +12,7 @@ from membership_kit import Cluster, Node
 from waiting import until
 
 from greenroom.actors.kernel.shards import SHARDS
+from greenroom.cluster.placement import place
 from greenroom.cluster.shard_map import NoOwner
 from greenroom.cluster.verdict import Witness
 from greenroom.cluster.witness import Eyesight
@@ -111,6 +112,33 @@ async def test_a_machine_without_power_is_taken_over_when_its_lease_runs_out(
         await two.kill(session_lingers=True)
         seconds = await seconds_until(cluster.is_served)
         assert 1.5 < seconds < 3.6
+
+
+async def test_while_taking_waits_for_locks_the_lease_is_renewed(autojump_clock: Clock) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        cluster.database.take_seconds = 4.5
+        await two.kill()
+        await seconds_until(cluster.is_served)
+        assert one.guard.losses == three.guard.losses == 0
+
+
+async def test_a_node_that_was_late_once_and_not_taken_over_is_not_taken_for_gone(
+    autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(3) as (cluster, (one, two, three)):
+        cluster.sizes = dict.fromkeys(range(SHARDS), 1)
+        others = [one.node_id, three.node_id]
+        shards = [s for s in range(SHARDS) if two.shards.is_mine(s)]
+        kept = next(s for s in shards if place(s, others) == three.node_id)
+        moved = [s for s in shards if s != kept]
+        await two.membership.hand_over.move(moved, one.node_id)
+        monkeypatch.setattr(three.membership, "_take", lambda *_: None)  # it is too busy
+        two.is_cut_off = True
+        await trio.sleep(4.0)
+        two.is_cut_off = False
+        await trio.sleep(1.0)
+        assert await one.read(kept) == 0
+        assert cluster.database.owners[kept][0] == two.node_id
 
 
 async def test_the_last_one_takes_everything(autojump_clock: Clock) -> None:

@@ -73,6 +73,8 @@ class Database:
         self.numbers = dict.fromkeys(range(SHARDS), 0)
         self.is_away = False
         self.clock_offset = 0.0
+        self.take_seconds = 0.0
+        """How long taking shards over waits for locks."""
         self._epoch = 0
         self._next_node = 1
 
@@ -152,6 +154,7 @@ class MemoryRecords:
         self, dead_node_id: int, shards: Collection[int], *, proven: bool
     ) -> dict[int, int]:
         await self._node.reach_database()
+        await trio.sleep(self._database.take_seconds)
         me = self._node.node_id
         return self._epochs(self._database.take_over(dead_node_id, me, shards, proven=proven))
 
