@@ -157,7 +157,7 @@ async def work(link: ParentLink) -> None:
                 served = _Worker(link, fronts, root, nursery.cancel_scope)
                 outer.start_soon(link.listen, served, served)
                 outer.start_soon(link.tell_alive)
-                await nursery.start(served.watch_signals)
+                await outer.start(served.watch_signals)
                 await nursery.start(root.run)
                 first_game, cluster = root.server.ready().first_game, root.server.cluster
                 node_id = 0 if cluster is None else cluster.peers.node_id
@@ -284,6 +284,7 @@ class _Worker:
         self._fronts = fronts
         self._root = root
         self._scope = scope
+        self._handing_over = trio.CancelScope()
 
     async def drain(self) -> bool:
         return await self._fronts.drain()
@@ -292,6 +293,7 @@ class _Worker:
         await self._fronts.reload()
 
     def stop(self) -> None:
+        self._handing_over.cancel()
         self._scope.cancel()
 
     def note_ended(self, node_id: int) -> None:
@@ -306,21 +308,26 @@ class _Worker:
         await Desk(self._root.server.admin_context()).take(line, stream)
 
     async def watch_signals(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """StopAll at a signal that somebody has sent to this worker alone."""
+        """Stop at a signal that somebody has sent to this worker alone.
+
+        It watches until the worker has stopped, so that no further signal cuts that short. The
+        parent sends one, too, after it has said that all stop.
+        """
         with trio.open_signal_receiver(*stop_signals()) as signals:
             task_status.started()
             async for number in signals:
                 if number == signal.SIGHUP:
                     await self._fronts.reload()
-                else:
+                elif not self._scope.cancel_called:
                     _logger.info("stopping at %s", signal.Signals(number).name)
                     await self._leave()
 
     async def _leave(self) -> None:
-        """Hand everything over, and stop."""
+        """Hand everything over, and stop. If all stop meanwhile, hand over no more."""
         cluster = self._root.server.cluster
         if cluster is not None:
-            left = await cluster.membership.drain(LEAVE_SECONDS_MAX)
-            _logger.info("handed over; %d shards are left", left)
+            with self._handing_over:
+                left = await cluster.membership.drain(LEAVE_SECONDS_MAX)
+                _logger.info("handed over; %d shards are left", left)
         await self._link.tell(Leaving())
         self._scope.cancel()

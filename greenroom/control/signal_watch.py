@@ -64,6 +64,8 @@ class SignalWatch:
                     name = await self._wait_for_stop(signals)
             _logger.info("stopping at %s", name)
             self._scope.cancel()
+            async for _ in signals:  # where it may watch on, none cuts the stop short
+                pass
 
     async def _wait_for_stop(self, signals: AsyncIterator[int]) -> str:
         """Wait for a signal that asks for a stop, and reload meanwhile; return its name."""

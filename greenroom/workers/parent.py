@@ -87,15 +87,17 @@ async def serve(
         no_ready_file_left(settings.ready_file),
         Ports() as ports,
     ):
-        async with trio.open_nursery() as nursery:
-            parent = _Parent(settings, count, ports, lock, sources=sources, command=command)
-            signals = SignalWatch(nursery.cancel_scope, parent, manager)
-            await nursery.start(signals.watch, settings.drain_seconds)
-            await ports.open(settings, count)
-            await nursery.start(parent.run)
-            announce(parent.ready())
-            manager.tell_ready()
-            nursery.start_soon(manager.tell_alive)
+        async with trio.open_nursery() as watching:
+            async with trio.open_nursery() as nursery:
+                parent = _Parent(settings, count, ports, lock, sources=sources, command=command)
+                signals = SignalWatch(nursery.cancel_scope, parent, manager)
+                await watching.start(signals.watch, settings.drain_seconds)
+                await ports.open(settings, count)
+                await nursery.start(parent.run)
+                announce(parent.ready())
+                manager.tell_ready()
+                nursery.start_soon(manager.tell_alive)
+            watching.cancel_scope.cancel()
 
 
 class _Parent:

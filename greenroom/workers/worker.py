@@ -43,7 +43,7 @@ class WorkerServed(Served, Protocol):
     """A worker, as far as its parent may tell it what to do."""
 
     def stop(self) -> object:
-        """StopAll at once, and hand nothing over: the whole server stops."""
+        """Stop at once, and hand nothing over: the whole server stops."""
         ...
 
     def note_ended(self, node_id: int) -> object:
