@@ -33,7 +33,7 @@ from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.peers import ClusterPorts
 from greenroom.control.node_peers import NodeAnswers, NodePeers
 from greenroom.http.dispatch import Dispatcher
-from greenroom.http.metrics import Metrics, Sample
+from greenroom.http.metrics import Metrics, Sample, Source
 from greenroom.network.certificate import Certificate
 from greenroom.parts import Parts
 from greenroom.persistence.kept.homes import DatabaseHomes
@@ -118,6 +118,7 @@ class Clustering:
         )
         self._homes = homes
         self._journal = parts.storage.journal
+        self._sources: list[Source] = [self.forwarding.samples]
         self.peers = NodePeers(self._shards, self._switchboard, self.membership, self._name)
 
     def children(self) -> list[ChildSpec]:
@@ -140,13 +141,15 @@ class Clustering:
             certificate: what the ports speak TLS with, if they do.
         """
         rooms = self._world.rooms.directory
-        return RealtimeRelay(
+        relay = RealtimeRelay(
             self._shards,
             self._journal,
             self._lines,
             has_room=lambda room_id: rooms.active(room_id) is not None,
             certificate=None if certificate is None else lambda: certificate.der,
         )
+        self._sources.append(relay.samples)
+        return relay
 
     def answer_with(
         self, dispatcher: Dispatcher, metrics: Metrics, context: Callable[[], AdminContext]
@@ -159,12 +162,14 @@ class Clustering:
             context: where operations act.
         """
         NodeAnswers(self._switchboard, context, metrics, self._name)
-        return Answering(
+        answering = Answering(
             dispatcher,
             self._shards,
             self._switchboard,
             address_share_max=self._settings.address_share_max,
         )
+        self._sources.append(answering.samples)
+        return answering
 
     @property
     def is_ready(self) -> bool:
@@ -173,7 +178,8 @@ class Clustering:
 
     def samples(self) -> Iterator[Sample]:
         """Tell the metrics."""
-        yield from self.forwarding.samples()
+        for source in self._sources:
+            yield from source()
         about = "Shards that this node owns."
         yield Sample("greenroom_cluster_shards", about, len(self._shards.owned()))
         about = "Shards that were taken over from nodes that had ended."

@@ -68,6 +68,16 @@ def drain(invocation: Invocation, node: str) -> None:
 
 
 @cluster.command()
+@with_common_options
+def balance(invocation: Invocation) -> None:
+    """Hand shards over to the nodes on which they belong, whoever plays in them."""
+    from greenroom.control.admin.cluster_messages import BalanceShards
+
+    balanced = invocation.perform(BalanceShards())
+    invocation.show(balanced, f"{balanced.shards} shards have moved.")
+
+
+@cluster.command()
 @click.argument("shard", type=SHARD)
 @click.argument("node", callback=utf8)
 @with_common_options

@@ -6,7 +6,12 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from greenroom.control.admin.cluster_messages import DrainNode, MoveShard, ShowCluster
+from greenroom.control.admin.cluster_messages import (
+    BalanceShards,
+    DrainNode,
+    MoveShard,
+    ShowCluster,
+)
 from greenroom.control.admin.messages import (
     CreateGame,
     CreateOwner,
@@ -34,7 +39,9 @@ MAY_MAKE_A_DATABASE = frozenset({MigrateSchema.name, CreateOwner.name, CreateGam
 """Operations that make the embedded database where there is none. Others would find nothing in it,
 and an operator who forgot `--data-dir` would not notice."""
 
-NEED_A_SERVER = frozenset({ShowTree.name, ShowCluster.name, DrainNode.name, MoveShard.name})
+NEED_A_SERVER = frozenset(
+    {ShowTree.name, ShowCluster.name, DrainNode.name, BalanceShards.name, MoveShard.name}
+)
 """Operations that make no sense without a running server."""
 
 Result = TypeVar("Result")

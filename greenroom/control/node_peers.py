@@ -172,6 +172,10 @@ class NodePeers:
         """Begin to hand over all shards of this node; see `Peers`."""
         self._drain_wanted.set()
 
+    async def balance(self) -> int:
+        """Hand over what belongs on another node; see `Peers`."""
+        return await self._membership.balance()
+
     async def move(self, shard: int, node_id: int) -> bool:
         """Hand a shard of this node over; see `Peers`."""
         try:

@@ -8,6 +8,9 @@ import msgspec
 from prometheus_client.core import Metric
 
 NODE_LABEL = "node"
+"""The label of whose line it is."""
+TREE_LABEL = "service"
+"""Where nodes are told apart, the label `node` of the supervision tree is called this."""
 
 
 class FamilySample(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -34,7 +37,7 @@ def plain(metrics: Iterable[Metric]) -> list[Family]:
             metric.name,
             metric.documentation,
             metric.type,
-            [FamilySample(each.name, each.labels, each.value) for each in metric.samples],
+            [FamilySample(each.name, each.labels, float(each.value)) for each in metric.samples],
         )
         for metric in metrics
     ]
@@ -53,6 +56,11 @@ def merged(by_node: Mapping[str, Iterable[Family]]) -> list[Metric]:
             if metric is None:
                 metric = found[family.name] = Metric(family.name, family.help, family.kind)
             for sample in family.samples:
-                labels = sample.labels | {NODE_LABEL: node}
-                metric.add_sample(sample.name, labels, sample.value)
+                metric.add_sample(sample.name, _labels(sample.labels, node), sample.value)
     return list(found.values())
+
+
+def _labels(labels: dict[str, str], node: str) -> dict[str, str]:
+    """Return labels with that of a node."""
+    renamed = {(TREE_LABEL if name == NODE_LABEL else name): v for name, v in labels.items()}
+    return renamed | {NODE_LABEL: node}

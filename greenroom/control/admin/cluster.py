@@ -33,6 +33,11 @@ async def begin_drain(context: AdminContext, _: messages.BeginDrain) -> None:
     _peers(context).begin_drain()
 
 
+async def balance(context: AdminContext, _: messages.BalanceNode) -> messages.Balanced:
+    """Hand over the shards of this node that belong on another."""
+    return messages.Balanced(await _peers(context).balance())
+
+
 async def hand_over(context: AdminContext, ask: messages.HandOverShard) -> messages.MovedShard:
     """Hand over one shard of this node."""
     if not await _peers(context).move(ask.shard, ask.node):

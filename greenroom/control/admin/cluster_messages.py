@@ -52,6 +52,24 @@ class DrainNode(Operation[ListedNode], frozen=True):
     """The node's id or name."""
 
 
+class Balanced(msgspec.Struct, frozen=True):
+    """The shards that were handed over to the nodes on which they belong."""
+
+    shards: int
+
+
+class BalanceShards(Operation[Balanced], frozen=True):
+    """Have every node hand over the shards that belong on another."""
+
+    name: ClassVar[str] = "cluster.balance"
+
+
+class BalanceNode(Operation[Balanced], frozen=True):
+    """Have this node do so; for `BalanceShards`, from node to node."""
+
+    name: ClassVar[str] = "cluster.balance_node"
+
+
 class MovedShard(msgspec.Struct, frozen=True):
     """A shard and the node that it is of now."""
 

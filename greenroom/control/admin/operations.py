@@ -413,6 +413,8 @@ _FUNCTIONS: dict[type[Operation[Any]], Callable[[AdminContext, Any], Awaitable[A
     cluster_messages.ShowCluster: cluster.refuse_alone,
     cluster_messages.DrainNode: cluster.refuse_alone,
     cluster_messages.MoveShard: cluster.refuse_alone,
+    cluster_messages.BalanceShards: cluster.refuse_alone,
+    cluster_messages.BalanceNode: cluster.balance,
     cluster_messages.ShowLoad: cluster.show_load,
     cluster_messages.BeginDrain: cluster.begin_drain,
     cluster_messages.HandOverShard: cluster.hand_over,

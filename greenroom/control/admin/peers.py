@@ -55,6 +55,13 @@ class Peers(Protocol):
         """Begin to hand over all shards of this node."""
         ...
 
+    async def balance(self) -> int:
+        """Hand over the shards of this node that belong on another; return how many.
+
+        Cancellation: what was handed over stays so.
+        """
+        ...
+
     async def move(self, shard: int, node_id: int) -> bool:
         """Hand a shard of this node over; return whether that was done.
 

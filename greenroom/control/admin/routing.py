@@ -17,6 +17,9 @@ from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.shards import home_shard
 from greenroom.control.admin import messages
 from greenroom.control.admin.cluster_messages import (
+    Balanced,
+    BalanceNode,
+    BalanceShards,
     BeginDrain,
     Cluster,
     DrainNode,
@@ -220,6 +223,12 @@ async def _drain(asked: _Asked, operation: DrainNode) -> ListedNode:
     return node
 
 
+async def _balance(asked: _Asked, _: BalanceShards) -> Balanced:
+    """Have every node hand over what belongs on another."""
+    answers = await asked.everywhere(BalanceNode())
+    return Balanced(sum(answer.shards for answer in answers))
+
+
 async def _move(asked: _Asked, operation: MoveShard) -> MovedShard:
     """Have the owner of a shard hand it over."""
     to_node = _named(asked, operation.node).node
@@ -251,6 +260,7 @@ _HANDLERS: dict[type[Operation[Any]], Callable[[_Asked, Any], Awaitable[Any]]] =
     ListLobbies: _list_lobbies,
     ShowCluster: _show_cluster,
     DrainNode: _drain,
+    BalanceShards: _balance,
     MoveShard: _move,
 }
 """Operations that are not simply carried out at the owner of what they name."""
