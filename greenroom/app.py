@@ -52,7 +52,7 @@ from greenroom.behaviour.errors import BehaviourBug
 from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.watchdog import Watchdog
-from greenroom.clustering import BUS_DIRECTORY, ClusterOptions
+from greenroom.clustering import BUS_DIRECTORY, PARENT, ClusterOptions
 from greenroom.config import ConfigError, Settings
 from greenroom.control.admin.context import NOWHERE, AdminContext
 from greenroom.control.database_service import DatabaseService
@@ -269,7 +269,7 @@ def _member(link: ParentLink) -> ClusterOptions:
         addresses={
             "http": f"{scheme}://{host}:{link.ports.http.port}",
             "realtime": f"{host}:{link.ports.realtime.port}",
-            "parent": f"{socket.gethostname()}:{os.getppid()}",
+            PARENT: f"{socket.gethostname()}:{os.getppid()}",
         },
     )
 

@@ -31,6 +31,7 @@ from greenroom.cluster.switchboard import Switchboard
 from greenroom.config import Settings
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.peers import ClusterPorts
+from greenroom.control.errors import ControlError
 from greenroom.control.node_peers import NodeAnswers, NodePeers
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.metrics import Metrics, Sample, Source
@@ -39,6 +40,7 @@ from greenroom.parts import Parts
 from greenroom.persistence.kept.homes import DatabaseHomes
 from greenroom.persistence.node import NodeIdentity
 from greenroom.persistence.nodes import NodeRow
+from greenroom.supervisors.policy import Restart
 from greenroom.supervisors.spec import ChildSpec
 
 _logger = logging.getLogger(__name__)
@@ -46,8 +48,14 @@ _logger = logging.getLogger(__name__)
 LEASE_SECONDS: Final = 3.0
 SERVED_SECONDS_MAX: Final = 30.0
 """Seconds that a start waits until all shards are served; then it goes on without."""
+PARENT: Final = "parent"
+"""The address that tells whose worker a node is."""
 BUS_DIRECTORY: Final = "bus"
 """The folder of the bus's sockets, in the data directory."""
+
+
+class StrangersThere(ControlError):
+    """Nodes that this one cannot talk to serve the same database."""
 
 
 class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,12 +126,14 @@ class Clustering:
         )
         self._homes = homes
         self._journal = parts.storage.journal
+        self._parent = options.addresses[PARENT]
         self._sources: list[Source] = [self.forwarding.samples]
         self.peers = NodePeers(self._shards, self._switchboard, self.membership, self._name)
 
     def children(self) -> list[ChildSpec]:
         """Return its services, in starting order. Once all have started, all shards are served."""
         return [
+            ChildSpec("neighbours", _Neighbours(self._homes, self._parent), Restart.TRANSIENT),
             ChildSpec("bus", self.bus),
             ChildSpec("membership", self.membership),
             ChildSpec("peers", self.peers),
@@ -185,6 +195,23 @@ class Clustering:
         about = "Shards that were taken over from nodes that had ended."
         taken = self.membership.taken_over
         yield Sample("greenroom_cluster_shards_taken_over", about, taken, kind="counter")
+
+
+class _Neighbours:
+    """Makes sure that all nodes have the same parent, for others are on no bus with this one."""
+
+    def __init__(self, homes: DatabaseHomes, parent: str) -> None:
+        self._homes = homes
+        self._parent = parent
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        stranger = await self._homes.find_stranger(self._parent)
+        if stranger is not None:
+            raise StrangersThere(
+                f"The database is served by the workers of another server, such as {stranger}: "
+                "stop that one, or use another database."
+            )
+        task_status.started()
 
 
 class _Served:

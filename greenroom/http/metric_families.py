@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 NODE_LABEL = "node"
 """The label of whose line it is."""
 TREE_LABEL = "service"
-"""Where nodes are told apart, the label `node` of the supervision tree is called this."""
+"""The name of the supervision tree's label `node` where nodes are told apart."""
 
 
 class FamilySample(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -234,3 +234,18 @@ def test_doctor_knows_workers(running: Crew):
     checks = {check["name"]: check for check in done.json["checks"]}
     assert checks["server"]["status"] == "ok", checks
     assert "2 workers" in checks["server"]["text"]
+
+
+def test_workers_of_two_servers_on_one_database_are_refused(
+    data_dir: Path, postgres_server: PostgresProcess
+):
+    url = postgres_server.create_database("workers_twice")
+    (data_dir / "one").mkdir()
+    with crew(data_dir / "one", 2, "--database-url", url):
+        ports = ["--port", "0", "--realtime-port", "0", "--udp-port", "0"]
+        done = command(
+            *("serve", "--workers", "2", "--database-url", url, *ports), data_dir=data_dir / "two"
+        )
+        assert_one_sentence(done, "served by the workers of another server")
+        alone = command("serve", "--database-url", url, *ports, data_dir=data_dir / "three")
+        assert_one_sentence(alone, "they are a cluster")

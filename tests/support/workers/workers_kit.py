@@ -52,7 +52,7 @@ class Crew(ServerProcess):
         if not all(node.state.startswith("running") for node in self.workers()):
             return False
         found = call(socket_path(self.data_dir), ShowCluster())
-        serving = [node for node in found.nodes if node.state == "serving"]
+        serving = [node for node in found.nodes if node.state == "up"]
         return len(serving) == self.count and not found.shards_without_owner
 
     def wait_all_up(self) -> None:
