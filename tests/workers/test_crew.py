@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -103,7 +103,7 @@ class Told:
         return lambda: text in self.said_to(number)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[list[int]]:
+    async def running(self) -> AsyncGenerator[list[int]]:
         """Run it; give the workers' process ids, none of which is there afterwards."""
         pids: set[int] = set()
         async with trio.open_nursery() as nursery:

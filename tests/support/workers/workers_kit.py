@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,7 +66,7 @@ class Crew(ServerProcess):
 
 
 @contextmanager
-def crew(data_dir: Path, count: int = 2, *arguments: str, **environment: str) -> Iterator[Crew]:
+def crew(data_dir: Path, count: int = 2, *arguments: str, **environment: str) -> Generator[Crew]:
     """Run a server with workers. None of its processes is there afterwards."""
     server = Crew(data_dir, count, *arguments, **environment)
     try:
