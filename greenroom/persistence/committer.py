@@ -9,8 +9,7 @@ statement for each kind of event (see `staging`). These failures are handled:
   blindly.
 - A row is refused. The transaction is halved until the row is alone. Its writer is told, what that
   writer has queued since fails with it, and no other writer notices.
-- The fence refuses, because this node has been ended. Everything queued fails, and `run`
-  raises.
+- The fence refuses, because this node has been ended. Everything queued fails, and `run` raises.
 
 Bounds: at a number of rows or bytes in the queue, the gate shuts. Changes that nobody waits for
 (presence) wait separately, one for each row. A few of them are written whenever nothing else is

@@ -1,4 +1,4 @@
-"""Whatever was played, a shard that is let go and brought up again is as it was."""
+"""A shard that is let go and brought up again is as it was, after any history."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ async def test_the_old_server_that_still_runs_is_named(
 async def test_a_migration_that_waits_for_a_table_gives_up_and_changes_nothing(
     released_database: str, connection: DatabaseConnection, settings: StorageSettings
 ):
-    """Whoever comes later waits behind it: the other nodes, that is."""
+    """Other nodes that want the table later wait behind the migration."""
     hasty = msgspec.structs.replace(settings, start_seconds_max=0.1)
     await connection.script("BEGIN; LOCK TABLE games IN ROW EXCLUSIVE MODE", seconds_max=10)
     with pytest.raises(StorageError, match="a session holds a table that is to be changed: end it"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import trio
-from world_kit import Memory, MemoryJournals
+from memory_logs import MemoryJournals
+from world_kit import Memory
 
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import CommitUnsettled

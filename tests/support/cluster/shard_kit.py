@@ -7,14 +7,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
+from memory_logs import MemoryAudit, MemoryJournals
 from residue import find_residue
 from world_kit import (
     Arena,
     KitStudio,
     Memory,
-    MemoryAudit,
     MemoryFriendships,
-    MemoryJournals,
     MemoryUsage,
     add_game,
     identify,
