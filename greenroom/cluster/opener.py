@@ -1,4 +1,4 @@
-"""Brings up the shards that this node owns, and opens them: one task, the lightest first.
+"""Brings up the shards that this node owns, and opens them: one task, one group after another.
 
 It is always the same: at a start, after a take-over or a hand-over to this node, and when its lease
 had run out and nobody took its shards. What fails is tried again. A shard that cannot be brought up

@@ -239,7 +239,7 @@ def _families(samples: list[Sample]) -> list[Metric]:
         else:
             assert isinstance(family, CounterMetricFamily | GaugeMetricFamily)
             assert not isinstance(sample.value, Histogram)
-            family.add_metric(labels, sample.value)
+            family.add_metric(labels, float(sample.value))  # a flag is a number, too
     return list(families.values())
 
 
