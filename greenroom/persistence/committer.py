@@ -106,16 +106,13 @@ Observer = Callable[[Iterable[Event]], None]
 class _Nobody:
     """The writer of what no actor has written: a hand-over."""
 
-    label = "hand-over"
-    generation = 0
-    shard = None
+    label, generation, shard = "hand-over", 0, None
 
     def reject(self, error: Exception) -> None:
         """Do nothing: whoever waits is told."""
 
 
-_NOBODY = _Nobody()
-_DURABLE_ALREADY = Batch()
+_NOBODY, _DURABLE_ALREADY = _Nobody(), Batch()
 _DURABLE_ALREADY.settle()
 
 
@@ -591,9 +588,8 @@ def _queries(entries: list[QueuedTurn], epochs: Mapping[int, int]) -> list[Query
 
 def _is_moved(writer: Writer, events: Sequence[Event], owned: OwnedShards) -> bool:
     """Return whether the writer, or one of the events, is of a shard that is not this node's."""
-    if writer.shard is not None and not owned.owns(writer.shard):
-        return True
-    return any(isinstance(event, JournalEntry) and not owned.owns(event.shard) for event in events)
+    shards = [event.shard for event in events if isinstance(event, JournalEntry)]
+    return not all(shard is None or owned.owns(shard) for shard in (writer.shard, *shards))
 
 
 def _throw_back(writer: Writer, error: Exception) -> None:

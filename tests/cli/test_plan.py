@@ -41,8 +41,8 @@ def test_the_sums_are_right(capsys: pytest.CaptureFixture[str]) -> None:
     deliveries = 10_000 * 2 * 9 * f.delivery_cpu_us.value
     ticks = 1_000 * 20 * f.tick_cpu_us.value
     assert needs["server_busy"] == pytest.approx((calls + deliveries + ticks) / 1e6)
-    assert needs["servers"] == 7
-    assert needs["cores"] == 14
+    assert needs["servers"] == 6
+    assert needs["cores"] == 12
     assert needs["database_bytes_a_day"] == round(1000 * 86_400 * f.update_disk_bytes.value)
     assert needs["wal_bytes_a_day"] == round(1000 * 86_400 * f.update_wal_bytes.value)
     assert needs["max_wal_size_bytes"] >= 600 * 1000 * f.update_wal_bytes.value

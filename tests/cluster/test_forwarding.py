@@ -24,7 +24,7 @@ TROUBLE = ("POST", "/api/trouble.php")
 
 
 @pytest.fixture
-async def cluster(autojump_clock: MockClock) -> AsyncIterator[Cluster]:
+async def cluster() -> AsyncIterator[Cluster]:
     async with open_cluster() as cluster:
         yield cluster
 
@@ -76,7 +76,13 @@ FOREIGN = make_token(PLAYER_TOKEN, bytes(24))
     ],
 )
 async def test_an_answer_is_the_owners_to_the_byte(
-    cluster: Cluster, method: str, path: str, body: bytes, more: dict[str, str]
+    autojump_clock: MockClock,
+    cluster: Cluster,
+    *,
+    method: str,
+    path: str,
+    body: bytes,
+    more: dict[str, str],
 ) -> None:
     here = await cluster.owner.answer(method, path, body, **more)
     there = await cluster.ingress.answer(method, path, body, **more)
@@ -85,7 +91,9 @@ async def test_an_answer_is_the_owners_to_the_byte(
     assert cluster.ingress.arena.world.games.active(cluster.owner.arena.game.game_id) is None
 
 
-async def test_players_and_owners_are_recognized(cluster: Cluster) -> None:
+async def test_players_and_owners_are_recognized(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     player_id, token = await cluster.owner.register()
     admin = cluster.owner.arena.keys.api_private_token
 
@@ -97,28 +105,32 @@ async def test_players_and_owners_are_recognized(cluster: Cluster) -> None:
     assert cluster.ingress.wire.asked == 2
 
 
-async def test_a_nodes_own_games_are_never_sent_on(cluster: Cluster) -> None:
+async def test_a_nodes_own_games_are_never_sent_on(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     for _ in range(3):
         assert (await cluster.owner.answer(*ECHO)).status == 200
 
     assert cluster.owner.wire.asked == cluster.owner.keys.reads == 0
 
 
-async def test_a_key_is_looked_up_once(cluster: Cluster) -> None:
+async def test_a_key_is_looked_up_once(autojump_clock: MockClock, cluster: Cluster) -> None:
     for _ in range(3):
         assert (await cluster.ingress.answer(*ECHO)).status == 200
 
     assert cluster.ingress.keys.reads == 1
 
 
-async def test_a_game_that_is_nowhere_in_memory_is_loaded_by_its_owner(cluster: Cluster) -> None:
+async def test_a_game_that_is_nowhere_in_memory_is_loaded_by_its_owner(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     cluster.give(cluster.shard, cluster.ingress)  # and the other node never had it
 
     assert (await cluster.ingress.answer(*ECHO)).status == 200
     assert cluster.ingress.wire.asked == 0
 
 
-async def test_a_stream_comes_part_by_part(cluster: Cluster) -> None:
+async def test_a_stream_comes_part_by_part(autojump_clock: MockClock, cluster: Cluster) -> None:
     there = await cluster.ingress.answer("GET", "/api/list.php", query="pages=5")
     here = await cluster.owner.answer("GET", "/api/list.php", query="pages=5")
 
@@ -127,7 +139,9 @@ async def test_a_stream_comes_part_by_part(cluster: Cluster) -> None:
     assert len(cluster.owner.answering.open_answers) == 0
 
 
-async def test_a_stream_that_fails_half_way_fails_here_too(cluster: Cluster) -> None:
+async def test_a_stream_that_fails_half_way_fails_here_too(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     answer = await cluster.ingress.answer("GET", "/api/list.php", query="pages=5&fail_at=3")
 
     with pytest.raises(parts.PartsLost):
@@ -136,7 +150,9 @@ async def test_a_stream_that_fails_half_way_fails_here_too(cluster: Cluster) -> 
     assert cluster.owner.pages.is_closed
 
 
-async def test_a_stream_that_nobody_reads_is_closed(cluster: Cluster) -> None:
+async def test_a_stream_that_nobody_reads_is_closed(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     answer = await cluster.ingress.answer("GET", "/api/list.php", query="pages=5")
     assert answer.stream is not None
     await answer.stream.aclose()  # type: ignore[attr-defined]
@@ -147,7 +163,9 @@ async def test_a_stream_that_nobody_reads_is_closed(cluster: Cluster) -> None:
     assert len(cluster.owner.answering.open_answers) == 0
 
 
-async def test_a_stream_whose_reader_is_gone_is_closed_in_the_end(cluster: Cluster) -> None:
+async def test_a_stream_whose_reader_is_gone_is_closed_in_the_end(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     await cluster.ingress.answer("GET", "/api/list.php", query="pages=5")
     await trio.sleep(parts.IDLE_SECONDS_MAX + 2.0)
 
@@ -155,7 +173,9 @@ async def test_a_stream_whose_reader_is_gone_is_closed_in_the_end(cluster: Clust
     assert cluster.owner.pages.is_closed
 
 
-async def test_open_streams_are_bounded_by_address(cluster: Cluster) -> None:
+async def test_open_streams_are_bounded_by_address(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     answers = [
         await cluster.ingress.answer("GET", "/api/list.php", query="pages=5")
         for _ in range(parts.OPEN_MAX // 2)
@@ -169,7 +189,7 @@ async def test_open_streams_are_bounded_by_address(cluster: Cluster) -> None:
 
 
 async def test_a_body_that_is_longer_than_a_message_comes_whole(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    autojump_clock: MockClock, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts, "PART_BYTES", 1_000)
     monkeypatch.setattr("greenroom.cluster.calls.answering.PART_BYTES", 1_000)
@@ -182,7 +202,9 @@ async def test_a_body_that_is_longer_than_a_message_comes_whole(
     assert cluster.ingress.wire.asked > 10
 
 
-async def test_a_message_too_long_for_the_bus_is_a_body_too_large(cluster: Cluster) -> None:
+async def test_a_message_too_long_for_the_bus_is_a_body_too_large(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     async def refuse() -> None:
         raise MessageTooLong
 
@@ -237,7 +259,9 @@ async def test_a_large_answer_is_charged_to_the_address_at_the_ingress(
         assert statuses == [200, 429]  # 4 for the body, 3 for the answer, 1 for another call
 
 
-async def test_calls_count_at_the_ingress_alone(cluster: Cluster) -> None:
+async def test_calls_count_at_the_ingress_alone(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     await cluster.ingress.answer(*ECHO)
 
     counted = 'greenroom_http_requests_total{endpoint="/api/echo.php",method="POST",status="200"}'
@@ -268,7 +292,9 @@ def _large(cluster: Cluster, **headers: str) -> Request:
     return Request("POST", "/api/who.php/am/i", "", given, b"", ADDRESS)
 
 
-async def test_the_owner_vouches_for_a_players_body(cluster: Cluster) -> None:
+async def test_the_owner_vouches_for_a_players_body(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     _, token = await cluster.owner.register()
     player = {"x-game-player-token": token}
 
@@ -282,7 +308,9 @@ async def test_the_owner_vouches_for_a_players_body(cluster: Cluster) -> None:
     assert not await cluster.ingress.dispatcher.vouches(_large(cluster, **junk))
 
 
-async def test_nobody_vouches_while_nobody_serves_the_shard(cluster: Cluster) -> None:
+async def test_nobody_vouches_while_nobody_serves_the_shard(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     _, token = await cluster.owner.register()
     cluster.bury(cluster.owner)
     player = {"x-game-player-token": token}
@@ -290,7 +318,9 @@ async def test_nobody_vouches_while_nobody_serves_the_shard(cluster: Cluster) ->
     assert not await cluster.ingress.dispatcher.vouches(_large(cluster, **player))
 
 
-async def test_a_body_that_was_thrown_away_is_refused_by_the_owner(cluster: Cluster) -> None:
+async def test_a_body_that_was_thrown_away_is_refused_by_the_owner(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     _, token = await cluster.owner.register()
     request = _large(cluster, **{"x-game-player-token": token})
     request.body_too_large = True
@@ -318,7 +348,7 @@ async def test_a_call_finds_an_owner_that_its_ingress_has_not_heard_of(
         assert cluster.ingress.shards.owner_of(cluster.shard) == 3
 
 
-async def test_calls_wait_while_a_shard_moves(cluster: Cluster) -> None:
+async def test_calls_wait_while_a_shard_moves(autojump_clock: MockClock, cluster: Cluster) -> None:
     cluster.bury(cluster.owner)
     answers: list[Answer] = []
 
@@ -335,7 +365,9 @@ async def test_calls_wait_while_a_shard_moves(cluster: Cluster) -> None:
     assert [answer.status for answer in answers] == [200] * 5
 
 
-async def test_a_call_waits_for_a_shard_that_its_owner_is_bringing_up(cluster: Cluster) -> None:
+async def test_a_call_waits_for_a_shard_that_its_owner_is_bringing_up(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     cluster.owner.shards.shut([cluster.shard])
     async with trio.open_nursery() as nursery:
         answers: list[Answer] = []
@@ -352,7 +384,9 @@ async def test_a_call_waits_for_a_shard_that_its_owner_is_bringing_up(cluster: C
     assert cluster.ingress.wire.asked == 1
 
 
-async def test_calls_that_nobody_serves_are_told_to_come_back(cluster: Cluster) -> None:
+async def test_calls_that_nobody_serves_are_told_to_come_back(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     cluster.bury(cluster.owner)
     began = trio.current_time()
 
@@ -363,7 +397,9 @@ async def test_calls_that_nobody_serves_are_told_to_come_back(cluster: Cluster) 
     assert trio.current_time() - began <= WAIT_SECONDS_MAX + 0.1
 
 
-async def test_no_call_is_sent_round_in_circles(cluster: Cluster) -> None:
+async def test_no_call_is_sent_round_in_circles(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     """Both nodes believe that the other owns the shard."""
     cluster.owner.shards.note_owner(cluster.shard, 2, 10**6)
     cluster.ingress.shards.note_owner(cluster.shard, 1, 10**6 + 1)
@@ -411,7 +447,9 @@ def test_waiting_bodies_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert room.calls == 0
 
 
-async def test_a_turn_that_met_a_move_is_carried_out_by_the_new_owner(cluster: Cluster) -> None:
+async def test_a_turn_that_met_a_move_is_carried_out_by_the_new_owner(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     """The call was a local one, and its shard went away under it."""
     node, other = cluster.owner, cluster.ingress
     node.trouble.error, node.trouble.gate = Moved(), trio.Event()
@@ -452,6 +490,7 @@ async def test_a_forwarded_turn_that_met_a_move_goes_to_the_new_owner(
 
 
 async def test_a_shard_that_comes_here_while_its_call_waits_is_answered_here(
+    autojump_clock: MockClock,
     cluster: Cluster,
 ) -> None:
     cluster.kill(cluster.owner)

@@ -20,7 +20,7 @@ TROUBLE = ("POST", "/api/trouble.php")
 
 
 @pytest.fixture
-async def cluster(autojump_clock: MockClock) -> AsyncIterator[Cluster]:
+async def cluster() -> AsyncIterator[Cluster]:
     async with open_cluster() as cluster:
         yield cluster
 
@@ -29,7 +29,9 @@ async def lose(_: object = None) -> None:
     raise BusLost("the connection broke")
 
 
-async def test_a_change_whose_answer_was_lost_is_carried_out_once(cluster: Cluster) -> None:
+async def test_a_change_whose_answer_was_lost_is_carried_out_once(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     cluster.ingress.wire.after = lose
     answers: list[Answer] = []
 
@@ -46,7 +48,9 @@ async def test_a_change_whose_answer_was_lost_is_carried_out_once(cluster: Clust
     assert cluster.ingress.wire.asked > 1
 
 
-async def test_a_change_that_is_still_carried_out_is_joined(cluster: Cluster) -> None:
+async def test_a_change_that_is_still_carried_out_is_joined(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     gate = cluster.owner.trouble.gate = trio.Event()
     answers: list[Answer] = []
 
@@ -74,7 +78,9 @@ async def _ask_twice(cluster: Cluster, answers: list[Answer]) -> None:
     answers.append(Answer(reply.status, reply.body))
 
 
-async def test_a_change_under_way_at_a_node_that_dies_is_a_500_at_once(cluster: Cluster) -> None:
+async def test_a_change_under_way_at_a_node_that_dies_is_a_500_at_once(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     cluster.owner.trouble.gate = trio.Event()
     answers: list[Answer] = []
 
@@ -94,7 +100,9 @@ async def test_a_change_under_way_at_a_node_that_dies_is_a_500_at_once(cluster: 
     assert cluster.ingress.trouble.calls == 0
 
 
-async def test_a_change_that_hangs_at_a_node_that_dies_is_a_500_at_once(cluster: Cluster) -> None:
+async def test_a_change_that_hangs_at_a_node_that_dies_is_a_500_at_once(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     """The bus says nothing, as NATS: the map alone tells that the node is gone."""
     cluster.network.cut(1, 2)
     answers: list[Answer] = []
@@ -111,6 +119,7 @@ async def test_a_change_that_hangs_at_a_node_that_dies_is_a_500_at_once(cluster:
 
 
 async def test_a_read_under_way_at_a_node_that_dies_is_answered_by_the_next(
+    autojump_clock: MockClock,
     cluster: Cluster,
 ) -> None:
     admin = cluster.owner.arena.keys.api_private_token
@@ -130,7 +139,9 @@ async def test_a_read_under_way_at_a_node_that_dies_is_answered_by_the_next(
     assert answers[0].status == 200
 
 
-async def test_a_read_whose_answer_was_lost_is_asked_again(cluster: Cluster) -> None:
+async def test_a_read_whose_answer_was_lost_is_asked_again(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     admin = cluster.owner.arena.keys.api_private_token
     wire = cluster.ingress.wire
 
@@ -143,7 +154,9 @@ async def test_a_read_whose_answer_was_lost_is_asked_again(cluster: Cluster) -> 
     assert wire.asked == 2
 
 
-async def test_a_bus_that_is_too_busy_is_too_many_requests(cluster: Cluster) -> None:
+async def test_a_bus_that_is_too_busy_is_too_many_requests(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     async def refuse() -> None:
         raise TooBusy
 
@@ -154,7 +167,9 @@ async def test_a_bus_that_is_too_busy_is_too_many_requests(cluster: Cluster) -> 
     assert json_of(answer)["retry_after"] == 1
 
 
-async def test_an_owner_that_does_not_answer_in_time_is_a_500(cluster: Cluster) -> None:
+async def test_an_owner_that_does_not_answer_in_time_is_a_500(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     cluster.owner.trouble.gate = trio.Event()
     began = trio.current_time()
 
@@ -166,13 +181,15 @@ async def test_an_owner_that_does_not_answer_in_time_is_a_500(cluster: Cluster) 
     assert cluster.owner.dispatcher.in_flight.count == 0  # it has given up, too
 
 
-async def test_a_bug_of_the_owners_is_a_500(cluster: Cluster) -> None:
+async def test_a_bug_of_the_owners_is_a_500(autojump_clock: MockClock, cluster: Cluster) -> None:
     cluster.owner.trouble.error = RuntimeError("a bug")
 
     assert (await cluster.ingress.answer(*TROUBLE)).status == 500
 
 
-async def test_a_cancelled_call_leaves_nothing_behind(cluster: Cluster) -> None:
+async def test_a_cancelled_call_leaves_nothing_behind(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
     cluster.owner.trouble.gate = trio.Event()
     with trio.move_on_after(1.0) as scope:
         await cluster.ingress.answer(*TROUBLE)
@@ -187,6 +204,7 @@ async def test_a_cancelled_call_leaves_nothing_behind(cluster: Cluster) -> None:
 
 
 async def test_more_calls_than_the_bus_takes_are_refused_and_nobody_waits(
+    autojump_clock: MockClock,
     cluster: Cluster,
 ) -> None:
     gate = cluster.owner.trouble.gate = trio.Event()

@@ -14,8 +14,6 @@ SLEEPS = {"sleep", "time.sleep", "trio.sleep"}
 VIRTUAL_CLOCKS = {"autojump_clock", "mock_clock", "MockClock"}
 
 VIRTUAL = {
-    "tests/cluster/test_forwarding.py": "its fixture of a cluster has a virtual clock",
-    "tests/cluster/test_lost_answers.py": "its fixture of a cluster has a virtual clock",
     "tests/machines/test_shard_histories.py": "its histories run on a virtual clock",
     "tests/support/kernel_kit.py": "loads of actors; the kernel's tests have a virtual clock",
     "tests/support/machines/machine_store.py": "a database of the machines, on a virtual clock",

@@ -453,27 +453,23 @@ async def open_world(
     hub, studio = hub or Hub(), studio or KitStudio()
     ledger.server = server or ledger.server
     player_index = PlayerIndex(ledger, lambda key: players.passivate(key, early=True))
-    game_index = GameIndex(ledger)
     players = DynamicSupervisor(
         "player", player_loader(memory, player_index, clock), memory, bounds, ownership=ownership
     )
+    game_index = GameIndex(ledger)
     games = DynamicSupervisor(
         "game", game_loader(memory, game_index, clock), memory, bounds, ownership=ownership
     )
-    leaderboards = Leaderboards(memory)
+    leaderboards, seats, holdings = Leaderboards(memory), SeatTable(), Holdings(ledger)
     memory.observers.append(leaderboards.note_durable)
-    seats, holdings = SeatTable(), Holdings(ledger)
-    room_index, room_limits = (
-        RoomIndex(seats, holdings),
-        room_limits or actor_settings.room_limits(),
-    )
+    room_index = RoomIndex(seats, holdings)
+    room_limits = room_limits or actor_settings.room_limits()
     rooms = RoomLoader(memory.journals, room_index, clock, room_limits, hub, studio)
     room_actors = DynamicSupervisor(
         "room", rooms.load, memory, bounds, hub.before_timer, ownership=ownership
     )
-    load_pair = friendship_loader(
-        memory.friendships, clock, limits or actor_settings.friend_limits(), player_index
-    )
+    limits = limits or actor_settings.friend_limits()
+    load_pair = friendship_loader(memory.friendships, clock, limits, player_index)
     pairs = DynamicSupervisor("friendship", load_pair, memory, bounds, ownership=ownership)
     lobbies = LobbyLoader(
         rooms,
