@@ -176,4 +176,10 @@ def _read(operation: Operation[ReplyT], answer: httpx2.Response) -> ReplyT:
 
 
 def _why(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    """Return the first words among an error and its causes. A wrapper often has none of its own."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if text := str(cause):
+            return text
+        cause = cause.__cause__ or cause.__context__
+    return type(error).__name__

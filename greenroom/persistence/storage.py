@@ -52,6 +52,8 @@ _END_SECONDS_MAX = 1.0
 _CLASSES_AT_START = frozenset({"08", "25", "40", "53", "55", "57"})
 """SQLSTATE classes for which a start waits. For a missing permission, say, it does not."""
 _INSUFFICIENT_PRIVILEGE, _LOCK_NOT_AVAILABLE = "42501", "55P03"
+_EXISTING = frozenset({"42P07", "42723"})
+"""A table or a function that is to be made is there already."""
 
 
 class Storage:
@@ -226,4 +228,9 @@ def _refused_text(error: QueryFailed) -> str:
         advice = "; greenroom doctor says which right the URL's user needs"
     if error.sqlstate == _LOCK_NOT_AVAILABLE:
         advice = "; a session holds a table that is to be changed: end it, then start again"
+    if error.sqlstate in _EXISTING:
+        advice = (
+            "; if a restore with older code left it behind, back up with that code,"
+            " and restore that backup with this one: greenroom restore FILE --force"
+        )
     return f"The database refused to be set up: {error}{advice}"

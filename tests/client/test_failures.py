@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ssl
+from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any
 
 import pytest
 import trio
+import trustme
 from client_kit import CUT, HALF, NEVER, QUICK, Told, playing, stubbed
 
 from greenroom.client import (
@@ -146,6 +150,26 @@ async def test_a_server_that_is_not_there_is_asked_a_few_times() -> None:
         with pytest.raises(ConnectionFailed) as caught:
             await game.register("Ada")
     assert not caught.value.was_sent
+
+
+async def test_why_a_certificate_is_not_trusted_is_told() -> None:
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(theirs)
+
+    async def shake_hands(stream: trio.SSLStream[trio.SocketStream]) -> None:
+        with suppress(trio.BrokenResourceError):
+            await stream.do_handshake()
+
+    async with trio.open_nursery() as nursery:
+        serve = partial(trio.serve_ssl_over_tcp, shake_hands, 0, theirs, host="127.0.0.1")
+        listeners: list[trio.SSLListener[trio.SocketStream]] = await nursery.start(serve)
+        listener = listeners[0].transport_listener
+        assert isinstance(listener, trio.SocketListener)
+        url = f"https://127.0.0.1:{listener.socket.getsockname()[1]}"
+        async with Game.connect(url, "key", retries=Retries(attempts_max=1)) as game:
+            with pytest.raises(ConnectionFailed, match="CERTIFICATE_VERIFY_FAILED"):
+                await game.time()
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_server_that_does_not_answer_is_not_waited_for_longer_than_allowed() -> None:

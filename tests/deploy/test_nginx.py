@@ -47,6 +47,14 @@ def test_a_body_that_is_too_long_is_an_error_as_the_api_has_it(front: Front):
     assert (status, answer) == (413, {"success": False, "error": BODY_TOO_LARGE})
 
 
+@pytest.mark.parametrize(("length", "status"), [(0, b"502"), (2 << 20, b"413")])
+def test_pages_of_other_origins_may_read_the_errors(front: Front, length: int, status: bytes):
+    head = f"POST /api/time.php HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {length}\r\n"
+    answer = front.first_answer(HERE, f"{head}Connection: close\r\n\r\n".encode())
+    assert answer.split(b" ")[1] == status
+    assert b"\r\naccess-control-allow-origin: *\r\n" in answer.lower()
+
+
 @pytest.mark.parametrize("page", ["413", "502"])
 def test_the_pages_of_errors_are_no_pages_of_the_site(front: Front, page: str):
     assert front.call(HERE, "GET", f"/errors/{page}")[0] == 404

@@ -269,6 +269,25 @@ async def test_a_backup_of_an_older_schema_is_brought_up_to_date(
     assert names_of(other_database, "SELECT name FROM owners") == {"old"}
 
 
+async def test_what_a_restore_with_older_code_left_behind_is_told_and_goes_with_a_restore(
+    connection: Any, empty_database: str, tmp_path: Path
+):
+    known = migrations.available()
+    await migrations.migrate(connection, migrations=known[:12])
+    with psycopg.connect(empty_database) as direct:
+        direct.execute("INSERT INTO owners VALUES (1, 'old', 'free', now())")
+        for name in UNSAVED_TABLES:
+            direct.execute(f"CREATE TABLE {name} ()".encode())
+    path = tmp_path / "b.zip"
+
+    with pytest.raises(StorageError, match=r"already exists .* a restore with older code left it"):
+        await migrate_database(empty_database)
+    await trio.to_thread.run_sync(save, empty_database, path)
+    await trio.to_thread.run_sync(lambda: load(empty_database, path, replace=True))
+    assert await migrate_database(empty_database) == [m.name for m in known[12:]]
+    assert names_of(empty_database, "SELECT name FROM owners") == {"old"}
+
+
 async def test_an_empty_database_has_nothing_to_save(empty_database: str, tmp_path: Path):
     with pytest.raises(StorageError, match="nothing to back up"):
         await trio.to_thread.run_sync(save, empty_database, tmp_path / "b.zip")

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 import trio
 
 from greenroom.actors.game.messages import GameSettingsReplaced
-from greenroom.actors.kernel.errors import ActorCrashed, StorageUnavailable
+from greenroom.actors.kernel.errors import ActorCrashed, StorageRefused, StorageUnavailable
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.leaderboard.boards import Boards
 from greenroom.actors.leaderboard.charges import Charges
@@ -359,6 +359,7 @@ class Leaderboards:
 
         Raises:
             StorageUnavailable: it is not there yet; ask again.
+            StorageRefused: the database does not let the players be read.
             TooManyBuilds: it is not built, for there is no room, or too much has been built.
             ActorCrashed: it cannot be built.
 
@@ -410,7 +411,7 @@ class Leaderboards:
             await build.may_begin.wait()
             if build.failure is None:
                 await self._fill(build)
-        except TooManyBuilds as refusal:
+        except (TooManyBuilds, StorageRefused) as refusal:
             build.failure = refusal
         except Exception:  # noqa: BLE001 - nor the builds of others
             _log.exception("a leaderboard of game %d cannot be built", build.game_id)
@@ -462,9 +463,11 @@ class Leaderboards:
             self._boards.make_room(index, now)
 
     async def _read(self, game_id: int, after_id: int, wanted: int) -> list[Row] | None:
-        """Return a page, or None while the database is away."""
+        """Return a page, or None while the database is away. One that refuses is not waited for."""
         try:
             return await self._accounts.load_documents_page(game_id, after_id, wanted)
+        except StorageRefused:
+            raise
         except StorageUnavailable:
             return None
 

@@ -21,7 +21,7 @@ from greenroom.actors.flows import ranking
 from greenroom.actors.flows.games import delete_game
 from greenroom.actors.flows.ranking import Standings, rank_players
 from greenroom.actors.flows.register import NewPlayer
-from greenroom.actors.kernel.errors import ActorCrashed, StorageUnavailable
+from greenroom.actors.kernel.errors import ActorCrashed, StorageRefused, StorageUnavailable
 from greenroom.actors.leaderboard.tops import document_of
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import (
@@ -249,6 +249,25 @@ async def test_a_build_waits_out_a_database_that_is_away(autojump_clock: trio.te
         async with trio.open_nursery() as nursery:
             nursery.start_soon(mend)
             assert (await rank(arena)).total == 3
+
+
+async def test_a_build_does_not_wait_for_a_database_that_refuses(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+):
+    async def refuse(*_: object) -> list[tuple[int, bytes, bytes]]:
+        await trio.lowlevel.checkpoint()
+        raise StorageRefused("permission denied for table players")
+
+    async with open_arena() as arena:
+        await crowd(arena, 3)
+        began = trio.current_time()
+        with monkeypatch.context() as patched:
+            patched.setattr(arena.memory, "load_documents_page", refuse)
+            for _ in range(2):
+                with pytest.raises(StorageRefused, match="permission denied"):
+                    await rank(arena)
+        assert trio.current_time() == began
+        assert (await rank(arena)).total == 3
 
 
 async def test_pages_grow_while_documents_are_small_and_shrink_when_they_are_not(
