@@ -131,7 +131,8 @@ def test_refused_reads_are_told_counted_and_end_readiness_until_they_work_again(
     assert refusing.metric("greenroom_storage_failed_reads_total", kind="refused") >= 20
     assert refusing.metric("greenroom_storage_is_ready") == 0
     told = refusing.refusals()
-    assert len(told) == 1, "20 failures are one line"
+    # usage is counted anew after a start, by a statement of its own
+    assert 1 <= len(told) <= 2, "20 failures of a statement are one line"
     assert told[0].startswith(f"the database refused a read: {words}")
     with pytest.raises(ControlError, match="The database refused: ") as caught:
         call(socket_path(refusing.server.data_dir), ShowPlayer(player_id=player_id))
