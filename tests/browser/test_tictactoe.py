@@ -222,8 +222,15 @@ async def forge(page: Page) -> None:
         await page.evaluate(f"{sent}.then(() => 0, () => 0)")
 
 
+async def catch_up(page: Page) -> None:
+    """Wait until the page has all that the server has sent it so far."""
+    await page.evaluate("say({type: 'state'}); version = 0; 0")
+    await page.until("version > 0")
+
+
 async def listen(page: Page) -> None:
     """Keep what the page is told from now on, as `told`."""
+    await catch_up(page)
     await page.evaluate(
         "told = []; globalThis.heed ??= take; take = (m) => { told.push(m); heed(m) }; 0"
     )
@@ -251,8 +258,7 @@ async def test_a_page_does_not_believe_host_or_guest_that_the_game_is_lost(loose
             before = await other.evaluate(SHOWN)
             await forge(cheat)
             await other.until("told.filter((m) => m.type == 'receive').length >= 3")
-            await other.evaluate("say({type: 'state'}); version = 0; 0")
-            await other.until("version > 0")  # behind which the forged ones have been sent
+            await catch_up(other)  # the forged ones have been sent before that
             assert await other.evaluate(SHOWN) == before
             assert await other.evaluate("told.filter((m) => m.sender?.is_server).length") == 0
             cheat.errors.clear()  # browsers log refused calls
