@@ -103,7 +103,9 @@ class BackupFolder:
         path = self.directory / LIST_NAME
         try:
             names = msgspec.json.decode(path.read_bytes(), type=list[str])
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if not self.directory.is_dir():
+                raise self._unusable(error) from None
             names = []
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise OperationRefused(
@@ -112,9 +114,11 @@ class BackupFolder:
         return sorted(name for name in names if _NAME.fullmatch(name))
 
     def _unusable(self, error: OSError) -> OperationRefused:
-        return OperationRefused(
-            f"Cannot keep backups in {self.directory}: {error.strerror or error}."
-        )
+        if self.directory.exists() or self.directory.is_symlink():
+            why = f"{error.strerror or error}."
+        else:
+            why = "there is no such folder; make it first (or mount its disk)."
+        return OperationRefused(f"Cannot keep backups in {self.directory}: {why}")
 
 
 def _began(name: str) -> float:

@@ -117,6 +117,14 @@ def test_a_folder_that_cannot_be_used_is_one_sentence(place: str, tmp_path: Path
         BackupFolder(tmp_path / place, keep=1).begin(NOON)
 
 
+def test_a_folder_that_is_not_there_ends_the_command_at_once(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    done = command("backup", "--every", "1m", str(tmp_path / "none"), data_dir=data_dir)
+    assert done.status == 1, done.err
+    assert "there is no such folder; make it first" in done.err
+
+
 def test_the_command_goes_on_beside_a_server_until_it_is_told_to_stop(
     data_dir: Path, database_url: str, tmp_path: Path
 ) -> None:

@@ -42,6 +42,13 @@ def test_a_server_that_has_gone_is_an_error_as_the_api_has_it(front: Front):
     assert "try again" in answer["error"]
 
 
+def test_a_realtime_port_that_nobody_serves_is_such_an_error_too(front: Front):
+    head = f"GET / HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n"
+    answer = front.first_answer(HERE, head.encode(), front.ports.wss)
+    assert answer.split(b" ")[1] == b"502"
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["success"] is False
+
+
 def test_a_body_that_is_too_long_is_an_error_as_the_api_has_it(front: Front):
     status, answer = front.call(HERE, "POST", "/api/time.php", {"x": "y" * (1 << 20)})
     assert (status, answer) == (413, {"success": False, "error": BODY_TOO_LARGE})
