@@ -1,6 +1,6 @@
 """The promises of every bus: asks, tells, their bounds and their errors.
 
-Three modules keep the promise: `memory` for simulations, `unix` between the processes of one
+Three modules implement it: `memory` for simulations, `unix` between the processes of one
 machine, `nats` between machines. One suite of tests runs against all three (`tests/bus/`).
 
 **Delivery.** A message arrives at most once. Messages from one node to another arrive in the order
@@ -12,8 +12,8 @@ tasks that begin together do so in any order.
 sent. Beyond either, an ask is refused here with `TooBusy`, and a tell is dropped and counted. A
 node answers at most `ANSWERING_MAX` asks of another at a time, with `ANSWERING_BYTES_MAX` in all,
 and refuses the rest unread. Answers may wait up to `ANSWER_BYTES_MAX`; an answer beyond that is
-dropped, and its asker gets `BusLost`. Whoever reads from a connection hands each message on at
-once, and never waits.
+dropped, and its asker gets `BusLost`. The task that reads from a connection hands each message
+on at once, and never waits.
 
 **Time.** Each ask has a time limit. It goes with the ask, and whoever answers is cancelled once it
 has passed. So nobody waits for ever at either end.
@@ -115,7 +115,9 @@ class BusStatistics(msgspec.Struct):
     replayed: int = 0
     """Messages that had come already, or come very late."""
     oversized: int = 0
+    """Messages longer than any that may be sent."""
     truncated: int = 0
+    """Messages of which the end is missing."""
 
 
 class Bus(Protocol):
@@ -158,8 +160,8 @@ class Bus(Protocol):
             ValueError: a node asks itself, or the id is no positive number.
 
         Cancellation: the asker stops waiting, and the answer is thrown away. The message may have
-        been sent, and may be carried out. Who must know shields the ask, which ends by itself after
-        `seconds_max`.
+        been sent, and may be carried out. A caller that must know the outcome shields
+        the ask, which ends by itself after `seconds_max`.
         """
         ...
 

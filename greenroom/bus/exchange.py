@@ -131,7 +131,7 @@ class Ask:
 
 
 class Exchange(Bus, ABC):
-    """A `Bus` but for the ways to other nodes, which subclasses have."""
+    """All of a `Bus` but the ways to other nodes, which subclasses add."""
 
     def __init__(self, node_id: int) -> None:
         """Begin with nothing under way.

@@ -105,13 +105,13 @@ class MemoryNetwork:
         return self._on_the_way.get((sender, receiver), 0)
 
     def enter(self, bus: MemoryBus) -> None:
-        """Have a node reached from now on."""
+        """Let messages reach a node from now on."""
         if bus.node_id in self._nodes:
             raise RuntimeError(f"node {bus.node_id} runs twice")
         self._nodes[bus.node_id] = bus
 
     def leave(self, bus: MemoryBus) -> None:
-        """Have a node not reached any more; those who have asked it learn that soon."""
+        """Let no message reach a node any more; nodes that have asked it learn that soon."""
         del self._nodes[bus.node_id]
         for node_id, other in sorted(self._nodes.items()):
             if (bus.node_id, node_id) not in self._cut:

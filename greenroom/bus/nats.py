@@ -1,8 +1,8 @@
 """The bus between machines: NATS, with a client of our own (docs/decisions has the reasons).
 
 A node has two subscriptions, its own subject and one for all nodes. What it publishes is sealed.
-An ask names a reply subject, at which the server itself says so if nobody is subscribed; answers
-come as messages to the asker's own subject.
+An ask names a reply subject. If nobody is subscribed to what is asked, the server itself says so
+there. Answers come as messages to the asker's own subject.
 
 If the connection breaks, asks that were sent end with `BusLost`. Those that come meanwhile wait for
 the next connection within their time; tells and answers are dropped. A server that is about to stop

@@ -72,7 +72,7 @@ class NatsConnection:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether nothing has come of which the end is missing."""
+        """Return whether nothing that has come is cut off in the middle."""
         return self._parser.is_empty
 
     async def greet(self, options: NatsOptions, subjects: list[bytes], name: str) -> None:
@@ -311,7 +311,7 @@ def _connect_options(
 
 
 def _refusal(text: str, server: NatsServer, options: NatsOptions) -> Exception:
-    """Return the error for what a server has to say against us."""
+    """Return the error for what a server complains of, with advice."""
     known = text.lower()
     if "authorization" in known or "authentication" in known:
         if options.key is not None:

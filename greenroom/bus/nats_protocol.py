@@ -27,7 +27,7 @@ _VERSION: Final = b"NATS/1.0"
 
 
 class NatsProtocolError(Exception):
-    """The server sent what is not of this protocol; there is no way on."""
+    """The server sent what is not of this protocol; the connection cannot go on."""
 
 
 class NatsInfo(msgspec.Struct):
@@ -111,7 +111,7 @@ class NatsParser:
         """Return what is whole now.
 
         Raises:
-            NatsProtocolError: there is no way on.
+            NatsProtocolError: the connection cannot go on.
         """
         self._held += received
         while self._advance():
@@ -210,7 +210,7 @@ def encode_publish(subject: bytes, payload: bytes, reply: bytes = b"") -> bytes:
 
 
 def encode_subscribe(subject: bytes, number: int) -> bytes:
-    """Return the wish to get what is sent to a subject."""
+    """Return the line that subscribes to a subject."""
     return b"SUB %b %d\r\n" % (subject, number)
 
 

@@ -67,7 +67,7 @@ class FrameBuffer:
         """Return the frames that are whole now.
 
         Raises:
-            FrameTooLong: there is no way on; frames that came with it are lost.
+            FrameTooLong: the connection cannot go on; frames that came with it are lost.
         """
         self._held += received
         held = self._held

@@ -5,8 +5,8 @@ Time is `CLOCK_BOOTTIME`, which goes on while the machine sleeps and which nobod
 instrument of trio looks at it at the beginning of each pass. So a process that was stopped, and
 goes on after its shards were taken over, runs no turn: its actors are gone before any task runs.
 
-What a stop in the middle of a pass can still let out is a read that is old by the time of the stop.
-A write never gets in: the fence in Postgres refuses it.
+A process that is stopped in the middle of a pass goes on where it was, and may send an answer that
+was right when it stopped. No write gets through: the fence in Postgres refuses it.
 """
 
 from __future__ import annotations

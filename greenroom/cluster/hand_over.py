@@ -2,9 +2,9 @@
 
 1. Prepare: what has changed is written ahead, jobs and sign-ins are waited for. Everything is
    served on.
-2. Say goodbye: members of rooms are asked to come back, and are heard out.
-3. In one synchronous step, that the shards are another's is queued behind all that was queued
-   before, and their actors leave memory. Calls for them wait from now on.
+2. Say goodbye: members of rooms are asked to come back, and what they still send is served.
+3. In one synchronous step, the change of owner is queued behind all that was queued before, and the
+   actors of the shards leave memory. Calls for them wait from now on.
 4. Once that is durable, the next owner is told, with who was connected and what they miss. Nothing
    is told before, for the change might yet be refused.
 5. The next owner opens the shards, and the calls go there.
@@ -40,7 +40,7 @@ EMPTY_SHARDS_AT_ONCE: Final = 64
 TAKE_SECONDS_MAX: Final = 2.0
 """How long the next owner may take to say that it knows. It finds out by itself, too."""
 RETRY_SECONDS: Final = 0.2
-"""How long to wait before shards are handed over again that could not be."""
+"""How long to wait before the next try, if no shard could be handed over."""
 
 
 class HandOverRefused(Exception):

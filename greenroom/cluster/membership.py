@@ -5,7 +5,7 @@ It does both over a connection of its own, so a busy committer keeps it from nei
 goes into the map of shards. Shards of the dead are taken over by those who live, each its own
 share. `ShardOpener` brings them up; `HandOver` moves them while everybody lives.
 
-Nothing here is trusted by the writes: Postgres refuses those of a node that was taken over.
+No write relies on any of this: Postgres refuses those of a node that was taken over.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ PROBE_SECONDS_MAX: Final = 0.5
 CUT_OFF_SECONDS: Final = 10.0
 """A node that has been without the bus for so long, while others have it, hands its shards over."""
 UNCLAIMED_SECONDS: Final = 3.0
-"""For so long after its start a node leaves shards alone that nobody has, for others may come."""
+"""How long after its start a node leaves shards alone that nobody has: other nodes may come."""
 
 
 class Probe(BusMessage, frozen=True):
@@ -118,7 +118,7 @@ class Membership:
         """By node whose session lock is gone: whether it has answered."""
         self._probing: set[int] = set()
         self._taking: set[int] = set()
-        """Nodes whose shards are just being taken, `NOBODY` for those that no node has had."""
+        """Nodes whose shards are being taken, `NOBODY` for those that no node has had."""
         self._described: tuple[NodeState, bool] | None = None
         self._is_moving = False
         self._renewed_at = self._balanced_at = -math.inf
@@ -402,7 +402,7 @@ class Membership:
         self._note_taken(taken)
 
     def _may_claim(self) -> bool:
-        """Return whether those are there who are being started together, or it took too long."""
+        """Return whether all nodes that start together are there, or have had time to be."""
         waited = trio.current_time() - self._started_at
         enough = len(self._takers()) >= self._options.nodes_expected
         return self._guard.is_trusted and (enough or waited >= UNCLAIMED_SECONDS)

@@ -1,6 +1,6 @@
 """The news that nodes tell each other about themselves and about shards.
 
-Whatever is told may be lost: each node looks at the database, too. News only make it quicker.
+Any of it may be lost: each node looks at the database, too. News only makes it quicker.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Brings up the shards that this node owns, and opens them: one task, one group after another.
 
-It is always the same: at a start, after a take-over or a hand-over to this node, and when its lease
-had run out and nobody took its shards. What fails is tried again. A shard that cannot be brought up
-keeps no other from it.
+This is the same at a start, after a take-over or a hand-over to this node, and after its lease had
+run out and nobody took its shards. What fails is tried again. A shard that cannot be brought up
+holds up no other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BATCH_SHARDS: Final = 32
 AUDIENCES_SECONDS_MAX: Final = 0.2
 """How long to wait for audiences of a shard that was handed over."""
 RETRY_SECONDS: Final = 0.25
-"""How long to wait before a shard is tried again that could not be brought up."""
+"""How long to wait before trying a shard again that could not be brought up."""
 RETRY_SECONDS_MAX: Final = 5.0
 
 

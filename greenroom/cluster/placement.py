@@ -1,7 +1,7 @@
 """Decides which node a shard belongs on, by rendezvous hashing: no trio, no clock, no database.
 
 Every node has a weight for every shard, and the heaviest has it. So all nodes reach the same answer
-from the same list of nodes, without asking each other. When a node goes, its shards alone move, and
+from the same list of nodes, without asking each other. When a node goes, only its shards move, and
 they spread evenly over those that stay. When one comes, it takes its share from all of them.
 """
 
@@ -50,7 +50,7 @@ def share_of(node_id: int, node_ids: Collection[int], shards: Iterable[int]) -> 
 def moves_to_leave(
     node_id: int, node_ids: Collection[int], owners: Mapping[int, int]
 ) -> list[Move]:
-    """Return where each shard of a node goes that is about to stop.
+    """Return where the shards of a node go that is about to stop.
 
     Args:
         node_id: the node that leaves.

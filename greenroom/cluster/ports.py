@@ -48,7 +48,7 @@ class Connected(Protocol):
 
 
 class Parted(Protocol):
-    """Shards that have left memory; that they are another node's is on its way to the database."""
+    """Shards that have left memory; their change of owner is on its way to the database."""
 
     @property
     def audiences(self) -> Sequence[bytes]:
@@ -56,9 +56,9 @@ class Parted(Protocol):
         ...
 
     async def settle(self) -> Collection[int]:
-        """Wait, however long it takes, and return the shards of which it is durable now.
+        """Wait, however long it takes, and return the shards whose change of owner is durable.
 
-        The others are this node's still, and nobody else's.
+        The others are still this node's, and nobody else's.
         """
         ...
 
@@ -100,20 +100,20 @@ class Residents(Protocol):
     async def prepare(self, shards: Sequence[int]) -> None:
         """Write what can be written ahead, and wait for what must not be torn apart.
 
-        That are jobs of rooms and sign-ins that have used a ticket, each for a bounded time.
+        These are jobs of rooms, and sign-ins that have used a ticket. Each wait is bounded.
         Cancellation: nothing is lost.
         """
         ...
 
     async def say_goodbye(self, shards: Sequence[int]) -> None:
-        """Ask the members who are connected to come back, and close; hear them out for a moment.
+        """Ask connected members to come back, and close; for a moment, serve what they still send.
 
         Cancellation: some may stay connected until the shard is handed over.
         """
         ...
 
     def hand_over(self, epochs: Mapping[int, int], to_node: int) -> Parted:
-        """Queue that shards are another node's, behind all that was queued before; let go of them.
+        """Queue the change of owner of shards, behind all that was queued before; let go of them.
 
         Args:
             epochs: the new epoch of each shard.

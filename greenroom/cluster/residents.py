@@ -23,7 +23,7 @@ _logger = logging.getLogger(__name__)
 JOBS_SECONDS_MAX: Final = 6.0
 """How long a hand-over waits for jobs and sign-ins. What is not done by then begins anew there."""
 GOODBYE_SECONDS_MAX: Final = 0.05
-"""How long members who were asked to come back are heard out."""
+"""How long members are still served after they were asked to come back."""
 
 
 class PartedShards:

@@ -1,8 +1,8 @@
 """Knows which node owns each shard, which of its own are open, and waits for an owner.
 
-News come by several ways, late and in any order: the bus, answers of other nodes, looks at the
+News comes in several ways, late and in any order: the bus, answers of other nodes, looks at the
 database. Each change of owner has an epoch that is higher than all before it, so old news never
-replace newer ones.
+replaces newer.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class ShardMap(Generic[AnyNode]):
     def takes_connections(self, shard: int) -> bool:
         """Return whether a new realtime connection to a room of a shard is served here.
 
-        While a shard is being handed over its calls still are, but connections wait for the next
-        owner: they would be closed in a moment.
+        While a shard is being handed over, its calls are still served. Connections wait for the
+        next owner, because they would be closed in a moment.
         """
         return shard in self._open and shard not in self._leaving
 
@@ -194,7 +194,7 @@ class ShardMap(Generic[AnyNode]):
         Args:
             shard: which.
             node_id: its owner, or `NOBODY`.
-            epoch: the epoch of that change of owner. Older news than what is known are ignored.
+            epoch: the epoch of that change of owner. Older news than what is known is ignored.
         """
         if epoch <= self.epoch_of(shard):
             return False
@@ -205,7 +205,7 @@ class ShardMap(Generic[AnyNode]):
         return True
 
     def note_owners(self, owners: Mapping[int, tuple[int | None, int]]) -> list[int]:
-        """Take note of node, None for nobody, and epoch of shards; return those that were news."""
+        """Take note of the node (None for nobody) and epoch of shards; return what was news."""
         return [
             shard
             for shard, (node_id, epoch) in owners.items()

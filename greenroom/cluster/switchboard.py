@@ -30,7 +30,7 @@ class Unreadable(BusMessage, frozen=True):
 
 
 class Garbled(Exception):
-    """A message that came is none that is known here."""
+    """The message is of no type that is known here."""
 
 
 class WrongProtocol(Garbled):
@@ -99,12 +99,12 @@ class Switchboard:
         self.know(kind)
 
     def hear(self, kind: type[M], handler: Callable[[int, M], None]) -> None:
-        """Have what is told of one type heard; the handler must not raise."""
+        """Have tells of one type heard; the handler must not raise."""
         self._hears[kind] = handler
         self.know(kind)
 
     def know(self, *kinds: type[BusMessage]) -> None:
-        """Be able to read types that come as answers alone."""
+        """Register types that come only as answers, so that they can be read."""
         self._types.update(kinds)
         self._read_packed = reader(self._types)
 
@@ -165,7 +165,7 @@ class Switchboard:
 def reader(types: Collection[type[BusMessage]]) -> Callable[[bytes], BusMessage]:
     """Return what reads packed messages of some types.
 
-    It raises WrongProtocol for a message of another version, and Garbled for what is none.
+    It raises WrongProtocol for a message of another version, and Garbled for anything else.
     """
     union: Any = Union[tuple(types)]  # noqa: UP007 - made at run time
     decode = msgspec.msgpack.Decoder(union).decode

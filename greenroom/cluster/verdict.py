@@ -1,8 +1,8 @@
 """Decides from evidence whether a node is dead: no trio, no clock, no database.
 
 A wrong verdict loses nothing that was acknowledged: the fence in Postgres refuses whatever the
-buried node still writes. But it costs its players a gap, so one sign alone is never enough. A
-broken connection is no death, and neither is silence on the bus.
+node still writes that was taken for dead. But it costs its players a pause, so one sign alone is
+never enough. A broken connection is no death, and neither is silence on the bus.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Witness(msgspec.Struct, frozen=True):
         """Return whether they have missed nothing within the time of a lease.
 
         Postgres or the bus may have been away for everybody. Then all leases have run out, and the
-        first node that is back would bury the others.
+        first node that is back would take all others for dead.
         """
         return min(self.database_seconds, self.bus_seconds) >= lease_seconds
 

@@ -310,7 +310,7 @@ class Committer:
             self._enqueue(entry)
 
     def _queue_background(self, shard: int | None = None) -> None:
-        """Queue what nobody waits for, of one shard or all: what follows must not come before."""
+        """Queue background events, of one shard or of all, ahead of what is queued next."""
         for row, entry in list(self._background.items()):
             if shard is None or entry.writer.shard == shard:
                 self._enqueue(self._background.pop(row))

@@ -65,7 +65,7 @@ LOCK_CLASS = 0x47524E52
 NODE_LOCK_CLASS = 0x47524E53
 """The first half of the key of a node's lock. The second half is the node's id."""
 CLOCK_SECONDS_WARNED, CLOCK_SECONDS_MAX = 1.0, 30.0
-"""How far the machine's clock may be from the database's, unmentioned and in a cluster."""
+"""How far the machine's clock may be from the database's: without a warning, and in a cluster."""
 
 _RETRY_SECONDS = 0.1
 _NAMED_MAX = 8

@@ -3,7 +3,7 @@
 A node of a cluster looks at them four times a second and renews its lease every second, over
 connections of its own, so that it waits for no commit.
 
-A shard changes hands in three ways only:
+A shard gets an owner in three ways only:
 
 - one that nobody owns is taken;
 - those of a node that has ended are taken over;
@@ -218,7 +218,7 @@ class NodeRecords:
         """Take shards from a node that has ended, whose lease has run out, or that is dead.
 
         That node is ended: it never writes again. Its sessions are ended, too, for one that stopped
-        in the middle of sending would hold us up. What it has committed, it has committed.
+        in the middle of sending would hold us up. What it has committed stays.
 
         Args:
             dead_node_id: the node.

@@ -95,7 +95,7 @@ class DynamicSupervisor(Generic[Role]):
             kind: the name of the actors' kind, for labels and the tree.
             load: reads one actor from the database; None when there is no such actor. It may raise
                 `StorageUnavailable`, and is then tried again, or `MailboxFull` where there is no
-                space for the actor: so is answered whoever waits for it.
+                space for the actor: whoever waits for it gets that error.
             durability: the destination of events.
             bounds: see `Bounds`.
             before_timer: called before each turn that a timer of an actor causes.
@@ -357,9 +357,9 @@ class DynamicSupervisor(Generic[Role]):
             self._forget(cell, Moved(f"{cell.label} is another node's"))
 
     async def _read(self, key: Any) -> Actor[Role] | None:
-        """Read an actor: again if a shard was gained or lost meanwhile, and so another may write.
+        """Read an actor; again if a shard was gained or lost meanwhile, for another may write then.
 
-        Whose shard the actor's is, is known only once it has been read.
+        Which shard the actor is of is known only once it has been read.
         """
         ownership = self._ownership
         if ownership is None:

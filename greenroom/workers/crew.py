@@ -1,4 +1,4 @@
-"""The workers of one machine, kept up: each restarted by itself, and told about the others."""
+"""The workers of one machine, kept up: each restarted on its own, and told about the others."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """Return its process, if one runs."""
+        """Return the id of its process, if one runs."""
         return self._process.pid
 
     @property

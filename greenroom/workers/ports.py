@@ -138,7 +138,7 @@ class Ports:
         return port_of(self.http[1])
 
     def realtime_port(self, settings: Settings) -> int:
-        """Return the realtime port that is told: the shared one, or the first worker's."""
+        """Return the realtime port to announce: the shared one, or the first worker's."""
         shared = settings.public_realtime_port is not None
         return port_of([self.realtime[1][-1 if shared else 0]])
 

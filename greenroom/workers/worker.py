@@ -80,7 +80,7 @@ class ParentLink:
             await trio.sleep(ALIVE_SECONDS)
 
     async def listen(self, served: WorkerServed, calls: Calls) -> None:
-        """Do what the parent says until cancelled. If it is gone, stop as it would have said."""
+        """Do what the parent says until cancelled. If it is gone, stop as if it had said so."""
         async with trio.open_nursery() as nursery:
             try:
                 while True:

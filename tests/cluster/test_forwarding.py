@@ -384,6 +384,18 @@ async def test_a_call_waits_for_a_shard_that_its_owner_is_bringing_up(
     assert cluster.ingress.wire.asked == 1
 
 
+async def test_a_call_waits_no_longer_because_its_owner_waited_first(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
+    cluster.owner.shards.shut([cluster.shard])
+    began = trio.current_time()
+
+    answer = await cluster.ingress.answer(*ECHO)
+
+    assert answer.status == 429
+    assert trio.current_time() - began <= WAIT_SECONDS_MAX + 0.1
+
+
 async def test_calls_that_nobody_serves_are_told_to_come_back(
     autojump_clock: MockClock, cluster: Cluster
 ) -> None:

@@ -78,7 +78,7 @@ class OwnedShards:
 
 
 class EpochGuard:
-    """The epochs of shards before something of theirs is read, which may be another node's after.
+    """The epochs of shards before their records are read: they may be another node's afterwards.
 
     Attributes:
         shards: which are read; None for all there are.

@@ -27,7 +27,7 @@ from greenroom.actors.world.world import World
 _logger = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 0.02
-"""Between two looks whether a shard is idle."""
+"""How long to wait between two looks whether a shard is idle."""
 
 
 class ShardKeeper:

@@ -1,7 +1,7 @@
 """The owner's side of forwarding: answers calls that other nodes have sent on.
 
 The dispatcher answers them as it answers a client's own, with all limits but those of addresses,
-which the sender has charged. They are never sent on once more.
+which the sender has charged. They are never sent on again.
 """
 
 from __future__ import annotations

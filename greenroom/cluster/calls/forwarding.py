@@ -239,9 +239,11 @@ class Forwarding:
                 if answer is not None:
                     return answer
             else:
+                asked_at = trio.current_time()
                 reply = await ask(node_id)
                 if isinstance(reply, NotOwner):
                     self._note_owner(reply)
+                    until = min(until, asked_at + WAIT_SECONDS_MAX)  # it may have waited there
                 elif reply is not None:
                     return _Found(node_id, reply)
             self._counts["again"] += 1

@@ -16,7 +16,7 @@ PART_BYTES: Final = 1 << 20
 OPEN_MAX: Final = 256
 """Answers that are open at a node."""
 IDLE_SECONDS_MAX: Final = 30.0
-"""An answer whose next part nobody has asked for in so long is dropped."""
+"""An answer is dropped if nobody has asked for its next part for so long."""
 
 
 class TooManyOpen(Exception):

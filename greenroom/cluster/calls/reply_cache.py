@@ -26,7 +26,7 @@ Reply = Forwarded | NotOwner
 
 
 class AnswerLost(Exception):
-    """The change was carried out, perhaps, and its answer is not there any more."""
+    """The change may have been carried out, and its answer is not there any more."""
 
 
 class _Answer(msgspec.Struct):

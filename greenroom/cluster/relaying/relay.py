@@ -59,7 +59,7 @@ AnyRelayNode = TypeVar("AnyRelayNode", bound=RelayNode)
 
 
 class RealtimeRelay(Generic[AnyRelayNode]):
-    """Relays realtime connections to the owners of their rooms; implements `Relay` of the port."""
+    """Relays realtime connections to the owners of their rooms; see `transport.ports.Relay`."""
 
     def __init__(
         self,
