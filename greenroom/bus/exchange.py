@@ -276,6 +276,7 @@ class Exchange(Bus, ABC):
 
     def _forget(self, ask: Ask) -> None:
         del self._asks[ask.number]
+        ask.answer = b""  # its time limit outlives it
         _subtract(self._asks_to, ask.node_id)
 
     def _tell(self, link: BusLink, node_id: int, message: bytes) -> None:
@@ -387,6 +388,8 @@ class Exchange(Bus, ABC):
                 yield nursery
                 nursery.cancel_scope.cancel()
         finally:
+            if self._pool is not None:
+                self._pool.end()
             self._pool = None
             self._connected_since = None
             for ask in self._asks.values():

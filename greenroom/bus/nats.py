@@ -32,7 +32,7 @@ from greenroom.bus.nats_protocol import (
     encode_publish,
 )
 from greenroom.bus.nats_servers import NatsOptions, NatsServer, NatsServers
-from greenroom.network.sender import Sender
+from greenroom.bus.pass_sender import PassSender
 
 _logger = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class NatsBus(Exchange):
         self._seals = Seals(node_id, key, cluster_id, self._counts)
         self._link = _NatsLink(self._seals, node_id, f"greenroom.{cluster_id}.".encode())
         self._servers = NatsServers(options.servers)
-        self._sender = Sender()
+        self._sender = PassSender()
         self._wanted = trio.Event()
         """Set when another connection is needed."""
         self._last: NatsServer | None = None

@@ -27,8 +27,8 @@ from greenroom.bus.nats_protocol import (
     encode_subscribe,
 )
 from greenroom.bus.nats_servers import NatsOptions, NatsServer
+from greenroom.bus.pass_sender import PassSender
 from greenroom.bus.wire import RECEIVE_BYTES_MAX, BusWire
-from greenroom.network.sender import Sender
 from greenroom.network.sockets import leave_unpaced
 from greenroom.network.tls_codec import TlsBroken, TlsCodec
 
@@ -141,7 +141,7 @@ class NatsConnection:
 
 
 async def open_connection(
-    server: NatsServer, options: NatsOptions, subjects: list[bytes], name: str, sender: Sender
+    server: NatsServer, options: NatsOptions, subjects: list[bytes], name: str, sender: PassSender
 ) -> NatsConnection:
     """Connect to a server, sign in and subscribe.
 

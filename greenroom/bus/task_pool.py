@@ -1,7 +1,13 @@
-"""Tasks that answer asks, each within its time. They are kept: to start one costs twice as much."""
+"""Tasks that answer asks, each within its time. They are kept: to start one costs twice as much.
+
+A task goes on with the next job as long as its jobs need not wait. So most reads, which find all
+that they need in memory, cost no switch of tasks. A job that waits keeps its task. How many tasks
+are woken for some jobs follows from how many jobs had to wait lately.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -11,6 +17,8 @@ from greenroom.bus.timeouts import Timeouts
 
 IDLE_MAX: Final = 64
 """Tasks that are kept while they have nothing to do."""
+WEIGHT: Final = 1 / 16
+"""How much the last job counts in the share of jobs that wait."""
 
 
 class _Job:
@@ -31,15 +39,12 @@ class _Job:
         if self.scope is not None:
             self.scope.cancel()
 
-
-class _Idle:
-    """A task that waits for a job."""
-
-    __slots__ = ("job", "task")
-
-    def __init__(self, task: trio.lowlevel.Task) -> None:
-        self.task = task
-        self.job: _Job | None = None
+    def end(self) -> None:
+        """Have done with it. Its time limit outlives it, and must not hold its message."""
+        self.is_over = True
+        done = self.done
+        del self.work, self.done
+        done()
 
 
 class TaskPool:
@@ -54,12 +59,20 @@ class TaskPool:
         """
         self._nursery = nursery
         self._timeouts = timeouts
-        self._idle: list[_Idle] = []
+        self._jobs: deque[_Job] = deque()
+        """Jobs that have not begun. While there are any, some task is awake, or called."""
+        self._idle: list[trio.lowlevel.Task] = []
+        self._called = 0
+        """Tasks that have been woken or started, and have not run since."""
+        self._running: _Job | None = None
+        """The job that runs, unless it has waited since it began."""
+        self._waiting_share = 1.0
+        """The share of jobs that had to wait, of the last ones."""
 
     def start(
         self, work: Callable[[], Awaitable[None]], done: Callable[[], None], *, ends_at: float
     ) -> None:
-        """Do something soon.
+        """Do something soon. Not to be called by a job.
 
         Args:
             work: raises nothing but `trio.Cancelled`.
@@ -68,43 +81,61 @@ class TaskPool:
         """
         job = _Job(work, done)
         self._timeouts.add(ends_at, job)
+        self._jobs.append(job)
+        self._running = None
+        if self._called < 1 + self._waiting_share * len(self._jobs):
+            self._call()
+
+    def end(self) -> None:
+        """Drop what has not begun: the nursery was cancelled."""
+        while self._jobs:
+            self._jobs.popleft().end()
+
+    def _call(self) -> None:
+        """Have one more task look for jobs."""
+        self._called += 1
         if self._idle:
-            idle = self._idle.pop()
-            idle.job = job
-            trio.lowlevel.reschedule(idle.task)
+            trio.lowlevel.reschedule(self._idle.pop())
         else:
-            self._nursery.start_soon(self._work, job)
+            self._nursery.start_soon(self._work)
 
-    async def _work(self, job: _Job | None) -> None:
-        """Do this job and those that come afterwards."""
-        while job is not None:
+    async def _work(self) -> None:
+        """Do jobs until enough other tasks wait for some."""
+        task, is_kept = trio.lowlevel.current_task(), True
+        self._called -= 1
+        while is_kept:
             with trio.CancelScope() as scope:
-                while job is not None:
-                    await _do(job, scope)
-                    job = await self._next_job()
-            if scope.cancelled_caught:
-                job = await self._next_job()
+                while is_kept and await self._do_all(scope):
+                    is_kept = await self._wait_called(task)
 
-    async def _next_job(self) -> _Job | None:
-        """Wait for a job; `None` if enough tasks wait for one already."""
+    async def _do_all(self, scope: trio.CancelScope) -> bool:
+        """Do what there is; False if the time of a job was up, so that the scope is of no use."""
+        jobs = self._jobs
+        while jobs and not scope.cancel_called:
+            job = self._running = jobs.popleft()
+            if jobs and not self._called:
+                self._call()  # this job may have to wait
+            try:
+                if not job.is_over:
+                    job.scope = scope
+                    await job.work()
+            finally:
+                has_waited = self._running is not job
+                self._waiting_share += WEIGHT * (has_waited - self._waiting_share)
+                job.end()
+        self._running = None
+        return not scope.cancel_called
+
+    async def _wait_called(self, task: trio.lowlevel.Task) -> bool:
+        """Wait until there may be a job; False at once if enough tasks wait already."""
         if len(self._idle) >= IDLE_MAX:
-            return None
-        idle = _Idle(trio.lowlevel.current_task())
-        self._idle.append(idle)
+            return False
+        self._idle.append(task)
 
         def forget(_: Any) -> trio.lowlevel.Abort:
-            self._idle.remove(idle)
+            self._idle.remove(task)
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(forget)
-        return idle.job
-
-
-async def _do(job: _Job, scope: trio.CancelScope) -> None:
-    try:
-        if not job.is_over:
-            job.scope = scope
-            await job.work()
-    finally:
-        job.is_over = True
-        job.done()
+        self._called -= 1
+        return True

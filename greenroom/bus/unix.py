@@ -26,8 +26,8 @@ from greenroom.bus.bus import BusUnusable, NobodyThere, TooBusy
 from greenroom.bus.envelope import Seals
 from greenroom.bus.exchange import Ask, BusLink, Exchange
 from greenroom.bus.frames import FRAME_BYTES_MAX
+from greenroom.bus.pass_sender import PassSender
 from greenroom.bus.wire import BusWire
-from greenroom.network.sender import Sender
 from greenroom.network.sockets import accept_forever
 from greenroom.network.unix_paths import socket_address
 
@@ -126,7 +126,7 @@ class UnixBus(Exchange):
         super().__init__(node_id)
         self._directory = directory
         self._seals = Seals(node_id, key, cluster_id, self._counts)
-        self._sender = Sender()
+        self._sender = PassSender()
         self._nursery: trio.Nursery | None = None
         self._ways: dict[int, list[_UnixLink]] = {}
         """The connections to each node; what is sent takes the first."""

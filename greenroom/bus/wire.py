@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from greenroom.network.sender import Sender
+from greenroom.bus.pass_sender import PassSender
 from greenroom.network.tls_codec import TlsBroken, TlsCodec
 
 RECEIVE_BYTES_MAX: Final = 64 << 10
@@ -28,7 +28,7 @@ class BusWire:
     )
 
     def __init__(
-        self, connected: socket.socket, sender: Sender, tls: TlsCodec | None = None
+        self, connected: socket.socket, sender: PassSender, tls: TlsCodec | None = None
     ) -> None:
         """Take a socket over.
 

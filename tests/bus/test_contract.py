@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 import pytest
@@ -47,6 +48,29 @@ async def test_an_ask_is_answered_in_both_directions(hub: BusHub) -> None:
     assert await first.ask(2, b"hello", seconds_max=SECONDS_MAX) == b"1: hello"
     assert await second.ask(1, b"", seconds_max=SECONDS_MAX) == b"2: "
     assert first.connected_since is not None
+
+
+async def test_what_was_asked_and_answered_is_held_no_longer(hub: BusHub) -> None:
+    first, second = await hub.start(1), await hub.start(2)
+    heard: list[bytes] = []
+
+    async def hear(_: int, message: bytes) -> bytes:
+        heard.append(message)
+        return bytes(100_000)
+
+    second.answer_with(hear)
+    answers = [await first.ask(2, bytes(100_001), seconds_max=SECONDS_MAX)]
+
+    for kept in (heard, answers):
+        await until(partial(is_held_by_its_list_alone, kept), SECONDS_MAX)
+
+
+def is_held_by_its_list_alone(kept: list[bytes]) -> bool:
+    return sys.getrefcount(kept[0]) == ALONE
+
+
+KEPT = [bytes(2)]
+ALONE = sys.getrefcount(KEPT[0])
 
 
 async def test_what_a_node_sends_to_another_arrives_in_order(hub: BusHub) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from greenroom.bus.task_pool import IDLE_MAX, TaskPool
 from greenroom.bus.timeouts import Timeouts
@@ -109,3 +109,76 @@ async def test_a_job_whose_time_is_over_before_it_begins_is_not_begun(
     await trio.sleep(1)
     assert not begun
     assert ended == [1]
+
+
+async def test_jobs_that_need_not_wait_share_a_task(nursery: trio.Nursery) -> None:
+    pool = TaskPool(nursery, Timeouts())
+    tasks: list[trio.lowlevel.Task] = []
+
+    async def work() -> None:
+        tasks.append(trio.lowlevel.current_task())
+
+    for _ in range(10):
+        tasks.clear()
+        for _ in range(20):
+            pool.start(work, lambda: None, ends_at=1e9)
+        await wait_all_tasks_blocked()
+        assert len(tasks) == 20
+    assert len(set(tasks)) == 1
+
+
+async def test_a_job_that_waits_holds_up_no_other(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    pool = TaskPool(nursery, Timeouts())
+    ended: list[int] = []
+    for number in range(100):  # from then on few tasks are woken
+        pool.start(quick, partial(ended.append, number), ends_at=1e9)
+        await wait_all_tasks_blocked()
+    for number in range(50):
+        work = partial(trio.sleep, 1) if number % 2 else quick
+        pool.start(work, partial(ended.append, number), ends_at=1e9)
+    before = len(ended)
+    await trio.sleep(1)
+    await wait_all_tasks_blocked()
+    assert (before, len(ended)) == (100, 150)
+    assert trio.current_time() == 1.0
+
+
+async def quick() -> None:
+    """Need not wait."""
+
+
+async def test_a_job_that_is_cancelled_as_it_ends_leaves_the_next_alone(
+    autojump_clock: MockClock, nursery: trio.Nursery
+) -> None:
+    timeouts = Timeouts()
+    pool = TaskPool(nursery, timeouts)
+    gate = trio.Event()
+    done: list[str] = []
+
+    async def first() -> None:
+        await gate.wait()
+        done.append("first")
+
+    async def second() -> None:
+        await trio.sleep(1)
+        done.append("second")
+
+    pool.start(first, lambda: None, ends_at=1.0)
+    await wait_all_tasks_blocked()
+    gate.set()  # it is woken, and then its time is up, before it runs
+    timeouts._heap[0][2].expire()
+    pool.start(second, lambda: None, ends_at=1e9)
+    await trio.sleep(2)
+    assert done == ["first", "second"]
+
+
+async def test_what_has_not_begun_when_all_ends_is_reported(nursery: trio.Nursery) -> None:
+    pool = TaskPool(nursery, Timeouts())
+    ended: list[int] = []
+    for number in range(3):
+        pool.start(partial(trio.sleep, 1), partial(ended.append, number), ends_at=1e9)
+    nursery.cancel_scope.cancel()
+    pool.end()
+    assert sorted(ended) == [0, 1, 2]
