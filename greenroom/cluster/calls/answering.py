@@ -115,7 +115,7 @@ class Answering:
 
     async def _carry_out(self, sender: int, call: ForwardCall) -> Reply:
         """Answer a call, or say that this node is not its owner."""
-        if not await self._is_open(call.shard):
+        if not self._shards.is_mine(call.shard) and not await self._is_open(call.shard):
             return self._not_owner(call.shard)
         key = address_key(call.address)
         if self._must_refuse(call.address):
@@ -137,14 +137,12 @@ class Answering:
         if answer is None:
             return self._not_owner(call.shard)
         self._counts["answered"] += 1
-        return await self._cut(sender, key, answer, has_failed_token=request.has_failed_token)
-
-    async def _cut(
-        self, sender: int, key: str, answer: Answer, *, has_failed_token: bool
-    ) -> Forwarded:
-        """Return an answer for the bus; what does not fit into one message is held here."""
         if answer.stream is None and len(answer.body) <= PART_BYTES:
-            return _forwarded(answer, has_failed_token=has_failed_token)
+            return _forwarded(answer, has_failed_token=request.has_failed_token)
+        return await self._cut(sender, key, answer)
+
+    async def _cut(self, sender: int, key: str, answer: Answer) -> Forwarded:
+        """Return the first part of an answer that does not fit into one message; hold the rest."""
         rest = Slices(answer.body, answer.stream)
         try:
             first = await anext(rest, b"")

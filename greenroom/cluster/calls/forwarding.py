@@ -111,6 +111,8 @@ class Forwarding:
         self._switchboard = switchboard
         self._waiting = WaitingRoom(address_share_max)
         self._number = 0
+        self._hashed = "", hash_token("")
+        """The project key that was hashed last: that of the call which is being looked at."""
         self._warned_at = -WARN_SECONDS
         self._counts = Counter[str]()
         shards.when_gone(switchboard.give_up)
@@ -138,11 +140,17 @@ class Forwarding:
         key = request.headers.get(_key_header)
         if not key:
             return True
-        key_hash = hash_token(key)
+        key_hash = self._hash(key)
         if self._games.find(key_hash) is not None:
             return True
         shard = self._locator.known(key_hash)
         return not checksum_ok(key) if shard is None else self._shards.is_mine(shard)
+
+    def _hash(self, key: str) -> bytes:
+        """Return the hash of a project key, which `answer` needs right after `is_here`."""
+        if key is not self._hashed[0]:
+            self._hashed = key, hash_token(key)
+        return self._hashed[1]
 
     async def answer(self, call: SentCall) -> Answer:
         """See `Elsewhere`."""
@@ -202,7 +210,7 @@ class Forwarding:
 
     async def _find_shard(self, request: Request) -> int | None:
         """Return the shard of a request's game, None if its key opens none."""
-        key_hash = hash_token(request.headers.get(_key_header, ""))
+        key_hash = self._hash(request.headers.get(_key_header, ""))
         shard = self._locator.known(key_hash)
         if shard is None:
             with self._waiting.place(address_key(request.address), len(request.body)):
