@@ -70,6 +70,7 @@ from greenroom.supervisors.spec import ChildSpec
 from greenroom.supervisors.supervisor import Supervisor
 from greenroom.supervisors.tree import TreeNode
 from greenroom.workers.messages import Leaving, Started
+from greenroom.workers.ports import OWN_HTTP_HOST
 from greenroom.workers.worker import ParentLink
 
 _logger = logging.getLogger(__name__)
@@ -268,6 +269,7 @@ def _member(link: ParentLink) -> ClusterOptions:
         bus_directory=settings.data_dir / BUS_DIRECTORY,
         addresses={
             "http": f"{scheme}://{host}:{link.ports.http.port}",
+            "own_http": f"{scheme}://{OWN_HTTP_HOST}:{link.ports.http.own_port}",
             "realtime": f"{host}:{link.ports.realtime.port}",
             PARENT: f"{socket.gethostname()}:{os.getppid()}",
         },

@@ -144,6 +144,7 @@ class NodePeers:
             rooms=None,
             players=None,
             http=row.addresses.get("http"),
+            own_http=row.addresses.get("own_http"),
             version=row.version,
             lease_seconds=round(row.lease_seconds, 3),
         )

@@ -91,6 +91,11 @@ class GivenListeners:
         """Return the port of the worker's own sockets."""
         return sockets.port_of(self._by_worker[self._number])
 
+    @property
+    def own_port(self) -> int:
+        """Return the port of the last of them, which no other worker has if there are two."""
+        return sockets.port_of(self._by_worker[self._number][-1:])
+
     async def open(self) -> int:
         """Return the port of the worker's own sockets, which are open."""
         await trio.lowlevel.checkpoint()

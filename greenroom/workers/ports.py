@@ -17,6 +17,8 @@ from greenroom.network.sockets import bind_tcp, bind_udp, check_port, close_all,
 from greenroom.workers.messages import GivenSockets
 
 PORT_MAX: Final = 65_535
+OWN_HTTP_HOST: Final = "127.0.0.1"
+"""The address at which each worker serves HTTP by itself, so that one can be reached on purpose."""
 KERNEL_BALANCES: Final = sys.platform == "linux"
 """True if the kernel spreads connections over sockets that share a port (`SO_REUSEPORT`).
 
@@ -119,6 +121,8 @@ class Ports:
                 self.realtime[number] = [*self.realtime[number], *shared[number]]
         for number, port in zip(numbers, plan.udp, strict=True):
             self.udp[number] = await bind_udp(host, port)
+        for number in numbers:  # last, so that a free port is none of the others
+            self.http[number] = [*self.http[number], *await bind_tcp(OWN_HTTP_HOST, 0)]
 
     async def _share(
         self, bound: dict[int, list[socket.socket]], host: str, port: int, numbers: Iterable[int]

@@ -33,8 +33,7 @@ NOT_AUDITED = {
     *("room.list", "room.show", "room.history", "lobby.list", "tree", "audit"),
     *("db.status", "db.migrate", "db.url", "db.rights", "config.show"),
     # where shards live changes nothing that players or studios have
-    *(f"cluster.{verb}" for verb in ("status", "load", "move", "hand_over", "drain")),
-    *("cluster.begin_drain", "cluster.balance", "cluster.balance_node"),
+    *(f"cluster.{verb}" for verb in ("status", "load", "move", "drain", "balance")),
     "owner.apply_plan",  # what owner.set_plan, which is noted, tells the other nodes
 }
 

@@ -63,10 +63,12 @@ def test_ports_that_collide_are_one_clear_sentence(changed: dict[str, Any], text
 FREE = {"port": 0, "realtime_port": 0, "udp_port": 0}
 
 
-async def test_all_workers_share_the_api_port_and_nothing_else():
+async def test_all_workers_share_the_api_port_and_have_one_for_this_machine():
     with Ports() as ports:
         await ports.open(settings(**FREE), 3)
         assert len({port_of(bound) for bound in ports.http.values()}) == 1
+        assert len({port_of(bound[-1:]) for bound in ports.http.values()}) == 3  # on this machine
+        assert {bound[-1].getsockname()[0] for bound in ports.http.values()} == {"127.0.0.1"}
         assert len({port_of(bound) for bound in ports.realtime.values()}) == 3
         assert len({port_of(bound) for bound in ports.udp.values()}) == 3
         assert ports.realtime_port(settings(**FREE)) == port_of(ports.realtime[1])

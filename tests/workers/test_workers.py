@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from child_kit import is_alive
@@ -79,6 +80,17 @@ def test_any_worker_serves_any_call(running: Crew):
     nodes = running.nodes()
     assert sum(node.shards for node in nodes) == 1024
     assert all(node.shards > 300 for node in nodes), nodes
+
+
+def test_each_worker_can_be_reached_by_itself(running: Crew):
+    game = running.new_game()
+    for node in running.nodes():
+        assert node.own_http is not None
+        url = urlsplit(node.own_http)
+        api = Api((url.hostname or "", url.port or 0), game)
+        before = requests_by_node(running).get(node.name, 0)
+        play(api, 10)
+        assert requests_by_node(running)[node.name] >= before + 21, node
 
 
 def test_a_killed_worker_is_started_again_and_its_siblings_go_on(running: Crew):
@@ -216,6 +228,8 @@ def test_the_cluster_is_shown_drained_and_moved_by_the_command_line(running: Cre
     after = {node.node: node for node in running.nodes()}
     assert (after[first["node"]].shards, after[second["node"]].shards) == (0, 1024)
     assert after[first["node"]].state == "draining"
+    for number in range(4):  # each worker is asked by turns, that one too
+        play(Api(running.address, running.new_game(f"game {number}")), 1)
     play(api)
     refused = command("cluster", "drain", str(second["node"]), data_dir=running.data_dir)
     assert_one_sentence(refused, "No other node could take the shards")

@@ -27,24 +27,27 @@ async def show_load(context: AdminContext, _: messages.ShowLoad) -> messages.Nod
     )
 
 
-async def begin_drain(context: AdminContext, _: messages.BeginDrain) -> None:
+async def drain(context: AdminContext, _: messages.DrainNode) -> messages.ListedNode:
     """Begin to hand over all shards of this node."""
     await trio.lowlevel.checkpoint()
-    _peers(context).begin_drain()
+    peers = _peers(context)
+    peers.begin_drain()
+    return next(node for node in peers.nodes() if node.node == peers.node_id)
 
 
-async def balance(context: AdminContext, _: messages.BalanceNode) -> messages.Balanced:
+async def balance(context: AdminContext, _: messages.BalanceShards) -> messages.Balanced:
     """Hand over the shards of this node that belong on another."""
     return messages.Balanced(await _peers(context).balance())
 
 
-async def hand_over(context: AdminContext, ask: messages.HandOverShard) -> messages.MovedShard:
-    """Hand over one shard of this node."""
-    if not await _peers(context).move(ask.shard, ask.node):
+async def move(context: AdminContext, ask: messages.MoveShard) -> messages.MovedShard:
+    """Hand over one shard of this node to a node with an id."""
+    peers, to_node = _peers(context), int(ask.node)
+    if not await peers.move(ask.shard, to_node):
         raise OperationRefused(
             f"Shard {ask.shard} was not handed over: see the log of its node, and try again."
         )
-    return messages.MovedShard(ask.shard, ask.node)
+    return messages.MovedShard(ask.shard, to_node)
 
 
 def _peers(context: AdminContext) -> Peers:

@@ -26,6 +26,8 @@ class ListedNode(msgspec.Struct, frozen=True, kw_only=True):
     """Players online; null if it does not answer."""
     http: str | None
     """The address at which it answers calls, as it says."""
+    own_http: str | None = None
+    """An address at which this node alone answers calls, on its own machine."""
     version: str
     lease_seconds: float
     """For how long its lease is still good."""
@@ -45,7 +47,10 @@ class ShowCluster(Operation[Cluster], frozen=True):
 
 
 class DrainNode(Operation[ListedNode], frozen=True):
-    """Have a node hand over its shards. It answers at once, and hands over meanwhile."""
+    """Have a node hand over its shards. It answers at once, and hands over meanwhile.
+
+    Like the others below, it is sent on to the node that carries it out.
+    """
 
     name: ClassVar[str] = "cluster.drain"
     node: str
@@ -64,12 +69,6 @@ class BalanceShards(Operation[Balanced], frozen=True):
     name: ClassVar[str] = "cluster.balance"
 
 
-class BalanceNode(Operation[Balanced], frozen=True):
-    """Have this node do so; for `BalanceShards`, from node to node."""
-
-    name: ClassVar[str] = "cluster.balance_node"
-
-
 class MovedShard(msgspec.Struct, frozen=True):
     """A shard and the node that it is of now."""
 
@@ -84,20 +83,6 @@ class MoveShard(Operation[MovedShard], frozen=True):
     shard: int
     node: str
     """The node's id or name."""
-
-
-class BeginDrain(Operation[None], frozen=True):
-    """Have this node hand over its shards; for `DrainNode`, from node to node."""
-
-    name: ClassVar[str] = "cluster.begin_drain"
-
-
-class HandOverShard(Operation[MovedShard], frozen=True):
-    """Hand over a shard of this node; for `MoveShard`, from node to node."""
-
-    name: ClassVar[str] = "cluster.hand_over"
-    shard: int
-    node: int
 
 
 class NodeLoad(msgspec.Struct, frozen=True):

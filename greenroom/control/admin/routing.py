@@ -18,12 +18,9 @@ from greenroom.actors.kernel.shards import home_shard
 from greenroom.control.admin import messages
 from greenroom.control.admin.cluster_messages import (
     Balanced,
-    BalanceNode,
     BalanceShards,
-    BeginDrain,
     Cluster,
     DrainNode,
-    HandOverShard,
     ListedNode,
     MovedShard,
     MoveShard,
@@ -36,7 +33,7 @@ from greenroom.control.admin.lobbies import order_of_lobby
 from greenroom.control.admin.lobby_messages import ListLobbies, Lobbies
 from greenroom.control.admin.messages import Operation, result_type
 from greenroom.control.admin.operations import only_game, run
-from greenroom.control.admin.peers import ClusterPorts
+from greenroom.control.admin.peers import ClusterPorts, Peers
 from greenroom.control.admin.room_messages import ListRooms, Rooms
 from greenroom.control.admin.rooms import order_of_room
 from greenroom.control.errors import OperationRefused
@@ -139,11 +136,18 @@ async def _shard_of(asked: _Asked, operation: Operation[Any]) -> int | None:
 
 
 async def _create_game(asked: _Asked, operation: messages.CreateGame) -> messages.GameKeys:
-    """Create a game where its owner's plan is counted; anywhere for one without limits."""
+    """Create a game where its owner's plan is counted; without limits, where there are shards."""
     owner = await asked.context.world.accounts.find_owner_by_name(operation.owner)
     is_limited = owner is not None and owner.plan != "unlimited"
-    shard = home_shard(owner.owner_id) if owner is not None and is_limited else None
-    return await asked.at(await _owner_of(asked, shard), operation)
+    if owner is not None and is_limited:
+        return await asked.at(await _owner_of(asked, home_shard(owner.owner_id)), operation)
+    return await asked.at(_taker(asked.cluster.peers), operation)
+
+
+def _taker(peers: Peers) -> int | None:
+    """Return the node for a new game: this one, None, unless it is draining and others are not."""
+    able = {node.node: node.shards for node in peers.nodes() if node.state == "up" and node.shards}
+    return None if not able or peers.node_id in able else max(able, key=able.__getitem__)
 
 
 async def _set_plan(asked: _Asked, operation: messages.SetPlan) -> messages.Owner:
@@ -219,13 +223,12 @@ async def _drain(asked: _Asked, operation: DrainNode) -> ListedNode:
     others = [one for one in asked.cluster.peers.nodes() if one.node != node.node]
     if all(one.state == "draining" for one in others):
         raise OperationRefused(f"No other node could take the shards of node {node.node}.")
-    await asked.at(node.node, BeginDrain())
-    return node
+    return await asked.at(node.node, DrainNode(str(node.node)))
 
 
-async def _balance(asked: _Asked, _: BalanceShards) -> Balanced:
+async def _balance(asked: _Asked, operation: BalanceShards) -> Balanced:
     """Have every node hand over what belongs on another."""
-    answers = await asked.everywhere(BalanceNode())
+    answers = await asked.everywhere(operation)
     return Balanced(sum(answer.shards for answer in answers))
 
 
@@ -235,7 +238,7 @@ async def _move(asked: _Asked, operation: MoveShard) -> MovedShard:
     owner = await asked.cluster.peers.owner_of(operation.shard)
     if owner == to_node:
         return MovedShard(operation.shard, to_node)
-    return await asked.at(owner, HandOverShard(operation.shard, to_node))
+    return await asked.at(owner, MoveShard(operation.shard, str(to_node)))
 
 
 def _named(asked: _Asked, name: str) -> ListedNode:
