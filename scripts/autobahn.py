@@ -12,30 +12,43 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
+import msgspec
 import trio
 
 from greenroom.actors.world.world import World
+from greenroom.cluster.relaying.lines import RelayLines
+from greenroom.cluster.relaying.relay import RealtimeRelay
+from greenroom.cluster.shard_map import ShardMap
+from greenroom.transport.arrival.arrival import Arrived
 from greenroom.transport.arrival.handshake import Opening
 from greenroom.transport.connection import RealtimeConnection
 from greenroom.transport.hub import Hub
 from greenroom.transport.listener import RealtimePort
 from greenroom.transport.options import RealtimeOptions
+from greenroom.transport.ports import RelayTarget
 from greenroom.transport.websocket.frames import encode_frame
 from greenroom.transport.websocket.session import SessionPhase
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "tests" / "transport" / "autobahn.json"
+RELAYED_REPORT = REPORT.with_name("autobahn-relayed.json")
+RELAYED = "--relayed"
 PACKAGES = ROOT / ".cache" / "autobahn"
 SUITE = "autobahntestsuite==25.10.1"
 
 HELP = f"""\
 usage: scripts/autobahn             every case (half a minute); writes {REPORT.relative_to(ROOT)}
        scripts/autobahn CASES...    some cases ("6.*" 7.1.1); writes nothing
+       scripts/autobahn --relayed [CASES...]
+                                    the same by way of another node, which relays the connections;
+                                    writes {RELAYED_REPORT.relative_to(ROOT)}
 
 Autobahn's test suite runs on Python 2.7 alone, so CI does not run this. Needed: a Python 2.7
 (CPython or PyPy) with pip, named by AUTOBAHN_PYTHON unless it is called python2.7, python2 or pypy.
@@ -53,6 +66,11 @@ from autobahntestsuite.wstest import run
 run()
 """
 IS_SUITABLE = "import pip, sys; sys.exit(sys.version_info[:2] != (2, 7))"
+
+OWNER, INGRESS = 1, 2
+"""The nodes: the one that echoes, and the one that relays to it."""
+KEY = bytes(32)
+"""The key that seals the first line of a relayed connection."""
 
 GOOD = frozenset({"OK", "INFORMATIONAL"})
 """The latter where the protocol leaves open what to do."""
@@ -82,7 +100,8 @@ def main(arguments: Sequence[str]) -> int:
     except CannotRun as error:
         print(error, file=sys.stderr)
         return 2
-    return trio.run(judge, python, arguments)
+    cases = [argument for argument in arguments if argument != RELAYED]
+    return trio.run(partial(judge, python, cases, is_relayed=RELAYED in arguments))
 
 
 def find_python() -> str:
@@ -138,17 +157,22 @@ def python2_variables() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
-async def judge(python: str, cases: Sequence[str]) -> int:
+async def judge(python: str, cases: Sequence[str], *, is_relayed: bool) -> int:
     """Serve, run the suite on it, and tell; return the exit status."""
     nobodys_world = cast("World", None)
-    port = EchoPort(OPTIONS, nobodys_world, Hub())
+    port: RealtimePort = EchoPort(OPTIONS, nobodys_world, Hub(), relay=relay_of(OWNER))
     with tempfile.TemporaryDirectory(prefix="greenroom-") as directory:
         async with trio.open_nursery() as nursery:
             await nursery.start(port.run)
+            if is_relayed:
+                RelayedConnection.owner_port = port.port
+                port = RelayingPort(OPTIONS, nobodys_world, Hub(), relay=relay_of(INGRESS))
+                await nursery.start(port.run)
             await trio.to_thread.run_sync(run_suite, python, port.port, cases, Path(directory))
             nursery.cancel_scope.cancel()
         found = json.loads((Path(directory) / "index.json").read_bytes())[AGENT]
-    return tell(found, is_whole=not cases)
+    report = RELAYED_REPORT if is_relayed else REPORT
+    return tell(found, None if cases else report)
 
 
 class Echo(RealtimeConnection):
@@ -175,6 +199,40 @@ class EchoPort(RealtimePort):
     connection_class = Echo
 
 
+class RelayedConnection(RealtimeConnection):
+    """A connection whose room is said to be the other node's."""
+
+    owner_port: ClassVar[int]
+
+    async def _serve(self, arrived: Arrived) -> None:
+        """Relay it, unless it is no opening of a WebSocket."""
+        if arrived.opening is not None:
+            target = RelayTarget(OWNER, OPTIONS.host, self.owner_port)
+            arrived = msgspec.structs.replace(arrived, target=target)
+        await super()._serve(arrived)
+
+
+class RelayingPort(RealtimePort):
+    """A realtime port that relays all connections."""
+
+    connection_class = RelayedConnection
+
+
+class NoRooms:
+    """A database without rooms; see `RoomShards`."""
+
+    async def find_shard_of_room(self, room_id: str) -> int | None:  # noqa: ARG002 - there is none
+        """Find nothing."""
+        return None
+
+
+def relay_of(node_id: int) -> RealtimeRelay[Any]:
+    """Return what relays and takes relayed connections at a node."""
+    lines = RelayLines(node_id, KEY, time=time.time, random_bytes=os.urandom)
+    shards = ShardMap[Any](node_id)
+    return RealtimeRelay(shards, NoRooms(), lines, has_room=lambda _: False)
+
+
 def run_suite(python: str, port: int, cases: Sequence[str], directory: Path) -> None:
     """Run the suite's fuzzing client; its report goes into a directory."""
     plan = {
@@ -196,8 +254,8 @@ def run_suite(python: str, port: int, cases: Sequence[str], directory: Path) -> 
     )
 
 
-def tell(found: Mapping[str, Mapping[str, Any]], *, is_whole: bool) -> int:
-    """Print what is amiss and how many cases ended how; write the report if all were run."""
+def tell(found: Mapping[str, Mapping[str, Any]], report: Path | None) -> int:
+    """Print what is amiss and how many cases ended how; write the report if there is to be one."""
     cases = {
         case: {"behavior": found[case]["behavior"], "close": found[case]["behaviorClose"]}
         for case in sorted(found, key=lambda case: [int(part) for part in case.split(".")])
@@ -208,9 +266,9 @@ def tell(found: Mapping[str, Mapping[str, Any]], *, is_whole: bool) -> int:
     counts = Counter(ended["behavior"] for ended in cases.values())
     told = ", ".join(f"{count} {behavior}" for behavior, count in counts.most_common())
     print(f"{len(cases)} cases: {told}")
-    if is_whole:
+    if report is not None:
         lines = ",\n".join(f'    "{name}": {json.dumps(ended)}' for name, ended in cases.items())
-        REPORT.write_text(
+        report.write_text(
             f'{{\n  "suite": "{SUITE}",\n  "left_out": {json.dumps(EXTENSIONS)},\n'
             f'  "cases": {{\n{lines}\n  }}\n}}\n'
         )
