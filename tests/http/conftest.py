@@ -1,26 +1,69 @@
-"""The conformance suite runs every call of the API against both servers, over real sockets."""
+"""The conformance suite runs every call of the API against both servers, over real sockets.
+
+What shows a sentence of the specification also runs against a worker that owns nothing, so that
+each of its calls goes to another worker and comes back.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
 
 import pytest
+from conformance import PAGE, rows_of
 from server_kit import KINDS, Api, ServerProcess, serving
+from workers_kit import ingress
+
+ELSEWHERE: Final = " elsewhere"
+"""Ends the name of a kind of server whose games are another worker's."""
+CASES_MAX: Final = {"greenroom" + ELSEWHERE: 2, "hypercorn" + ELSEWHERE: 1}
+"""Cases of one test that are run on such a server, by its kind."""
+TESTS: Final = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="session", params=KINDS)
+@pytest.fixture(scope="session", params=[*KINDS, *(kind + ELSEWHERE for kind in KINDS)])
 def server(
     request: pytest.FixtureRequest, new_database: Callable[[], str]
 ) -> Iterator[ServerProcess]:
     """A server of each kind, with a database of its own; shared, so a test makes its own games."""
-    with serving(
-        "--database-url",
-        new_database(),
-        "--server",
-        request.param,
-        GREENROOM_RATE_LIMIT_FACTOR="1000",
-    ) as process:
+    kind = request.param.removesuffix(ELSEWHERE)
+    arguments = ("--database-url", new_database(), "--server", kind)
+    run = serving if kind == request.param else ingress
+    with run(*arguments, GREENROOM_RATE_LIMIT_FACTOR="1000") as process:
         yield process
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what need not be shown again where games are another worker's.
+
+    That is whatever shows no sentence of the specification, and further cases of what does.
+    """
+    named = {test for row in rows_of(PAGE.read_text()) for test in row.tests}
+    cases = Counter[tuple[str, str]]()
+    left_out: set[pytest.Item] = set()
+    for item in items:
+        kind = _kind(item)
+        if kind.endswith(ELSEWHERE):
+            name = _name(item)
+            cases[name, kind] += 1
+            if name not in named or cases[name, kind] > CASES_MAX[kind]:
+                left_out.add(item)
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _kind(item: pytest.Item) -> str:
+    """Return the kind of server that a test has, nothing if it has none of these."""
+    call = getattr(item, "callspec", None)
+    return "" if call is None else str(call.params.get("server", ""))
+
+
+def _name(item: pytest.Item) -> str:
+    """Return a test as the page names it."""
+    return f"{item.path.relative_to(TESTS)}::{getattr(item, 'originalname', item.name)}"
 
 
 @pytest.fixture

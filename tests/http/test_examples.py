@@ -11,6 +11,7 @@ import pytest
 import trio
 from server_kit import ServerProcess, serving
 from waiting import until
+from workers_kit import ingress
 
 from greenroom.client import Game, Player, Receive, Room, Sent
 from greenroom.client.channel import Channel
@@ -19,8 +20,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 SECONDS_MAX = 60.0
 
 
-@pytest.fixture(scope="module")
-def studio(new_database: Callable[[], str]) -> Iterator[ServerProcess]:
+@pytest.fixture(scope="module", params=[serving, ingress], ids=["here", "elsewhere"])
+def studio(
+    request: pytest.FixtureRequest, new_database: Callable[[], str]
+) -> Iterator[ServerProcess]:
     kinds = {
         "arena": "Arena",
         "cards": "Cards",
@@ -30,7 +33,7 @@ def studio(new_database: Callable[[], str]) -> Iterator[ServerProcess]:
     }
     entries = ",".join(f"*/{kind}={kind}:{name}" for kind, name in kinds.items())
     arguments = ("--behaviours-dir", str(EXAMPLES), "--behaviours", entries)
-    with serving(
+    with request.param(
         "--database-url", new_database(), *arguments, GREENROOM_RATE_LIMIT_FACTOR="1000"
     ) as server:
         yield server

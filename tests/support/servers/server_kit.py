@@ -118,6 +118,11 @@ class ServerProcess:
         assert url.port is not None
         return url.hostname, url.port
 
+    def tells_ports(self, realtime: int, udp: int) -> bool:
+        """Return whether these are the ports at which realtime clients find their room."""
+        told = urlsplit(str(self.ready["realtime"])).port, self.ready["udp_port"]
+        return (realtime, udp) == told
+
     def kill(self) -> None:
         """Kill it as `kill -9` does."""
         assert self._process is not None

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from child_kit import is_alive
-from server_kit import ServerProcess
+from server_kit import ServerProcess, data_directory
 from waiting import block_until
 
-from greenroom.control.admin.cluster_messages import ListedNode, ShowCluster
+from greenroom.control.admin.cluster_messages import DrainNode, ListedNode, ShowCluster
 from greenroom.control.admin.messages import ShowTree
 from greenroom.control.client import call
 from greenroom.control.protocol import socket_path
@@ -65,6 +66,34 @@ class Crew(ServerProcess):
         return pid
 
 
+class Ingress(Crew):
+    """Two workers, of which clients reach the one that owns nothing, over HTTP and realtime."""
+
+    def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
+        super().__init__(data_dir, 2, *arguments, **environment)
+
+    def start(self) -> Ingress:
+        """Start, and have the first worker hand everything over."""
+        super().start()
+        self.pids()
+        self.wait_all_up()
+        first = self.reached()
+        call(socket_path(self.data_dir), DrainNode(node=str(first.node)))
+        block_until(lambda: not self.reached().shards, explain=self.log.read_text)
+        self.ready["http"] = first.own_http
+        return self
+
+    def reached(self) -> ListedNode:
+        """Return the node that clients reach: that of the first worker."""
+        first, _ = sorted(self.nodes(), key=lambda node: node.name)
+        return first
+
+    def tells_ports(self, realtime: int, udp: int) -> bool:
+        """Return whether these can be the ports of the other worker; see `ServerProcess`."""
+        first = urlsplit(str(self.ready["realtime"])).port, int(self.ready["udp_port"])
+        return realtime != first[0] and udp != first[1]
+
+
 @contextmanager
 def crew(data_dir: Path, count: int = 2, *arguments: str, **environment: str) -> Generator[Crew]:
     """Run a server with workers. None of its processes is there afterwards."""
@@ -76,3 +105,17 @@ def crew(data_dir: Path, count: int = 2, *arguments: str, **environment: str) ->
     finally:
         server.stop()
         block_until(lambda: not any(is_alive(pid) for pid in server.seen))
+
+
+@contextmanager
+def ingress(*arguments: str, **environment: str) -> Iterator[Ingress]:
+    """A server as of `serving` whose clients reach a worker that owns nothing."""
+    with data_directory() as directory:
+        server = Ingress(directory, *arguments, **environment)
+        try:
+            yield server.start()
+            assert not server.reached().shards
+            assert server.stop() == 0, server.log.read_text()
+        finally:
+            server.kill()
+            block_until(lambda: not any(is_alive(pid) for pid in server.seen))
