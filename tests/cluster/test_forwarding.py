@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 import trio
-from cluster_kit import Cluster, Node, open_cluster
+from cluster_kit import ECHO, TROUBLE, Cluster, Node, open_cluster
 from dispatch_kit import Gone, json_of
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -19,14 +17,6 @@ from greenroom.http.limits import ANSWER_BYTES_PER_UNIT, LimitSettings
 from greenroom.http.request import Answer, Request
 
 ADDRESS = "203.0.113.7"
-ECHO = ("POST", "/api/echo.php", b'{"word":"hi","player_data":{"a":1.0}}')
-TROUBLE = ("POST", "/api/trouble.php")
-
-
-@pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
-    async with open_cluster() as cluster:
-        yield cluster
 
 
 def shown(answer: Answer) -> tuple[int, bytes, tuple[tuple[str, str], ...], str]:
@@ -352,12 +342,9 @@ async def test_calls_wait_while_a_shard_moves(autojump_clock: MockClock, cluster
     cluster.bury(cluster.owner)
     answers: list[Answer] = []
 
-    async def call() -> None:
-        answers.append(await cluster.ingress.answer(*ECHO))
-
     async with trio.open_nursery() as nursery:
         for _ in range(5):
-            nursery.start_soon(call)
+            nursery.start_soon(cluster.ingress.answer_into, answers, *ECHO)
         await trio.sleep(WAIT_SECONDS_MAX - 1.0)
         assert not answers
         cluster.give(cluster.shard, cluster.ingress)
@@ -372,10 +359,7 @@ async def test_a_call_waits_for_a_shard_that_its_owner_is_bringing_up(
     async with trio.open_nursery() as nursery:
         answers: list[Answer] = []
 
-        async def call() -> None:
-            answers.append(await cluster.ingress.answer(*ECHO))
-
-        nursery.start_soon(call)
+        nursery.start_soon(cluster.ingress.answer_into, answers, *ECHO)
         await trio.sleep(1.0)
         assert not answers
         cluster.owner.shards.open([cluster.shard])
@@ -467,11 +451,8 @@ async def test_a_turn_that_met_a_move_is_carried_out_by_the_new_owner(
     node.trouble.error, node.trouble.gate = Moved(), trio.Event()
     answers: list[Answer] = []
 
-    async def call() -> None:
-        answers.append(await node.answer(*TROUBLE))
-
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(call)
+        nursery.start_soon(node.answer_into, answers, *TROUBLE)
         await wait_all_tasks_blocked()
         cluster.give(cluster.shard, other)
         node.trouble.gate.set()
@@ -488,11 +469,8 @@ async def test_a_forwarded_turn_that_met_a_move_goes_to_the_new_owner(
         old.trouble.error, old.trouble.gate = Moved(), trio.Event()
         answers: list[Answer] = []
 
-        async def call() -> None:
-            answers.append(await cluster.ingress.answer(*TROUBLE))
-
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(call)
+            nursery.start_soon(cluster.ingress.answer_into, answers, *TROUBLE)
             await trio.sleep(0.1)
             cluster.give(cluster.shard, new)
             old.trouble.gate.set()
@@ -509,11 +487,8 @@ async def test_a_shard_that_comes_here_while_its_call_waits_is_answered_here(
     await trio.sleep(0.1)  # now nobody is there; what was sent before might have arrived
     answers: list[Answer] = []
 
-    async def call() -> None:
-        answers.append(await cluster.ingress.answer(*TROUBLE))
-
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(call)
+        nursery.start_soon(cluster.ingress.answer_into, answers, *TROUBLE)
         await trio.sleep(1.0)
         cluster.bury(cluster.owner)
         cluster.give(cluster.shard, cluster.ingress)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from functools import partial
 
-import pytest
 import trio
-from cluster_kit import Cluster, open_cluster
+from cluster_kit import ECHO, TROUBLE, Cluster
 from dispatch_kit import json_of
 from trio.testing import MockClock
 
@@ -14,15 +13,6 @@ from greenroom.bus.bus import ASKS_MAX, BusLost, TooBusy
 from greenroom.cluster.calls import forwarding
 from greenroom.cluster.calls.messages import Forwarded
 from greenroom.http.request import Answer, Request
-
-ECHO = ("POST", "/api/echo.php", b'{"word":"hi"}')
-TROUBLE = ("POST", "/api/trouble.php")
-
-
-@pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
-    async with open_cluster() as cluster:
-        yield cluster
 
 
 async def lose(_: object = None) -> None:
@@ -35,11 +25,8 @@ async def test_a_change_whose_answer_was_lost_is_carried_out_once(
     cluster.ingress.wire.after = lose
     answers: list[Answer] = []
 
-    async def call() -> None:
-        answers.append(await cluster.ingress.answer(*TROUBLE))
-
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(call)
+        nursery.start_soon(cluster.ingress.answer_into, answers, *TROUBLE)
         await trio.sleep(1.0)
         cluster.ingress.wire.after = None
 
@@ -54,11 +41,8 @@ async def test_a_change_that_is_still_carried_out_is_joined(
     gate = cluster.owner.trouble.gate = trio.Event()
     answers: list[Answer] = []
 
-    async def call() -> None:
-        answers.append(await cluster.ingress.answer(*TROUBLE))
-
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(call)
+        nursery.start_soon(cluster.ingress.answer_into, answers, *TROUBLE)
         await trio.sleep(0.1)
         nursery.start_soon(_ask_twice, cluster, answers)
         await trio.sleep(0.1)
@@ -84,11 +68,8 @@ async def test_a_change_under_way_at_a_node_that_dies_is_a_500_at_once(
     cluster.owner.trouble.gate = trio.Event()
     answers: list[Answer] = []
 
-    async def call() -> None:
-        answers.append(await cluster.ingress.answer(*TROUBLE))
-
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(call)
+        nursery.start_soon(cluster.ingress.answer_into, answers, *TROUBLE)
         await trio.sleep(0.1)
         cluster.kill(cluster.owner)
         await trio.sleep(1.0)
@@ -107,11 +88,8 @@ async def test_a_change_that_hangs_at_a_node_that_dies_is_a_500_at_once(
     cluster.network.cut(1, 2)
     answers: list[Answer] = []
 
-    async def call() -> None:
-        answers.append(await cluster.ingress.answer(*TROUBLE))
-
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(call)
+        nursery.start_soon(cluster.ingress.answer_into, answers, *TROUBLE)
         await trio.sleep(0.5)
         cluster.bury(cluster.owner)
         await trio.sleep(0.1)
@@ -126,11 +104,10 @@ async def test_a_read_under_way_at_a_node_that_dies_is_answered_by_the_next(
     cluster.network.cut(1, 2)
     answers: list[Answer] = []
 
-    async def call() -> None:
-        answers.append(await cluster.ingress.answer("GET", "/api/owner.php", admin=admin))
-
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(call)
+        nursery.start_soon(
+            partial(cluster.ingress.answer_into, answers, "GET", "/api/owner.php", admin=admin)
+        )
         await trio.sleep(0.5)
         cluster.kill(cluster.owner)
         cluster.bury(cluster.owner)

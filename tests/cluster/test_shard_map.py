@@ -19,16 +19,22 @@ class Row(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-def make() -> ShardMap[Row]:
-    return ShardMap(ME)
+def make(*served: int) -> ShardMap[Row]:
+    """Return the map of a node that serves some shards under epoch 1."""
+    shards = ShardMap[Row](ME)
+    shards.note_owners(dict.fromkeys(served, (ME, 1)))
+    shards.open(served)
+    return shards
 
 
 def test_a_shard_of_our_own_is_served_once_it_is_open() -> None:
     shards = make()
     assert shards.note_owner(7, ME, 10)
     assert shards.owns(7)
+    assert shards.wants_opening(7)
     assert not shards.is_mine(7)
     shards.open([7])
+    assert not shards.wants_opening(7)
     assert shards.is_mine(7)
     assert shards.owned() == {7: 10}
     shards.note_owner(7, OTHER, 11)
@@ -45,9 +51,7 @@ def test_a_shard_of_another_cannot_be_opened() -> None:
 
 
 def test_our_own_shard_under_a_new_epoch_is_not_open_until_it_is_brought_up() -> None:
-    shards = make()
-    shards.note_owner(7, ME, 10)
-    shards.open([7])
+    shards = make(7)
     shards.note_owner(7, ME, 12)
     assert shards.owns(7)
     assert not shards.is_mine(7)
@@ -147,9 +151,7 @@ async def test_waiting_has_a_bound(autojump_clock: trio.testing.MockClock) -> No
 
 
 async def test_what_is_shut_is_waited_for(autojump_clock: trio.testing.MockClock) -> None:
-    shards = make()
-    shards.note_owners({7: (ME, 1), 8: (ME, 2)})
-    shards.open([7, 8])
+    shards = make(7, 8)
     shards.shut([7])
     assert not shards.is_mine(7)
     assert shards.is_mine(8)
@@ -163,9 +165,8 @@ async def test_what_is_shut_is_waited_for(autojump_clock: trio.testing.MockClock
 async def test_a_node_without_a_lease_lets_nobody_wait_for_its_shards(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    shards = make()
-    shards.note_owners({7: (ME, 1), 8: (OTHER, 2)})
-    shards.open([7])
+    shards = make(7)
+    shards.note_owner(8, OTHER, 2)
 
     async def fail() -> None:
         with pytest.raises(NoOwner):
@@ -189,10 +190,7 @@ async def test_a_node_without_a_lease_lets_nobody_wait_for_its_shards(
 async def test_a_shard_on_the_move_serves_calls_and_no_new_connections(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    shards = make()
-    shards.note_owner(7, ME, 1)
-    assert shards.wants_opening(7)
-    shards.open([7])
+    shards = make(7)
     assert not shards.wants_opening(7)
     shards.begin_leaving([7])
     assert shards.is_mine(7)
@@ -211,9 +209,7 @@ async def test_a_shard_on_the_move_serves_calls_and_no_new_connections(
 async def test_a_move_that_was_given_up_leaves_the_shard_to_be_opened_again(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    shards = make()
-    shards.note_owner(7, ME, 1)
-    shards.open([7])
+    shards = make(7)
     shards.begin_leaving([7])
     shards.shut([7])
     shards.end_leaving([7])

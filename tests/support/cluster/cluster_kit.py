@@ -20,6 +20,10 @@ from greenroom.cluster.calls.locator import Locator
 from greenroom.cluster.shard_map import ShardMap
 from greenroom.cluster.switchboard import Switchboard
 from greenroom.http.limits import LimitSettings
+from greenroom.http.request import Answer
+
+ECHO = ("POST", "/api/echo.php", b'{"word":"hi","player_data":{"a":1.0}}')
+TROUBLE = ("POST", "/api/trouble.php")
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -84,6 +88,18 @@ class Node(DispatchKit):
         )
         self.answering = Answering(self.dispatcher, self.shards, self.switchboard)
         self.scope = trio.CancelScope()
+
+    async def answer_into(
+        self,
+        answers: list[Answer],
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        admin: str | None = None,
+    ) -> None:
+        """Answer a call as `answer` does, and add the answer to a list."""
+        answers.append(await self.answer(method, path, body, admin=admin))
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Serve other nodes until the node is killed."""
