@@ -14,6 +14,7 @@ from pathlib import Path
 import arenas
 import charts
 import churn
+import cluster
 import disk
 import endpoints
 import growth
@@ -52,6 +53,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     growth.SCENARIO,
     arenas.SCENARIO,
     churn.SCENARIO,
+    cluster.SCENARIO,
     overload.SCENARIO,
     press.SCENARIO,
     printed.scenario(

@@ -46,23 +46,29 @@ class Target:
         *,
         start_seconds: float = 0.0,
         realtime_url: str = "",
+        has_all_cores: bool = False,
     ) -> None:
         """Hold where it answers, its process, its Postgres' process, and a project key.
 
-        `start_seconds` is what went by between the start of the process and its ready file.
+        `start_seconds` is what went by between the start of the process and its ready file. With
+        `has_all_cores` nothing is pinned, the generator neither.
         """
+        self.has_all_cores = has_all_cores
         self.url = url
         self.realtime_url = realtime_url
         self.start_seconds = start_seconds
         self.pid = pid
         self.postgres_pid = postgres_pid
         self.api_token = api_token
+        self.others: dict[str, int] = {}
+        """Further processes that are watched, by name."""
 
     @property
     def processes(self) -> str:
         """Return what the generator should watch, as its `-procs` takes it."""
         postgres = f",postgres={self.postgres_pid}" if self.postgres_pid else ""
-        return f"server={self.pid}{postgres}"
+        others = "".join(f",{name}={pid}" for name, pid in self.others.items())
+        return f"server={self.pid}{postgres}{others}"
 
     @property
     def resident_bytes(self) -> int:
@@ -111,8 +117,12 @@ def serve(
     *arguments: str,
     program: tuple[str, ...] = ("-m", "greenroom"),
     settings: Mapping[str, str] = SETTINGS,
+    has_all_cores: bool = False,
 ) -> Iterator[Target]:
-    """Run a Greenroom on what is in a folder, its Postgres moved to the other core."""
+    """Run a Greenroom on what is in a folder, its Postgres moved to the other core.
+
+    With `has_all_cores` the kernel places both of them.
+    """
     data, ready_file = folder / "data", folder / "ready.json"
     command = [
         *(sys.executable, *program, "serve", "--data-dir", str(data)),
@@ -122,13 +132,14 @@ def serve(
     own = {f"GREENROOM_{name.upper()}": value for name, value in settings.items()}
     ready_file.unlink(missing_ok=True)
     began = time.monotonic()
-    with _running(command, os.environ | own) as process:
+    with _running(command, os.environ | own, is_pinned=not has_all_cores) as process:
         _wait(lambda: ready_file.exists() and ready_file.stat().st_size > 0, process)
         start_seconds = time.monotonic() - began
         ready = json.loads(ready_file.read_text())
         keys = json.loads((data / "first-game.json").read_text())
         postgres_pid = int((data / "postgres" / "postmaster.pid").read_text().split()[0])
-        move(postgres_pid, OTHER_CORE)
+        if not has_all_cores:
+            move(postgres_pid, OTHER_CORE)
         yield Target(
             ready["http"],
             process.pid,
@@ -136,6 +147,7 @@ def serve(
             keys["api_token"],
             start_seconds=start_seconds,
             realtime_url=ready["realtime"],
+            has_all_cores=has_all_cores,
         )
 
 
@@ -172,13 +184,17 @@ def floor(script: str = "api/floor.py") -> AbstractContextManager[Target]:
 
 @contextmanager
 def _running(
-    command: list[str], environment: dict[str, str], stdout: int = subprocess.DEVNULL
+    command: list[str],
+    environment: dict[str, str],
+    stdout: int = subprocess.DEVNULL,
+    *,
+    is_pinned: bool = True,
 ) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         command,
         env=environment,
         cwd=ROOT,
-        preexec_fn=pin(SERVER_CORE),  # noqa: PLW1509 - there are no threads here
+        preexec_fn=pin(SERVER_CORE) if is_pinned else None,  # noqa: PLW1509 - without threads
         stdout=stdout,
         stderr=subprocess.DEVNULL,
     )
@@ -223,10 +239,10 @@ def build_loadgen() -> Path:
 
 
 def load(program: Path, target: Target, verb: str, *arguments: str) -> list[dict[str, Any]]:
-    """Run the generator on the other core; return the rows that it prints."""
+    """Run the generator, on the other core if there is one; return the rows that it prints."""
     finished = subprocess.run(
         [str(program), verb, *arguments, "-procs", target.processes],
-        preexec_fn=pin(OTHER_CORE),
+        preexec_fn=None if target.has_all_cores else pin(OTHER_CORE),
         capture_output=True,
         text=True,
         check=False,

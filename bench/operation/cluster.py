@@ -1,0 +1,214 @@
+"""Measure a server with workers: what it answers, what a hop costs, and gaps when one goes.
+
+- **answers**: one process and two workers with eight games, half of them on each worker. Each
+  connection keeps to one player, and the kernel chooses its worker. So half of the calls are
+  forwarded. Nothing is pinned: the generator shares the cores with the server.
+- **hop**: the same calls at the worker that has the game, and at the other one.
+- **gaps**: a game's worker is killed, stopped or drained (`departures.py`).
+- **messages**: realtime rooms whose worker is drained (`departures.py`).
+- **restarts**: three workers are restarted one after the other (`departures.py`).
+- **nats**: each of three NATS servers is killed (`nats_failover.py`).
+
+`--only` takes these names. `--quick` has fewer rooms.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import crew
+import departures
+import endpoints
+import nats_failover
+import processes
+from scenario import Run, Scenario, spread
+
+from greenroom.control.admin.cluster_messages import ListedNode
+
+WORKERS = (1, 2)
+GAMES, PLAYERS, CONNECTIONS = 8, 512, 64
+MIXED_PLAYERS, MIXED_RATES = 1_000, (1_500, 8_000)
+"""The second is more than two cores answer, so what is answered is what can be."""
+MIXED = "mixed, {:,} a second offered"
+
+Figures = dict[tuple[str, int], list[tuple[float, float]]]
+"""Call and workers → answers a second, and a CPU-second of the server's processes; by round."""
+
+
+def measure(run: Run) -> str:
+    """Measure and tell.
+
+    Raises:
+        SystemExit: a part is named that there is not.
+    """
+    parts = {
+        "answers": measure_answers,
+        "hop": measure_hop,
+        "gaps": departures.measure_gaps,
+        "messages": departures.measure_messages,
+        "restarts": departures.measure_restarts,
+        "nats": nats_failover.measure,
+    }
+    unknown = run.only - parts.keys()
+    if unknown:
+        named = f"{', '.join(sorted(unknown))}; known: {', '.join(parts)}"
+        raise SystemExit(f"no such part of cluster: {named}")
+    return "\n\n".join(part(run) for name, part in parts.items() if run.wants(name))
+
+
+# Answers
+
+
+def measure_answers(run: Run) -> str:
+    """Measure one process and two workers by turns."""
+    figures: Figures = defaultdict(list)
+    for number in range(1, run.rounds + 1):
+        for workers in WORKERS:
+            run.say(f"round {number} of {run.rounds}: {workers} workers")
+            with crew.running(workers) as (server, folder):
+                games = server.games(GAMES)
+                for name, answers, cpu_seconds in answers_of(run, server.target, games, folder):
+                    figures[name, workers].append((answers, answers / cpu_seconds))
+    lines = [
+        f"{GAMES} games, half of them on each of two workers; {CONNECTIONS} connections in a",
+        "closed loop, each of one player. The ratios are two workers to one process, by the wall",
+        "clock and by CPU.",
+        "",
+        "| call | a second: 1 process | 2 workers | a CPU-second: 1 process | 2 workers | ratios |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in dict.fromkeys(name for name, _ in figures):
+        one, two = (list(zip(*figures[name, workers], strict=True)) for workers in WORKERS)
+        wall, cpu = (statistics.median(two[n]) / statistics.median(one[n]) for n in (0, 1))
+        cells = [spread(one[0]), spread(two[0]), spread(one[1]), spread(two[1])]
+        lines.append(f"| {name} | {' | '.join(cells)} | {wall:.2f}, {cpu:.2f} |")
+    return "\n".join(lines)
+
+
+def answers_of(
+    run: Run, target: processes.Target, games: list[crew.PlacedGame], folder: Path
+) -> Iterator[tuple[str, float, float]]:
+    """Give each call, its answers a second, and the CPU-seconds of the server in a second."""
+    tokens = [enrol(run, target, game.key, folder, PLAYERS // GAMES) for game in games]
+    lines = [
+        f"{token}\t{game.key}"
+        for each in zip(*tokens, strict=True)
+        for token, game in zip(each, games, strict=True)
+    ]
+    callers = folder / "players"
+    callers.write_text("\n".join(lines) + "\n")
+    for name, arguments in calls(target.url):
+        row = processes.request(run.program, target, *arguments, *timed(run, callers))
+        yield name, row["rps"], cpu_seconds(row)
+    for rate in MIXED_RATES:
+        rows = mixed_of_all(run, target, games, rate)
+        answers = sum(row["rps"] for row in rows)
+        yield MIXED.format(rate), answers, statistics.mean(map(cpu_seconds, rows))
+
+
+def enrol(run: Run, target: processes.Target, key: str, folder: Path, count: int) -> list[str]:
+    """Register players of a game; return their tokens."""
+    saved = folder / "registered"
+    arguments = [*endpoints.register(target.url), "-n", str(count), "-c", "8"]
+    save = ["-save", '"private_key":"([^"]+)"', "-save-out", str(saved)]
+    heads = ["-H", f"X-Api-Token: {key}", "-H", "Content-Type: application/json"]
+    saved.unlink(missing_ok=True)
+    processes.request(run.program, target, *arguments, *save, *heads)
+    return saved.read_text().splitlines()
+
+
+def calls(url: str) -> Iterator[tuple[str, list[str]]]:
+    """Give the calls of players, and the generator's arguments for them."""
+    area = f"{url}/api/game_data.php/player"
+    yield endpoints.GET, ["-url", f"{area}/get", "-method", "GET"]
+    yield endpoints.UPDATE, ["-url", f"{area}/update", "-method", "PUT", "-body", "{{json:1024}}"]
+
+
+def timed(run: Run, callers: Path, connections: int = CONNECTIONS) -> list[str]:
+    """Return the generator's arguments by which each connection keeps to one player."""
+    heads = ["-H", "X-Game-Player-Token: {{cred1}}", "-H", "X-Api-Token: {{cred2}}"]
+    heads += ["-H", "Content-Type: application/json", "-creds", str(callers)]
+    return [*heads, "-c", str(connections), "-d", f"{run.seconds}s", "-warmup", "2s"]
+
+
+def cpu_seconds(row: processes.Row) -> float:
+    """Return the CPU-seconds that the server took in a second, its Postgres left out."""
+    share: dict[str, float] = row["cpu_pct"]
+    return (share["server"] - share.get("postgres", 0.0)) / 100
+
+
+def mixed_of_all(
+    run: Run, target: processes.Target, games: list[crew.PlacedGame], rate: int
+) -> list[processes.Row]:
+    """Have the players of all games do all that players do; return a row a game."""
+
+    def play(game: crew.PlacedGame) -> processes.Row:
+        arguments = ["-url", target.url, "-key", game.key, "-rates", str(rate / len(games))]
+        players = ["-players", str(MIXED_PLAYERS // len(games)), "-d", f"{run.seconds}s"]
+        (row,) = processes.load(run.program, target, "mixed", *arguments, *players)
+        return row
+
+    with ThreadPoolExecutor(len(games)) as pool:
+        return list(pool.map(play, games))
+
+
+# One hop
+
+
+def measure_hop(run: Run) -> str:
+    """Measure the same calls at a game's worker and at the other one."""
+    times: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
+    for number in range(1, run.rounds + 1):
+        run.say(f"round {number} of {run.rounds}: a hop")
+        with crew.running(2) as (server, folder):
+            game, owner, other = server.game_of_two()
+            tokens = enrol(run, server.at(owner, game), game.key, folder, CONNECTIONS)
+            callers = folder / "players"
+            callers.write_text("".join(f"{token}\t{game.key}\n" for token in tokens))
+            for way, node in (("local", owner), ("forwarded", other)):
+                target = server.at(node, game)
+                for name, arguments in calls(target.url):
+                    row = hop_row(run, target, arguments, callers)
+                    shares = {"owner": owner, "other": other}
+                    cpu = {w: us_a_call(row["many"], n) for w, n in shares.items()}
+                    alone = row["alone"]["lat_ms"]
+                    times[name, way].append({**cpu, "p50": alone["P50"], "p99": alone["P99"]})
+    lines = [
+        f"CPU with {CONNECTIONS} connections in a closed loop, latency with one alone:",
+        "",
+        "| call | way | owner's CPU, µs a call | other worker's | latency, median ms | p99 ms |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (name, way), rows in times.items():
+        forms = {"owner": ",.0f", "other": ",.0f", "p50": ".3f", "p99": ".2f"}
+        cells = [spread((row[k] for row in rows), form) for k, form in forms.items()]
+        lines.append(f"| {name} | {way} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def hop_row(
+    run: Run, target: processes.Target, arguments: list[str], callers: Path
+) -> dict[str, processes.Row]:
+    """Return the rows with many connections and with one."""
+    return {
+        "many": processes.request(run.program, target, *arguments, *timed(run, callers)),
+        "alone": processes.request(run.program, target, *arguments, *timed(run, callers, 1)),
+    }
+
+
+def us_a_call(row: processes.Row, node: ListedNode) -> float:
+    """Return the microseconds of CPU that a worker took for each call."""
+    return float(row["cpu_pct"][f"node{node.node}"]) * 1e4 / float(row["rps"])
+
+
+SCENARIO = Scenario(
+    "cluster",
+    "two workers: answers, a hop, gaps when one goes",
+    measure,
+    is_default=False,
+    minutes=12,
+)
