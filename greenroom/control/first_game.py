@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Final
 
 import msgspec
+import trio
 
 from greenroom.actors.flows.games import GameKeys, create_game, make_game_keys
 from greenroom.actors.game.messages import Owner
+from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.world.ports import Accounts
 from greenroom.actors.world.world import World
@@ -31,6 +34,10 @@ FILE_NAME = "first-game.json"
 GAME_NAME = "first-game"
 LOCAL_OWNER = "local"
 """The owner that every installation has, with the plan `unlimited`."""
+
+SHARD_SECONDS_MAX: Final = 30.0
+"""How long a node waits for a shard for the game. The others give it some within seconds."""
+PAUSE_SECONDS: Final = 0.1
 
 _logger = logging.getLogger(__name__)
 
@@ -80,7 +87,7 @@ async def ensure_first_game(world: World, data_dir: Path) -> FirstGame | None:
             if await world.accounts.load_games():
                 return None
             kept = _begin(begun)
-        first_game = await _finish(world, kept)
+        first_game = await _finish_soon(world, kept)
         write_whole(begun, _encode(first_game))
         if final.exists():
             final.replace(final.with_name(final.name + ".old"))
@@ -150,6 +157,17 @@ def _begin(begun: Path) -> _Kept:
     kept = _Kept(keys.api_token, keys.api_private_token)
     write_whole(begun, msgspec.json.encode(kept))
     return kept
+
+
+async def _finish_soon(world: World, kept: _Kept) -> FirstGame:
+    """Create the game, once this node has a shard for it: one that started late has none yet."""
+    with trio.move_on_after(SHARD_SECONDS_MAX):
+        while True:
+            try:
+                return await _finish(world, kept)
+            except Moved:
+                await trio.sleep(PAUSE_SECONDS)
+    return await _finish(world, kept)
 
 
 async def _finish(world: World, kept: _Kept) -> FirstGame:

@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
+from trio.testing import MockClock
+from world_kit import Memory, open_world
 
 from greenroom.actors.flows.identify import identify_game
+from greenroom.actors.kernel.shards import OwnedShards
 from greenroom.app import open_admin_context
 from greenroom.config import Settings
 from greenroom.control import first_game
@@ -62,6 +66,23 @@ async def test_the_first_start_makes_it_and_later_ones_do_not(
     assert await start(data_dir, database_url) is None
     await check(data_dir, database_url)
     assert "gr_" not in repr(made)
+
+
+async def test_a_node_that_has_no_shard_yet_waits_for_one(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    made: list[FirstGame | None] = []
+    owned = OwnedShards()
+    async with open_world(Memory(), ownership=owned) as world, trio.open_nursery() as nursery:
+
+        async def make() -> None:
+            made.append(await ensure_first_game(world, tmp_path))
+
+        nursery.start_soon(make)
+        await trio.sleep(1)
+        assert not made
+        owned.gain(5, 1)
+    assert made == [read_first_game(first_game_file(tmp_path))]
 
 
 async def test_where_there_are_games_already_none_is_made(
