@@ -91,6 +91,10 @@ class SessionOwnership:
         """See `Ownership`."""
         return self._session.shards.epoch_of(shard)
 
+    def since(self, shard: int) -> int | None:
+        """See `Ownership`."""
+        return self._session.shards.since(shard)
+
 
 def _friendships(
     settings: Settings,

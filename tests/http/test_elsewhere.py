@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
+import trio
+import trio.testing
 from dispatch_kit import DispatchKit, Gone, json_of
 from trio.testing import MockClock
 from world_kit import Arena, open_arena
 
 from greenroom.actors.kernel.errors import Moved
+from greenroom.actors.kernel.shards import OwnedShards
 from greenroom.http.elsewhere import ForwardedRequest, SentCall
 from greenroom.http.limits import LimitSettings
 from greenroom.http.request import Answer, Request
@@ -76,6 +79,90 @@ async def test_a_turn_that_met_a_move_is_sent_on(stage: DispatchKit, others: Oth
     assert stage.dispatcher.in_flight.count == 0
 
 
+def own(arena: Arena) -> tuple[OwnedShards, int]:
+    """Let the arena's node be one of several that owns the game's shard alone."""
+    owned, shard = OwnedShards(), arena.world.ledger.shard_of(arena.game.game_id)
+    owned.gain(shard, 1)
+    arena.world.ownership = owned
+    return owned, shard
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+@pytest.mark.parametrize(
+    ("path", "error", "is_sent_on"),
+    [
+        ("/api/trouble.php", None, False),
+        ("/api/trouble.php", Gone(), True),
+        ("/api/trouble.php", ValueError(), False),
+        ("/api/look.php", None, True),
+        ("/api/look.php", Gone(), True),
+        ("/api/look.php", ValueError(), True),
+    ],
+)
+async def test_what_was_found_in_a_shard_that_went_away_meanwhile_does_not_count(
+    arena: Arena,
+    others: Others,
+    path: str,
+    error: Exception | None,
+    *,
+    is_sent_on: bool,
+    comes_back: bool,
+) -> None:
+    owned, shard = own(arena)
+    stage = DispatchKit(arena, elsewhere=others)
+    stage.trouble.error, stage.trouble.gate = error, trio.Event()
+    method = "GET" if path == "/api/look.php" else "POST"
+    own_answers, forwarded_answers = list[Answer](), list[Answer | None]()
+    request = forwarded(arena, method=method, path=path)
+    async with trio.open_nursery() as nursery:
+
+        async def answer() -> None:
+            own_answers.append(await stage.answer(method, path))
+
+        async def answer_forwarded() -> None:
+            forwarded_answers.append(await stage.dispatcher.answer_forwarded(request))
+
+        nursery.start_soon(answer)
+        nursery.start_soon(answer_forwarded)
+        await trio.testing.wait_all_tasks_blocked()
+        assert stage.trouble.calls == 2
+        owned.lose(shard)
+        if comes_back:
+            owned.gain(shard, 1)
+        stage.trouble.gate.set()
+    assert bool(others.calls) == is_sent_on
+    assert (forwarded_answers[0] is None) == is_sent_on
+    assert (own_answers[0].status == 200) == (is_sent_on or error is None)
+
+
+async def test_what_stays_here_counts_though_other_shards_go(arena: Arena, others: Others) -> None:
+    owned, shard = own(arena)
+    owned.gain(shard ^ 1, 1)
+    stage = DispatchKit(arena, elsewhere=others)
+    stage.trouble.error, stage.trouble.gate = Gone(), trio.Event()
+    async with trio.open_nursery() as nursery:
+
+        async def answer() -> None:
+            assert (await stage.answer(*TROUBLE)).status == 404
+
+        nursery.start_soon(answer)
+        await trio.testing.wait_all_tasks_blocked()
+        owned.lose(shard ^ 1)
+        stage.trouble.gate.set()
+    assert not others.calls
+
+
+async def test_a_game_that_has_gone_before_its_call_is_carried_out_is_sent_on(
+    arena: Arena, others: Others
+) -> None:
+    owned, shard = own(arena)
+    owned.lose(shard)
+    stage = DispatchKit(arena, elsewhere=others)
+    await stage.answer(*TROUBLE)
+    assert len(others.calls) == 1
+    assert stage.trouble.calls == 0
+
+
 async def test_what_comes_back_is_answered_here_with_all_checks(
     stage: DispatchKit, others: Others
 ) -> None:
@@ -117,9 +204,11 @@ async def test_addresses_are_charged_before_a_call_is_sent(arena: Arena, others:
     assert len(others.calls) == 2
 
 
-def forwarded(arena: Arena, key: str | None = None) -> ForwardedRequest:
+def forwarded(
+    arena: Arena, key: str | None = None, *, method: str = TROUBLE[0], path: str = TROUBLE[1]
+) -> ForwardedRequest:
     headers = {"x-api-token": key or arena.keys.api_token}
-    return ForwardedRequest(*TROUBLE, "", headers, b"", "203.0.113.7")
+    return ForwardedRequest(method, path, "", headers, b"", "203.0.113.7")
 
 
 async def test_a_forwarded_call_is_charged_to_no_address(arena: Arena) -> None:

@@ -176,6 +176,7 @@ class DispatchKit:
             row("GET", "/api/owner.php", Auth.ADMIN, owner),
             row("PUT", "/api/store.php", Auth.KEY, store, document_body=True),
             row("POST", "/api/trouble.php", Auth.KEY, trouble, rate_class="register"),
+            row("GET", "/api/look.php", Auth.KEY, trouble),
             row("POST", "/api/room.php/{room_id}/join", Auth.KEY, join),
             row("POST", "/api/room.php/leave/join", Auth.KEY, trouble),
             row(

@@ -10,6 +10,8 @@ import hashlib
 from collections.abc import Collection
 from typing import Final, Protocol
 
+from greenroom.actors.kernel.errors import Moved
+
 SHARDS: Final = 1024
 ID_BYTES: Final = 16
 """Length of an id, which is twice as many hex digits. All but the shard's three are random: 116
@@ -35,15 +37,23 @@ class Ownership(Protocol):
         """Return the epoch under which this node owns a shard, None if it does not."""
         ...
 
+    def since(self, shard: int) -> int | None:
+        """Return the `version` with which this node got a shard, None if it does not own it.
+
+        It differs from before also if the shard was lost and gained again under the same epoch.
+        """
+        ...
+
 
 class OwnedShards:
     """The shards of this node and their epochs; it implements `Ownership`."""
 
-    __slots__ = ("_epochs", "_version")
+    __slots__ = ("_epochs", "_since", "_version")
 
     def __init__(self) -> None:
         """Begin with none."""
         self._epochs: dict[int, int] = {}
+        self._since: dict[int, int] = {}
         self._version = 0
 
     @property
@@ -64,17 +74,52 @@ class OwnedShards:
         """Return the epoch under which this node owns a shard, None if it does not."""
         return self._epochs.get(shard)
 
+    def since(self, shard: int) -> int | None:
+        """Return the version with which this node got a shard; see `Ownership`."""
+        return self._since.get(shard)
+
     def gain(self, shard: int, epoch: int) -> None:
         """Note that this node owns a shard from now on, or owns it under another epoch."""
         assert 0 <= shard < SHARDS, "there is no such shard"
         if self._epochs.get(shard) != epoch:
             self._epochs[shard] = epoch
             self._version += 1
+            self._since[shard] = self._version
 
     def lose(self, shard: int) -> None:
         """Note that this node owns a shard no more; nothing is done if it did not."""
         if self._epochs.pop(shard, None) is not None:
+            del self._since[shard]
             self._version += 1
+
+
+class Tenure:
+    """The time for which this node has a shard without a break, seen from within it.
+
+    What is read in it counts only if it has not ended meanwhile: then memory may be empty already.
+    """
+
+    __slots__ = ("_ownership", "_shard", "_since")
+
+    def __init__(self, ownership: Ownership, shard: int) -> None:
+        """Note since when this node has a shard.
+
+        Raises:
+            Moved: it does not own it.
+        """
+        since = ownership.since(shard)
+        if since is None:
+            raise Moved
+        self._ownership, self._shard, self._since = ownership, shard, since
+
+    def check(self) -> None:
+        """Check that this node has had the shard ever since.
+
+        Raises:
+            Moved: it was let go meanwhile, even if it has come back.
+        """
+        if self._ownership.since(self._shard) != self._since:
+            raise Moved
 
 
 class EpochGuard:

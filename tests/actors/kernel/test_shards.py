@@ -68,15 +68,20 @@ def test_moved_says_that_the_command_did_not_run():
 @given(st.lists(st.tuples(SHARD, st.none() | st.integers(1, 9))))
 def test_a_node_owns_what_it_gained_and_did_not_lose(changes: list[tuple[int, int | None]]):
     owned, model = OwnedShards(), dict[int, int]()
+    since = dict[int, int]()
     for shard, epoch in changes:
         before = dict(model), owned.version
         if epoch is None:
             model.pop(shard, None)
+            since.pop(shard, None)
             owned.lose(shard)
         else:
             model[shard] = epoch
             owned.gain(shard, epoch)
         assert (owned.version > before[1]) == (model != before[0])
+        if epoch is not None and model != before[0]:
+            since[shard] = owned.version
+        assert owned.since(shard) == since.get(shard)
     assert owned.epochs == model
     for shard in {shard for shard, _ in changes}:
         assert owned.owns(shard) == (shard in model)
