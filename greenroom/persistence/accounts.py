@@ -96,13 +96,16 @@ _DOCUMENTS_PAGE = Statement(
     INT8,
 )
 _GAME = Statement(f"{_SELECT_GAME} WHERE g.game_id = $1", INT8)
-_GAME_BY_API_KEY = Statement(
-    f"{_SELECT_GAME} WHERE g.api_key_hash = $1 OR g.old_keys @> jsonb_build_array("
-    "jsonb_build_object('kind', 'project', 'key_hash', encode($1, 'hex')))",
-    BYTEA,
-)
+_HAS_API_KEY = """
+    WHERE g.game_id = coalesce(
+        (SELECT game_id FROM games WHERE api_key_hash = $1),
+        (SELECT game_id FROM old_project_keys WHERE key_hash = $1 LIMIT 1)
+    )
+"""
+"""Two games never have the same old key: keys are random."""
+_GAME_BY_API_KEY = Statement(_SELECT_GAME + _HAS_API_KEY, BYTEA)
 _SHARD_BY_API_KEY = Statement(
-    "SELECT game_id, shards[1]::bigint FROM games WHERE api_key_hash = $1", BYTEA
+    f"SELECT g.game_id, g.shards[1]::bigint FROM games AS g {_HAS_API_KEY}", BYTEA
 )
 _GAMES_WITH_OLD_KEYS = Statement(
     "SELECT game_id FROM games WHERE old_keys <> '[]' ORDER BY game_id"
@@ -197,8 +200,7 @@ class DatabaseAccounts:
         """
         for game_id, shard in await self._rows(_SHARD_BY_API_KEY, key_hash):
             return game_id, shard
-        game = await self.find_game_by_api_key(key_hash)  # the key may be an old one
-        return None if game is None else (game.game_id, game.shards[0])
+        return None
 
     async def find_games_with_old_keys(self) -> list[int]:
         """Return the ids of games that have old keys, expired ones included."""

@@ -55,9 +55,9 @@ TABLES: Final = (
     "deletions",
 )
 """Every table that is saved. Those that others refer to come first."""
-UNSAVED_TABLES: Final = ("cluster", "nodes")
-"""Tables of what runs now. A restored copy is another installation: it must not take this one's
-nodes for its own."""
+UNSAVED_TABLES: Final = ("cluster", "nodes", "old_project_keys")
+"""Tables of what runs now: a restored copy is another installation, and must not take this one's
+nodes for its own. And what a trigger fills from the rows of others."""
 SEQUENCES: Final = ("owner_ids", "game_ids", "player_ids", "audit_ids", "node_ids", "epochs")
 KEPT: Final = frozenset({"audit", "deletions", "audit_ids", "node_ids", "epochs"})
 """Tables and sequences that a restore does not drop. The backup's rows are added to the tables; the
@@ -71,6 +71,7 @@ FUNCTIONS: Final = (
     "hold_node",
     "end_sessions",
     "take_over",
+    "keep_old_project_keys",
     "hand_over",
 )
 

@@ -187,7 +187,15 @@ async def test_games_and_those_who_are_online_are_found_by_shard(storage: Storag
     await settle(storage, GameKeysRotated(2, b"a3", b"b2", (old,), 1))
     for key in (b"a2", b"a3"):
         assert await accounts.find_shard_by_api_key(key) == (2, 7)
+        by_key = await accounts.find_game_by_api_key(key)
+        assert by_key is not None
+        assert by_key.game_id == 2
     assert await accounts.find_shard_by_api_key(b"b2") is None
+
+    await settle(storage, GameKeysRotated(2, b"a3", b"b2", (), 1))  # the old ones are revoked
+    assert await accounts.find_shard_by_api_key(b"a2") is None
+    assert await accounts.find_game_by_api_key(b"a2") is None
+    assert await accounts.find_shard_by_api_key(b"a3") == (2, 7)
 
 
 async def test_deleting_a_game_deletes_all_its_players_and_no_others(

@@ -133,3 +133,18 @@ async def test_no_statement_ever_scans_a_table(connection: DatabaseConnection):
             await connection.script("DEALLOCATE q", seconds_max=10)
             for word in ("Seq Scan", "Bitmap", "Merge Join", "Hash Join"):
                 assert word not in plan, sql + plan
+
+
+@pytest.mark.parametrize("statement", [accounts._GAME_BY_API_KEY, accounts._SHARD_BY_API_KEY])
+async def test_a_key_that_opens_nothing_reads_no_game(
+    connection: DatabaseConnection, statement: Statement
+):
+    await migrate(connection)
+    await connection.script(READER_SESSION.format(milliseconds=1000), seconds_max=10)
+    await connection.script(f"PREPARE q (bytea) AS {statement.sql.decode()}", seconds_max=10)
+    plan = [line for (line,) in await select(connection, "EXPLAIN EXECUTE q (NULL)")]
+
+    scans = [number for number, line in enumerate(plan) if " Scan using " in line]
+    assert len(scans) >= 3, plan  # the game, its key, its old keys
+    assert all("Index Cond: " in plan[number + 1] for number in scans), plan
+    assert not any("Filter" in line for line in plan), plan
