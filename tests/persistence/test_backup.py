@@ -269,6 +269,36 @@ async def test_a_backup_of_an_older_schema_is_brought_up_to_date(
     assert names_of(other_database, "SELECT name FROM owners") == {"old"}
 
 
+@pytest.mark.parametrize("schema", [12, 13, len(migrations.available())])
+async def test_replaced_project_keys_come_back_from_a_backup_of_any_schema(
+    connection: Any, empty_database: str, other_database: str, tmp_path: Path, schema: int
+):
+    await migrations.migrate(connection, migrations=migrations.available()[:schema])
+    old = {"kind": "project", "key_hash": b"old".hex(), "replaced_at": 1, "expires_at": 2}
+    with psycopg.connect(empty_database) as direct:
+        direct.execute("INSERT INTO owners VALUES (1, 'Ann', 'free', now())")
+        direct.execute(
+            "INSERT INTO games (game_id, owner_id, name, api_key_hash, private_key_hash, tag_key,"
+            " data, created_at, updated_at, old_keys)"
+            " VALUES (7, 1, 'Go', 'api', 'admin', '0123456789abcdef', '{}', now(), now(), %s)",
+            (json.dumps([old]),),
+        )
+    path = tmp_path / "b.zip"
+    saved = await trio.to_thread.run_sync(save, empty_database, path)
+    assert saved.schema == schema
+    await trio.to_thread.run_sync(load, other_database, path)
+    for database in (other_database, empty_database):  # in place of what is there, too
+        await trio.to_thread.run_sync(lambda at=database: load(at, path, replace=True))
+        restored = Storage(database)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(restored.run)
+            for key in (b"api", b"old"):
+                found = await restored.accounts.find_shard_by_api_key(key)
+                assert found is not None, key
+                assert found[0] == 7
+            nursery.cancel_scope.cancel()
+
+
 async def test_what_a_restore_with_older_code_left_behind_is_told_and_goes_with_a_restore(
     connection: Any, empty_database: str, tmp_path: Path
 ):

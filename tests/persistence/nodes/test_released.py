@@ -117,6 +117,54 @@ async def test_each_game_room_and_lobby_has_its_shard(
     assert epochs == (True, 1024)
 
 
+OLD_KEYS = {2: {b"old": "project", b"older": "project"}, 3: {b"hidden": "admin"}}
+"""By game, replaced keys by their hash."""
+
+
+def keep_old_keys(database: str) -> None:
+    """Write replaced keys as the released server does."""
+    with psycopg.connect(database) as direct:
+        for game_id, kinds in OLD_KEYS.items():
+            kept = [
+                {"kind": kind, "key_hash": key.hex(), "replaced_at": 1, "expires_at": 4_000_000_000}
+                for key, kind in kinds.items()
+            ]
+            rows = direct.execute(
+                "UPDATE games SET old_keys = %s WHERE game_id = %s", (json.dumps(kept), game_id)
+            )
+            assert rows.rowcount == 1
+
+
+async def test_replaced_project_keys_still_open_their_games(released_database: str):
+    keep_old_keys(released_database)
+    storage = Storage(released_database)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(storage.run)
+        find = storage.accounts.find_game_by_api_key
+        found = {key: await find(key) for key in (b"old", b"older", b"hidden")}
+        shards = {key: await storage.accounts.find_shard_by_api_key(key) for key in found}
+        games = {game.game_id: game for game in await storage.accounts.load_games()}
+        nursery.cancel_scope.cancel()
+    assert found == {b"old": games[2], b"older": games[2], b"hidden": None}
+    assert shards[b"old"] == shards[b"older"] == (2, games[2].shards[0])
+    assert shards[b"hidden"] is None
+
+
+async def test_a_table_that_a_restore_with_older_code_has_left_is_filled_anew(
+    released_database: str,
+):
+    keep_old_keys(released_database)
+    await migrate_database(released_database)
+    with psycopg.connect(released_database) as direct:
+        direct.execute("DELETE FROM schema_migrations WHERE version > 13")
+        direct.execute("DROP TRIGGER keep_old_project_keys ON games")
+        direct.execute("INSERT INTO old_project_keys VALUES ('stale', 4)")
+    assert await migrate_database(released_database) == ["0014_old_project_keys"]
+    with psycopg.connect(released_database) as direct:
+        kept = direct.execute("SELECT game_id, key_hash FROM old_project_keys ORDER BY key_hash")
+        assert kept.fetchall() == [(2, b"old"), (2, b"older")]
+
+
 async def test_a_cluster_loads_it_shard_by_shard(released_database: str):
     storage = Storage(released_database, alone=False)
     async with trio.open_nursery() as nursery:
