@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -94,6 +93,7 @@ class Clustering:
         shared, homes = session.installation, DatabaseHomes(parts.storage.loaders)
         self._settings = settings
         self._name = options.name
+        self._session = session
         self._world = world
         self.bus = UnixBus(
             session.node_id,
@@ -122,7 +122,7 @@ class Clustering:
             address_share_max=settings.address_share_max,
         )
         self._lines = RelayLines(
-            session.node_id, shared.key, time=time.time, random_bytes=secrets.token_bytes
+            session.node_id, shared.key, time=world.clock.time, random_bytes=secrets.token_bytes
         )
         self._homes = homes
         self._journal = parts.storage.journal
@@ -192,6 +192,9 @@ class Clustering:
             yield from source()
         about = "Shards that this node owns."
         yield Sample("greenroom_cluster_shards", about, len(self._shards.owned()))
+        about = "How far the machine's calendar is behind the database's, by which all nodes go."
+        behind = self._session.seconds_behind
+        yield Sample("greenroom_cluster_clock_behind_seconds", about, behind)
         about = "Shards that were taken over from nodes that had ended."
         taken = self.membership.taken_over
         yield Sample("greenroom_cluster_shards_taken_over", about, taken, kind="counter")

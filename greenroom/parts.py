@@ -9,7 +9,7 @@ import trio
 
 from greenroom import actor_settings
 from greenroom.actors.game.index import GameIndex
-from greenroom.actors.kernel.clock import SystemClock
+from greenroom.actors.kernel.clock import SharedClock, SystemClock
 from greenroom.actors.kernel.shards import Ownership
 from greenroom.actors.leaderboard.charges import UNIT_BYTES, Charges
 from greenroom.actors.lobby.index import LobbyIndex
@@ -133,10 +133,11 @@ class Parts:
             realtime_address: where clients reach the realtime ports, if there are any.
             identity: whom other nodes see, in a cluster; without it the server is alone.
         """
-        clock = SystemClock()
         is_alone = identity is None
         self.storage = Storage(conninfo, _storage_settings(settings), identity, alone=is_alone)
-        own = None if is_alone else SessionOwnership(self.storage.session)
+        session = self.storage.session
+        own = None if is_alone else SessionOwnership(session)
+        clock = SystemClock() if is_alone else SharedClock(session.calendar)
         accounts, committer = self.storage.accounts, self.storage.committer
         ledger = actor_settings.ledger(settings)
         self.usage = UsageService(ledger, self.storage.usage, clock)

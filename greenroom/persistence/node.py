@@ -252,14 +252,39 @@ class NodeSession:
         self.renewed_at = -math.inf
         """When the last renewal of the lease that succeeded was sent, in `boot_seconds`."""
         self.installation = Installation("", b"")
-        self.clock_offset_seconds = 0.0
-        """Add this to the machine's calendar for the database's, as it was at the start."""
+        self._booted_at = time.time() - boot_seconds()
+        """Add this to `boot_seconds` for the database's calendar; at first for the machine's."""
 
     @property
     def connection(self) -> DatabaseConnection | None:
         """Return the connection that holds the locks, None while there is none."""
         connection = self._connection
         return None if connection is None or connection.is_closed else connection
+
+    def calendar(self) -> float:
+        """Return the database's time in Unix seconds, as it goes on since it was last told.
+
+        It is reckoned by a clock that nobody can set.
+        """
+        return self._booted_at + boot_seconds()
+
+    @property
+    def seconds_behind(self) -> float:
+        """Return how far the machine's calendar is behind the database's."""
+        return self.calendar() - time.time()
+
+    def note_time(self, asked_at: float, theirs: float) -> None:
+        """Take note of the database's time, which has just come.
+
+        What the answer has taken leaves some room. The calendar moves only as far as it must, so it
+        does not tremble.
+
+        Args:
+            asked_at: what `boot_seconds` said before the database was asked.
+            theirs: its calendar, in Unix seconds.
+        """
+        lowest, highest = theirs - boot_seconds(), theirs - asked_at
+        self._booted_at = min(max(self._booted_at, lowest), highest)
 
     def hold(self) -> Query:
         """Return a query that refuses its transaction if this node has been ended."""
@@ -415,14 +440,15 @@ class NodeSession:
         Raises:
             StorageError: they are too far apart for a cluster.
         """
-        before = time.time()
+        asked_at = boot_seconds()
         ((theirs,),) = await self._run(connection, _TIME)
-        offset = self.clock_offset_seconds = theirs - (before + time.time()) / 2
-        if abs(offset) <= CLOCK_SECONDS_WARNED:
+        self.note_time(asked_at, theirs)
+        behind = self.seconds_behind
+        if abs(behind) <= CLOCK_SECONDS_WARNED:
             return
-        side = "behind" if offset > 0 else "ahead of"
-        words = f"The clock of this machine is {abs(offset):.1f} s {side} the database's"
-        if abs(offset) > CLOCK_SECONDS_MAX and not self.alone:
+        side = "behind" if behind > 0 else "ahead of"
+        words = f"The clock of this machine is {abs(behind):.1f} s {side} the database's"
+        if abs(behind) > CLOCK_SECONDS_MAX and not self.alone:
             raise StorageError(
                 f"{words}, and nodes of a cluster may differ by {CLOCK_SECONDS_MAX:.0f} s;"
                 " set both by NTP, then start again"

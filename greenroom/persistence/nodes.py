@@ -164,13 +164,16 @@ class NodeRecords:
     async def look(self) -> Look:
         """Return who is there, and whose the shards are that have changed hands.
 
+        The session takes note of the database's time.
+
         Raises:
             StorageUnavailable: the database does not answer.
         """
-        since = Query(_OWNERS, (int8(self._sum),))
+        since, asked_at = Query(_OWNERS, (int8(self._sum),)), boot_seconds()
         nodes, changes, now = await self._quick.run(
             Query(_NODES), since, Query(_NOW), seconds_max=LOOK_SECONDS_MAX
         )
+        self._session.note_time(asked_at, now[0][0])
         owners = {shard: ShardOwner(node_id, epoch) for shard, node_id, epoch, _ in changes}
         changed = dict(owners.items() - self._owners.items())
         if changes:

@@ -479,7 +479,7 @@ class RealtimeConnection(Outbox):
                 if self.may_store(len(payload), request_id):
                     member.room.post(request_action(member.player_id, wanted))
             elif wanted is HEARTBEAT:
-                self.put(encode_heartbeat_ack(time.time()))
+                self.put(encode_heartbeat_ack(self._context.world.clock.time()))
             elif isinstance(wanted, UdpOpen):
                 self._open_lane(member, wanted)
             elif wanted is UDP_STATUS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 import trio
@@ -38,6 +39,25 @@ class SystemClock:
     def monotonic(self) -> float:
         """Return trio's current time in seconds."""
         return trio.current_time()
+
+
+class SharedClock(SystemClock):
+    """The same with a calendar that all nodes of a cluster share, however their machines' differ.
+
+    So times go on where a shard came from another node.
+    """
+
+    def __init__(self, calendar: Callable[[], float]) -> None:
+        """Go by a function that returns Unix seconds."""
+        self._calendar = calendar
+
+    def now(self) -> int:
+        """Return whole seconds since the Unix epoch, UTC."""
+        return int(self._calendar())
+
+    def time(self) -> float:
+        """Return seconds since the Unix epoch."""
+        return self._calendar()
 
 
 async def sleep_until_tick(seconds: float) -> None:

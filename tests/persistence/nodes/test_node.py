@@ -6,13 +6,17 @@ import logging
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from postgres_kit import select
 
+from greenroom.actors.kernel.clock import SharedClock
 from greenroom.actors.kernel.shards import SHARDS
-from greenroom.persistence import node
-from greenroom.persistence.driver import DatabaseConnection
+from greenroom.persistence import node, nodes
+from greenroom.persistence.driver import DatabaseConnection, Statement
 from greenroom.persistence.errors import StorageError, StorageFenced, StorageHeld
 from greenroom.persistence.node import NodeIdentity, NodeSession
+from greenroom.persistence.nodes import NodeRecords
 from greenroom.persistence.settings import StorageSettings
 
 HASTY = StorageSettings(lock_seconds_max=0.2)
@@ -217,7 +221,8 @@ async def test_a_clock_that_is_wrong_is_warned_about(
         await session.open()
 
     assert f"machine is 12.0 s {side} the database's; set both by NTP" in caplog.text
-    assert session.clock_offset_seconds == pytest.approx(-seconds, abs=0.5)
+    assert session.seconds_behind == pytest.approx(-seconds, abs=0.5)
+    assert session.calendar() == pytest.approx(right(), abs=0.5)
 
 
 async def test_a_clock_that_is_right_is_not_mentioned(
@@ -226,6 +231,63 @@ async def test_a_clock_that_is_right_is_not_mentioned(
     with caplog.at_level(logging.WARNING):
         await session.open()
     assert caplog.text == ""
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(-9e4, 9e4), st.floats(0, 2), st.floats(0, 2)), min_size=1, max_size=9
+    )
+)
+def test_the_calendar_is_what_the_last_answer_allows_and_moves_no_further(
+    answers: list[tuple[float, float, float]],
+):
+    """How far the database is ahead of what the node knew at first; how long ways there and back
+    took."""
+    clock = [1_000.0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(node, "boot_seconds", lambda: clock[0])
+        session = NodeSession("", HASTY)
+        first = session.calendar() - clock[0]
+        for ahead, there, back in answers:
+            before, asked_at = session.calendar() - clock[0] - first, clock[0]
+            clock[0] += there + back
+            session.note_time(asked_at, first + asked_at + there + ahead)
+            after = session.calendar() - clock[0] - first
+            assert ahead - back - 1e-5 <= after <= ahead + there + 1e-5
+            needed = max(ahead - back - before, before - ahead - there, 0.0)
+            assert abs(after - before) == pytest.approx(needed, abs=1e-5)
+
+
+async def test_a_clock_that_is_set_while_nodes_run_changes_nothing(
+    members: list[NodeSession], empty_database: str, monkeypatch: pytest.MonkeyPatch
+):
+    right = time.time
+    for member in members:
+        await member.open()
+    clocks = [SharedClock(member.calendar) for member in members]
+    records = NodeRecords(empty_database, HASTY, members[0])
+    for wrong in (3_600.0, -86_400.0):
+        monkeypatch.setattr("greenroom.persistence.node.time.time", lambda: right() + wrong)  # noqa: B023
+        for _ in range(2):
+            assert [each.time() for each in clocks] == pytest.approx([right()] * 2, abs=0.5)
+            assert clocks[0].now() == int(clocks[0].time())
+            assert members[0].seconds_behind == pytest.approx(-wrong, abs=0.5)
+            await records.look()
+    records.close()
+
+
+async def test_a_database_whose_clock_is_set_is_followed_with_the_next_look(
+    members: list[NodeSession], empty_database: str, monkeypatch: pytest.MonkeyPatch
+):
+    session = members[0]
+    await session.open()
+    later = nodes._NOW.sql.replace(b"clock_timestamp()", b"clock_timestamp() + '1 hour'")
+    monkeypatch.setattr(nodes, "_NOW", Statement(later.decode()))
+    records = NodeRecords(empty_database, HASTY, session)
+    look = await records.look()
+    records.close()
+    assert look.now == pytest.approx(time.time() + 3_600, abs=0.5)
+    assert session.calendar() == pytest.approx(look.now, abs=0.5)
 
 
 async def test_a_node_whose_clock_is_far_off_is_refused(
