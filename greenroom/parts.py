@@ -135,9 +135,8 @@ class Parts:
         """
         is_alone = identity is None
         self.storage = Storage(conninfo, _storage_settings(settings), identity, alone=is_alone)
-        session = self.storage.session
-        own = None if is_alone else SessionOwnership(session)
-        clock = SystemClock() if is_alone else SharedClock(session.calendar)
+        own = None if is_alone else SessionOwnership(self.storage.session)
+        clock = SystemClock() if is_alone else SharedClock(self.storage.session.calendar)
         accounts, committer = self.storage.accounts, self.storage.committer
         ledger = actor_settings.ledger(settings)
         self.usage = UsageService(ledger, self.storage.usage, clock)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -288,7 +289,7 @@ async def test_replaced_project_keys_come_back_from_a_backup_of_any_schema(
     assert saved.schema == schema
     await trio.to_thread.run_sync(load, other_database, path)
     for database in (other_database, empty_database):  # in place of what is there, too
-        await trio.to_thread.run_sync(lambda at=database: load(at, path, replace=True))
+        await trio.to_thread.run_sync(partial(load, database, path, replace=True))
         restored = Storage(database)
         async with trio.open_nursery() as nursery:
             await nursery.start(restored.run)

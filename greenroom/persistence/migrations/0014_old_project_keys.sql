@@ -1,5 +1,5 @@
--- The project keys in `games.old_keys`, one row each: a game is found by an old key as by the present
--- one. The index of 0012 serves no session, for sessions plan without bitmaps.
+-- The project keys in `games.old_keys`, one row each: a game is found by an old key as by the
+-- present one. The index of 0012 serves no session, for sessions plan without bitmaps.
 DROP TABLE IF EXISTS old_project_keys;  -- a restore with older code leaves it, and the function
 
 CREATE TABLE old_project_keys (

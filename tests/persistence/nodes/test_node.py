@@ -267,7 +267,7 @@ async def test_a_clock_that_is_set_while_nodes_run_changes_nothing(
     clocks = [SharedClock(member.calendar) for member in members]
     records = NodeRecords(empty_database, HASTY, members[0])
     for wrong in (3_600.0, -86_400.0):
-        monkeypatch.setattr("greenroom.persistence.node.time.time", lambda: right() + wrong)  # noqa: B023
+        monkeypatch.setattr(time, "time", lambda: right() + wrong)  # noqa: B023
         for _ in range(2):
             assert [each.time() for each in clocks] == pytest.approx([right()] * 2, abs=0.5)
             assert clocks[0].now() == int(clocks[0].time())
