@@ -37,6 +37,7 @@ from greenroom.client.messages import (
     Message,
     Receive,
     Sent,
+    counts_for_resume,
     encode_data,
     read,
     write_send,
@@ -433,19 +434,16 @@ class Channel:
                 message = read(await connection.take())
             except ChannelClosed as error:
                 return error
+            self._sequence += counts_for_resume(message)
             match message:
                 case Event() if self._take_state(message):
                     if self._view.is_lost:
                         await self._ask_state(connection)
                 case Answered():
-                    self._sequence += 1
                     self._actions.take(message)
                 case Complaint() if self._actions.refuse(message):
                     pass
-                case Receive() | Event():
-                    self._sequence += not (isinstance(message, Receive) and message.is_fast)
-                    await self._give(message)
-                case Sent():
+                case Receive() | Event() | Sent():
                     await self._give(message)
                 case Complaint():
                     self._lane_answered.set()

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from greenroom.behaviour.view import DELTA, WHOLE
 from greenroom.client.decoding import NotDecoded, decode, decode_any
 from greenroom.contract.realtime import (
     ActionFrame,
@@ -134,6 +135,19 @@ def _read(frame: ServerFrame) -> Incoming | None:
             return frame.data
         case UdpStatsFrame():
             return None
+
+
+def counts_for_resume(message: Incoming | None) -> bool:
+    """Return whether a message counts in the sequence that a client resumes with."""
+    match message:
+        case Answered():
+            return True
+        case Receive():
+            return not message.is_fast
+        case Event():
+            return message.event not in {WHOLE, DELTA}
+        case _:
+            return False
 
 
 HEARTBEAT: Final = _encode(HeartbeatFrame()).decode()
