@@ -113,7 +113,7 @@ def _calls(model: Model, auth: Auth, name: str, who: str) -> str:
         "",
         f"/** The calls of {who}. Each throws the errors of `errors.ts`. */",
         f"export class {name} {{",
-        "  constructor(protected readonly caller: Caller) {}",
+        "  constructor(protected caller: Caller) {}",
     ]
     for operation in operations:
         lines += ["", *_doc(_text(operation), "  "), *_method(operation)]
