@@ -48,7 +48,8 @@ def vectors() -> dict[str, Any]:
 
 
 def _story(name: str, connections: tuple[tuple[str, ...], ...]) -> dict[str, Any]:
-    told, query = [], None
+    told: list[dict[str, Any]] = []
+    query: str | None = None
     for number, texts in enumerate(connections):
         connection_id = f"{number + 1:032x}"
         sequence = sum(counts_for_resume(read(text)) for text in texts)

@@ -108,6 +108,8 @@ export class Room<Types extends RoomTypes = Untyped> extends Events<RoomEvents<T
   private readonly sends = new Sends();
   private readonly actions = new Actions();
   private connection: Connection | null = null;
+  /** The connection that is being opened. */
+  private dialled: Connection | null = null;
   private connectionId = "";
   private sequence = 0;
   private isAsking = false;
@@ -177,7 +179,7 @@ export class Room<Types extends RoomTypes = Untyped> extends Events<RoomEvents<T
     const to = typeof target === "string" ? { target } : { target: "specific", target_ids: target };
     if (this.currentStatus === "closed") return Promise.reject(this.whyClosed());
     const frame = { type: "send", command, data: data === undefined ? null : data, ...to };
-    return this.sends.put(frame, this.connection);
+    return this.sends.put(frame, this.openConnection);
   }
 
   /**
@@ -200,14 +202,19 @@ export class Room<Types extends RoomTypes = Untyped> extends Events<RoomEvents<T
     const to = options.target === undefined ? {} : { target_id: options.target };
     const frame = { action_type: name, request_data: request ?? {}, ...to };
     const secondsMax = options.secondsMax ?? 30;
-    return (await this.actions.ask(frame, this.connection, secondsMax)) as ActionResult<never>;
+    return (await this.actions.ask(frame, this.openConnection, secondsMax)) as ActionResult<never>;
   }
 
   /** Leave the channel; the seat stays as it is. */
   async close(): Promise<void> {
     const connection = this.connection;
     this.finish(null);
-    await connection?.close();
+    if (connection !== null) await connection.close();
+    else this.dialled?.cut("the room was closed here");
+  }
+
+  private get openConnection(): Connection | null {
+    return this.connection?.isOpen ? this.connection : null;
   }
 
   // What comes.
@@ -347,8 +354,9 @@ export class Room<Types extends RoomTypes = Untyped> extends Events<RoomEvents<T
   private async connect(): Promise<Connection> {
     for (;;) {
       const isNew = await this.renewToken();
+      if (this.currentStatus === "closed") throw this.whyClosed();
       try {
-        const connection = this.dial(this.token!);
+        const connection = (this.dialled = this.dial(this.token!));
         await connection.greeted;
         return connection;
       } catch (error) {

@@ -34,7 +34,9 @@ class Wire {
     this.onclose?.({ code, reason });
   }
   close() {
+    if (this.readyState === 3) return;
     this.readyState = 3;
+    queueMicrotask(() => this.onclose?.({ code: 1000, reason: "" }));
   }
 }
 
@@ -286,6 +288,16 @@ test("a refused token is replaced once, and then the seat is lost", async () => 
   while (room.status !== "closed") await new Promise((resolve) => setTimeout(resolve, 1));
   assert.ok(room.error instanceof sdk.TokenRefused);
   assert.equal(minted, 2);
+});
+
+test("a room that is closed while it connects leaves no connection behind", async () => {
+  const [room, wire] = await open();
+  wire.lose();
+  const next = await nextWire();
+  await room.close();
+  assert.equal(next.readyState, 3);
+  next.say(CONNECTED);
+  assert.equal(room.status, "closed");
 });
 
 test("a server that does not answer heartbeats is left", async () => {

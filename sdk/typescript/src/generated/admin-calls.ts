@@ -15,7 +15,7 @@ import type {
 
 /** The calls of the game's owner. Each throws the errors of `errors.ts`. */
 export class AdminCalls {
-  constructor(protected readonly caller: Caller) {}
+  constructor(protected caller: Caller) {}
 
   /**
    * List the game's players.

@@ -19,7 +19,7 @@ import type {
 
 /** The calls of anybody with the game's key. Each throws the errors of `errors.ts`. */
 export class GameCalls {
-  constructor(protected readonly caller: Caller) {}
+  constructor(protected caller: Caller) {}
 
   /**
    * Open an account for a guest, or sign in with a platform's ticket.

@@ -79,7 +79,7 @@ import type {
 
 /** The calls of a player. Each throws the errors of `errors.ts`. */
 export class PlayerCalls {
-  constructor(protected readonly caller: Caller) {}
+  constructor(protected caller: Caller) {}
 
   /**
    * Log in and get the player's record.
