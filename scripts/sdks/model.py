@@ -23,7 +23,7 @@ Kind = Literal[
     "list",
     "struct",
 ]
-"""What a value is:
+"""The kinds of values:
 
 - `integer` has up to 53 bits, `number` is a double.
 - `moment` is a string such as `2026-03-13T14:01:49Z`.
@@ -80,7 +80,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Auth = Literal["key", "player", "admin"]
-"""Who calls: anybody with the project key, a player, or the studio with the admin key."""
+"""The caller: anybody with the project key, a player, or the studio with the admin key."""
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,9 +100,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     doc: str
     """More about it; it may be empty."""
     request: Struct | None
-    """What the call takes besides the path; None for nothing."""
+    """The fields that the call takes besides the path; None for nothing."""
     request_in: Literal["body", "query", "document", ""]
-    """Where that goes. For `document` the whole body is a document of the game's own."""
+    """The place of the request. For `document` the whole body is a document of the game's own."""
     needs_request: bool
     """True if some field of the request must be given."""
     reply: str
@@ -110,7 +110,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     is_repeatable: bool
     """True where a second call changes nothing more and answers the same."""
     refusals: tuple[Refusal, ...]
-    """What it may be refused with, of the refusals that clients can match."""
+    """The refusals that it may answer, of those that clients can match."""
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What the SDKs have in common is as the server's own code says: scripts/sdk."""
+"""The common part of the SDKs is as the server's own code says: scripts/sdk."""
 
 from __future__ import annotations
 

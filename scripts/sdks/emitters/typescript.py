@@ -116,7 +116,7 @@ def _calls(model: Model, auth: Auth, name: str, who: str) -> str:
         "  constructor(protected caller: Caller) {}",
     ]
     for operation in operations:
-        lines += ["", *_doc(_text(operation), "  "), *_method(operation)]
+        lines += ["", *_doc(operation.doc or f"{operation.summary}.", "  "), *_method(operation)]
     return _HEAD + "\n".join([*lines, "}", ""])
 
 
@@ -124,15 +124,6 @@ def _imports(operations: Iterable[Operation]) -> str:
     names = {each.reply for each in operations}
     names |= {each.request.name for each in operations if each.request is not None}
     return "".join(f"  {name},\n" for name in sorted(names))
-
-
-def _text(operation: Operation) -> str:
-    """Return what is said about a method."""
-    parts = [f"{operation.summary}.", operation.doc]
-    if operation.refusals:
-        codes = ", ".join(f"`{refusal.code}`" for refusal in operation.refusals)
-        parts.append(f"May be refused with {codes}.")
-    return "\n\n".join(part for part in parts if part)
 
 
 def _method(operation: Operation) -> Iterator[str]:

@@ -91,10 +91,10 @@ def _frame(name: str, frame: frames.Frame) -> dict[str, Any]:
     encoded = frames.encode(frame)
     from_client = not isinstance(frame, ServerMessage)
     assert frames.decode(encoded, from_client=from_client) == [frame]
-    kinds = {ClientMessage: "message", ServerMessage: "message"}
+    is_message = isinstance(frame, ClientMessage | ServerMessage)
     return {
         "name": name,
-        "type": kinds.get(type(frame), type(frame).__name__.lower()),
+        "type": "message" if is_message else type(frame).__name__.lower(),
         "from": "client" if from_client else "server",
         "fields": _fields(frame),
         "bytes": encoded.hex(),

@@ -13,12 +13,12 @@ export interface CallOptions {
   retries?: Partial<Retries>;
 }
 
-/** Return a part of a path as it stands in an address. */
+/** @internal Return a part of a path as it stands in an address. */
 export function segment(text: string): string {
   return encodeURIComponent(text);
 }
 
-/** Return after so many seconds. */
+/** @internal Return after so many seconds. */
 export function sleep(seconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 }
@@ -99,7 +99,7 @@ function queryOf(query: object): string {
   return `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
 }
 
-/** Return what a text of JSON says; undefined for any other text. */
+/** @internal Return what a text of JSON says; undefined for any other text. */
 export function parse(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -18,11 +18,12 @@ export interface HeartbeatOptions {
   answerSecondsMax?: number;
 }
 
-/** Whoever is told what comes. */
+/** @internal Whoever is told what comes. */
 export interface Listener {
   take(frame: Frame, connection: Connection): void;
 }
 
+/** @internal */
 export class Connection {
   /** Resolves once the server has said hello; rejects with the reason if it does not. */
   readonly greeted: Promise<void>;
@@ -33,6 +34,8 @@ export class Connection {
 
   private readonly socket: Socket;
   private isOver = false;
+  /** Frames that came with the greeting: whoever waits for that hears them, too. */
+  private held: Frame[] | null = null;
   private greet!: () => void;
   private refuse!: (error: RoomClosed) => void;
   private finish!: (error: RoomClosed) => void;
@@ -46,7 +49,7 @@ export class Connection {
     url: string,
     token: string,
     private readonly options: HeartbeatOptions,
-    listener: Listener,
+    private readonly listener: Listener,
   ) {
     this.greeted = new Promise((resolve, reject) => {
       this.greet = resolve;
@@ -54,7 +57,7 @@ export class Connection {
     });
     this.over = new Promise((resolve) => (this.finish = resolve));
     this.socket = new socketClass(url, ["greenroom.v1", `token.${token}`]);
-    this.socket.onmessage = (event: { data: unknown }) => this.hear(event.data, listener);
+    this.socket.onmessage = (event: { data: unknown }) => this.hear(event.data);
     this.socket.onclose = (event: { code: number; reason: string }) => {
       this.end(closing(event.code, event.reason));
     };
@@ -91,20 +94,32 @@ export class Connection {
     clearTimeout(late);
   }
 
-  private hear(data: unknown, listener: Listener): void {
+  private hear(data: unknown): void {
     const frame = typeof data === "string" ? read(data) : null;
     if (frame === null || this.isOver) return;
     if (frame.type === "connected") {
       clearTimeout(this.greeting);
       const seconds = Math.min(this.options.heartbeatSeconds ?? HEARTBEAT_SECONDS, 50);
       this.beats ??= setInterval(() => this.beat(), seconds * 1000);
+      this.held ??= [];
+      setTimeout(() => this.release());
       this.greet();
-    } else if (frame.type === "heartbeat_ack" && this.patience !== null) {
+      this.listener.take(frame, this);
+      return;
+    }
+    if (frame.type === "heartbeat_ack" && this.patience !== null) {
       clearTimeout(this.patience);
       this.patience = null;
       this.roundTripSeconds = (performance.now() - this.beganAt) / 1000;
     }
-    listener.take(frame, this);
+    if (this.held === null) this.listener.take(frame, this);
+    else this.held.push(frame);
+  }
+
+  private release(): void {
+    const frames = this.held ?? [];
+    this.held = null;
+    for (const frame of frames) this.listener.take(frame, this);
   }
 
   private beat(): void {
@@ -118,6 +133,7 @@ export class Connection {
 
   private end(error: RoomClosed): void {
     if (this.isOver) return;
+    this.release();
     this.isOver = true;
     clearTimeout(this.greeting);
     if (this.beats !== null) clearInterval(this.beats);

@@ -146,7 +146,7 @@ export class MessageTooBig extends RoomClosed {}
  */
 export class ConnectionLost extends RoomClosed {}
 
-/** The code of a connection that ended without a close frame. */
+/** @internal The code of a connection that ended without a close frame. */
 export const ABNORMAL = 1006;
 
 const REASONS: Record<string, new (code: number, reason: string) => RoomClosed> = {
@@ -155,14 +155,14 @@ const REASONS: Record<string, new (code: number, reason: string) => RoomClosed> 
   "Player disconnect": SeatLost,
 };
 
-/** Return the error for a close frame; after `ConnectionLost` a room connects again. */
+/** @internal Return the error for a close frame; after `ConnectionLost` a room connects again. */
 export function closing(code: number, reason: string): RoomClosed {
   if (code === 1008) return new TokenRefused(code, reason);
   if (code === 1009) return new MessageTooBig(code, reason);
   return new (REASONS[reason] ?? ConnectionLost)(code, reason);
 }
 
-/** Return the error for an answer that is no success; `body` is what its JSON said, if any. */
+/** @internal Return the error for an answer that is no success; `body` is what its JSON said, if any. */
 export function refusal(status: number, body: unknown, retryAfter: string | null): GreenroomError {
   const said = isObject(body) ? body : {};
   if (typeof said.error !== "string" && status < 400) {
@@ -188,13 +188,13 @@ function classOf(status: number): new (status: number, text: string) => ApiError
   return status >= 500 ? ServerError : ApiError;
 }
 
-/** Return a number of seconds that a server has named, or null for anything else. */
+/** @internal Return a number of seconds that a server has named, or null for anything else. */
 export function seconds(value: unknown): number | null {
   const number = typeof value === "string" && value !== "" ? Number(value) : value;
   return typeof number === "number" && number >= 0 && Number.isFinite(number) ? number : null;
 }
 
-/** Return whether a value is a JSON object. */
+/** @internal Return whether a value is a JSON object. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -14,7 +14,7 @@ export interface Sender {
   isServer: boolean;
 }
 
-/** A frame of the server's, read. */
+/** @internal A frame of the server's, read. */
 export type Frame =
   | { type: "connected"; connectionId: string }
   | { type: "receive"; command: string; data: unknown; sender: Sender; isUnreliable: boolean }
@@ -24,7 +24,7 @@ export type Frame =
   | { type: "heartbeat_ack"; timestamp: string }
   | { type: "error"; message: string; retryAfter: number | null; id: unknown };
 
-/** Return what a frame says; null if it is unknown here or makes no sense. */
+/** @internal Return what a frame says; null if it is unknown here or makes no sense. */
 export function read(text: string): Frame | null {
   const said = parse(text);
   if (!isObject(said)) return null;
@@ -77,7 +77,7 @@ function resultOf(said: Record<string, unknown>): ResultEntry {
   return result as unknown as ResultEntry;
 }
 
-/** Return whether a frame counts in the sequence that a client resumes with. */
+/** @internal Return whether a frame counts in the sequence that a client resumes with. */
 export function countsForResume(frame: Frame): boolean {
   if (frame.type === "receive") return !frame.isUnreliable;
   if (frame.type === "event") return frame.event !== "state" && frame.event !== "delta";

@@ -34,6 +34,7 @@ function builtIn<Module>(name: string): Module {
   return found as Module;
 }
 
+/** @internal */
 export class NodeSocket implements Socket {
   onmessage: ((event: { data: string }) => void) | null = null;
   onclose: ((event: { code: number; reason: string }) => void) | null = null;

@@ -17,6 +17,7 @@ export interface Retries {
   backoffSecondsMax: number;
 }
 
+/** @internal */
 export const RETRIES: Retries = {
   attemptsMax: 5,
   secondsMax: 30,
@@ -24,7 +25,7 @@ export const RETRIES: Retries = {
   backoffSecondsMax: 5,
 };
 
-/** Return the seconds to wait after so many failures in a row, from 1. */
+/** @internal Return the seconds to wait after so many failures in a row, from 1. */
 export function pause(
   retries: Pick<Retries, "backoffSeconds" | "backoffSecondsMax">,
   failures: number,
@@ -38,6 +39,8 @@ export function pause(
  *
  * @param failures attempts so far, from 1
  * @param passed seconds since the first attempt began
+ *
+ * @internal
  */
 export function decidePause(
   retries: Retries,

@@ -122,7 +122,7 @@ export class Room<Types extends RoomTypes = Untyped> extends Events<RoomEvents<T
   /** How far the server's clock is ahead, in milliseconds; null before the first heartbeat. */
   serverAheadMs: number | null = null;
 
-  /** Prepare; `Player.enter` does it, and opens it. */
+  /** @internal Prepare; `Player.enter` does it, and opens it. */
   constructor(
     private readonly mint: () => Promise<TokenReply>,
     private readonly webSocket: SocketClass | undefined,
@@ -219,7 +219,7 @@ export class Room<Types extends RoomTypes = Untyped> extends Events<RoomEvents<T
 
   // What comes.
 
-  /** Take a frame; connections call it. */
+  /** @internal Take a frame; connections call it. */
   take(frame: Frame, connection: Connection): void {
     if (this.currentStatus === "closed") return;
     if (frame.type === "connected") {
@@ -286,7 +286,7 @@ export class Room<Types extends RoomTypes = Untyped> extends Events<RoomEvents<T
 
   // Connections.
 
-  /** Connect; from then on lost connections are opened again. `Player.enter` calls it. */
+  /** @internal Connect; from then on lost connections are opened again. `Player.enter` calls it. */
   async open(): Promise<void> {
     const connection = await this.connect();
     void this.live(connection);

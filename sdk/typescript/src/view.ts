@@ -2,7 +2,7 @@
 
 import { isObject } from "./errors.js";
 
-/** What is different in a value; docs/reference/realtime.md of the server explains it. */
+/** @internal What is different in a value; docs/reference/realtime.md of the server explains it. */
 export interface Delta {
   v?: unknown;
   s?: Record<string, unknown>;
@@ -17,6 +17,8 @@ export interface Delta {
  * both.
  *
  * @throws TypeError the delta was not made from this value
+ *
+ * @internal
  */
 export function patch(old: unknown, delta: Delta): unknown {
   if ("v" in delta) return delta.v;
@@ -58,7 +60,7 @@ function positionIn(array: unknown[], key: string): number {
   return position;
 }
 
-/** The state as one member sees it. */
+/** @internal The state as one member sees it. */
 export class View {
   /** What all see; null before any has come, and for nothing. */
   shared: unknown = null;

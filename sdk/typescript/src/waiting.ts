@@ -12,9 +12,9 @@ import {
 } from "./errors.js";
 import type { ResultEntry } from "./generated/types.js";
 
-/** Messages or actions that may wait for an answer. Beyond it they are refused here. */
+/** @internal Messages or actions that may wait for an answer. Beyond it they are refused here. */
 export const WAITING_MAX = 1024;
-/** Bytes that may wait for the network. Beyond it messages are refused here. */
+/** @internal Bytes that may wait for the network. Beyond it messages are refused here. */
 export const BUFFERED_BYTES_MAX = 1 << 20;
 const FULL = "Too many messages wait for the network: send less at once";
 
@@ -26,7 +26,7 @@ interface Waiting<Result> {
   reject: (error: GreenroomError) => void;
 }
 
-/** Messages, each of which is sent once. */
+/** @internal Messages, each of which is sent once. */
 export class Sends {
   private readonly waiting = new Map<number, Waiting<number>>();
   private count = 0;
@@ -77,7 +77,7 @@ export class Sends {
   }
 }
 
-/** Actions, each of which is asked for again after a lost connection, and happens once at most. */
+/** @internal Actions, each of which is asked for again after a lost connection, and happens once at most. */
 export class Actions {
   private readonly waiting = new Map<string, Waiting<ResultEntry>>();
   // no other page or run of the program has these ids

@@ -17,51 +17,27 @@ import type {
 export class AdminCalls {
   constructor(protected caller: Caller) {}
 
-  /**
-   * List the game's players.
-   *
-   * List the game's players; the answer is streamed.
-   *
-   * May be refused with `limit_too_small`.
-   */
+  /** List the game's players; the answer is streamed. */
   listPlayers(request: ListPlayersRequest = {}): Promise<ListReply> {
     return this.caller.call("GET", "/api/game_players.php/list", true, undefined, request);
   }
 
-  /**
-   * Ban a player.
-   *
-   * Ban a player; an older ban of theirs ends.
-   *
-   * May be refused with `invalid_ban_duration`, `ban_reason_too_long`, `player_not_found`.
-   */
+  /** Ban a player; an older ban of theirs ends. */
   ban(request: BanRequest): Promise<BanReply> {
     return this.caller.call("POST", "/api/game_players.php/ban", true, request);
   }
 
-  /**
-   * End a player's bans.
-   *
-   * May be refused with `player_not_found`.
-   */
+  /** End a player's bans. */
   unban(request: UnbanRequest): Promise<UnbanReply> {
     return this.caller.call("POST", "/api/game_players.php/unban", false, request);
   }
 
-  /**
-   * Replace the game document.
-   *
-   * May be refused with `storage_limit_reached`, `games_hold_too_much`.
-   */
+  /** Replace the game document. */
   setGame(document: object): Promise<GameUpdateReply> {
     return this.caller.call("PUT", "/api/game_data.php/game/update", true, document);
   }
 
-  /**
-   * Read and change a player's stats.
-   *
-   * May be refused with `request_id_refused`, `too_many_stats`, `player_not_found`.
-   */
+  /** Read and change a player's stats. */
   stats(request: StatsRequest): Promise<StatsReply> {
     return this.caller.call("POST", "/api/game_data.php/player/stats", false, request);
   }

@@ -21,14 +21,7 @@ import type {
 export class GameCalls {
   constructor(protected caller: Caller) {}
 
-  /**
-   * Open an account for a guest, or sign in with a platform's ticket.
-   *
-   * May be refused with `name_missing`, `player_data_read_only`, `platform_disabled`,
-   * `invalid_platform_ticket`, `platform_unavailable`, `banned_by_publisher`,
-   * `storage_limit_reached`, `too_many_players_online`, `too_many_players_from_address`,
-   * `players_hold_too_much`.
-   */
+  /** Open an account for a guest, or sign in with a platform's ticket. */
   register(request: RegisterRequest = {}): Promise<RegisterReply> {
     return this.caller.call("POST", "/api/game_players.php/register", false, request);
   }
@@ -38,52 +31,27 @@ export class GameCalls {
     return this.caller.call("GET", "/api/game_data.php/game/get", true);
   }
 
-  /**
-   * Find rooms with a free seat.
-   *
-   * May be refused with `limit_out_of_range`.
-   */
+  /** Find rooms with a free seat. */
   listRooms(request: ListRoomsRequest = {}): Promise<RoomListReply> {
     return this.caller.call("POST", "/api/game_room.php/list", true, request);
   }
 
-  /**
-   * Find open lobbies with a free seat.
-   *
-   * May be refused with `limit_out_of_range`.
-   */
+  /** Find open lobbies with a free seat. */
   listLobbies(request: ListLobbiesRequest = {}): Promise<LobbyListReply> {
     return this.caller.call("POST", "/api/matchmaking.php/list", true, request);
   }
 
-  /**
-   * Check a text for offensive words.
-   *
-   * Check a text in the game's languages.
-   *
-   * May be refused with `text_too_long`.
-   */
+  /** Check a text in the game's languages. */
   censor(request: CensorRequest): Promise<CensorReply> {
     return this.caller.call("POST", "/api/censor.php", true, request);
   }
 
-  /**
-   * Rank the players of the game.
-   *
-   * Rank the game's players.
-   *
-   * May be refused with `sort_by_missing`, `sort_by_too_long`, `no_valid_sort_fields`,
-   * `limit_out_of_range`, `leaderboard_not_declared`.
-   */
+  /** Rank the game's players. */
   leaderboard(request: LeaderboardRequest): Promise<LeaderboardReply> {
     return this.caller.call("POST", "/api/leaderboard.php", true, request);
   }
 
-  /**
-   * Tell the server's time.
-   *
-   * May be refused with `invalid_offset`.
-   */
+  /** Tell the server's time. */
   time(request: TimeRequest = {}): Promise<TimeReply> {
     return this.caller.call("GET", "/api/time.php", true, undefined, request);
   }

@@ -81,20 +81,12 @@ import type {
 export class PlayerCalls {
   constructor(protected caller: Caller) {}
 
-  /**
-   * Log in and get the player's record.
-   *
-   * Log in.
-   */
+  /** Log in. */
   logIn(): Promise<LoginReply> {
     return this.caller.call("PUT", "/api/game_players.php/login", true);
   }
 
-  /**
-   * Stay online.
-   *
-   * Keep the player online.
-   */
+  /** Keep the player online. */
   beat(): Promise<HeartbeatReply> {
     return this.caller.call("POST", "/api/game_players.php/heartbeat", true);
   }
@@ -104,499 +96,239 @@ export class PlayerCalls {
     return this.caller.call("POST", "/api/game_players.php/logout", true);
   }
 
-  /**
-   * Change the player's name.
-   *
-   * May be refused with `storage_limit_reached`.
-   */
+  /** Change the player's name. */
   rename(request: RenameRequest): Promise<RenameReply> {
     return this.caller.call("PUT", "/api/game_players.php/rename", true, request);
   }
 
-  /**
-   * Replace the player token.
-   *
-   * Replace the token. The old one no longer works.
-   */
+  /** Replace the token. The old one no longer works. */
   rotate(): Promise<RotateReply> {
     return this.caller.call("POST", "/api/game_players.php/rotate", false);
   }
 
-  /**
-   * Read the player's document.
-   *
-   * Read the caller's document.
-   */
+  /** Read the caller's document. */
   getPlayer(): Promise<PlayerDocumentReply> {
     return this.caller.call("GET", "/api/game_data.php/player/get", true);
   }
 
-  /**
-   * Replace the player's document (the admin key may stand beside the token).
-   *
-   * Replace the caller's document.
-   *
-   * May be refused with `player_data_read_only`, `storage_limit_reached`.
-   */
+  /** Replace the caller's document. */
   setPlayer(document: object): Promise<PlayerUpdateReply> {
     return this.caller.call("PUT", "/api/game_data.php/player/update", true, document);
   }
 
-  /**
-   * Open a room.
-   *
-   * May be refused with `max_players_out_of_range`, `rules_too_large`, `seat_data_too_large`,
-   * `already_in_room`, `creating_in_lobby`, `too_many_rooms`, `rooms_refused`.
-   */
+  /** Open a room. */
   createRoom(request: CreateRoomRequest = {}): Promise<RoomCreateReply> {
     return this.caller.call("POST", "/api/game_room.php/create", false, request);
   }
 
-  /**
-   * Join a room.
-   *
-   * Take a seat in the room.
-   *
-   * May be refused with `seat_data_too_large`, `already_in_room`, `joining_in_lobby`,
-   * `room_not_found`, `room_inactive`, `room_full`, `incorrect_password`, `too_many_guesses`,
-   * `rooms_refused`.
-   */
+  /** Take a seat in the room. */
   joinRoom(roomId: string, request: JoinRoomRequest = {}): Promise<RoomJoinReply> {
     return this.caller.call("POST", `/api/game_room.php/${segment(roomId)}/join`, false, request);
   }
 
-  /**
-   * List the members of the room.
-   *
-   * May be refused with `not_in_any_room`.
-   */
+  /** List the members of the room. */
   roomPlayers(): Promise<RoomPlayersReply> {
     return this.caller.call("GET", "/api/game_room.php/players", true);
   }
 
-  /**
-   * Leave the room.
-   *
-   * May be refused with `not_in_any_room`, `may_not_leave`.
-   */
+  /** Leave the room. */
   leaveRoom(): Promise<RoomLeaveReply> {
     return this.caller.call("POST", "/api/game_room.php/leave", false);
   }
 
-  /**
-   * Keep the seat.
-   *
-   * May be refused with `player_not_in_any_room`.
-   */
+  /** Keep the seat. */
   roomBeat(): Promise<RoomHeartbeatReply> {
     return this.caller.call("POST", "/api/game_room.php/heartbeat", true);
   }
 
-  /**
-   * See the room and what waits in it.
-   *
-   * Read the room, and the actions and updates that wait there.
-   */
+  /** Read the room, and the actions and updates that wait there. */
   roomCurrent(): Promise<RoomCurrentReply> {
     return this.caller.call("GET", "/api/game_room.php/current", true);
   }
 
-  /**
-   * End the room.
-   *
-   * May be refused with `not_in_any_game_room`, `only_host_stops`.
-   */
+  /** End the room. */
   stopRoom(): Promise<RoomStopReply> {
     return this.caller.call("POST", "/api/game_room.php/stop", false);
   }
 
-  /**
-   * Put a member out.
-   *
-   * Kick a member from the room.
-   *
-   * May be refused with `not_in_any_game_room`, `only_host_kicks`, `kicking_oneself`,
-   * `member_not_found`.
-   */
+  /** Kick a member from the room. */
   roomKick(request: RoomKickRequest): Promise<RoomKickReply> {
     return this.caller.call("POST", "/api/game_room.php/kick", false, request);
   }
 
-  /**
-   * Set or remove the password.
-   *
-   * May be refused with `not_in_any_room`, `only_host_sets_password`.
-   */
+  /** Set or remove the password. */
   roomPassword(request: RoomPasswordRequest): Promise<RoomPasswordReply> {
     return this.caller.call("POST", "/api/game_room.php/password", true, request);
   }
 
-  /**
-   * Replace the join token: the old one opens nothing any more.
-   *
-   * Replace the join token.
-   *
-   * May be refused with `not_in_any_room`, `only_host_renews_token`.
-   */
+  /** Replace the join token. */
   roomJoinToken(): Promise<JoinTokenReply> {
     return this.caller.call("POST", "/api/game_room.php/join_token", false);
   }
 
-  /**
-   * Ask members to do something.
-   *
-   * May be refused with `invalid_targets`, `target_ids_missing`, `invalid_target_ids`,
-   * `player_not_in_any_room`, `only_host_targets_others`, `no_valid_targets`,
-   * `too_many_actions`, `rooms_refused`.
-   */
+  /** Ask members to do something. */
   sendActions(request: SendActionsRequest): Promise<ActionsReply> {
     return this.caller.call("POST", "/api/game_room.php/actions", false, request);
   }
 
-  /**
-   * Read what came of one's actions.
-   *
-   * Read the results of the caller's actions.
-   *
-   * May be refused with `player_not_in_any_room`.
-   */
+  /** Read the results of the caller's actions. */
   actionResults(): Promise<ResultsReply> {
     return this.caller.call("GET", "/api/game_room.php/actions/poll", true);
   }
 
-  /**
-   * Read what one is asked to do.
-   *
-   * Read the actions that the caller is asked to do.
-   *
-   * May be refused with `not_in_any_room`.
-   */
+  /** Read the actions that the caller is asked to do. */
   pendingActions(): Promise<PendingReply> {
     return this.caller.call("GET", "/api/game_room.php/actions/pending", true);
   }
 
-  /**
-   * Say what came of an action.
-   *
-   * Give the result of an action.
-   *
-   * May be refused with `invalid_status`, `player_not_in_any_room`, `action_not_found`,
-   * `rooms_refused`.
-   */
+  /** Give the result of an action. */
   completeAction(actionId: string, request: CompleteActionRequest): Promise<CompleteReply> {
     return this.caller.call("POST", `/api/game_room.php/actions/${segment(actionId)}/complete`, false, request);
   }
 
-  /**
-   * Tell members something.
-   *
-   * May be refused with `invalid_targets`, `target_ids_missing`, `invalid_target_ids`,
-   * `player_not_in_any_room`, `only_host_targets_others`, `no_valid_targets`, `rooms_refused`.
-   */
+  /** Tell members something. */
   sendUpdates(request: SendUpdatesRequest): Promise<UpdatesReply> {
     return this.caller.call("POST", "/api/game_room.php/updates", false, request);
   }
 
-  /**
-   * Read what one was told.
-   *
-   * Read the updates that the caller was told.
-   *
-   * May be refused with `invalid_sources`, `player_not_in_any_room`, `no_valid_sources`.
-   */
+  /** Read the updates that the caller was told. */
   pollUpdates(request: PollUpdatesRequest = {}): Promise<PollReply> {
     return this.caller.call("POST", "/api/game_room.php/updates/poll", true, request);
   }
 
-  /**
-   * Open a lobby.
-   *
-   * May be refused with `max_players_out_of_range`, `rules_too_large`, `seat_data_too_large`,
-   * `already_in_lobby`, `creating_in_room`, `too_many_rooms`, `rooms_refused`.
-   */
+  /** Open a lobby. */
   createLobby(request: CreateLobbyRequest): Promise<LobbyCreateReply> {
     return this.caller.call("POST", "/api/matchmaking.php/create", false, request);
   }
 
-  /**
-   * Ask a lobby's host for a seat.
-   *
-   * Ask the host for a seat in the lobby.
-   *
-   * May be refused with `seat_data_too_large`, `already_in_lobby`, `joining_in_room`,
-   * `lobby_not_found`, `takes_no_requests`, `already_requested`, `lobby_full`,
-   * `too_many_join_requests`, `rooms_refused`.
-   */
+  /** Ask the host for a seat in the lobby. */
   askToJoin(matchmakingId: string, request: AskToJoinRequest = {}): Promise<RequestReply> {
     return this.caller.call("POST", `/api/matchmaking.php/${segment(matchmakingId)}/request`, false, request);
   }
 
-  /**
-   * See what became of a join request.
-   *
-   * Read the outcome of the caller's request.
-   *
-   * May be refused with `request_not_his`.
-   */
+  /** Read the outcome of the caller's request. */
   joinRequest(requestId: string): Promise<RequestStatusReply> {
     return this.caller.call("GET", `/api/matchmaking.php/${segment(requestId)}/status`, true);
   }
 
-  /**
-   * Join a lobby.
-   *
-   * Take a seat in the lobby.
-   *
-   * May be refused with `seat_data_too_large`, `already_in_lobby`, `joining_in_room`,
-   * `lobby_not_found`, `needs_approval`, `lobby_full`, `incorrect_password`,
-   * `too_many_guesses`, `rooms_refused`.
-   */
+  /** Take a seat in the lobby. */
   joinLobby(matchmakingId: string, request: JoinLobbyRequest = {}): Promise<LobbyJoinReply> {
     return this.caller.call("POST", `/api/matchmaking.php/${segment(matchmakingId)}/join`, false, request);
   }
 
-  /**
-   * See the lobby, its start, and who asks to be let in.
-   *
-   * See the lobby, and after the start the room that it has become.
-   */
+  /** See the lobby, and after the start the room that it has become. */
   lobbyCurrent(): Promise<LobbyCurrentReply> {
     return this.caller.call("GET", "/api/matchmaking.php/current", true);
   }
 
-  /**
-   * Leave the lobby, and the room that it has become.
-   *
-   * Leave the lobby, or the room that it has become.
-   *
-   * May be refused with `not_in_any_lobby`, `may_not_leave_lobby`.
-   */
+  /** Leave the lobby, or the room that it has become. */
   leaveLobby(): Promise<LobbyLeaveReply> {
     return this.caller.call("POST", "/api/matchmaking.php/leave", false);
   }
 
-  /**
-   * List the members of the lobby.
-   *
-   * List the members of the lobby, or of the room that it has become.
-   *
-   * May be refused with `not_in_any_lobby`.
-   */
+  /** List the members of the lobby, or of the room that it has become. */
   lobbyPlayers(): Promise<LobbyPlayersReply> {
     return this.caller.call("GET", "/api/matchmaking.php/players", true);
   }
 
-  /**
-   * Keep the seat.
-   *
-   * May be refused with `not_in_any_lobby`.
-   */
+  /** Keep the seat. */
   lobbyBeat(): Promise<LobbyHeartbeatReply> {
     return this.caller.call("POST", "/api/matchmaking.php/heartbeat", true);
   }
 
-  /**
-   * Answer a join request.
-   *
-   * Approve or reject a join request.
-   *
-   * May be refused with `invalid_answer`, `request_not_found`, `only_host_answers`,
-   * `player_is_seated`, `lobby_full`.
-   */
+  /** Approve or reject a join request. */
   answerRequest(requestId: string, request: AnswerRequestRequest): Promise<AnswerReply> {
     return this.caller.call("POST", `/api/matchmaking.php/${segment(requestId)}/response`, false, request);
   }
 
-  /**
-   * End the lobby, and the room that it has become.
-   *
-   * End the lobby, started or not.
-   *
-   * May be refused with `not_in_lobby`, `only_host_removes`.
-   */
+  /** End the lobby, started or not. */
   removeLobby(): Promise<LobbyRemoveReply> {
     return this.caller.call("POST", "/api/matchmaking.php/remove", false);
   }
 
-  /**
-   * Make the lobby a room with all who are online.
-   *
-   * Start the lobby: it becomes a room.
-   *
-   * May be refused with `not_in_lobby`, `only_host_starts`, `lobby_not_found`,
-   * `lobby_not_full`.
-   */
+  /** Start the lobby: it becomes a room. */
   startLobby(): Promise<LobbyStartReply> {
     return this.caller.call("POST", "/api/matchmaking.php/start", false);
   }
 
-  /**
-   * End the lobby before it starts.
-   *
-   * May be refused with `not_in_lobby`, `only_host_stops_lobby`, `too_late_to_stop`.
-   */
+  /** End the lobby before it starts. */
   stopLobby(): Promise<LobbyStopReply> {
     return this.caller.call("POST", "/api/matchmaking.php/stop", false);
   }
 
-  /**
-   * Put a member out before the start.
-   *
-   * Kick a member from the lobby.
-   *
-   * May be refused with `not_in_lobby`, `only_host_kicks`, `too_late_to_kick`,
-   * `kicking_oneself`, `lobby_member_not_found`.
-   */
+  /** Kick a member from the lobby. */
   lobbyKick(request: LobbyKickRequest): Promise<LobbyKickReply> {
     return this.caller.call("POST", "/api/matchmaking.php/kick", false, request);
   }
 
-  /**
-   * Set or remove the lobby's password.
-   *
-   * Set or remove the password.
-   *
-   * May be refused with `not_in_lobby`, `only_host_sets_lobby_password`,
-   * `too_late_for_password`.
-   */
+  /** Set or remove the password. */
   lobbyPassword(request: LobbyPasswordRequest): Promise<LobbyPasswordReply> {
     return this.caller.call("POST", "/api/matchmaking.php/password", true, request);
   }
 
-  /**
-   * Replace the join token: the old one opens nothing any more.
-   *
-   * Replace the join token.
-   *
-   * May be refused with `not_in_lobby`, `only_host_renews_token`, `too_late_for_token`.
-   */
+  /** Replace the join token. */
   lobbyJoinToken(): Promise<JoinTokenReply> {
     return this.caller.call("POST", "/api/matchmaking.php/join_token", false);
   }
 
-  /**
-   * Get a token for the realtime connection.
-   *
-   * Let a member of a realtime room connect.
-   *
-   * May be refused with `not_realtime`.
-   */
+  /** Let a member of a realtime room connect. */
   mintToken(): Promise<TokenReply> {
     return this.caller.call("POST", "/api/realtime.php/token", true);
   }
 
-  /**
-   * List friends and open requests.
-   *
-   * List the caller's friends and open requests.
-   */
+  /** List the caller's friends and open requests. */
   listFriends(): Promise<FriendListReply> {
     return this.caller.call("GET", "/api/friends.php/list", true);
   }
 
-  /**
-   * Find a player by tag.
-   *
-   * Find a player of the game.
-   *
-   * May be refused with `nobody_named`, `no_such_player`.
-   */
+  /** Find a player of the game. */
   lookUp(request: LookUpRequest = {}): Promise<LookupReply> {
     return this.caller.call("POST", "/api/friends.php/lookup", true, request);
   }
 
-  /**
-   * Ask a player to be friends.
-   *
-   * Ask a player to be friends; if they have asked before, accept.
-   *
-   * May be refused with `nobody_named`, `no_such_player`, `befriending_oneself`,
-   * `already_friends`, `friend_request_already_sent`, `friend_requests_full`,
-   * `other_friend_requests_full`, `friends_full`, `other_friends_full`.
-   */
+  /** Ask a player to be friends; if they have asked before, accept. */
   requestFriend(request: RequestFriendRequest = {}): Promise<FriendRequestReply> {
     return this.caller.call("POST", "/api/friends.php/request", false, request);
   }
 
-  /**
-   * Accept a friend request.
-   *
-   * Accept the request of another player.
-   *
-   * May be refused with `friend_request_not_found`, `friends_full`, `other_friends_full`.
-   */
+  /** Accept the request of another player. */
   acceptFriend(request: AcceptFriendRequest): Promise<FriendAcceptReply> {
     return this.caller.call("POST", "/api/friends.php/accept", false, request);
   }
 
-  /**
-   * Decline a friend request.
-   *
-   * Decline the request of another player.
-   *
-   * May be refused with `friend_request_not_found`.
-   */
+  /** Decline the request of another player. */
   declineFriend(request: DeclineFriendRequest): Promise<FriendDeclineReply> {
     return this.caller.call("POST", "/api/friends.php/decline", false, request);
   }
 
-  /**
-   * End a friendship.
-   *
-   * May be refused with `not_friends`.
-   */
+  /** End a friendship. */
   removeFriend(request: RemoveFriendRequest): Promise<FriendRemoveReply> {
     return this.caller.call("POST", "/api/friends.php/remove", false, request);
   }
 
-  /**
-   * Find players by who they are on the platform.
-   *
-   * Find players by their ids on the platform.
-   *
-   * May be refused with `invalid_platform_ids`.
-   */
+  /** Find players by their ids on the platform. */
   platformFriends(request: PlatformFriendsRequest): Promise<PlatformReply> {
     return this.caller.call("POST", "/api/friends.php/platform", true, request);
   }
 
-  /**
-   * Invite a friend to the room or lobby one is in.
-   *
-   * Invite a friend to the room or lobby that the caller is in.
-   *
-   * May be refused with `not_friends`, `not_in_room_or_lobby`, `player_is_seated`,
-   * `invite_already_sent`, `too_many_invites`, `rooms_refused`.
-   */
+  /** Invite a friend to the room or lobby that the caller is in. */
   invite(request: InviteRequest): Promise<InviteReply> {
     return this.caller.call("POST", "/api/friends.php/invite", false, request);
   }
 
-  /**
-   * List one's open invites.
-   *
-   * List the caller's open invites.
-   */
+  /** List the caller's open invites. */
   listInvites(): Promise<InvitesReply> {
     return this.caller.call("GET", "/api/friends.php/invites", true);
   }
 
   /**
-   * Accept an invite.
-   *
    * Accept an invite. Joining is another call, which then needs neither password nor approval.
-   *
-   * May be refused with `invite_not_found`.
    */
   acceptInvite(request: AcceptInviteRequest): Promise<InviteAcceptReply> {
     return this.caller.call("POST", "/api/friends.php/invites/accept", false, request);
   }
 
-  /**
-   * Decline an invite.
-   *
-   * May be refused with `invite_not_found`.
-   */
+  /** Decline an invite. */
   declineInvite(request: DeclineInviteRequest): Promise<InviteDeclineReply> {
     return this.caller.call("POST", "/api/friends.php/invites/decline", false, request);
   }
