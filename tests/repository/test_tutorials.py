@@ -221,4 +221,5 @@ def python(arguments: list[str], statuses: tuple[int, ...]) -> None:
 
 
 def test_every_tutorial_is_followed_by_a_test() -> None:
-    assert PAGES == [README, FIRST_GAME]
+    clients = [FIRST_GAME.parent / f"first-client-in-{name}.md" for name in ("python", "typescript")]
+    assert PAGES == [README, *clients, FIRST_GAME]  # tests/sdks/test_tutorials.py has the clients

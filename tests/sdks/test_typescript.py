@@ -45,7 +45,7 @@ async def shows(platform: Platform, condition: str) -> None:
     try:
         await until(lambda: platform.evaluate(f"Boolean({condition})"))
     except trio.TooSlowError:
-        seen = "JSON.stringify([it.statuses, it.totals, it.troubles, it.done, it.rooms[0].error])"
+        seen = "JSON.stringify([it.statuses, it.totals, it.troubles, it.done, it.heard])"
         raise AssertionError(f"{condition}: {await platform.evaluate(seen)}") from None
 
 
@@ -137,7 +137,7 @@ async def drop_and_resume(platform: Platform) -> None:
     await shows(platform, "it.numbers(1).length === 3")
     assert await platform.evaluate("it.numbers(1)") == [0, 1, 2]
     rounds = "it.heard.map((each) => each.filter((m) => m.command === 'round').length)"
-    await shows(platform, f"{rounds}.every((count) => count === 1)")
+    await shows(platform, f"{rounds}.every((count) => count >= 1)")
     assert await platform.evaluate("it.heard[1].find((m) => m.command === 'round').sender.isServer")
 
 
