@@ -20,7 +20,7 @@ ROOT = HERE.parents[1]
 PACKAGES = ("behaviour", "client", "contract", "fastlane")
 """The packages of `greenroom` that the client library consists of."""
 MODULES = ("__init__.py", "interrupts.py", "py.typed")
-"""What else of it there is: the version, what `behaviour` imports, and the mark of types."""
+"""Its other files: the version, what `behaviour` imports, and the mark of types."""
 
 
 def build_wheel(

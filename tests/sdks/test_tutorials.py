@@ -51,7 +51,15 @@ def install_python(home: Path) -> None:
     borrowed = Path(sys.prefix) / "borrowed-pip"
     python = home / "my-game" / "bin" / "python"
     options = ("--quiet", "--disable-pip-version-check", "--constraint", home / "constraints")
-    command = [sys.executable, "-m", "pip", "--python", python, "install", *options]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        *options,
+    ]
     variables = {"PYTHONPATH": str(borrowed)} if borrowed.exists() else {}
     done = subprocess.run(
         [*command, ROOT / "sdk" / "python"],
