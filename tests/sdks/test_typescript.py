@@ -30,7 +30,7 @@ from waiting import until
 PACKAGE_BYTES_MAX = 30_000
 PACK_SECONDS_MAX = 60.0
 
-pytestmark = [needs_compiler, pytest.mark.slow, pytest.mark.timeout(200)]
+pytestmark = [needs_compiler, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 async def begin(platform: Platform, server: ServerProcess, game: Game, **options: float) -> None:

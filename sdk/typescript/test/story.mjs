@@ -58,7 +58,7 @@ class Story {
   async play(room, at) {
     for (let number = 1; !this.isOver; number++) {
       try {
-        await room.action("add", { count: 1 });
+        await room.action("add", { count: 1 }, { secondsMax: 100 });
         this.done++;
       } catch (error) {
         this.troubles.push(`${error}`);
