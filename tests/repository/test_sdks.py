@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import msgspec
@@ -78,3 +79,11 @@ def test_who_calls_and_what_must_be_given_is_told(model: Model) -> None:
     by_name = {field.name: field for field in ban.fields}
     assert by_name["ban_duration"].type.words[0] == "hour"
     assert (by_name["ban_duration"].is_optional, by_name["ban_reason"].is_optional) == (False, True)
+
+
+def test_the_python_library_needs_what_the_whole_needs_in_the_same_versions() -> None:
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    alone = tomllib.loads((ROOT / "sdk/python/pyproject.toml").read_text())["project"]
+    known = {*whole["dependencies"], *whole["optional-dependencies"]["client"]}
+    assert {*alone["dependencies"]} <= known
+    assert alone["requires-python"] == whole["requires-python"]
