@@ -118,13 +118,7 @@ class Fronts:
             cluster: this node's part in a cluster; None if it is alone.
             context: where operations that come from other nodes act.
         """
-        limits = CallLimits(
-            limit_settings(self._settings),
-            disk_shares=DiskShares(
-                self._settings.address_share_max,
-                lambda: Progress(*storage.committer.progress()),
-            ),
-        )
+        limits = self._limits(storage)
         metrics = self._metrics(world, storage, hub, tree, cluster)
         for source in sources:
             metrics.add_source(source)
@@ -134,20 +128,9 @@ class Fronts:
         if cluster is not None:
             answers = cluster.answer_with(dispatcher, metrics, context)
             answering.append(ChildSpec("answering", answers))
-        certificate = self._certificate
-        tls = None if certificate is None else certificate.realtime
-        options = realtime_options(self._settings, self.realtime_port, tls)
-        listeners = None if self._given is None else self._given.realtime
-        self._realtime = RealtimePort(
-            options,
-            world,
-            hub,
-            self._udp,
-            limits,
-            listeners=listeners,
-            relay=None if cluster is None else cluster.relay(certificate),
-        )
+        self._realtime = self._realtime_server(world, hub, limits, cluster)
         stop_seconds = self._settings.stop_seconds_max + 5.0
+        certificate = self._certificate
         watched = [] if certificate is None else [ChildSpec("certificate", certificate)]
         return [
             *answering,
@@ -219,6 +202,26 @@ class Fronts:
             protocol=settings.public_realtime_protocol
             or ("ws" if self._certificate is None else "wss"),
             udp_port=settings.public_udp_port or self.udp_port,
+        )
+
+    def _limits(self, storage: Storage) -> CallLimits:
+        progress = storage.committer.progress
+        disk_shares = DiskShares(self._settings.address_share_max, lambda: Progress(*progress()))
+        return CallLimits(limit_settings(self._settings), disk_shares=disk_shares)
+
+    def _realtime_server(
+        self, world: World, hub: Hub, limits: CallLimits, cluster: Clustering | None
+    ) -> RealtimePort:
+        certificate = self._certificate
+        tls = None if certificate is None else certificate.realtime
+        return RealtimePort(
+            realtime_options(self._settings, self.realtime_port, tls),
+            world,
+            hub,
+            self._udp,
+            limits,
+            listeners=None if self._given is None else self._given.realtime,
+            relay=None if cluster is None else cluster.relay(certificate),
         )
 
     def _metrics(

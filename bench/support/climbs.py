@@ -1,4 +1,4 @@
-"""Climbs: rooms of 8 in which everybody sends 10 messages of 100 bytes a second become ever more.
+"""Climbs, which `relay_rooms` and `arenas` measure: more and more rooms, until there are too many.
 
 Open loop: a message is sent when it is due, and its latency counts from then to its arrival at each
 of those who are to get it. Every server has one core, the generator the other. A climb ends when

@@ -82,7 +82,7 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class Conditions(TypedDict, total=False):
-    """The conditions that a change may have; if one does not hold, nothing is changed."""
+    """Conditions on stats that a change may have; if one does not hold, nothing is changed."""
 
     if_unset: bool
     """The stat has not been set."""

@@ -42,7 +42,7 @@ from greenroom.supervisors.tree import TreeNode
 from greenroom.workers.crew import Crew
 from greenroom.workers.messages import Begin, Drain, Perform, Reload, StopAll, encode
 from greenroom.workers.ports import Ports
-from greenroom.workers.shares import settings_of_worker
+from greenroom.workers.settings import settings_of_worker
 
 _HERE = str(Path(greenroom.__file__).parents[1])
 """The place of this very package, so that workers are of the same version."""

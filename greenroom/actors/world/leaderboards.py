@@ -26,9 +26,11 @@ from greenroom.actors.game.messages import GameSettingsReplaced
 from greenroom.actors.kernel.errors import ActorCrashed, StorageRefused, StorageUnavailable
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.leaderboard.boards import Boards
+from greenroom.actors.leaderboard.build_queue import Build, BuildQueue
 from greenroom.actors.leaderboard.charges import Charges
 from greenroom.actors.leaderboard.index import Fields, Index, Keys, Readers
 from greenroom.actors.leaderboard.profiles import Profiles
+from greenroom.actors.leaderboard.reading_turn import ReadingTurn
 from greenroom.actors.leaderboard.refusals import TooManyBuilds
 from greenroom.actors.leaderboard.tops import Tops
 from greenroom.actors.leaderboard.unread import Change, Unread
@@ -46,11 +48,6 @@ BUILD_WAIT_SECONDS_MAX = 8.0
 
 Building goes on, and it is there for the next call.
 """
-BUILDS_PER_GAME_MAX = 8
-"""Under way, of which one is being built and the others wait; more are refused."""
-BUILDS_PER_GAME_ADDRESS_MAX = 4
-"""Builds of one game that one address may have asked for."""
-BUILDS_RETRY_SECONDS = 1
 PAGES_AT_ONCE = 2
 """Pages being read or worked through, of all builds together, which so take turns: half of the
 connections are left to others."""
@@ -60,9 +57,6 @@ PAGE_BYTES_AIM = 1 << 20
 CHUNK_BYTES = 64 << 10
 """How much is worked through before others have their turn, about a third of a millisecond where
 documents are as bad as can be."""
-TURN_BYTES, TURN_SECONDS = 1 << 20, 0.002
-"""The same for documents that others may be waiting for: as much, and as long. What documents cost
-for their size differs by a factor of 20."""
 UNREAD_BYTES_MAX = 32 << 20
 """Documents of all games that wait to be read. Beyond, the game with most loses its indexes."""
 _ROW_BYTES = 1 << 10  # what a row's place costs, counted as bytes of its document
@@ -73,97 +67,6 @@ Row = tuple[int, bytes, bytes]
 """A player's id, document and stats."""
 
 _log = logging.getLogger(__name__)
-
-
-class _Build:
-    """An index to be built, for those who wait for it."""
-
-    __slots__ = (
-        *("address", "ended", "failure", "fields", "game_id", "index", "is_declared"),
-        "may_begin",
-    )
-
-    def __init__(self, game_id: int, fields: Fields, address: str, *, is_declared: bool) -> None:
-        """Begin to wait for the game's turn."""
-        self.game_id = game_id
-        self.fields = fields
-        self.address = address
-        self.is_declared = is_declared
-        self.may_begin = trio.Event()
-        self.ended = trio.Event()
-        self.index: Index | None = None
-        self.failure: ActorCrashed | TooManyBuilds | StorageUnavailable | None = None
-
-
-class _Turns:
-    """The builds of one game."""
-
-    __slots__ = ("_present", "builds")
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self.builds: dict[Fields, _Build] = {}
-        self._present: _Build | None = None
-
-    def enter(self, build: _Build) -> None:
-        """Add a build, which may begin at once if there is no other."""
-        self.builds[build.fields] = build
-        if self._present is None:
-            self._begin(build)
-
-    def leave(self, build: _Build) -> None:
-        """Take a build out, and let the next begin: one of another address, if there is any."""
-        del self.builds[build.fields]
-        if self._present is not build:
-            return
-        self._present = None
-        before = Counter({build.address: 1})
-
-        def turns_before(waiting: _Build) -> int:
-            before[waiting.address] += 1
-            return before[waiting.address]
-
-        if self.builds:
-            self._begin(min(self.builds.values(), key=turns_before))
-
-    def _begin(self, build: _Build) -> None:
-        self._present = build
-        build.may_begin.set()
-
-    def check(self, address: str) -> None:
-        """Let one more wait.
-
-        Raises:
-            TooManyBuilds: too many wait, or too many for this address.
-        """
-        builds = self.builds.values()
-        if len(builds) >= BUILDS_PER_GAME_MAX:
-            raise TooManyBuilds("leaderboard builds waiting", BUILDS_RETRY_SECONDS)
-        if sum(build.address == address for build in builds) >= BUILDS_PER_GAME_ADDRESS_MAX:
-            raise TooManyBuilds("leaderboard builds waiting by address", BUILDS_RETRY_SECONDS)
-
-
-class ReadingTurn:
-    """The part of a pass that reading may take."""
-
-    __slots__ = ("_began", "_done_bytes")
-
-    def __init__(self) -> None:
-        """Begin one."""
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin one more, after a checkpoint."""
-        self._began = trio.current_time()
-        self._done_bytes = 0
-
-    async def end_if_long(self, done_bytes: int) -> None:
-        """Count what has been read, and let others have their turns if it is much."""
-        self._done_bytes += done_bytes
-        seconds = trio.current_time() - self._began
-        if self._done_bytes >= TURN_BYTES or seconds >= TURN_SECONDS:
-            await trio.lowlevel.checkpoint()
-            self.begin()
 
 
 class Leaderboards:
@@ -187,7 +90,7 @@ class Leaderboards:
         self.profiles = Profiles()
         self.tops = Tops()
         self._nursery: trio.Nursery | None = None
-        self._turns: dict[int, _Turns] = {}
+        self._queues: dict[int, BuildQueue] = {}
         self._pages = trio.CapacityLimiter(PAGES_AT_ONCE)
         self.refused: Counter[str] = Counter()
         """How often each bound of builds has refused."""
@@ -317,8 +220,8 @@ class Leaderboards:
 
     def _give_up_waiting(self, game_id: int) -> None:
         """Have no build begin that waits: whoever wants it still is to ask again."""
-        turns = self._turns.get(game_id)
-        for build in () if turns is None else turns.builds.values():
+        queue = self._queues.get(game_id)
+        for build in () if queue is None else queue.builds.values():
             if build.index is None:
                 build.failure = StorageUnavailable("leaderboards have changed")
 
@@ -369,11 +272,11 @@ class Leaderboards:
         index = self._find_complete(game_id, fields)
         if index is not None:
             return index
-        turns = self._turns.get(game_id)
-        build = None if turns is None else turns.builds.get(fields)
+        queue = self._queues.get(game_id)
+        build = None if queue is None else queue.builds.get(fields)
         if build is None:
             try:
-                build = self._begin(_Build(game_id, fields, address, is_declared=is_declared))
+                build = self._begin(Build(game_id, fields, address, is_declared=is_declared))
             except TooManyBuilds as refusal:
                 self.refused[refusal.reason] += 1
                 raise
@@ -388,24 +291,24 @@ class Leaderboards:
             raise StorageUnavailable("the leaderboard is being built")
         return build.index
 
-    def _begin(self, build: _Build) -> _Build:
+    def _begin(self, build: Build) -> Build:
         """Put a build behind the others of its game."""
         if self._nursery is None:
             raise StorageUnavailable("leaderboards are not being served")
         self._check_charges(build)
-        turns = self._turns.get(build.game_id) or _Turns()
+        queue = self._queues.get(build.game_id) or BuildQueue()
         if not build.is_declared:
-            turns.check(build.address)
-        self._turns[build.game_id] = turns
-        turns.enter(build)
-        self._nursery.start_soon(self._build, build, turns)
+            queue.check(build.address)
+        self._queues[build.game_id] = queue
+        queue.enter(build)
+        self._nursery.start_soon(self._build, build, queue)
         return build
 
-    def _check_charges(self, build: _Build) -> None:
+    def _check_charges(self, build: Build) -> None:
         if self._charges is not None and not build.is_declared:
             self._charges.check(build.game_id, build.address, trio.current_time())
 
-    async def _build(self, build: _Build, turns: _Turns) -> None:
+    async def _build(self, build: Build, queue: BuildQueue) -> None:
         """Fill an index when its turn has come; whatever goes wrong is this index's alone."""
         try:
             await build.may_begin.wait()
@@ -419,12 +322,12 @@ class Leaderboards:
         finally:
             if build.failure is not None and build.index is not None:
                 self._boards.drop(build.index)
-            turns.leave(build)
-            if not turns.builds:
-                del self._turns[build.game_id]
+            queue.leave(build)
+            if not queue.builds:
+                del self._queues[build.game_id]
             build.ended.set()
 
-    async def _fill(self, build: _Build) -> None:
+    async def _fill(self, build: Build) -> None:
         """Read all players of the game, page by page; a database that is away is waited for."""
         self._check_charges(build)  # again, for what was built meanwhile
         now = trio.current_time()
@@ -445,7 +348,7 @@ class Leaderboards:
         if not index.is_dropped:
             index.complete()
 
-    async def _put_in(self, build: _Build, index: Index, page: Sequence[Row]) -> None:
+    async def _put_in(self, build: Build, index: Index, page: Sequence[Row]) -> None:
         """Put a page into an index, others having their turns in between, and charge it."""
         done_bytes, page_bytes = 0, _QUERY_BYTES
         for player_id, document, stats in page:

@@ -118,23 +118,9 @@ class HypercornServer:
             abort=abort,
             lost=wrapped.lost,
         )
-        state: LifespanState = {}
         head = BodyLease(self._budgets.requests)
-        app = ASGIWrapper(fence)
-        server = _Server(app, self._config, self._context, state, cast("Any", wrapped))
-        server.linger_seconds_max = self._options.linger_seconds_max
+        server = self._hypercorn(wrapped, fence, head, peer)
         server.may_be_http_2 = may_be_http_2
-        server.break_off = fence.break_off
-        server.turn = trio.lowlevel.checkpoint
-        if not self._proxies.trusts(peer):
-            held_up = HeldUp()
-            HELD_UP.set(held_up)
-            server.turn = partial(self._turn, held_up, address_key(peer))
-        server.frames = FrameMeter(
-            partial(self._admit_frames, Limiter(FRAMES, 1), peer),
-            partial(head.hold, key=address_key(peer)),
-            self._options.header_bytes_max,
-        )
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_cancel_when_lost, wrapped, fence, nursery.cancel_scope)
@@ -148,6 +134,27 @@ class HypercornServer:
             head.release()
             _take_apart(server)
             await abort()
+
+    def _hypercorn(
+        self, wrapped: PushbackStream, fence: AsgiFence, head: BodyLease, peer: str
+    ) -> _Server:
+        """Return Hypercorn's part of a connection, with what is ours about it."""
+        state: LifespanState = {}
+        app = ASGIWrapper(fence)
+        server = _Server(app, self._config, self._context, state, cast("Any", wrapped))
+        server.linger_seconds_max = self._options.linger_seconds_max
+        server.break_off = fence.break_off
+        server.turn = trio.lowlevel.checkpoint
+        if not self._proxies.trusts(peer):
+            held_up = HeldUp()
+            HELD_UP.set(held_up)
+            server.turn = partial(self._turn, held_up, address_key(peer))
+        server.frames = FrameMeter(
+            partial(self._admit_frames, Limiter(FRAMES, 1), peer),
+            partial(head.hold, key=address_key(peer)),
+            self._options.header_bytes_max,
+        )
+        return server
 
     async def _turn(self, held_up: HeldUp, key: str) -> None:
         """Wait for the turn of a piece, and for refusals of its connection that are held up."""

@@ -15,13 +15,13 @@ from greenroom.actors.flows.games import delete_game
 from greenroom.actors.flows.ranking import Standings, rank_players
 from greenroom.actors.game.messages import ChangeGameSettings
 from greenroom.actors.kernel.errors import StorageUnavailable
-from greenroom.actors.leaderboard.charges import Charges
-from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared, TooManyBuilds
-from greenroom.actors.world.leaderboards import (
+from greenroom.actors.leaderboard.build_queue import (
     BUILDS_PER_GAME_ADDRESS_MAX,
     BUILDS_PER_GAME_MAX,
-    Leaderboards,
 )
+from greenroom.actors.leaderboard.charges import Charges
+from greenroom.actors.leaderboard.refusals import LeaderboardNotDeclared, TooManyBuilds
+from greenroom.actors.world.leaderboards import Leaderboards
 from greenroom.network.limiter import Limiter, Rate, rate_of
 
 STRANGER, PLAYER = "192.0.2.1", "192.0.2.2"

@@ -12,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from world_kit import Memory
 
+from greenroom.actors.leaderboard import reading_turn
 from greenroom.actors.leaderboard.boards import INDEXES_PER_GAME_MAX, Boards
+from greenroom.actors.leaderboard.reading_turn import TURN_SECONDS, ReadingTurn
 from greenroom.actors.leaderboard.unread import Change, Unread
 from greenroom.actors.player.messages import PlayerDeleted, PlayerDocumentReplaced
 from greenroom.actors.world import leaderboards as leaderboards_module
-from greenroom.actors.world.leaderboards import CHUNK_BYTES, TURN_SECONDS, Leaderboards, ReadingTurn
+from greenroom.actors.world.leaderboards import CHUNK_BYTES, Leaderboards
 
 GAME, OTHER_GAME = 1, 2
 SCORE, LEVEL = ("score",), ("level",)
@@ -111,7 +113,7 @@ async def test_a_document_replaced_while_it_is_read_has_no_place(
 async def test_a_leaderboard_opened_while_documents_are_read_has_them(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(leaderboards_module, "TURN_BYTES", 1)
+    monkeypatch.setattr(reading_turn, "TURN_BYTES", 1)
     async with serving() as leaderboards:
         leaderboards.note_durable([small(2, 0), *(large(n, n) for n in (1, 3))])
         async with trio.open_nursery() as nursery:

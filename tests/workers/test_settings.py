@@ -6,7 +6,7 @@ from pathlib import Path
 
 from greenroom.config import DEFAULTS, Settings
 from greenroom.workers.messages import Begin, GivenSockets, encode, from_parent
-from greenroom.workers.shares import DIVIDED, settings_of_worker
+from greenroom.workers.settings import DIVIDED, settings_of_worker
 
 WHOLE = Settings(
     data_dir=Path("/data"),
