@@ -5,8 +5,8 @@ from __future__ import annotations
 import trio
 
 TURN_BYTES, TURN_SECONDS = 1 << 20, 0.002
-"""What may be read before others have their turns: so many bytes, and for so long. What documents
-cost for their size differs by a factor of 20."""
+"""The bytes and the time after which others have their turns. What documents cost for their size
+differs by a factor of 20."""
 
 
 class ReadingTurn:
