@@ -21,6 +21,7 @@ import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.bus.bus import BusError, NobodyThere
+from greenroom.cluster.connectivity import ConnectivityMonitor
 from greenroom.cluster.guard import Guard
 from greenroom.cluster.hand_over import HandOver
 from greenroom.cluster.news import (
@@ -38,7 +39,6 @@ from greenroom.cluster.ports import Connected, Records, Residents
 from greenroom.cluster.shard_map import NOBODY, ShardMap
 from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
 from greenroom.cluster.verdict import Evidence, Verdict, judge
-from greenroom.cluster.witness import Eyesight
 from greenroom.persistence.errors import StorageFenced
 from greenroom.persistence.nodes import Look, NodeRow, NodeState
 
@@ -104,7 +104,7 @@ class Membership:
         self._shards = shards
         self._guard = guard
         self._residents = residents
-        self._eyesight = Eyesight(guard.moment)
+        self._connectivity = ConnectivityMonitor(guard.moment)
         self._opening = ShardOpener(shards, residents, guard, self._note_opened)
         self.hand_over = HandOver(
             shards, residents, switchboard, records.draw_epochs, self._opening.look
@@ -255,13 +255,13 @@ class Membership:
 
     def _note(self, look: Look) -> None:
         """Take in what a look has shown."""
-        self._eyesight.note_database(answers=True)
+        self._connectivity.note_database(answers=True)
         self._note_bus()
         self._rows = {row.node_id: row for row in look.nodes}
         living = [row for row in look.nodes if not row.has_ended]
         ids = {row.node_id for row in living}
-        for node_id in self._eyesight.known() - ids:
-            self._eyesight.forget(node_id)
+        for node_id in self._connectivity.known() - ids:
+            self._connectivity.forget(node_id)
         self._reaped &= ids
         self._draining &= ids
         self._answers = {i: a for i, a in self._answers.items() if i in ids}
@@ -277,15 +277,15 @@ class Membership:
 
     def _note_blind(self, error: ActorUnavailable) -> None:
         """Take note that Postgres has not answered; stop if the bus is gone, too."""
-        if self._eyesight.database_answers:
+        if self._connectivity.database_answers:
             _logger.warning("the rows of the nodes cannot be read: %s", error)
-        self._eyesight.note_database(answers=False)
+        self._connectivity.note_database(answers=False)
         self._note_bus()
-        if self._others() and not self._eyesight.is_on_bus:
+        if self._others() and not self._connectivity.is_on_bus:
             self._guard.distrust("neither Postgres nor the bus can be reached")
 
     def _note_bus(self) -> None:
-        self._eyesight.note_bus(self._bus.connected_since)
+        self._connectivity.note_bus(self._bus.connected_since)
 
     def _suspend(self) -> None:
         """Let go of everything at once; the guard calls this outside of any task."""
@@ -301,7 +301,7 @@ class Membership:
             state = "draining"
         elif self._described is not None and self._described[0] == "up":
             state = "up"
-        described = state, self._eyesight.is_on_bus
+        described = state, self._connectivity.is_on_bus
         if described != self._described:
             await self._records.describe(state=state, is_on_bus=described[1])
             self._described = described
@@ -322,7 +322,7 @@ class Membership:
             for row in self._others()
             if row.node_id not in self._draining | self._reaped
             and row.state != "draining"
-            and (row.is_on_bus or not self._eyesight.is_on_bus)
+            and (row.is_on_bus or not self._connectivity.is_on_bus)
             and (mine is None or row.protocol == mine.protocol)
             and self._shards.address_of(row.node_id) is not None
         ]
@@ -330,7 +330,7 @@ class Membership:
 
     def _is_cut_off(self) -> bool:
         """Return whether this node alone has been without the bus for long."""
-        is_long = self._eyesight.seconds_off_bus >= CUT_OFF_SECONDS
+        is_long = self._connectivity.seconds_off_bus >= CUT_OFF_SECONDS
         return is_long and any(row.is_on_bus for row in self._others())
 
     def _take_over_the_dead(self) -> None:
@@ -353,7 +353,7 @@ class Membership:
         )
         if row.has_lock:
             self._answers.pop(row.node_id, None)
-        return judge(evidence, self._eyesight.witness(), self._options.lease_seconds)
+        return judge(evidence, self._connectivity.lately(), self._options.lease_seconds)
 
     def _ended_owners(self) -> list[int]:
         """Return nodes that have ended, or have no row any more, and own shards still."""
@@ -397,7 +397,7 @@ class Membership:
             self.taken_over += len(taken)
             _logger.warning("node %d is gone; took over %d of its shards", whose, len(taken))
             self._shards.note_gone(whose)
-            self._eyesight.forget(whose)
+            self._connectivity.forget(whose)
             self._switchboard.tell_all(NodeGone(whose))
         self._note_taken(taken)
 
@@ -465,7 +465,7 @@ class Membership:
             self.look_soon()
 
     def _hear_alive(self, sender: int, alive: NodeAlive) -> None:
-        self._eyesight.note_alive(sender, database_answers=alive.database_answers)
+        self._connectivity.note_alive(sender, database_answers=alive.database_answers)
         if sender not in self._rows:
             self.look_soon()
 
@@ -514,7 +514,7 @@ class Membership:
     async def _tell_for_ever(self) -> None:
         """Tell the others twice a second that this node is there."""
         while True:
-            self._switchboard.tell_all(NodeAlive(self._eyesight.database_answers))
+            self._switchboard.tell_all(NodeAlive(self._connectivity.database_answers))
             for _ in range(2):
                 self._note_bus()
                 self._trust_on()
@@ -523,7 +523,7 @@ class Membership:
     def _trust_on(self) -> None:
         """Trust the lease on while no node can reach Postgres: nobody can take over."""
         others = [row.node_id for row in self._others()]
-        at = self._eyesight.unreachable_for_all_at(others)
+        at = self._connectivity.unreachable_for_all_at(others)
         if at is not None:
             self._guard.note_unreachable_for_all(at, self._options.lease_seconds / 2)
 

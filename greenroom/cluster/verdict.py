@@ -27,16 +27,16 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """By the clock of the database; negative once the lease has run out."""
 
 
-class Witness(msgspec.Struct, frozen=True):
-    """How well the one who judges could see."""
+class Connectivity(msgspec.Struct, frozen=True):
+    """For how long the node that judges has been connected."""
 
     database_seconds: float
-    """For how long Postgres has answered them without a failure."""
+    """For how long Postgres has answered it without a failure."""
     bus_seconds: float
-    """For how long they have been on the bus without a break."""
+    """For how long it has been on the bus without a break."""
 
     def is_good(self, lease_seconds: float) -> bool:
-        """Return whether they have missed nothing within the time of a lease.
+        """Return whether it has missed nothing within the time of a lease.
 
         Postgres or the bus may have been away for everybody. Then all leases have run out, and the
         first node that is back would take all others for dead.
@@ -57,17 +57,17 @@ class Verdict(enum.Enum):
     """Its shards may be taken over now."""
 
 
-def judge(evidence: Evidence, witness: Witness, lease_seconds: float) -> Verdict:
+def judge(evidence: Evidence, connectivity: Connectivity, lease_seconds: float) -> Verdict:
     """Return the verdict about another node.
 
     Args:
         evidence: what is known about it.
-        witness: how well the one who judges could see lately.
+        connectivity: how well the node that judges has been connected lately.
         lease_seconds: how long a lease is good after it was renewed.
     """
     if evidence.is_ended or evidence.is_reaped:
-        return Verdict.DEAD  # a fact that somebody else has seen; our own eyes do not matter
-    if not witness.is_good(lease_seconds):
+        return Verdict.DEAD  # others have seen it, so our own connections do not matter
+    if not connectivity.is_good(lease_seconds):
         return Verdict.LIVING
     if not evidence.has_session and evidence.answers is False:
         return Verdict.DEAD

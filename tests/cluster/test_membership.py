@@ -12,10 +12,10 @@ from membership_kit import Cluster, Node
 from waiting import until
 
 from greenroom.actors.kernel.shards import SHARDS
+from greenroom.cluster.connectivity import ConnectivityMonitor
 from greenroom.cluster.placement import place
 from greenroom.cluster.shard_map import NoOwner
-from greenroom.cluster.verdict import Witness
-from greenroom.cluster.witness import Eyesight
+from greenroom.cluster.verdict import Connectivity
 
 Clock = trio.testing.MockClock
 
@@ -292,10 +292,10 @@ async def test_whoever_judged_without_eyes_of_their_own_would_bury_the_others(
 ) -> None:
     """The same without that rule: so the check above can see it."""
 
-    def all_seeing(_: object) -> Witness:
-        return Witness(60.0, 60.0)
+    def all_seeing(_: object) -> Connectivity:
+        return Connectivity(60.0, 60.0)
 
-    monkeypatch.setattr(Eyesight, "witness", all_seeing)
+    monkeypatch.setattr(ConnectivityMonitor, "lately", all_seeing)
     async with running(3) as (cluster, nodes):
         owners = dict(cluster.database.owners)
         for node in nodes:

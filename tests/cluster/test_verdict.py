@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.cluster.verdict import Evidence, Verdict, Witness, judge
+from greenroom.cluster.verdict import Connectivity, Evidence, Verdict, judge
 
 LEASE = 3.0
-GOOD = Witness(database_seconds=60.0, bus_seconds=60.0)
+GOOD = Connectivity(database_seconds=60.0, bus_seconds=60.0)
 
 TABLE = {
     "well": (Evidence(lease_seconds_left=2.5), Verdict.LIVING),
@@ -49,14 +49,14 @@ def test_the_table(name: str) -> None:
 
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize(
-    "witness",
-    [Witness(2.9, 60.0), Witness(60.0, 2.9), Witness(0.0, 0.0)],
+    "connectivity",
+    [Connectivity(2.9, 60.0), Connectivity(60.0, 2.9), Connectivity(0.0, 0.0)],
     ids=["database was away", "bus was away", "just begun"],
 )
-def test_whoever_was_away_themselves_judges_nobody(name: str, witness: Witness) -> None:
+def test_whoever_was_away_themselves_judges_nobody(name: str, connectivity: Connectivity) -> None:
     evidence, _ = TABLE[name]
     is_fact = evidence.is_ended or evidence.is_reaped
-    assert judge(evidence, witness, LEASE) is (Verdict.DEAD if is_fact else Verdict.LIVING)
+    assert judge(evidence, connectivity, LEASE) is (Verdict.DEAD if is_fact else Verdict.LIVING)
 
 
 @given(
@@ -70,7 +70,7 @@ def test_no_single_sign_kills_while_the_lease_lasts(
     has_session: bool, answers: bool | None, left: float, database: float, bus: float
 ) -> None:
     evidence = Evidence(has_session=has_session, answers=answers, lease_seconds_left=left)
-    verdict = judge(evidence, Witness(database, bus), LEASE)
+    verdict = judge(evidence, Connectivity(database, bus), LEASE)
     both = not has_session and answers is False
     assert (verdict is Verdict.DEAD) is both
     assert verdict is not Verdict.EXPIRED

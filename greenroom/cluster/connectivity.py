@@ -1,4 +1,4 @@
-"""Remembers how well this node could see lately, and who else can reach Postgres."""
+"""Keeps for how long this node has had Postgres and the bus, and who else can reach Postgres."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import math
 from collections.abc import Callable, Collection
 from typing import Final
 
-from greenroom.cluster.verdict import Witness
+from greenroom.cluster.verdict import Connectivity
 
 GAP_SECONDS_MAX: Final = 1.0
 """Without a sign for so long, something was away; or this process itself stood still."""
 
 
-class Eyesight:
-    """How long Postgres and the bus have been there without a break.
+class ConnectivityMonitor:
+    """Notes how long Postgres and the bus have been there without a break.
 
     Times are the guard's: they go on while the process stands still.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Begin blind: who has just begun judges nobody."""
+        """Begin without either: a node that has just started judges nobody."""
         self._clock = clock
         self._database_since = self._bus_since = math.inf
         self._database_at = self._bus_at = self._off_bus_since = -math.inf
@@ -70,17 +70,17 @@ class Eyesight:
         """Return for how long this node has been cut off from the bus; 0 if it is on it."""
         return 0.0 if self.is_on_bus else max(self._clock() - self._off_bus_since, 0.0)
 
-    def witness(self) -> Witness:
-        """Return what a judgement needs to know."""
+    def lately(self) -> Connectivity:
+        """Return for how long Postgres and the bus have been there without a break."""
         now = self._clock()
-        return Witness(max(now - self._database_since, 0.0), max(now - self._bus_since, 0.0))
+        return Connectivity(max(now - self._database_since, 0.0), max(now - self._bus_since, 0.0))
 
     # What others say.
 
     def note_alive(self, node_id: int, *, database_answers: bool) -> None:
         """Take note of what another node says about itself.
 
-        It counts as said when we last looked around, for it may have waited while we stood still.
+        It counts as said when we last looked at the bus: it may have waited while we stood still.
         """
         self._heard[node_id] = (min(self._clock(), self._bus_at), database_answers)
 
