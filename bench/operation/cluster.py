@@ -207,8 +207,8 @@ def us_a_call(row: processes.Row, node: ListedNode) -> float:
 
 SCENARIO = Scenario(
     "cluster",
-    "two workers: answers, a hop, gaps when one goes",
+    "workers: answers, a hop, gaps and messages when one goes; NATS",
     measure,
     is_default=False,
-    minutes=12,
+    minutes=25,
 )
