@@ -265,9 +265,13 @@ func (m *mixed) seat(gamers []*gamer, size int, area, idName, body string) {
 	})
 }
 
-// must makes a call whose failure ends the program.
+// must makes a call whose failure ends the program. It is made again while others keep the server too busy for it.
 func (m *mixed) must(cl *client, method, path string, body []byte, then func([]byte)) {
 	m.call(cl, method, path, body, now(), func(status int, b []byte) {
+		if status == 429 {
+			m.must(cl, method, path, body, then)
+			return
+		}
 		if status != 200 {
 			die("setting up: %s %s answered %d %s", method, path, status, b)
 		}
