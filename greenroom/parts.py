@@ -185,6 +185,7 @@ class Parts:
             realtime_address=realtime_address,
             settings=actor_settings.world_settings(settings),
             ownership=own,
+            wait_settled=committer.wait_settled,
         )
 
     def _passivate_early(self, player_id: int) -> bool:

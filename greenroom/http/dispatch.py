@@ -356,6 +356,8 @@ class Dispatcher:
             if tenure is not None and route.only_reads:
                 tenure.check()
         except Exception as error:
+            if isinstance(error, Refused):
+                await self._world.confirm(error)
             if tenure is not None and (route.only_reads or isinstance(error, Refused)):
                 tenure.check()
             if is_too_many(error):

@@ -29,7 +29,6 @@ import trio
 
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import CommitUnsettled, Moved
-from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shards import OwnedShards
 from greenroom.histogram import Histogram
@@ -42,7 +41,7 @@ from greenroom.persistence.errors import (
     StorageFenced,
 )
 from greenroom.persistence.node import NodeSession, boot_seconds, is_elsewhere, is_fence, is_passing
-from greenroom.persistence.nodes import ShardHandedOver
+from greenroom.persistence.nodes import ShardHandedOver, is_moved
 from greenroom.persistence.read_troubles import Failure, failure_of, words_for
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.staging import plan
@@ -186,7 +185,7 @@ class Committer:
             batch = Batch()
             batch.settle(CommitUnsettled("the server is stopping"))
             return batch
-        if self._owned is not None and _is_moved(writer, events, self._owned):
+        if self._owned is not None and is_moved(writer, events, self._owned):
             raise Moved("its shard is another node's now")
         entry = QueuedTurn(writer, writer.generation, events)
         if any(event.durable for event in events):
@@ -234,6 +233,14 @@ class Committer:
         """
         self._queue_background()
         self._wake()
+        await self.wait_settled()
+
+    async def wait_settled(self) -> None:
+        """Wait until all changes that callers wait for, and that were submitted, are durable.
+
+        Raises:
+            CommitUnsettled: that is not known within `commit_seconds_max`, or was given up.
+        """
         batch = self._queue[-1] if self._queue else self._writing
         if batch is not None:
             await batch.wait(_NOBODY, self._settings.commit_seconds_max)
@@ -378,8 +385,7 @@ class Committer:
         """Let the worker commit the queue until the time for that is up."""
         self._stopping = True
         scope.deadline = trio.current_time() + self._settings.drain_seconds_max
-        if self._idle is not None:
-            self._idle.cancel()
+        self._wake()
 
     async def _work(self, session: NodeSession, scope: trio.CancelScope) -> None:
         """Commit batch after batch; return when told to stop and nothing is left."""
@@ -584,12 +590,6 @@ def _queries(entries: list[QueuedTurn], epochs: Mapping[int, int]) -> list[Query
         ]
     except ENCODING_ERRORS as error:
         raise _RowRefusedError(f"{type(error).__name__}: a value fits no column") from None
-
-
-def _is_moved(writer: Writer, events: Sequence[Event], owned: OwnedShards) -> bool:
-    """Return whether the writer, or one of the events, is of a shard that is not this node's."""
-    shards = [event.shard for event in events if isinstance(event, JournalEntry)]
-    return not all(shard is None or owned.owns(shard) for shard in (writer.shard, *shards))
 
 
 def _throw_back(writer: Writer, error: Exception) -> None:

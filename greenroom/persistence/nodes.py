@@ -14,14 +14,17 @@ A shard gets an owner in three ways only:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 import trio
 
+from greenroom.actors.kernel.durability import Writer
 from greenroom.actors.kernel.errors import StorageUnavailable
+from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
+from greenroom.actors.kernel.shards import OwnedShards
 from greenroom.persistence.arrays import INT8_COLUMN, float8, int8, text
 from greenroom.persistence.driver import (
     BOOL,
@@ -332,3 +335,9 @@ def _node(row: Row) -> NodeRow:
     fields = dict(zip(NodeRow.__struct_fields__, row, strict=True))
     fields["addresses"] = msgspec.json.decode(row[7], type=dict[str, str])
     return NodeRow(**fields)
+
+
+def is_moved(writer: Writer, events: Sequence[Event], owned: OwnedShards) -> bool:
+    """Return whether the writer, or one of the events, is of a shard that is not this node's."""
+    shards = [event.shard for event in events if isinstance(event, JournalEntry)]
+    return not all(shard is None or owned.owns(shard) for shard in (writer.shard, *shards))

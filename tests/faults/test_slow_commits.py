@@ -1,4 +1,4 @@
-"""A registration whose commit takes too long is refused, and taken back: it is never a 500."""
+"""Commits that take too long: what was asked meanwhile is told only once it is certain."""
 
 from __future__ import annotations
 
@@ -42,5 +42,32 @@ def test_a_registration_whose_commit_takes_too_long_is_taken_back(
         )
         assert server.stop() == 0, server.log.read_text()
         assert "Late" not in players(database_url)
+    finally:
+        server.kill()
+
+
+def test_nobody_is_told_that_they_were_put_out_of_a_room_before_it_is_durable(
+    data_dir: Path, database_url: str
+):
+    settings = {"GREENROOM_COMMIT_SECONDS_MAX": "0.5"}
+    server = ServerProcess(data_dir, "--database-url", database_url, **settings)
+    rooms = "/api/game_room.php"
+    try:
+        server.start()
+        api = Api(server.address, server.new_game())
+        (_, host), (guest_id, guest) = api.register(), api.register()
+        room = api.call("POST", f"{rooms}/create", {"room_name": "R"}, player=host).json
+        join = f"{rooms}/{room['room_id']}/join"
+        assert api.call("POST", join, {}, player=guest).status == 200
+        kick = {"player_id": guest_id}
+        with psycopg.connect(database_url) as blocker:
+            blocker.execute("LOCK TABLE journal IN EXCLUSIVE MODE")
+            assert api.call("POST", f"{rooms}/kick", kick, player=host).status == 500
+            told = [api.call("GET", f"{rooms}/players", player=guest) for _ in range(3)]
+            assert {each.status for each in told} == {429}
+            blocker.rollback()
+        block_until(lambda: api.call("GET", f"{rooms}/players", player=guest).status != 429)
+        found = api.call("GET", f"{rooms}/players", player=guest)
+        assert (found.status, found.json["error"]) == (400, "You are not in any room")
     finally:
         server.kill()

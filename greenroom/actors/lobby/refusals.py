@@ -11,18 +11,21 @@ class AlreadyInLobby(Refused):
     """The player has a seat in a lobby, maybe this one."""
 
     text = "You are already in a matchmaking lobby"
+    tells_seat = True
 
 
 class CreatingInRoom(Refused):
     """The player has a seat in a room, and wants to open a lobby."""
 
     text = "You cannot create matchmaking while in a game room. Leave room first."
+    tells_seat = True
 
 
 class JoiningInRoom(Refused):
     """The player has a seat in a room, and wants to join a lobby."""
 
     text = "You cannot join matchmaking while in a game room. Leave room first."
+    tells_seat = True
 
 
 class PlayerIsSeated(Refused):
@@ -78,12 +81,14 @@ class NotInAnyLobby(Refused):
     """The player is in no lobby: for the calls leave, players and heartbeat."""
 
     text = "You are not in any matchmaking lobby"
+    tells_seat = True
 
 
 class NotInLobby(Refused):
     """The player is in no lobby: for the calls remove, start, kick, stop and password."""
 
     text = "You are not in a matchmaking lobby"
+    tells_seat = True
 
 
 # Members among themselves.

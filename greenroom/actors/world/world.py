@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import msgspec
@@ -11,6 +11,7 @@ from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.directory import Directory
+from greenroom.actors.kernel.errors import CommitUnsettled, Refused, StorageUnavailable
 from greenroom.actors.kernel.shards import Ownership
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.player.index import PlayerIndex
@@ -70,7 +71,24 @@ class World(msgspec.Struct, kw_only=True):
     """The shards of this node; None if there are no other nodes."""
     realtime_address: Callable[[], RealtimeAddress] | None = None
     """None if there are no such ports."""
+    wait_settled: Callable[[], Awaitable[None]] | None = None
+    """Waits until all changes so far are durable; None where changes are durable at once."""
     settings: WorldSettings
+
+    async def confirm(self, refusal: Refused) -> None:
+        """Wait until what a refusal tells is durable. Cancellation just ends the wait.
+
+        Actors wait for themselves. But nobody asks a room for a player who has no seat: who was put
+        out of one must not hear of it before that is durable.
+
+        Raises:
+            StorageUnavailable: it is not known in time.
+        """
+        if refusal.tells_seat and self.wait_settled is not None:
+            try:
+                await self.wait_settled()
+            except CommitUnsettled as error:
+                raise StorageUnavailable(str(error)) from None
 
     @property
     def as_of(self) -> int | None:

@@ -18,6 +18,8 @@ from torture_server import CRASH_TEXT
 from torture_target import TortureTarget, open_stage, say
 
 PROGRESS_SECONDS = 10.0
+TOLD_LENGTH_MAX = 4_000
+"""Characters of what was found: a history that does not hold has some dozen lines."""
 CALM_SECONDS_MAX = 1.5
 """At most so long is nothing done to the stage between two faults."""
 
@@ -172,7 +174,7 @@ def _told(error: BaseException) -> str:
         where = where.tb_next
     place = "" if where is None else f" ({where.tb_frame.f_code.co_name}:{where.tb_lineno})"
     text = "nothing was acknowledged any more" if isinstance(error, trio.TooSlowError) else error
-    return f"{type(error).__name__}: {str(text)[:500]}{place}"
+    return f"{type(error).__name__}: {str(text)[:TOLD_LENGTH_MAX]}{place}"
 
 
 def _errors(log: str) -> Counter[str]:

@@ -18,18 +18,21 @@ class AlreadyInRoom(Refused):
     """The player has a seat in a room, maybe this one."""
 
     text = "You are already in a game room. Leave current room first."
+    tells_seat = True
 
 
 class CreatingInLobby(Refused):
     """The player has a seat in a lobby, and wants to open a room."""
 
     text = "You cannot create a game room while in a matchmaking lobby."
+    tells_seat = True
 
 
 class JoiningInLobby(Refused):
     """The player has a seat in a lobby, and wants to join a room."""
 
     text = "You cannot join a game room while in a matchmaking lobby."
+    tells_seat = True
 
 
 class RoomNotFound(NotFound):
@@ -87,18 +90,21 @@ class NotInAnyRoom(Refused):
     """The player is in no room: for the calls players, leave, password and pending."""
 
     text = "You are not in any room"
+    tells_seat = True
 
 
 class PlayerNotInAnyRoom(Refused):
     """The player is in no room: for the calls heartbeat, actions and updates."""
 
     text = "Player is not in any room"
+    tells_seat = True
 
 
 class NotInAnyGameRoom(Refused):
     """The player is in no room: for the calls stop and kick."""
 
     text = "You are not in any game room"
+    tells_seat = True
 
 
 # Members among themselves.
