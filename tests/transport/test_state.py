@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import trio
-from behaviour_kit import COUNTING, TICKING
+from behaviour_kit import ANNOUNCING, COUNTING, TICKING
 from realtime_kit import RealtimeKit, open_stage
 from waiting import until
 
@@ -88,6 +88,21 @@ async def test_who_comes_back_gets_the_whole_and_it_counts_not_among_what_he_mis
         async with stage.connected(1, f"?resume={connection_id}.0") as guest:
             assert (await guest.expect("receive"))["command"] == "hello"
             assert (await guest.take())["data"]["shared"] == {"total": 1}
+            await guest.nothing_more()
+
+
+async def test_who_comes_back_gets_once_what_the_behaviour_has_said_meanwhile():
+    async with open_stage(behaviour=ANNOUNCING) as stage, stage.connected(0) as host:
+        async with stage.dial(await stage.token(1)) as guest:
+            connection_id = (await guest.expect("connected"))["data"]["connection_id"]
+            await guest.take()
+        await until(lambda: stage.player_id(1) not in stage.hub.connected(stage.room_id))
+        await host.take()
+        await host.say("announce")
+        assert (await host.expect("receive"))["command"] == "announced"
+        async with stage.connected(1, f"?resume={connection_id}.0") as guest:
+            assert (await guest.expect("receive"))["command"] == "announced"
+            assert (await guest.take())["event"] == "state"
             await guest.nothing_more()
 
 

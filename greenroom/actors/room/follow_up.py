@@ -31,9 +31,13 @@ def follow_up(
 
 
 def _told(room: Room, event: RoomEvent) -> Happened | Receive | None:
-    """Return what connected members are told of an event; an update is for its targets alone."""
+    """Return what connected members are told of an event; an update is for its targets alone.
+
+    An update of the server is stored for members who poll. Connections had the same message when the
+    behaviour said it, and those that are away are given it when they resume.
+    """
     if isinstance(event, UpdatesSent):
-        return relay.receive(room, event)
+        return None if event.is_server else relay.receive(room, event)
     return relay.message_about(room, event)
 
 
@@ -45,8 +49,7 @@ def _follow(connections: Connections, room_id: str, settled: list[Settled], step
         if message is None:
             continue
         if isinstance(event, UpdatesSent):
-            author_id = None if event.is_server else event.player_id
-            targets = (d.target_id for d in event.deliveries if d.target_id != author_id)
+            targets = (d.target_id for d in event.deliveries if d.target_id != event.player_id)
             connections.push(room_id, targets, message)
         elif isinstance(event, RoomEnded):
             connections.push_all(room_id, message)

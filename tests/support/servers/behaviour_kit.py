@@ -8,6 +8,7 @@ from greenroom.behaviour import Member, Refused, Room, RoomBehaviour, action, me
 
 COUNTING = "behaviour_kit:Counting"
 TICKING = "behaviour_kit:Ticking"
+ANNOUNCING = "behaviour_kit:Announcing"
 
 
 class Count(msgspec.Struct):
@@ -31,6 +32,12 @@ class Counting(RoomBehaviour[Count]):
 
     def private(self, room: Room[Count], member: Member) -> object:
         return room.state.by.get(member.player_id)
+
+
+class Announcing(Counting):
+    @message("announce")
+    def announce(self, room: Room[Count], by: Member) -> None:
+        room.broadcast("announced", by.player_id)
 
 
 class Ticking(Counting):
