@@ -6,7 +6,7 @@ which the sender has charged. They are never sent on again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -45,11 +45,6 @@ OPEN_SECONDS_MAX: Final = 5.0
 CLEAN_SECONDS: Final = 1.0
 
 
-def never(_: str) -> bool:
-    """Refuse no address."""
-    return False
-
-
 class Answering:
     """Answers forwarded calls. A service that only cleans up; it can be run again."""
 
@@ -59,7 +54,6 @@ class Answering:
         shards: ShardMap[Any],
         switchboard: Switchboard,
         *,
-        must_refuse: Callable[[str], bool] = never,
         address_share_max: float = DEFAULTS.address_share_max,
     ) -> None:
         """Answer what comes over a switchboard.
@@ -68,12 +62,10 @@ class Answering:
             dispatcher: the one of this node.
             shards: what this node serves.
             switchboard: where calls come from.
-            must_refuse: whether the server is too busy for a call from this address.
             address_share_max: how many times what is free one address may hold.
         """
         self._dispatcher = dispatcher
         self._shards = shards
-        self._must_refuse = must_refuse
         self._replies = ReplyCache()
         self.open_answers = OpenAnswers(address_share_max)
         self._counts = dict.fromkeys(("answered", "not_owner"), 0)
@@ -118,8 +110,6 @@ class Answering:
         if not self._shards.is_mine(call.shard) and not await self._is_open(call.shard):
             return self._not_owner(call.shard)
         key = address_key(call.address)
-        if self._must_refuse(call.address):
-            return _forwarded(too_many_requests(OVERLOAD_RETRY_SECONDS))
         request = ForwardedRequest(
             call.method,
             call.path,
