@@ -33,8 +33,8 @@ def follow_up(
 def _told(room: Room, event: RoomEvent) -> Happened | Receive | None:
     """Return what connected members are told of an event; an update is for its targets alone.
 
-    An update of the server is stored for members who poll. Connections had the same message when the
-    behaviour said it, and those that are away are given it when they resume.
+    An update of the server is stored for members who poll. Connections had that message when the
+    behaviour said it. Members who are away are given it when they resume.
     """
     if isinstance(event, UpdatesSent):
         return None if event.is_server else relay.receive(room, event)
