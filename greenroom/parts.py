@@ -166,7 +166,6 @@ class Parts:
         )
         self.lobbies = DynamicSupervisor[LobbyRole]("lobby", lobbies.load, committer, ownership=own)
         self.steam = Steam(settings.steam_base_url, settings.platform_seconds_max)
-        pairs = self.storage.friendships
         self.friendships = _friendships(settings, self.storage, player_index, clock, own)
         self.world = World(
             clock=clock,
@@ -181,7 +180,7 @@ class Parts:
             lobbies=Lobbies(lobbies, self.lobbies),
             seats=Seats(rooms.index, lobbies.index),
             platforms=Platforms([self.steam], settings.address_share_max),
-            friendships=Friendships(pairs, self.friendships),
+            friendships=Friendships(self.storage.friendships, self.friendships),
             realtime_address=realtime_address,
             settings=actor_settings.world_settings(settings),
             ownership=own,

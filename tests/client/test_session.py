@@ -174,7 +174,7 @@ async def test_rooms_that_are_not_realtime_have_no_channels(url: str, api: Api) 
 async def test_the_example_of_the_docs_runs(
     url: str, api: Api, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (source,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    source, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     example: dict[str, Any] = {"__name__": "example"}
     exec(compile(source, str(PAGE), "exec"), example)
     with trio.fail_after(SECONDS_MAX):
