@@ -46,7 +46,7 @@ namespace Greenroom
         /// <exception cref="GreenroomException">The connection could not be opened.</exception>
         public Task<RoomChannel> Connect(string roomId, ChannelOptions options = null)
         {
-            return RoomChannel.Connect(caller, roomId, options);
+            return RoomChannel.Connect(this, roomId, options);
         }
     }
 }

@@ -21,6 +21,12 @@ namespace Greenroom.Server
             caller = root.With("X-Api-Private-Token", privateToken);
         }
 
+        /// <summary>Return the operations of a player; those that may carry the admin key do so.</summary>
+        public PlayerApi Player(string playerToken)
+        {
+            return new PlayerApi(caller.With("X-Game-Player-Token", playerToken));
+        }
+
         /// <summary>Close the connections.</summary>
         public void Dispose()
         {

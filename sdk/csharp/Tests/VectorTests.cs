@@ -5,142 +5,121 @@ using System.Linq;
 
 namespace Greenroom.Tests
 {
-    /// <summary>Compares the fast lane with the vectors of the protocol, and reads and writes JSON.</summary>
+    /// <summary>Compares the realtime half with the vectors that all SDKs share: sdk/vectors.</summary>
     static class VectorTests
     {
-        internal static void Run(string vectorsPath)
+        internal static void Run(string folder)
         {
-            var vectors = Json.ParseObject(File.ReadAllText(vectorsPath));
-            foreach (JsonObject vector in vectors.GetArray("frames")) CheckFrame(vector);
-            var packets = vectors.GetArray("packets").Cast<JsonObject>()
-                .Where(vector => vector.GetString("suite") == "chacha20-poly1305").ToArray();
-            Check.That(packets.Length > 0, "there are packets of our suite");
-            foreach (var vector in packets) CheckPacket(vector);
-            foreach (JsonObject vector in vectors.GetArray("messages")) CheckMessage(vector);
+            CheckDeltas(Read(folder, "deltas"));
+            CheckFrames(Read(folder, "frames"));
+            CheckResume(Read(folder, "resume"));
+            FastLaneTests.Run(Read(folder, "fast_lane"));
         }
 
-        static void CheckFrame(JsonObject vector)
+        static JsonObject Read(string folder, string name)
         {
-            var name = vector.GetString("name");
-            var fields = vector.GetObject("fields");
-            var bytes = vector.GetString("bytes");
-            switch (vector.GetString("type"))
+            return Json.ParseObject(File.ReadAllText(Path.Combine(folder, name + ".json")));
+        }
+
+        internal static IEnumerable<JsonObject> Objects(JsonObject vectors, string name)
+        {
+            var found = vectors.GetArray(name).Cast<JsonObject>().ToArray();
+            Check.That(found.Length > 0, "there are vectors: " + name);
+            return found;
+        }
+
+        static void CheckDeltas(JsonObject vectors)
+        {
+            foreach (var vector in Objects(vectors, "deltas"))
             {
-                case "Ping":
-                    CheckStamp(name, FastFrames.Ping, fields, bytes);
-                    break;
-                case "Pong":
-                    CheckStamp(name, FastFrames.Pong, fields, bytes);
-                    break;
-                case "Challenge":
-                    CheckToken(name, FastFrames.Challenge, fields, bytes);
-                    break;
-                case "Response":
-                    CheckToken(name, FastFrames.Response, fields, bytes);
-                    break;
-                case "Sent":
-                    Check.Equal(bytes, Hex.Write(WriteSent(fields)), name);
-                    break;
-                default:
-                    CheckReceived(name, fields, bytes);
-                    break;
+                var patched = RoomState.Patch(vector.Get("old"), vector.GetObject("delta"));
+                Check.Same(vector.Get("new"), patched, vector.GetString("name"));
+            }
+            foreach (var vector in Objects(vectors, "states"))
+            {
+                var state = new RoomState();
+                foreach (var step in Objects(vector, "events")) CheckStep(state, step, vector.GetString("name"));
             }
         }
 
-        static void CheckStamp(string name, byte kind, JsonObject fields, string bytes)
+        static void CheckStep(RoomState state, JsonObject step, string name)
         {
-            var stamp = (uint)fields.GetLong("stamp");
-            Check.Equal(bytes, Hex.Write(FastFrames.WriteStamp(kind, stamp)), name);
-            Check.Equal(stamp, FastFrames.Read(Hex.Read(bytes)).Single().Stamp, name);
+            var frame = step.GetObject("frame");
+            state.Take(frame.GetString("event"), RoomChannel.ReadData(frame));
+            Check.Same(step.Get("shared"), state.Shared, name);
+            Check.Same(step.Get("private"), state.Private, name);
+            Check.Equal(step.GetLong("version"), state.Version, name);
+            Check.Equal(step.GetBool("is_lost"), state.IsLost, name);
         }
 
-        static void CheckToken(string name, byte kind, JsonObject fields, string bytes)
+        static void CheckFrames(JsonObject vectors)
         {
-            var token = fields.GetString("token");
-            Check.Equal(bytes, Hex.Write(FastFrames.WriteToken(kind, Hex.Read(token))), name);
-            Check.Equal(token, Hex.Write(FastFrames.Read(Hex.Read(bytes)).Single().Token), name);
-        }
-
-        static byte[] WriteSent(JsonObject fields)
-        {
-            var target = (Target)Array.IndexOf(Frames.Targets, fields.GetString("target"));
-            var ids = fields.GetArray("player_ids").Select(id => (long)id).ToArray();
-            return FastFrames.WriteMessage(
-                fields.GetString("command"), fields.GetString("data"), target, ids,
-                (ushort)fields.GetLong("stream"), (uint)fields.GetLong("sequence"));
-        }
-
-        static void CheckReceived(string name, JsonObject fields, string bytes)
-        {
-            var frame = FastFrames.Read(Hex.Read(bytes)).Single();
-            Check.Equal(fields.GetString("command"), frame.Command, name);
-            Check.Equal(fields.GetString("data"), frame.DataJson, name);
-            Check.Equal(fields.GetLong("sender_id"), frame.SenderId, name);
-            Check.Equal(fields.GetLong("stream"), (long)frame.Stream, name);
-            Check.Equal(fields.GetLong("sequence"), (long)frame.Sequence, name);
-            Check.Equal(fields.GetBool("is_host"), frame.IsHost, name);
-            Check.Equal(fields.GetBool("is_server"), frame.IsServer, name);
-            for (var length = 1; length < bytes.Length / 2; length++)
-                Check.That(FastFrames.Read(Hex.Read(bytes.Substring(0, 2 * length))) == null, name + ", cut off");
-        }
-
-        static void CheckPacket(JsonObject vector)
-        {
-            var cipher = new ChaCha20Poly1305(Hex.Read(vector.GetString("key")));
-            var body = vector.GetString("body");
-            var packet = Hex.Read(vector.GetString("packet"));
-            var sealedOnes = FastLaneEnd.Seal(
-                Hex.Read(vector.GetString("session")), (ulong)vector.GetLong("number"), Hex.Read(body), cipher);
-            Check.Equal(vector.GetString("packet"), Hex.Write(sealedOnes), "a packet sealed");
-            Check.Equal(body, Hex.Write(FastLaneEnd.Open(packet, cipher)), "a packet opened");
-            for (var i = 0; i < packet.Length; i++)
+            foreach (var vector in Objects(vectors, "from_server"))
+                foreach (var form in new[] { "text", "engine_text" })
+                {
+                    var cursor = new ResumeCursor();
+                    var frame = ResumeCursor.Read(vector.GetString(form));
+                    Check.That(frame != null, vector.GetString("name"));
+                    cursor.Take(frame);
+                    Check.Equal(vector.GetBool("counts") ? 1L : 0L, cursor.Sequence, vector.GetString("name"));
+                }
+            foreach (var vector in Objects(vectors, "ignored"))
             {
-                packet[i] ^= 1;
-                Check.That(FastLaneEnd.Open(packet, cipher) == null, "a packet with byte " + i + " changed");
-                packet[i] ^= 1;
+                var cursor = new ResumeCursor();
+                var frame = ResumeCursor.Read(vector.GetString("text"));
+                if (frame != null) cursor.Take(frame);
+                Check.Equal(0L, cursor.Sequence, vector.GetString("name"));
             }
+            var texts = Objects(vectors, "from_clients").Select(each => Json.ParseObject(each.GetString("text"))).ToArray();
+            foreach (var ours in new[] { Frames.Heartbeat, Frames.WantState })
+                Check.That(texts.Any(each => Check.AreSame(each, Json.Parse(ours))), "the server understands " + ours);
+            foreach (var frame in texts.Where(each => each.GetString("type") == "send" && !each.ContainsKey("id")))
+                CheckSend(frame);
+            foreach (var frame in texts.Where(each => each.GetString("type") == "action")) CheckAction(frame);
         }
 
-        static void CheckMessage(JsonObject vector)
+        /// <summary>Check that a frame of ours says the same as one that the server understands.</summary>
+        static void CheckSend(JsonObject wanted)
         {
-            var name = vector.GetString("name");
-            var fields = vector.GetObject("fields");
-            var frame = Json.ParseObject(vector.GetString("text"));
-            if (vector.GetString("from") == "client")
+            var data = wanted.GetDocument("data");
+            var target = (Target)Array.IndexOf(Frames.Targets, wanted.GetString("target"));
+            var ids = (wanted.GetArray("target_ids") ?? new JsonArray()).Select(id => (long)id).ToArray();
+            var ours = Json.ParseObject(Frames.Send(wanted.GetString("command"), data, target, ids));
+            foreach (var name in new[] { "type", "command", "target", "target_ids" })
+                Check.Same(wanted.Get(name), ours.Get(name), "send: " + name);
+            Check.Equal(data, ours.GetString("data_json"), "send: data");
+        }
+
+        static void CheckAction(JsonObject wanted)
+        {
+            var id = wanted.GetString("id");
+            if (id == null) return; // ids of ours are strings
+            var ours = Json.ParseObject(Frames.Action(
+                id, wanted.GetString("action_type"), wanted.GetDocument("request_data"),
+                wanted.GetOptionalLong("target_id"), wanted.GetBool("again")));
+            foreach (var name in new[] { "type", "id", "action_type", "target_id", "again" })
+                Check.Same(wanted.Get(name), ours.Get(name), "action: " + name);
+            Check.Equal(wanted.GetDocument("request_data"), ours.GetDocument("request_data"), "action: request_data");
+        }
+
+        static void CheckResume(JsonObject vectors)
+        {
+            foreach (var vector in Objects(vectors, "connections"))
             {
-                if (!(fields.Get("request_id") is string)) return; // ids of ours are strings
-                var sent = Json.ParseObject(Frames.Action(
-                    fields.GetString("request_id"), fields.GetString("action_type"),
-                    fields.GetString("request_data"), fields.GetOptionalLong("target_id"), false));
-                Check.Equal(frame.GetString("type"), sent.GetString("type"), name);
-                Check.Equal(frame.GetString("id"), sent.GetString("id"), name);
-                Check.Equal(frame.GetDocument("request_data"), sent.GetString("request_data_json"), name);
-                return;
+                var cursor = new ResumeCursor();
+                foreach (var connection in Objects(vector, "connections"))
+                {
+                    Check.Equal(connection.GetString("query"), cursor.Query, vector.GetString("name"));
+                    foreach (string text in connection.GetArray("frames"))
+                    {
+                        var frame = ResumeCursor.Read(text);
+                        if (frame == null) continue;
+                        if (frame.GetString("type") == "connected") cursor.Begin(frame.GetObject("data"));
+                        else cursor.Take(frame);
+                    }
+                    Check.Equal(connection.GetLong("sequence"), cursor.Sequence, vector.GetString("name"));
+                }
             }
-            var result = ActionResult.Read(frame);
-            Check.Equal(fields.GetString("action_id"), result.ActionId, name);
-            Check.Equal(fields.GetString("status"), result.Status, name);
-            Check.Equal(fields.GetLong("target_id"), result.TargetId, name);
-            Check.Equal(fields.GetBool("is_server"), result.IsServer, name);
-            Check.Equal(fields.GetString("response_data") ?? "{}", result.ResponseDataJson, name);
-            Check.Equal(new DateTime(2026, 3, 13, 14, 1, 49, DateTimeKind.Utc), result.ProcessedAt.Value, name);
-        }
-    }
-
-    /// <summary>Says what is not as it should be, and ends the program.</summary>
-    static class Check
-    {
-        internal static int Count;
-
-        internal static void That(bool isSo, string what)
-        {
-            Count++;
-            if (!isSo) throw new Exception("Not so: " + what);
-        }
-
-        internal static void Equal<T>(T wanted, T found, string what)
-        {
-            That(EqualityComparer<T>.Default.Equals(wanted, found), what + ": " + found + " is not " + wanted);
         }
     }
 }

@@ -156,7 +156,7 @@ namespace Greenroom
         }
 
         /// <summary>Return whether a message is to be taken; if so, older ones of its stream are not.</summary>
-        bool IsLatest(FastFrame message)
+        internal bool IsLatest(FastFrame message)
         {
             if (message.Stream == 0) return true;
             var stream = message.SenderId + "/" + message.Stream;

@@ -1,6 +1,7 @@
 using System;
 using System.Collections.Generic;
 using System.Diagnostics;
+using System.Globalization;
 using System.Net;
 using System.Net.Http;
 using System.Net.Sockets;
@@ -57,20 +58,23 @@ namespace Greenroom
 
         /// <summary>Call an operation, and return its answer.</summary>
         /// <param name="method">GET, POST or PUT.</param>
-        /// <param name="path">The path with its arguments and its query.</param>
+        /// <param name="path">The path with its arguments.</param>
+        /// <param name="query">The fields of the query; null for none.</param>
         /// <param name="body">The JSON of the body; null for none.</param>
         /// <param name="isRepeatable">Whether a second time changes nothing more.</param>
         /// <param name="cancellation">Ends the call; it may have happened.</param>
         internal async Task<JsonObject> Call(
-            HttpMethod method, string path, string body, bool isRepeatable, CancellationToken cancellation)
+            HttpMethod method, string path, JsonObject query, string body, bool isRepeatable,
+            CancellationToken cancellation)
         {
+            var target = url + path + Query(query);
             var began = Stopwatch.StartNew();
             for (var failures = 1; ; failures++)
             {
                 TimeSpan pause;
                 try
                 {
-                    return await Attempt(method, path, body, cancellation).ConfigureAwait(false);
+                    return await Attempt(method, target, body, cancellation).ConfigureAwait(false);
                 }
                 catch (GreenroomException error)
                 {
@@ -80,6 +84,18 @@ namespace Greenroom
                 }
                 await Task.Delay(pause, cancellation).ConfigureAwait(false);
             }
+        }
+
+        /// <summary>Return a query that asks for documents as strings, and has these fields.</summary>
+        static string Query(JsonObject fields)
+        {
+            var built = new StringBuilder("?format=engine");
+            foreach (var field in fields ?? new JsonObject())
+            {
+                var value = Convert.ToString(field.Value, CultureInfo.InvariantCulture);
+                built.Append('&').Append(field.Key).Append('=').Append(Uri.EscapeDataString(value));
+            }
+            return built.ToString();
         }
 
         /// <summary>Return how long to wait before the next attempt; null to give up.</summary>
@@ -95,10 +111,10 @@ namespace Greenroom
         }
 
         async Task<JsonObject> Attempt(
-            HttpMethod method, string path, string body, CancellationToken cancellation)
+            HttpMethod method, string target, string body, CancellationToken cancellation)
         {
             using (var patience = CancellationTokenSource.CreateLinkedTokenSource(cancellation))
-            using (var request = new HttpRequestMessage(method, url + path))
+            using (var request = new HttpRequestMessage(method, target))
             {
                 patience.CancelAfter(options.AnswerTimeMax);
                 foreach (var header in headers) request.Headers.TryAddWithoutValidation(header.Key, header.Value);

@@ -16,6 +16,8 @@ namespace Greenroom
         public readonly int Status;
         /// <summary>The server's text, one of those that the API lists.</summary>
         public readonly string Error;
+        /// <summary>A name for the text, one of RefusalCode; null for a text that is not known here.</summary>
+        public readonly string Code;
         /// <summary>What a developer can do about it; null where the text says it.</summary>
         public readonly string Hint;
 
@@ -23,6 +25,7 @@ namespace Greenroom
         {
             Status = status;
             Error = answer.GetString("error");
+            Code = RefusalCode.Find(status, Error);
             Hint = answer.GetString("hint");
         }
     }
@@ -36,16 +39,12 @@ namespace Greenroom
     /// <summary>The player is banned.</summary>
     public sealed class BannedException : ApiException
     {
-        /// <summary>When it ends; null for a permanent ban.</summary>
-        public readonly DateTime? BannedUntil;
-        /// <summary>The reason that the game's owner gave; null without one.</summary>
-        public readonly string Reason;
+        /// <summary>For how long and why; null where the game's publisher has banned the player.</summary>
+        public readonly BanInfo BanInfo;
 
         internal BannedException(int status, JsonObject answer) : base(status, answer)
         {
-            var ban = answer.GetObject("ban_info") ?? new JsonObject();
-            BannedUntil = ban.GetTime("banned_until");
-            Reason = ban.GetString("ban_reason");
+            BanInfo = BanInfo.Read(answer.GetObject("ban_info"));
         }
     }
 

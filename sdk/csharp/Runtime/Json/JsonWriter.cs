@@ -21,6 +21,7 @@ namespace Greenroom
         {
             if (value == null) built.Append("null");
             else if (value is string) WriteString((string)value);
+            else if (value is RawJson) built.Append(((RawJson)value).Text);
             else if (value is bool) built.Append((bool)value ? "true" : "false");
             else if (value is double || value is float) WriteDouble(Convert.ToDouble(value, CultureInfo.InvariantCulture));
             else if (value is IDictionary) WriteObject((IDictionary)value);

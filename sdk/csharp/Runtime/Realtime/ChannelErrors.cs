@@ -18,9 +18,9 @@ namespace Greenroom
     public sealed class ActionFailedException : GreenroomException
     {
         /// <summary>The whole result; its ResponseDataJson has the game's reason.</summary>
-        public readonly ActionResult Result;
+        public readonly ResultEntry Result;
 
-        internal ActionFailedException(ActionResult result)
+        internal ActionFailedException(ResultEntry result)
             : base(result.ActionType + " has failed: " + result.ResponseDataJson)
         {
             Result = result;

@@ -17,25 +17,24 @@ namespace Greenroom
         static readonly TimeSpan BackoffFirst = TimeSpan.FromSeconds(0.2);
         static readonly TimeSpan BackoffMax = TimeSpan.FromSeconds(5);
 
-        readonly Func<CancellationToken, Task<RealtimeAddress>> mint;
+        readonly Func<CancellationToken, Task<TokenReply>> mint;
         readonly string roomId;
         readonly ChannelOptions options;
         readonly CancellationTokenSource ending = new CancellationTokenSource();
         readonly TaskCompletionSource<bool> started = new TaskCompletionSource<bool>();
         readonly Random chance = new Random();
         readonly Stopwatch tokenAge = new Stopwatch();
-        RealtimeAddress address;
+        TokenReply token;
         volatile Connection current;
         volatile bool isEnding;
-        string connectionId;
-        long sequence;
+        readonly ResumeCursor cursor = new ResumeCursor();
         int heartbeatsAnswered;
 
         /// <summary>What has come and waits.</summary>
         internal readonly IncomingQueue Queue = new IncomingQueue();
 
         internal ChannelLink(
-            Func<CancellationToken, Task<RealtimeAddress>> mint, string roomId, ChannelOptions options)
+            Func<CancellationToken, Task<TokenReply>> mint, string roomId, ChannelOptions options)
         {
             this.mint = mint;
             this.roomId = roomId;
@@ -126,24 +125,23 @@ namespace Greenroom
             while (true)
             {
                 var isNew = await RenewToken().ConfigureAwait(false);
-                var resume = connectionId == null ? null : connectionId + "." + sequence;
                 Connection connection = null;
                 try
                 {
-                    connection = await Connection.Open(address, resume).ConfigureAwait(false);
+                    connection = await Connection.Open(token, cursor.Query).ConfigureAwait(false);
                     await Greet(connection).ConfigureAwait(false);
                     return connection;
                 }
                 catch (TokenRefusedException)
                 {
                     connection.Dispose();
-                    address = null;
+                    token = null;
                     if (isNew) throw;
                 }
                 catch (GreenroomException)
                 {
                     if (connection != null) connection.Dispose();
-                    address = null; // a server that was started again may listen elsewhere
+                    token = null; // a server that was started again may listen elsewhere
                     throw;
                 }
             }
@@ -152,11 +150,11 @@ namespace Greenroom
         /// <summary>Make sure that the token is good; return whether it is a new one.</summary>
         async Task<bool> RenewToken()
         {
-            if (address != null && tokenAge.Elapsed < TokenTimeMax) return false;
+            if (token != null && tokenAge.Elapsed < TokenTimeMax) return false;
             var minted = await mint(ending.Token).ConfigureAwait(false);
-            if (minted.RoomId != roomId)
+            if (minted.PlayerInfo.RoomId != roomId)
                 throw new SeatLostException(Abnormal, "the player has a seat in another room");
-            address = minted;
+            token = minted;
             tokenAge.Restart();
             return true;
         }
@@ -169,12 +167,11 @@ namespace Greenroom
                 Connection.Ignore(taking);
                 throw new ChannelLostException(Abnormal, "the server did not say hello");
             }
-            var frame = Read(await taking.ConfigureAwait(false));
+            var frame = ResumeCursor.Read(await taking.ConfigureAwait(false));
             var about = frame == null ? null : frame.GetObject("data");
             if (about == null || frame.GetString("type") != "connected")
                 throw new ChannelLostException(Abnormal, "the server did not say hello");
-            connectionId = about.GetString("connection_id");
-            sequence = 0;
+            cursor.Begin(about);
         }
 
         /// <summary>Use a connection until it is over; return the reason.</summary>
@@ -204,24 +201,14 @@ namespace Greenroom
 
         async Task Handle(string text)
         {
-            var frame = Read(text);
+            var frame = ResumeCursor.Read(text);
             if (frame == null) return;
-            switch (frame.GetString("type"))
+            if (frame.GetString("type") == "heartbeat_ack")
             {
-                case "heartbeat_ack":
-                    Interlocked.Increment(ref heartbeatsAnswered);
-                    return;
-                case "receive":
-                    if (!frame.GetBool("unreliable")) sequence++;
-                    break;
-                case "event":
-                    var name = frame.GetString("event");
-                    if (name != "state" && name != "delta") sequence++;
-                    break;
-                case "action_result":
-                    sequence++;
-                    break;
+                Interlocked.Increment(ref heartbeatsAnswered);
+                return;
             }
+            cursor.Take(frame);
             await Queue.Put(frame, ending.Token).ConfigureAwait(false);
         }
 
@@ -239,19 +226,6 @@ namespace Greenroom
                 catch (OutboxFullException) { } // then it is not answered, either
                 await Task.Delay(options.HeartbeatAnswerTimeMax, over).ConfigureAwait(false);
                 if (Volatile.Read(ref heartbeatsAnswered) == answered && !Queue.IsFull) connection.Cut();
-            }
-        }
-
-        /// <summary>Return a frame; null for one that makes no sense.</summary>
-        static JsonObject Read(string text)
-        {
-            try
-            {
-                return Json.ParseObject(text);
-            }
-            catch (FormatException)
-            {
-                return null;
             }
         }
     }

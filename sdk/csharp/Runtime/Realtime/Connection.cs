@@ -28,15 +28,15 @@ namespace Greenroom
 
         /// <summary>Connect.</summary>
         /// <param name="token">What `realtime.php/token` has answered.</param>
-        /// <param name="resume">What was got on the last connection, id.sequence; null for the first.</param>
+        /// <param name="resume">The query that asks for what was missed; null for the first time.</param>
         /// <exception cref="ConnectionFailedException">It could not be opened.</exception>
-        internal static async Task<Connection> Open(RealtimeAddress token, string resume)
+        internal static async Task<Connection> Open(TokenReply token, string resume)
         {
             var connection = new Connection();
             try
             {
                 connection.socket.Options.SetRequestHeader("X-Realtime-Token", token.Token);
-                var url = token.Url + "/?client=engine" + (resume == null ? "" : "&resume=" + resume);
+                var url = Url(token.RealtimeServer) + "/?client=engine" + (resume == null ? "" : "&" + resume);
                 var opening = connection.socket.ConnectAsync(new Uri(url), CancellationToken.None);
                 if (await Task.WhenAny(opening, Task.Delay(ConnectTimeMax)).ConfigureAwait(false) != opening)
                 {
@@ -56,6 +56,13 @@ namespace Greenroom
                 connection.Cut();
                 throw new ConnectionFailedException("The realtime port cannot be reached: " + error.Message, true, error);
             }
+        }
+
+        static string Url(RealtimeServer server)
+        {
+            var host = server.Host.Trim('[', ']');
+            if (host.IndexOf(':') >= 0) host = "[" + host + "]";
+            return server.Protocol + "://" + host + ":" + server.Port;
         }
 
         /// <summary>Return the next message.</summary>
@@ -198,25 +205,6 @@ namespace Greenroom
             task.ContinueWith(
                 ended => { var seen = ended.Exception; }, CancellationToken.None,
                 TaskContinuationOptions.OnlyOnFaulted, TaskScheduler.Default);
-        }
-    }
-
-    /// <summary>Where to connect, and the token to connect with.</summary>
-    internal sealed class RealtimeAddress
-    {
-        internal string Token, Url, RoomId;
-
-        internal static RealtimeAddress Read(JsonObject answer)
-        {
-            var server = answer.GetObject("realtime_server") ?? new JsonObject();
-            var host = (server.GetString("host") ?? "").Trim('[', ']');
-            if (host.IndexOf(':') >= 0) host = "[" + host + "]";
-            return new RealtimeAddress
-            {
-                Token = answer.GetString("token"),
-                RoomId = (answer.GetObject("player_info") ?? new JsonObject()).GetString("room_id"),
-                Url = server.GetString("protocol") + "://" + host + ":" + server.GetLong("port"),
-            };
         }
     }
 }

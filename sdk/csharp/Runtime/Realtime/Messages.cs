@@ -96,40 +96,6 @@ namespace Greenroom
         }
     }
 
-    /// <summary>The result of an action.</summary>
-    public sealed class ActionResult
-    {
-        /// <summary>The id under which the room's results list it, too.</summary>
-        public string ActionId { get; internal set; }
-        /// <summary>The word by which it was asked for.</summary>
-        public string ActionType { get; internal set; }
-        /// <summary>`completed` or `failed`.</summary>
-        public string Status { get; internal set; }
-        /// <summary>The answer as a string of JSON.</summary>
-        public string ResponseDataJson { get; internal set; }
-        /// <summary>The member who was asked.</summary>
-        public long TargetId { get; internal set; }
-        /// <summary>Whether the room's behaviour has answered, and no member.</summary>
-        public bool IsServer { get; internal set; }
-        /// <summary>When it was settled.</summary>
-        public DateTime? ProcessedAt { get; internal set; }
-
-        internal static ActionResult Read(JsonObject frame)
-        {
-            var sender = frame.GetObject("sender") ?? new JsonObject();
-            return new ActionResult
-            {
-                ActionId = frame.GetString("action_id"),
-                ActionType = frame.GetString("action_type"),
-                Status = frame.GetString("status"),
-                ResponseDataJson = frame.GetDocument("response_data") ?? "{}",
-                TargetId = frame.GetLong("target_id"),
-                IsServer = sender.GetBool("is_server"),
-                ProcessedAt = frame.GetTime("processed_at"),
-            };
-        }
-    }
-
     /// <summary>The frames that a client sends.</summary>
     internal static class Frames
     {

@@ -17,7 +17,7 @@ namespace Greenroom
             internal long? TargetId;
             internal TimeSpan Until, TimeMax;
             internal int Connections;
-            internal readonly TaskCompletionSource<ActionResult> Outcome = new TaskCompletionSource<ActionResult>();
+            internal readonly TaskCompletionSource<ResultEntry> Outcome = new TaskCompletionSource<ResultEntry>();
 
             internal string Frame
             {
@@ -30,7 +30,7 @@ namespace Greenroom
         int count;
 
         /// <summary>Note an action, and ask for it if there is a connection.</summary>
-        internal Task<ActionResult> Ask(
+        internal Task<ResultEntry> Ask(
             Connection connection, string actionType, string requestDataJson, long? targetId, TimeSpan timeMax)
         {
             var action = new Waiting
@@ -60,7 +60,7 @@ namespace Greenroom
         }
 
         /// <summary>Give a result to the action that it belongs to, if it still waits.</summary>
-        internal void Take(string id, ActionResult result)
+        internal void Take(string id, ResultEntry result)
         {
             var action = Remove(id);
             if (action == null) return;

@@ -77,13 +77,9 @@ namespace Greenroom
 
         /// <summary>Connect to the room in which the player has a seat.</summary>
         /// <exception cref="GreenroomException">The connection could not be opened.</exception>
-        internal static async Task<RoomChannel> Connect(Caller caller, string roomId, ChannelOptions options)
+        internal static async Task<RoomChannel> Connect(PlayerApi player, string roomId, ChannelOptions options)
         {
-            Func<CancellationToken, Task<RealtimeAddress>> mint = async cancellation =>
-                RealtimeAddress.Read(await caller.Call(
-                    System.Net.Http.HttpMethod.Post, "/api/realtime.php/token", "{}", true, cancellation)
-                    .ConfigureAwait(false));
-            var link = new ChannelLink(mint, roomId, options ?? new ChannelOptions());
+            var link = new ChannelLink(player.MintToken, roomId, options ?? new ChannelOptions());
             var channel = new RoomChannel(link, roomId);
             await link.Start().ConfigureAwait(false);
             return channel;
@@ -153,7 +149,7 @@ namespace Greenroom
                     HandleEvent(frame);
                     break;
                 case "action_result":
-                    actions.Take(frame.GetString("id"), ActionResult.Read(frame));
+                    actions.Take(frame.GetString("id"), ResultEntry.Read(frame));
                     break;
                 case "sent":
                     var notice = new SentNotice
@@ -202,7 +198,7 @@ namespace Greenroom
             else if (EventReceived != null) EventReceived(new RoomEvent { Name = name, Data = data });
         }
 
-        static JsonObject ReadData(JsonObject frame)
+        internal static JsonObject ReadData(JsonObject frame)
         {
             var text = frame.GetString("data_json");
             if (text == null) return frame.GetObject("data") ?? new JsonObject();
@@ -270,7 +266,7 @@ namespace Greenroom
         /// <exception cref="ActionFailedException">It was settled, and has failed.</exception>
         /// <exception cref="ActionLostException">No result came; it may have happened, or happen yet.</exception>
         /// <exception cref="GreenroomException">The channel is over; it may have happened.</exception>
-        public Task<ActionResult> Ask(
+        public Task<ResultEntry> Ask(
             string actionType, object requestData = null, long? targetId = null, TimeSpan? timeMax = null)
         {
             return AskJson(actionType, requestData == null ? "{}" : Json.Write(requestData), targetId, timeMax);
@@ -284,7 +280,7 @@ namespace Greenroom
         }
 
         /// <summary>Ask for an action whose data is a string of JSON; see Ask.</summary>
-        public Task<ActionResult> AskJson(
+        public Task<ResultEntry> AskJson(
             string actionType, string requestDataJson, long? targetId = null, TimeSpan? timeMax = null)
         {
             ThrowIfOver();
