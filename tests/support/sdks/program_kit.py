@@ -31,7 +31,7 @@ def build_csharp(directory: Path) -> Path:
     program = directory / "Greenroom.Tests.exe"
     _compile(csharp / "Runtime", greenroom, "-target:library")
     _compile(csharp / "Server", server, "-target:library", f"-r:{greenroom}")
-    _compile(csharp / "Tests", program, f"-r:{greenroom}", f"-r:{server}")
+    _compile(csharp / "Tests~", program, f"-r:{greenroom}", f"-r:{server}")
     return program
 
 
