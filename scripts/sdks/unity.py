@@ -1,4 +1,4 @@
-"""The files that Unity wants beside each file of a package: without them it passes the file over."""
+"""The files that Unity wants beside each file of a package, or else it passes the file over."""
 
 from __future__ import annotations
 

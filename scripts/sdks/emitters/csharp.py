@@ -155,12 +155,15 @@ def _about(field: Field, *, is_request: bool = False) -> str:
 def _refusals(model: Model) -> str:
     codes = sorted({refusal.code for refusal in model.refusals})
     lines = [
-        *_doc("Names of the refusals that the server words as constants; see ApiException.Code.", 1),
+        *_doc(
+            "Names of the refusals that the server words as constants; see ApiException.Code.", 1
+        ),
         "    public static class RefusalCode",
         "    {",
         *(f"        public const string {camel(code)} = {json.dumps(code)};" for code in codes),
         "",
-        "        static readonly Dictionary<string, string> ByText = new Dictionary<string, string>",
+        "        static readonly Dictionary<string, string> ByText ="
+        " new Dictionary<string, string>",
         "        {",
     ]
     for refusal in model.refusals:
@@ -184,7 +187,8 @@ def _refusals(model: Model) -> str:
 
 
 def _calls(model: Model, auth: Auth, name: str, namespace: str) -> str:
-    using = "using System;\nusing System.Net.Http;\nusing System.Threading;\nusing System.Threading.Tasks;\n"
+    names = ("System", "System.Net.Http", "System.Threading", "System.Threading.Tasks")
+    using = "".join(f"using {name};\n" for name in names)
     methods = "\n\n".join(
         "\n".join(_method(each)) for each in model.operations if each.auth == auth
     )
@@ -235,4 +239,9 @@ def _doc(text: str, depth: int) -> list[str]:
         return [f"{indent}<summary>{paragraphs[0]}</summary>"]
     first, *rest = paragraphs
     shown = [f"{indent}<para>{each}</para>" for each in rest]
-    return [f"{indent}<summary>{first}</summary>", f"{indent}<remarks>", *shown, f"{indent}</remarks>"]
+    return [
+        f"{indent}<summary>{first}</summary>",
+        f"{indent}<remarks>",
+        *shown,
+        f"{indent}</remarks>",
+    ]

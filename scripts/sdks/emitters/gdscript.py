@@ -69,7 +69,10 @@ def _shape(type_: Type, shapes: dict[str, dict[str, object]]) -> object:
 
 
 def _refusals(model: Model) -> str:
-    lines = [_HEAD, "# Names of the refusals that the server words as constants, by status and text.\n"]
+    lines = [
+        _HEAD,
+        "# Names of the refusals that the server words as constants, by status and text.\n",
+    ]
     lines.append("const CODES = {\n")
     for refusal in model.refusals:
         text = json.dumps(f"{refusal.status} {refusal.text}", ensure_ascii=False)

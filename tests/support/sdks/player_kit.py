@@ -75,7 +75,7 @@ async def open_player(
         directory: where it runs.
     """
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    address = "127.0.0.1:{}".format(listener.socket.getsockname()[1])
+    address = f"127.0.0.1:{listener.socket.getsockname()[1]}"
     log = directory / f"{name}.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -93,8 +93,8 @@ async def open_player(
             yield player
             await player.do("quit")
             assert await trio.to_thread.run_sync(process.wait, ORDER_SECONDS_MAX) == 0
-    except BaseException:
-        print(f"{name}:\n{log.read_text(errors='replace')}")
+    except BaseException as error:
+        error.add_note(f"{name}:\n{log.read_text(errors='replace')}")
         raise
     finally:
         process.kill()
