@@ -36,6 +36,7 @@ _READERS: Final = {
     "json": "GetDocument",
     "numbers": "GetObject",
 }
+_TEXTS: Final = "Dictionary<string, string>"
 _VALUES: Final = ("integer", "number", "boolean")
 
 
@@ -162,8 +163,7 @@ def _refusals(model: Model) -> str:
         "    {",
         *(f"        public const string {camel(code)} = {json.dumps(code)};" for code in codes),
         "",
-        "        static readonly Dictionary<string, string> ByText ="
-        " new Dictionary<string, string>",
+        f"        static readonly {_TEXTS} ByText = new {_TEXTS}",
         "        {",
     ]
     for refusal in model.refusals:
