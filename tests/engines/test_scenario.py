@@ -54,6 +54,8 @@ RULES = {"type": "tally"}
 GREETING = {"text": "grüß dich ✓", "numbers": [1, 2.5, -3], "nested": {"yes": True, "no": None}}
 NOWHERE = "0" * 32
 AMOUNTS = (1, 10, 100)
+FAST = ("csharp", "python")
+"""The SDKs that have the fast lane over UDP."""
 DELAY_SECONDS = 0.02
 CHUNKS_MAX = 12
 CUTS_MIN = 6
@@ -248,6 +250,42 @@ async def drop(stage: Stage) -> None:
     await agree(stage)
 
 
+async def race(stage: Stage) -> None:
+    """Those that have the fast lane open it, and hear each other over UDP."""
+    fast = [player for player in stage.players if player.name in FAST]
+    for player in fast:
+        await player.do("open_fast")
+    await lanes_are_up(stage)
+    for number, player in enumerate(fast):
+        if len(fast) > 1:
+            await hear_fast(player, fast[number - 1])
+
+
+async def hear_fast(sender: SdkPlayer, listener: SdkPlayer) -> None:
+    """Send over UDP, again and again because a packet may be lost, until the other hears it."""
+    heard: list[Any] = []
+
+    async def is_heard() -> bool:
+        sent = await sender.do("send_fast", command="at", data=GREETING)
+        messages = (await listener.do("messages"))["messages"]
+        by_udp = [message for message in messages if message["is_fast"]]
+        heard.extend(each for each in by_udp if each["sender_id"] == sender.player_id)
+        return bool(heard) and sent["over_udp"] is True
+
+    await until(is_heard)
+    assert (heard[0]["command"], heard[0]["data"]) == ("at", GREETING)
+
+
+async def lanes_are_up(stage: Stage) -> None:
+    """Wait until all fast lanes are up, by themselves."""
+
+    async def are_up() -> bool:
+        fast = [player for player in stage.players if player.name in FAST]
+        return all([(await player.do("fast_up"))["up"] for player in fast])
+
+    await until(are_up)
+
+
 async def rank(stage: Stage) -> None:
     """The leaderboard shows everybody by what they have saved."""
     for score, player in enumerate(stage.players):
@@ -270,10 +308,12 @@ async def play(stage: Stage, trouble: Callable[[Stage], Awaitable[None]]) -> Non
         await stage.connect(player, room_id)
     await greet(stage, "hello")
     await refuse(stage)
+    await race(stage)
     await add(stage)
     await drop(stage)
     await add(stage, partial(trouble, stage))
     await greet(stage, "still_there")
+    await lanes_are_up(stage)
     await rank(stage)
 
 
