@@ -150,8 +150,8 @@ async def meet(stage: Stage) -> str:
         await stage.players[0].do("join_room", room_id=NOWHERE)
     assert refused.value.about["kind"] == "NotFound"
     host, *others = stage.players
-    order = {"max_players": max(2, len(stage.players)), "rules": RULES}
-    lobby_id = (await host.do("create_lobby", **order))["lobby_id"]
+    seats = max(2, len(stage.players))
+    lobby_id = (await host.do("create_lobby", max_players=seats, rules=RULES))["lobby_id"]
     for player in others:
         await player.do("join_lobby", lobby_id=lobby_id)
     room_id: str = (await host.do("start_lobby"))["room_id"]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from page_kit import blocks_of
-from program_kit import ROOT, VECTORS, build_csharp, build_godot3, has_godot3, has_mono
+from program_kit import VECTORS, build_csharp, build_godot3, has_godot3, has_mono
+from sdk_kit import ROOT
 from server_kit import Api
 
 PAGES = ROOT / "docs" / "how-to"
@@ -19,10 +20,10 @@ needs_godot3 = pytest.mark.skipif(not has_godot3(), reason="no godot3-server")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def run(command: Sequence[str | Path], directory: Path) -> str:
+def run(command: Sequence[str], directory: Path) -> str:
     """Run a program that must end well; return what it printed."""
     done = subprocess.run(
-        [str(part) for part in command],
+        command,
         cwd=directory,
         capture_output=True,
         encoding="utf-8",
@@ -40,7 +41,7 @@ def block_of(page: str, language: str, number: int = 0) -> str:
 
 @needs_mono
 def test_the_c_sharp_sdk_does_what_the_vectors_say(tmp_path: Path):
-    said = run(["mono", build_csharp(tmp_path), VECTORS], tmp_path)
+    said = run(["mono", str(build_csharp(tmp_path)), str(VECTORS)], tmp_path)
     assert int(said.split()[0]) > 500, said
 
 
@@ -48,7 +49,7 @@ def test_the_c_sharp_sdk_does_what_the_vectors_say(tmp_path: Path):
 def test_the_godot_sdk_does_what_the_vectors_say(tmp_path: Path):
     project = build_godot3(tmp_path)
     script = ["--script", "vectors.gd", f"--vectors={VECTORS}"]
-    said = run(["godot3-server", "--path", project, *script], tmp_path)
+    said = run(["godot3-server", "--path", str(project), *script], tmp_path)
     assert "checks, 0 faults" in said
 
 
@@ -71,5 +72,5 @@ def test_the_page_about_godot_brings_two_players_together(api: Api, tmp_path: Pa
     url = "http://{}:{}".format(*api.address)
     script = script.replace("http://127.0.0.1:8080", url).replace("gr_api_…", api.game.key)
     (project / "two_players.gd").write_text(script)
-    command = ["godot3-server", "--path", project, "--script", "two_players.gd"]
+    command = ["godot3-server", "--path", str(project), "--script", "two_players.gd"]
     assert block_of(page, "text") in run(command, tmp_path)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from program_kit import ROOT
+from sdk_kit import ROOT
 from waiting import until
 
 ORDER_SECONDS_MAX = 40.0

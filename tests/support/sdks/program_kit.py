@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[3]
+from sdk_kit import COMPILER, HAS_NODE, ROOT, build_typescript
+
 SDK: Final = ROOT / "sdk"
 VECTORS: Final = SDK / "vectors"
 _MCS: Final = ("mcs", "-langversion:7", "-warnaserror", "-warn:4", "-r:System.Net.Http")
@@ -57,10 +58,13 @@ def commands(directory: Path) -> dict[str, list[str]]:
     """
     player = Path(__file__).with_name("python_player.py")
     found = {"python": [sys.executable, str(player), "{driver}"]}
+    if HAS_NODE and COMPILER.exists():
+        script = build_typescript() / "test" / "scenario-player.mjs"
+        found["typescript"] = ["node", str(script), "{driver}"]
     if has_mono():
         found["csharp"] = ["mono", str(build_csharp(directory)), "play", "{driver}"]
     if has_godot3():
         project = str(build_godot3(directory))
-        script = ["--script", "scenario_player.gd", "--driver={driver}"]
-        found["godot"] = ["godot3-server", "--path", project, *script]
+        arguments = ["--script", "scenario_player.gd", "--driver={driver}"]
+        found["godot"] = ["godot3-server", "--path", project, *arguments]
     return found

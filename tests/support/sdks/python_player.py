@@ -34,14 +34,10 @@ class ScenarioPlayer:
         try:
             return {"ok": await verb(order)}
         except GreenroomError as error:
-            is_refusal = isinstance(error, ApiError)
-            about = {
-                "kind": type(error).__name__,
-                "status": error.status if is_refusal else 0,
-                "text": error.text if is_refusal else str(error),
-                "retry_after": getattr(error, "retry_after", None),
-            }
-            return {"error": about}
+            about: Answer = {"kind": type(error).__name__, "status": 0, "text": str(error)}
+            if isinstance(error, ApiError):
+                about |= {"status": error.status, "text": error.text}
+            return {"error": about | {"retry_after": getattr(error, "retry_after", None)}}
 
     async def do_register(self, order: Answer) -> Answer:
         connecting = Game.connect(order["url"], order["api_token"])
