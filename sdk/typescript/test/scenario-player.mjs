@@ -95,5 +95,5 @@ driver.write('{"sdk":"typescript"}\n');
 for await (const line of createInterface({ input: driver })) {
   const order = JSON.parse(line);
   driver.write(`${JSON.stringify(await answer(order))}\n`);
-  if (order.do === "quit") driver.end();
+  if (order.do === "quit") driver.end(() => driver.destroy());
 }
