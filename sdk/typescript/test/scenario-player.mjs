@@ -95,5 +95,6 @@ driver.write('{"sdk":"typescript"}\n');
 for await (const line of createInterface({ input: driver })) {
   const order = JSON.parse(line);
   driver.write(`${JSON.stringify(await answer(order))}\n`);
-  if (order.do === "quit") driver.end(() => driver.destroy());
+  if (order.do === "quit") break;
 }
+driver.end(() => driver.destroy());
