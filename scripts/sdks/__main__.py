@@ -9,6 +9,7 @@ from pathlib import Path
 from sdks.emitters import EMITTERS
 from sdks.model import Files
 from sdks.reading import read_contract
+from sdks.unity import meta_files
 from sdks.vectors import vector_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +42,7 @@ def generate() -> Files:
     files: Files = dict(vector_files())
     for emit in EMITTERS:
         files |= emit(model)
-    return files
+    return files | meta_files(ROOT, files)
 
 
 def drift(files: Mapping[str, str], root: Path) -> list[str]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sdks.emitters import typescript
+from sdks.emitters import csharp, gdscript, typescript
 from sdks.model import Emitter
 
-EMITTERS: Final[tuple[Emitter, ...]] = (typescript.emit,)
+EMITTERS: Final[tuple[Emitter, ...]] = (csharp.emit, gdscript.emit, typescript.emit)

@@ -1,0 +1,14 @@
+namespace Greenroom
+{
+    public sealed partial class ResultEntry
+    {
+        /// <summary>Whether the room's behaviour has answered, and no member.</summary>
+        public bool IsServer { get { return Sender != null && Sender.IsServer; } }
+    }
+
+    public sealed partial class UpdateEntry
+    {
+        /// <summary>Whether the room's behaviour says this. No member can send such an update.</summary>
+        public bool IsServer { get { return Sender != null && Sender.IsServer; } }
+    }
+}

@@ -1,0 +1,210 @@
+using System;
+using System.Collections.Generic;
+using System.Diagnostics;
+using System.IO;
+using System.Net.WebSockets;
+using System.Text;
+using System.Threading;
+using System.Threading.Tasks;
+
+namespace Greenroom
+{
+    /// <summary>One WebSocket to a room. It may be used from several threads.</summary>
+    internal sealed class Connection : IDisposable
+    {
+        const int Abnormal = 1006;
+        const int OutboxBytesMax = 1 << 20;
+        const int ReadBytes = 16384;
+        const int MessageBytesMax = 64 << 20;
+        static readonly TimeSpan ConnectTimeMax = TimeSpan.FromSeconds(15);
+        static readonly TimeSpan WriteTimeMax = TimeSpan.FromSeconds(15);
+        static readonly TimeSpan CloseTimeMax = TimeSpan.FromSeconds(2);
+
+        readonly ClientWebSocket socket = new ClientWebSocket();
+        readonly Queue<byte[]> outbox = new Queue<byte[]>();
+        readonly byte[] buffer = new byte[ReadBytes];
+        int outboxBytes;
+        bool isSending, isClosing;
+
+        /// <summary>Connect.</summary>
+        /// <param name="token">What `realtime.php/token` has answered.</param>
+        /// <param name="resume">The query that asks for what was missed; null for the first time.</param>
+        /// <exception cref="ConnectionFailedException">It could not be opened.</exception>
+        internal static async Task<Connection> Open(TokenReply token, string resume)
+        {
+            var connection = new Connection();
+            try
+            {
+                connection.socket.Options.SetRequestHeader("X-Realtime-Token", token.Token);
+                var url = Url(token.RealtimeServer) + "/?client=engine" + (resume == null ? "" : "&" + resume);
+                var opening = connection.socket.ConnectAsync(new Uri(url), CancellationToken.None);
+                if (await Task.WhenAny(opening, Task.Delay(ConnectTimeMax)).ConfigureAwait(false) != opening)
+                {
+                    Ignore(opening);
+                    throw new ConnectionFailedException("The realtime port does not answer", true);
+                }
+                await opening.ConfigureAwait(false);
+                return connection;
+            }
+            catch (GreenroomException)
+            {
+                connection.Cut();
+                throw;
+            }
+            catch (Exception error) // platforms throw exceptions of many kinds here
+            {
+                connection.Cut();
+                throw new ConnectionFailedException("The realtime port cannot be reached: " + error.Message, true, error);
+            }
+        }
+
+        static string Url(RealtimeServer server)
+        {
+            var host = server.Host.Trim('[', ']');
+            if (host.IndexOf(':') >= 0) host = "[" + host + "]";
+            return server.Protocol + "://" + host + ":" + server.Port;
+        }
+
+        /// <summary>Return the next message.</summary>
+        /// <exception cref="ChannelClosedException">The connection is over.</exception>
+        internal async Task<string> Take()
+        {
+            using (var whole = new MemoryStream())
+            {
+                while (true)
+                {
+                    var piece = await Receive().ConfigureAwait(false);
+                    if (piece.MessageType == WebSocketMessageType.Close)
+                        throw ChannelClosedException.Of(
+                            (int)(socket.CloseStatus ?? (WebSocketCloseStatus)Abnormal),
+                            socket.CloseStatusDescription ?? "");
+                    whole.Write(buffer, 0, piece.Count);
+                    if (whole.Length > MessageBytesMax)
+                        throw new ChannelLostException(Abnormal, "a message of the server is too large");
+                    if (piece.EndOfMessage)
+                        return Encoding.UTF8.GetString(whole.GetBuffer(), 0, (int)whole.Length);
+                }
+            }
+        }
+
+        async Task<WebSocketReceiveResult> Receive()
+        {
+            try
+            {
+                var piece = new ArraySegment<byte>(buffer);
+                return await socket.ReceiveAsync(piece, CancellationToken.None).ConfigureAwait(false);
+            }
+            catch (Exception error) // whatever it is, nothing more comes
+            {
+                throw new ChannelLostException(Abnormal, "cut off: " + error.Message);
+            }
+        }
+
+        /// <summary>Queue a message, and return at once; it is lost if the connection is.</summary>
+        /// <exception cref="OutboxFullException">More than a MiB waits: the server takes nothing.</exception>
+        internal void Put(string text)
+        {
+            var bytes = Encoding.UTF8.GetBytes(text);
+            lock (outbox)
+            {
+                if (outboxBytes + bytes.Length > OutboxBytesMax && outbox.Count > 0)
+                    throw new OutboxFullException("The connection takes nothing: send less, or wait");
+                outbox.Enqueue(bytes);
+                outboxBytes += bytes.Length;
+                if (isSending) return;
+                isSending = true;
+            }
+            Ignore(Task.Run(new Func<Task>(SendAll)));
+        }
+
+        async Task SendAll()
+        {
+            while (true)
+            {
+                byte[] bytes;
+                lock (outbox)
+                {
+                    if (outbox.Count == 0)
+                    {
+                        isSending = false;
+                        return;
+                    }
+                    bytes = outbox.Peek();
+                }
+                var isSent = await Send(bytes).ConfigureAwait(false);
+                lock (outbox)
+                {
+                    outbox.Dequeue();
+                    outboxBytes -= bytes.Length;
+                }
+                if (!isSent) Cut();
+            }
+        }
+
+        async Task<bool> Send(byte[] bytes)
+        {
+            try
+            {
+                var all = new ArraySegment<byte>(bytes);
+                var sending = socket.SendAsync(all, WebSocketMessageType.Text, true, CancellationToken.None);
+                var first = await Task.WhenAny(sending, Task.Delay(WriteTimeMax)).ConfigureAwait(false);
+                if (first != sending)
+                {
+                    Ignore(sending);
+                    return false;
+                }
+                await sending.ConfigureAwait(false);
+                return true;
+            }
+            catch (Exception) // the reader finds out why
+            {
+                return false;
+            }
+        }
+
+        /// <summary>Close in order: what waits is sent first. At most two seconds.</summary>
+        internal async Task Close()
+        {
+            if (isClosing) return;
+            isClosing = true;
+            var waited = Stopwatch.StartNew();
+            while (waited.Elapsed < CloseTimeMax)
+            {
+                lock (outbox) if (!isSending) break;
+                await Task.Delay(10).ConfigureAwait(false);
+            }
+            try
+            {
+                var closing = socket.CloseOutputAsync(WebSocketCloseStatus.NormalClosure, "", CancellationToken.None);
+                await Task.WhenAny(closing, Task.Delay(CloseTimeMax)).ConfigureAwait(false);
+                Ignore(closing);
+            }
+            catch (Exception) { } // it is over either way
+            Cut();
+        }
+
+        /// <summary>End the connection at once.</summary>
+        internal void Cut()
+        {
+            try
+            {
+                socket.Abort();
+            }
+            catch (Exception) { } // it is over either way
+        }
+
+        public void Dispose()
+        {
+            Cut();
+            socket.Dispose();
+        }
+
+        /// <summary>Note the error of a task that nobody waits for, so that it is not reported as unseen.</summary>
+        internal static void Ignore(Task task)
+        {
+            task.ContinueWith(
+                ended => { var seen = ended.Exception; }, CancellationToken.None,
+                TaskContinuationOptions.OnlyOnFaulted, TaskScheduler.Default);
+        }
+    }
+}

@@ -1,0 +1,4 @@
+using System.Runtime.CompilerServices;
+
+[assembly: InternalsVisibleTo("Greenroom.Server")]
+[assembly: InternalsVisibleTo("Greenroom.Tests")]

@@ -1,0 +1,202 @@
+extends Node
+class_name GreenroomRoom
+# A room in real time: messages, events, actions and the room's state, over connections that may be lost.
+# A lost connection is opened again by itself, and what was missed comes then.
+# GreenroomPlayer.connect_room makes one, as its own child. Free it to leave the channel.
+
+# A connection is open: the first, or another one after one was lost.
+signal connected
+# The connection is lost, and is being opened again; or `closed` follows.
+signal connection_lost(code, reason)
+# The channel is over: `kind` is one of the constants below.
+signal closed(kind, reason)
+# A message has come. `sender` has game_player_id, player_name, is_host, and is_server: true if the
+# room's behaviour says this. No member can send such a message.
+signal message_received(command, data, sender)
+# Something has happened in the room, such as "member_joined".
+signal event_received(event, data)
+# The room's state has changed.
+signal state_changed(state)
+# The server has taken a message of ours, for so many members.
+signal message_sent(command, target_count)
+# The server has not taken a message of ours. With `retry_after` above 0, try again after so many seconds.
+signal complained(text, retry_after)
+
+const Frames = preload("frames.gd")
+const PendingActions = preload("pending_actions.gd")
+const Platform = preload("../platform/platform.gd")
+const Result = preload("../calls/result.gd")
+const ResumeCursor = preload("resume_cursor.gd")
+const RoomState = preload("room_state.gd")
+const Link = preload("link.gd")
+
+# The channel was closed by this client.
+const CLOSED = "Closed"
+# A new token is not good: the seat is gone, or this is another server.
+const TOKEN_REFUSED = "TokenRefused"
+# The same player has connected from elsewhere.
+const REPLACED = "Replaced"
+# The room is over.
+const ROOM_ENDED = "RoomEnded"
+# The player has left the room, or was kicked or banned.
+const SEAT_LOST = "SeatLost"
+# A message of ours was larger than the server takes.
+const MESSAGE_TOO_BIG = "MessageTooBig"
+# The connection was cut, and could not be opened again in the time allowed.
+const CHANNEL_LOST = "ChannelLost"
+
+const UNSENT_MAX = 256
+const ACTION_SECONDS_MAX = 30.0
+
+# The room's id.
+var room_id = ""
+# The state that the room's behaviour shows: `shared`, `private`, `version`.
+var state = RoomState.new()
+# How often the channel was connected.
+var connections = 0
+# Seconds for which a lost connection is tried again.
+var reconnect_seconds_max = 60.0
+
+var _link = Link.new()
+var _actions = PendingActions.new()
+var _cursor = ResumeCursor.new()
+var _unsent = []
+var _is_asking = false
+
+
+# Prepare for a room; `player` gives the tokens. Its connection is opened once it is in the tree.
+func setup(player, its_room_id):
+	room_id = its_room_id
+	_link.setup(player, its_room_id, _cursor)
+
+
+# Return whether there is a connection.
+func is_open():
+	return _link.is_open()
+
+
+# Return whether the channel is over.
+func is_over():
+	return _link.is_over
+
+
+# Send a message. While there is no connection, it waits for the next one. It is lost if the connection is
+# lost on the way: only `message_sent` says that the server has taken it.
+#
+# `target` is "all", "host", "others", or "specific" with the ids of members.
+# Returns false if too much waits, or the channel is over: nothing was sent then.
+func send(command, data = {}, target = "all", target_ids = []):
+	if _link.is_over:
+		return false
+	var frame = Frames.send(command, data, target, target_ids)
+	if _link.is_open():
+		return _link.put(frame)
+	if _unsent.size() >= UNSENT_MAX:
+		return false
+	_unsent.append(frame)
+	return true
+
+
+# Ask a member for something; 0 is the host. Only the host may ask another member. It happens once at most,
+# over lost connections, too. The `completed` of what is returned gives a result, with `data.response_data`.
+func ask(action_type, request_data = {}, target_id = 0, seconds_max = ACTION_SECONDS_MAX):
+	var ends_at = _now() + seconds_max
+	var action = _actions.ask(action_type, request_data, target_id, ends_at)
+	if _link.is_over:
+		_actions.call_deferred("end_all", "The channel is over")
+	elif _link.is_open():
+		_link.put(_actions.frame_of(action))
+	return action.pending
+
+
+# Close the channel. What was sent before is still sent.
+func close():
+	_link.close()
+
+
+func _ready():
+	_link.reconnect_seconds_max = reconnect_seconds_max
+	_link.start(self, _now())
+
+
+func _exit_tree():
+	_link.close()
+
+
+func _process(_delta):
+	var now = _now()
+	_actions.end_late(now)
+	_link.poll(now)
+	while true:
+		var frame = _link.take(now)
+		if frame == null:
+			break
+		_handle(frame)
+
+
+static func _now():
+	return Platform.milliseconds() / 1000.0
+
+
+func _handle(frame):
+	_cursor.take(frame)
+	match frame.type:
+		"receive":
+			frame.sender.game_player_id = int(frame.sender.get("game_player_id", 0))
+			frame.sender.is_server = frame.sender.get("is_server") == true
+			emit_signal("message_received", frame.command, frame.get("data"), frame.sender)
+		"event":
+			_handle_event(frame.event, frame.get("data"))
+		"action_result":
+			_actions.take(frame)
+		"sent":
+			emit_signal("message_sent", frame.get("command"), int(frame.get("target_count", 0)))
+		"error":
+			if not _actions.refuse(frame):
+				var about = frame.get("data", {})
+				emit_signal("complained", str(about.get("message", "")), float(about.get("retry_after", 0.0)))
+
+
+func _handle_event(event, data):
+	if not event in ["state", "delta"]:
+		emit_signal("event_received", event, data)
+		return
+	var has_changed = state.take(event, data)
+	_is_asking = _is_asking and state.is_lost
+	if state.is_lost:
+		_ask_state()
+	if has_changed:
+		emit_signal("state_changed", state)
+
+
+# Ask for the whole state, unless it has been asked for and not come yet.
+func _ask_state():
+	if _is_asking or not _link.is_open():
+		return
+	_is_asking = true
+	_link.put(Frames.WANT_STATE)
+
+
+# The link calls these.
+
+
+func _on_link_open():
+	connections += 1
+	_is_asking = false
+	if state.is_lost:
+		_ask_state()
+	for frame in _actions.frames_again():
+		_link.put(frame)
+	for frame in _unsent:
+		_link.put(frame)
+	_unsent.clear()
+	emit_signal("connected")
+
+
+func _on_link_lost(code, reason):
+	emit_signal("connection_lost", code, reason)
+
+
+func _on_link_over(kind, reason):
+	_actions.end_all(reason)
+	emit_signal("closed", kind, reason)

@@ -1,0 +1,99 @@
+# The state of a room as its behaviour shows it to this member.
+# It is changed in place as changes come: duplicate what you want to keep. Numbers are floats.
+
+# What all members see; null before any has come.
+var shared = null
+# What this member alone sees, such as a hand of cards; null if nothing.
+var private = null
+# The server's count; 0 before any has come.
+var version = 0
+# Whether a change is missing: the whole must be asked for, and until then nothing changes.
+var is_lost = false
+
+
+# Apply an event; return whether the state has changed.
+func take(event, data):
+	if typeof(data) != TYPE_DICTIONARY:
+		is_lost = true
+		return false
+	if event == "state":
+		return _replace(data)
+	if version == 0 or is_lost:
+		return false
+	return _advance(data)
+
+
+func _replace(data):
+	version = int(data.get("version", 0))
+	shared = data.get("shared")
+	private = data.get("private")
+	is_lost = false
+	return true
+
+
+func _advance(data):
+	if int(data.get("from", -1)) != version:
+		is_lost = true
+		return false
+	shared = _patch(shared, data.get("shared"))
+	private = _patch(private, data.get("private"))
+	if is_lost:
+		return false
+	version = int(data.get("to", 0))
+	return true
+
+
+# Return a value with a delta applied. If the delta does not fit, the state is lost.
+func _patch(old, delta):
+	if typeof(delta) != TYPE_DICTIONARY:
+		return old
+	if delta.has("v"):
+		return delta.v
+	if typeof(old) == TYPE_DICTIONARY:
+		_patch_object(old, delta)
+	elif typeof(old) == TYPE_ARRAY:
+		_patch_array(old, delta)
+	else:
+		is_lost = true
+	return old
+
+
+func _patch_object(fields, delta):
+	var to_set = delta.get("s", {})
+	for key in to_set:
+		fields[key] = to_set[key]
+	var to_change = delta.get("c", {})
+	for key in to_change:
+		if fields.has(key):
+			fields[key] = _patch(fields[key], to_change[key])
+		else:
+			is_lost = true
+	for key in delta.get("d", []):
+		if not fields.erase(key):
+			is_lost = true
+
+
+func _patch_array(entries, delta):
+	var to_set = delta.get("s", {})
+	for key in to_set:
+		if _is_position(entries, key):
+			entries[int(key)] = to_set[key]
+	var to_change = delta.get("c", {})
+	for key in to_change:
+		if _is_position(entries, key):
+			entries[int(key)] = _patch(entries[int(key)], to_change[key])
+	var length = int(delta.get("n", entries.size()))
+	if length < 0 or length > entries.size():
+		is_lost = true
+		return
+	entries.resize(length)
+	for entry in delta.get("a", []):
+		entries.append(entry)
+
+
+# Return whether a key is a position of an array; otherwise the state is lost.
+func _is_position(entries, key):
+	if str(int(key)) == key and int(key) >= 0 and int(key) < entries.size():
+		return true
+	is_lost = true
+	return false
