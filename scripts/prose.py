@@ -49,7 +49,7 @@ BEGINNING = re.compile(
 )
 
 NOT_PROSE = {
-    "tests/faults/reports": "written by scripts/torture",
+    "tests/faults/reports": "written by scripts/torture and scripts/simulate",
     "greenroom/actors/text/words": "lists of words that others made",
 }
 """Folders that hold data, each with the reason why nobody can mend its English."""

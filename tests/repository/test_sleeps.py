@@ -18,6 +18,15 @@ VIRTUAL = {
     "tests/support/kernel_kit.py": "loads of actors; the kernel's tests have a virtual clock",
     "tests/support/machines/machine_store.py": "a database of the machines, on a virtual clock",
     "tests/support/machines/machine_world.py": "a world of the machines, on a virtual clock",
+    **dict.fromkeys(
+        (
+            "tests/support/simulation/sim_cluster.py",
+            "tests/support/simulation/sim_connection.py",
+            "tests/support/simulation/sim_faults.py",
+            "tests/support/simulation/sim_plays.py",
+        ),
+        "a simulation, on a virtual clock",
+    ),
     "tests/support/cluster/membership_kit.py": "a cluster; its tests have a virtual clock",
     "tests/support/world_kit.py": "a database in memory; its tests have a virtual clock",
 }

@@ -31,7 +31,7 @@ FOLDER_MODULES_MAX = 20
 FOLDERS_OF_DATA = {
     "docs/decisions": "numbered records, one for each decision",
     "greenroom/actors/text/words": "lists of words that others made",
-    "tests/faults/reports": "written by scripts/torture",
+    "tests/faults/reports": "written by scripts/torture and scripts/simulate",
 }
 """Folders that nobody reads as a whole, with the reason."""
 

@@ -1,0 +1,145 @@
+"""Checks of a simulated cluster: at every moment, of every commit, and when it has come to rest."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from machine_ledger import Ledger
+from sim_database import Commit, SimDatabase
+from sim_node import SimNode
+from sim_process import is_going_on
+
+from greenroom.actors.game.messages import GameCreated
+from greenroom.persistence.nodes import ShardHandedOver
+
+
+class Finding(AssertionError):
+    """A check has failed; it begins with the name of the checker."""
+
+
+@contextmanager
+def checker(name: str) -> Iterator[None]:
+    """Name the checker of what the block finds."""
+    try:
+        yield
+    except Finding:
+        raise
+    except AssertionError as error:
+        raise Finding(f"{name}: {error}") from error
+
+
+# At every moment.
+
+
+def check_one_owner(nodes: Iterable[SimNode]) -> None:
+    """Check that no shard is served by two nodes, of those that run."""
+    served = Counter(
+        shard
+        for node in nodes
+        if node.serves
+        for shard in node.shards.owned()
+        if node.shards.is_mine(shard)
+    )
+    twice = [shard for shard, count in served.items() if count > 1]
+    with checker("one owner"):
+        assert not twice, f"shards {twice[:5]} are served by two nodes"
+
+
+def check_one_seat(nodes: Iterable[SimNode]) -> None:
+    """Check that no player has a seat at two nodes."""
+    seats: dict[int, list[tuple[int, object]]] = {}
+    for node in nodes:
+        if node.serves:
+            for player_id, seat in seats_of(node).items():
+                seats.setdefault(player_id, []).append((node.node_id, seat))
+    twice = {player_id: found for player_id, found in seats.items() if len(found) > 1}
+    with checker("one seat"):
+        assert not twice, f"players have seats at two nodes: {twice}"
+
+
+def seats_of(node: SimNode) -> dict[int, tuple[str, str]]:
+    """Return the seats that a node knows, by player."""
+    return dict(node.world.rooms.index._table._seats)
+
+
+def check_ledger(ledger: Ledger) -> None:
+    """Check that every change that became durable follows on those before."""
+    with checker("ledger"):
+        for problem in ledger.problems:
+            raise problem
+
+
+# Of every commit.
+
+
+class CommitChecks:
+    """Reads the log of the database as it grows."""
+
+    def __init__(self, database: SimDatabase) -> None:
+        self._database = database
+        self._read = 0
+        self._epochs: dict[int, int] = {}
+        self._moves: set[tuple[int, int]] = set()
+
+    def check(self) -> None:
+        """Check what was committed since the last time."""
+        new, self._read = self._database.log[self._read :], len(self._database.log)
+        for commit in new:
+            self._check_writer(commit)
+            self._check_epoch(commit)
+
+    def _check_writer(self, commit: Commit) -> None:
+        with checker("no stale write"):
+            name = f"node {commit.node_id} wrote {commit.event}"
+            assert not commit.has_ended, f"{name} after its end"
+            if not isinstance(commit.event, GameCreated):
+                assert commit.owner in {None, commit.node_id}, f"{name} of node {commit.owner}'s"
+
+    def _check_epoch(self, commit: Commit) -> None:
+        if commit.shard is None or not commit.epoch:
+            return
+        with checker("epochs"):
+            before = self._epochs.get(commit.shard, 0)
+            assert commit.epoch >= before, f"{commit} was written after epoch {before}"
+            self._epochs[commit.shard] = commit.epoch
+            if isinstance(commit.event, ShardHandedOver):
+                move = commit.shard, commit.epoch
+                assert move not in self._moves, f"{move} was handed over twice"
+                self._moves.add(move)
+
+
+# At rest.
+
+
+def check_seats_are_durable(nodes: Iterable[SimNode], ledger: Ledger) -> None:
+    """Check that the nodes know the seats that are durable, and no others."""
+    known: dict[int, tuple[str, str]] = {}
+    for node in nodes:
+        known |= seats_of(node)
+    with checker("rest"):
+        ledger.check_seats()
+        durable = dict(ledger.seats())
+        lost = {i: seat for i, seat in durable.items() if known.get(i) != seat}
+        assert not lost, f"seats are durable, and not known: {lost}"
+        extra = {i: seat for i, seat in known.items() if durable.get(i) != seat}
+        assert not extra, f"seats are known, and not durable: {extra}"
+
+
+class BugWatch(logging.Handler):
+    """Collects exceptions that nobody has expected, as nodes log them that are not about to end."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info is not None and is_going_on():
+            self.found.append(f"{record.getMessage()}: {record.exc_info[1]!r}")
+
+    def check(self) -> None:
+        """Check that there was none."""
+        with checker("no bug"):
+            assert not self.found, f"{len(self.found)} exceptions, first {self.found[0]}"

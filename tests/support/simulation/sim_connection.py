@@ -1,0 +1,268 @@
+"""A simulated node's way to the simulated database, and the connections over it.
+
+What was sent takes effect a moment later, whatever has become of the sender by then; the answer
+finds the sender, or nobody. So it happens that a transaction is durable, and its answer lost.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, TypeVar
+from unittest.mock import patch
+
+import trio
+from sim_database import WRITE, Backend, SimDatabase
+
+from greenroom.persistence.driver import Query, Row
+from greenroom.persistence.errors import DatabaseConnectionLost, QueryFailed
+
+WAY_SECONDS = (0.0001, 0.0015)
+LINGER_SECONDS = 25.0
+"""How long the database believes in a connection whose other end has lost its power."""
+
+Result = TypeVar("Result")
+
+
+class SimServer:
+    """The process of the database: all lines lead to it. It runs beside the nodes' processes."""
+
+    def __init__(self, database: SimDatabase, dice: random.Random) -> None:
+        self.database = database
+        self.dice = dice
+        self.is_silent = False
+        self.is_shut = False
+        """True while a connection to it is refused."""
+        self._mended = trio.Event()
+        self._work, self._inbox = trio.open_memory_channel[Callable[[], Any]](100_000)
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Do what was sent, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            task_status.started()
+            async for work in self._inbox:
+                nursery.start_soon(work)
+
+    def begin(self, work: Callable[[], Any]) -> None:
+        """Have something done outside of the process that sends it."""
+        self._work.send_nowait(work)
+
+    async def take_way(self) -> None:
+        """Be on the way, to or fro."""
+        await trio.sleep(self.dice.uniform(*WAY_SECONDS))
+
+    def go_silent(self) -> None:
+        """Stand still: answer nobody until `mend`."""
+        self.is_silent = True
+
+    def shut(self) -> None:
+        """Stop: end all sessions, and refuse new ones until `mend`."""
+        self.is_shut = True
+        self.database.end_all()
+
+    def mend(self) -> None:
+        """Answer again."""
+        self.is_silent = self.is_shut = False
+        self._mended.set()
+        self._mended = trio.Event()
+
+    async def wait_awake(self) -> None:
+        """Wait while it stands still."""
+        while self.is_silent:
+            await self._mended.wait()
+
+
+class SimLine:
+    """The way of one node to the database."""
+
+    def __init__(self, server: SimServer) -> None:
+        self.server = server
+        self.is_cut = False
+        """True while everything on it vanishes, both ways."""
+        self.mended = trio.Event()
+        """Set, and replaced, when it is not cut any more."""
+        self.is_over = False
+        """True once the process of the node has ended."""
+        self.backends: list[Backend] = []
+        """The database's ends of all connections that are open here."""
+        self._lost: list[Backend] = []
+        """Sessions that the database has not been told the end of."""
+
+    async def exchange(
+        self, work: Callable[[], Result], backend: Backend | None, seconds_max: float
+    ) -> Result:
+        """Have the database do something, and return what comes of it.
+
+        Args:
+            work: what it does, in one step.
+            backend: the session that it does it in, if there is one already.
+            seconds_max: how long the answer is waited for.
+
+        Raises:
+            QueryFailed: it refused.
+            DatabaseConnectionLost: there is no answer; it may have done it.
+        """
+        if self.is_over:
+            await trio.lowlevel.checkpoint()
+            raise DatabaseConnectionLost("the process has ended")
+        done = trio.Event()
+        found: list[Result | Exception] = []
+        self.server.begin(partial(self._carry, work, backend, found, done))
+        with trio.move_on_after(seconds_max):
+            await done.wait()
+        if not done.is_set():
+            raise DatabaseConnectionLost(f"no answer within {seconds_max:g} s")
+        (result,) = found
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    async def _carry(
+        self,
+        work: Callable[[], Result],
+        backend: Backend | None,
+        found: list[Result | Exception],
+        done: trio.Event,
+    ) -> None:
+        await self.server.take_way()
+        await self.server.wait_awake()
+        if self.is_cut or self._never_left():
+            return
+        if self.server.is_shut or (backend is not None and backend.is_over):
+            found.append(DatabaseConnectionLost("the database has closed the connection"))
+        else:
+            try:
+                found.append(work())
+            except QueryFailed as error:
+                found.append(error)
+        await self.server.take_way()
+        if not self._is_heard():
+            return
+        if backend is not None and backend.is_over:
+            found[:] = [DatabaseConnectionLost("the connection broke")]
+        done.set()
+
+    def _never_left(self) -> bool:
+        """Return whether something was still here when the process ended; that is chance."""
+        return self.is_over and self.server.dice.random() < 0.5
+
+    def _is_heard(self) -> bool:
+        """Return whether an answer finds somebody."""
+        return not (self.is_cut or self.is_over)
+
+    def hang_up(self, backend: Backend) -> None:
+        """Tell the database that a connection is closed, once that reaches it."""
+        self.backends.remove(backend)
+        if self.is_cut:
+            self._lost.append(backend)
+        else:
+            self.server.database.end(backend)
+
+    def cut(self) -> None:
+        """Have everything vanish until `mend`."""
+        self.is_cut = True
+
+    def mend(self) -> None:
+        """Stop what `cut` began."""
+        self.is_cut = False
+        self.mended.set()
+        self.mended = trio.Event()
+        lost, self._lost = self._lost, []
+        for backend in lost:
+            self.server.database.end(backend)
+
+    def end(self) -> None:
+        """Note that the process has ended, with all its connections."""
+        self.is_over = True
+        for backend in list(self.backends):
+            self.hang_up(backend)
+        if self.is_cut:  # nobody tells the database, until it notices
+            self.server.begin(self._be_missed)
+
+    async def _be_missed(self) -> None:
+        await trio.sleep(LINGER_SECONDS)
+        self.mend()
+
+
+class SimConnection:
+    """The node's end of a connection: `DatabaseConnection`, as far as nodes use it."""
+
+    def __init__(self, line: SimLine, backend: Backend) -> None:
+        self._line = line
+        self._backend = backend
+        self._is_closed = False
+        line.backends.append(backend)
+
+    @classmethod
+    async def connect(cls, conninfo: Any, *, seconds_max: float) -> SimConnection:
+        """Connect over the line that a node was given for the address of the database."""
+        line: SimLine = conninfo
+        backend = await line.exchange(line.server.database.begin, None, seconds_max)
+        return cls(line, backend)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            if self._backend in self._line.backends:  # else the end of the process has closed it
+                self._line.hang_up(self._backend)
+
+    async def run(self, *queries: Query, seconds_max: float) -> list[list[Row]]:
+        work = partial(self._line.server.database.transact, self._backend, queries)
+        return await self._guarded(work, seconds_max)
+
+    async def script(self, sql: str, *, seconds_max: float) -> None:
+        work = partial(self._line.server.database.name, self._backend, sql)
+        await self._guarded(work, seconds_max)
+
+    async def _guarded(self, work: Callable[[], Result], seconds_max: float) -> Result:
+        """Have something done within the limit, or close the connection."""
+        if self._is_closed:
+            raise DatabaseConnectionLost("the connection is closed")
+        try:
+            return await self._line.exchange(work, self._backend, seconds_max)
+        except QueryFailed:
+            raise
+        except BaseException:
+            self.close()
+            raise
+
+    async def wait_readable(self) -> None:
+        """Wait until the database has closed the connection, and that has been heard here."""
+        await self._backend.ended.wait()
+        while self._line.is_cut:
+            await self._line.mended.wait()
+
+    def check(self) -> None:
+        if self._backend.is_over and not self._line.is_cut:
+            self.close()
+            raise DatabaseConnectionLost("the database has closed the connection")
+
+
+def _queries_of(entries: Any, epochs: Any) -> list[Query]:
+    """Return the query that writes the events of queued turns."""
+    parameters: Any = [entry.events for entry in entries], dict(epochs)
+    return [Query(WRITE, parameters)]
+
+
+async def _migrate(_: object) -> list[str]:
+    return []
+
+
+@contextmanager
+def connections_simulated() -> Iterator[None]:
+    """Let everything that connects with a database connect with a simulated one."""
+    migrations = SimpleNamespace(check_server=lambda _: None, migrate=_migrate)
+    with ExitStack() as stack:
+        for module in ("node", "nodes"):
+            name = f"greenroom.persistence.{module}.DatabaseConnection"
+            stack.enter_context(patch(name, SimConnection))
+        stack.enter_context(patch("greenroom.persistence.node.migrations", migrations))
+        stack.enter_context(patch("greenroom.persistence.committer._queries", _queries_of))
+        yield

@@ -1,0 +1,286 @@
+"""The defects that the checkers of a simulated cluster must find: at least one for each checker."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+from sim_database import SimDatabase
+from sim_node import SimNode
+from sim_storage import NodeStore
+
+from greenroom.actors.game.messages import GameCreated
+from greenroom.actors.kernel.durability import Batch, Writer
+from greenroom.actors.kernel.journal import JournalEntry
+from greenroom.actors.kernel.message import Event
+from greenroom.actors.kernel.shards import OwnedShards
+from greenroom.actors.player.messages import PlayerLoggedOut, PlayerRegistered
+from greenroom.actors.room.rules import codec
+from greenroom.actors.room.rules.events import MemberJoined
+from greenroom.actors.services.shards import ShardKeeper
+from greenroom.actors.services.snapshots import SnapshotService
+from greenroom.actors.world.leaderboards import Leaderboards
+from greenroom.bus.memory import MemoryBus
+from greenroom.cluster.calls import forwarding
+from greenroom.cluster.calls.reply_cache import ReplyCache
+from greenroom.cluster.guard import Guard
+from greenroom.cluster.membership import Membership
+from greenroom.cluster.residents import PartedShards, WorldResidents
+from greenroom.persistence.nodes import NodeRecords
+
+
+class Mutation(msgspec.Struct, frozen=True):
+    """A defect: where it is planted, where it shows, and who must find it."""
+
+    what: str
+    found_by: str
+    """The checker."""
+    faults: tuple[str, ...] = ()
+    plays: tuple[str, ...] = ()
+    node: Callable[[SimNode], None] = lambda _: None
+    """Plants it in a node that starts."""
+    code: Callable[[], AbstractContextManager[Any]] = nullcontext
+    """Plants it in the code."""
+
+
+def _nothing(*_: object, **__: object) -> None: ...
+
+
+# The database.
+
+
+def _no_fence(node: SimNode) -> None:
+    node.line.server.database.has_fence = False
+
+
+def _losing(is_lost: Callable[[Event], bool]) -> Callable[[SimNode], None]:
+    """Have the database lose events, and say that they are durable."""
+
+    def plant(node: SimNode) -> None:
+        node.line.server.database.is_lost = is_lost
+
+    return plant
+
+
+def _is_room_event(kind: type[Event], event: Event) -> bool:
+    if not isinstance(event, JournalEntry) or event.kind != "room":
+        return False
+    return isinstance(codec.event_of(event), kind)
+
+
+def _early_answers() -> AbstractContextManager[Any]:
+    """Answer before the change is durable; but what is new must be read, so it is waited for."""
+    submit = NodeStore.submit
+
+    def submit_and_forget(store: NodeStore, writer: Writer, events: Sequence[Event]) -> Batch:
+        batch = submit(store, writer, events)
+        if not any(isinstance(event, GameCreated | PlayerRegistered) for event in events):
+            batch = Batch()
+            batch.settle()
+        return batch
+
+    return patch.object(NodeStore, "submit", submit_and_forget)
+
+
+def _forget_rooms() -> AbstractContextManager[Any]:
+    """Bring no room up."""
+
+    async def restore(_: SnapshotService, __: Any) -> int:
+        return 0
+
+    return patch.object(SnapshotService, "restore", restore)
+
+
+# Ownership.
+
+
+def _no_instrument() -> AbstractContextManager[Any]:
+    return patch.object(Guard, "after_io_wait", lambda *_: None)
+
+
+@contextmanager
+def _forget_to_let_go() -> Iterator[None]:
+    with patch.object(ShardKeeper, "let_go", _nothing), patch.object(OwnedShards, "lose", _nothing):
+        yield
+
+
+@contextmanager
+def _old_epochs() -> Iterator[None]:
+    draw = NodeRecords.draw_epochs
+
+    async def draw_old(records: NodeRecords, count: int) -> list[int]:
+        return [epoch - 1_000 for epoch in await draw(records, count)]
+
+    with (
+        patch.object(NodeRecords, "draw_epochs", draw_old),
+        patch.object(SimDatabase, "check", _nothing),
+    ):
+        yield
+
+
+def _tell_too_early() -> AbstractContextManager[Any]:
+    async def settle(parted: Any) -> list[int]:
+        return list(parted._waits)
+
+    return patch.object(PartedShards, "settle", settle)
+
+
+@contextmanager
+def _failing_start() -> Iterator[None]:
+    """Fail to bring a shard up, now and then."""
+    bring_up, count = WorldResidents.bring_up, 0
+
+    async def fail(residents: WorldResidents, epochs: Any) -> None:
+        nonlocal count
+        count += 1
+        if count % 20 == 0:
+            raise RuntimeError("a bug")
+        await bring_up(residents, epochs)
+
+    with patch.object(WorldResidents, "bring_up", fail):
+        yield
+
+
+# Calls.
+
+
+def _repeat_changes() -> AbstractContextManager[Any]:
+    async def once(_: Any, __: int, ___: int, carry_out: Callable[[], Awaitable[Any]]) -> Any:
+        return await carry_out()
+
+    return patch.object(ReplyCache, "once", once)
+
+
+@contextmanager
+def _wait_for_ever() -> Iterator[None]:
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(MemoryBus, "give_up", _nothing))
+        stack.enter_context(patch.object(forwarding, "ANSWER_SECONDS_MAX", 10_000.0))
+        yield
+
+
+MUTATIONS: dict[str, Mutation] = {
+    "no-instrument": Mutation(
+        "a node that has stood still goes on as if nothing had been",
+        "one owner",
+        ("stopped",),
+        code=_no_instrument,
+    ),
+    "no-fence": Mutation(
+        "the database takes what a node writes that has ended; the node does not look either",
+        "no stale write",
+        ("stopped",),
+        node=_no_fence,
+        code=_no_instrument,
+    ),
+    "told-too-early": Mutation(
+        "the next owner is told of a hand-over before that is durable",
+        "no stale write",
+        ("handed_over_slowly",),
+        code=_tell_too_early,
+    ),
+    "old-epochs": Mutation(
+        "shards are handed over under epochs that are not the newest",
+        "epochs",
+        ("handed_over",),
+        code=_old_epochs,
+    ),
+    "kept-actors": Mutation(
+        "actors stay in memory when their shard is another node's",
+        "one seat",
+        ("handed_over",),
+        code=_forget_to_let_go,
+    ),
+    "lost-rows": Mutation(
+        "the database loses who has joined a room",
+        "ledger",
+        ("moved_clock",),
+        ("rooms",),
+        node=_losing(partial(_is_room_event, MemberJoined)),
+    ),
+    "forgotten-rooms": Mutation(
+        "rooms are not brought up",
+        "rest",
+        ("handed_over",),
+        ("sitters",),
+        code=_forget_rooms,
+    ),
+    "early-answers": Mutation(
+        "changes are answered before they are durable",
+        "history of documents",
+        ("killed_waiting",),
+        ("documents",),
+        code=_early_answers,
+    ),
+    "early-friends": Mutation(
+        "the same, and friendships are looked at",
+        "history of friendships",
+        ("killed_waiting",),
+        ("friendships",),
+        code=_early_answers,
+    ),
+    "early-bans": Mutation(
+        "the same, and bans are looked at",
+        "history of bans",
+        ("killed_waiting",),
+        ("bans",),
+        code=_early_answers,
+    ),
+    "early-rooms": Mutation(
+        "the same, and rooms are looked at",
+        "history of rooms",
+        ("killed_waiting",),
+        ("rooms", "rooms"),
+        code=_early_answers,
+    ),
+    "early-lobbies": Mutation(
+        "the same, and lobbies are looked at",
+        "history of lobbies",
+        ("killed_waiting",),
+        ("lobbies",),
+        code=_early_answers,
+    ),
+    "lost-log-outs": Mutation(
+        "the database loses that a player has logged out",
+        "history of presence",
+        ("killed",),
+        ("presence",),
+        node=_losing(lambda event: isinstance(event, PlayerLoggedOut)),
+    ),
+    "repeated-changes": Mutation(
+        "a change is carried out as often as it is sent",
+        "history of friendships",
+        ("lost_bus_waiting",),
+        ("friendships", "friendships", "friendships"),
+        code=_repeat_changes,
+    ),
+    "old-leaderboards": Mutation(
+        "leaderboards are not told what has become durable",
+        "history of lists",
+        ("handed_over",),
+        ("lists",),
+        code=partial(patch.object, Leaderboards, "note_durable", _nothing),
+    ),
+    "nobody-takes-over": Mutation(
+        "the shards of a dead node stay its own",
+        "served again",
+        ("killed",),
+        code=partial(patch.object, Membership, "_take_over", _nothing),
+    ),
+    "endless-waiting": Mutation(
+        "the answer of a node that is gone is waited for without an end",
+        "no call waits for ever",
+        ("killed_waiting",),
+        code=_wait_for_ever,
+    ),
+    "failing-start": Mutation(
+        "a shard cannot be brought up at the first try, for a bug",
+        "no bug",
+        ("killed",),
+        code=_failing_start,
+    ),
+}

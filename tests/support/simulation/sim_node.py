@@ -1,0 +1,252 @@
+"""A node of a simulated cluster: a process with everything that a server has but its sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import trio
+from sim_connection import SimLine, SimServer
+from sim_process import SimProcess
+from sim_residents import SimResidents
+from sim_storage import NodeStore
+from world_kit import KitStudio, keeper_of, open_world
+
+from greenroom.actors.kernel.errors import ActorUnavailable
+from greenroom.actors.services.shards import ShardKeeper
+from greenroom.actors.services.sweep import sweep_for_ever
+from greenroom.actors.world.world import World
+from greenroom.bus.memory import MemoryBus, MemoryNetwork
+from greenroom.cluster.calls.answering import Answering
+from greenroom.cluster.calls.forwarding import Forwarding
+from greenroom.cluster.calls.locator import Locator
+from greenroom.cluster.guard import Guard
+from greenroom.cluster.membership import Membership, MembershipOptions
+from greenroom.cluster.shard_map import ShardMap
+from greenroom.cluster.switchboard import Switchboard
+from greenroom.http.dispatch import Dispatcher
+from greenroom.http.endpoints import ENDPOINTS
+from greenroom.http.limits import CallLimits
+from greenroom.http.metrics import Metrics
+from greenroom.http.request import Answer, Request
+from greenroom.persistence.errors import DatabaseError
+from greenroom.persistence.nodes import NodeRow
+from greenroom.transport.hub import Hub
+
+IN_FLIGHT_MAX = 1_000
+
+
+class Job(msgspec.Struct, eq=False):
+    """Something that the process is to do."""
+
+    act: Callable[[], Awaitable[Any]]
+    done: trio.Event
+    result: Any = None
+    error: BaseException | None = None
+
+
+class ProcessGone(Exception):
+    """The process ended before it had answered."""
+
+
+class SimNode:
+    """One start of a server."""
+
+    node_id: int
+    world: World
+    bus: MemoryBus
+    shards: ShardMap[NodeRow]
+    guard: Guard
+    dispatcher: Dispatcher
+    membership: Membership
+    residents: SimResidents
+    keeper: ShardKeeper
+
+    def __init__(
+        self, name: str, server: SimServer, network: MemoryNetwork, nodes_expected: int
+    ) -> None:
+        """Prepare.
+
+        Args:
+            name: for people.
+            server: the database.
+            network: joins all nodes.
+            nodes_expected: how many are started together.
+        """
+        self.network = network
+        self.process = SimProcess()
+        self.line = SimLine(server)
+        self.store = NodeStore(self.line, name)
+        self.hub = Hub()
+        self.up = trio.Event()
+        self.gone = trio.Event()
+        self.was_stopped = False
+        self._nodes_expected = nodes_expected
+        self._must_end = trio.Event()
+        self._jobs, self._inbox = trio.open_memory_channel[Job](10_000)
+
+    # The process.
+
+    async def run(self, trouble: Callable[[SimNode], None]) -> None:
+        """Be the process, from its start to its end.
+
+        Args:
+            trouble: called with the node when its parts are there, to plant a defect.
+        """
+        try:
+            await self.process.run(lambda: self._main(trouble))
+        except* (DatabaseError, ActorUnavailable):
+            pass  # it was taken over, or has found no database at its start
+        finally:
+            self._note_end()
+
+    async def _main(self, trouble: Callable[[SimNode], None]) -> None:
+        studio, storage = KitStudio(), self.store.storage
+        async with trio.open_nursery() as outer:
+            await outer.start(self._run_deciding, storage.run)
+            ownership = storage.session.shards
+            async with (
+                open_world(self.store, hub=self.hub, studio=studio, ownership=ownership) as world,
+                trio.open_nursery() as nursery,
+            ):
+                self.world = world
+                self._assemble(studio)
+                trouble(self)
+                await nursery.start(studio.run_service)
+                await nursery.start(self.bus.run)
+                await nursery.start(self.answering.run)
+                await nursery.start(sweep_for_ever, world)
+                await nursery.start(self.keeper.run)
+                await nursery.start(self._run_deciding, self.membership.run)
+                self.up.set()
+                await self._work()
+                nursery.cancel_scope.cancel()
+            outer.cancel_scope.cancel()
+
+    async def _run_deciding(self, run: Callable[..., Awaitable[None]], **status: Any) -> None:
+        """Run a service with whose end the whole node ends."""
+        try:
+            await run(**status)
+        finally:
+            self.process.is_ending = True
+
+    async def _work(self) -> None:
+        """Do what comes from outside, until the node is to stop in order."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_wait_and_cancel, self._must_end, nursery.cancel_scope)
+            async for job in self._inbox:
+                nursery.start_soon(self._do, job)
+
+    def _assemble(self, studio: KitStudio) -> None:
+        world, storage = self.world, self.store.storage
+        lease_seconds = storage.settings.lease_seconds
+        self.node_id = storage.session.node_id
+        self.bus = self.network.join(self.node_id)
+        switchboard = Switchboard(self.bus)
+        self.shards = ShardMap(self.node_id)
+        self.shards.when_gone(self.bus.give_up)
+        self.guard = Guard(lease_seconds, self.process.clock)
+        self.keeper = keeper_of(world, self.store, studio)
+        self.residents = SimResidents(world, self.keeper, self.store, self.hub)
+        locator = Locator(self.store)
+        forwarding = Forwarding(world.game_index, locator, self.shards, switchboard)
+        self.dispatcher = Dispatcher(
+            world,
+            ENDPOINTS,
+            limits=CallLimits(None),
+            metrics=Metrics(),
+            requests_in_flight_max=IN_FLIGHT_MAX,
+            monotonic=trio.current_time,
+            elsewhere=forwarding,
+        )
+        self.answering = Answering(self.dispatcher, self.shards, switchboard)
+        self.membership = Membership(
+            MembershipOptions(lease_seconds=lease_seconds, nodes_expected=self._nodes_expected),
+            records=storage.nodes,
+            bus=self.bus,
+            switchboard=switchboard,
+            shards=self.shards,
+            guard=self.guard,
+            residents=self.residents,
+        )
+
+    async def _do(self, job: Job) -> None:
+        try:
+            job.result = await job.act()
+        except Exception as error:  # noqa: BLE001 - it is the caller's
+            job.error = error
+        if not self.process.is_dead:
+            job.done.set()
+
+    # What comes from outside.
+
+    @property
+    def runs(self) -> bool:
+        """Return whether it has started, and has not ended; it may be stopped."""
+        return self.up.is_set() and not self.process.is_dead
+
+    @property
+    def serves(self) -> bool:
+        """Return whether it runs, and is not stopped."""
+        return self.runs and not self.process.is_stopped
+
+    async def perform(self, act: Callable[[], Awaitable[Any]], seconds_max: float) -> Any:
+        """Have the process do something, and return its result.
+
+        Raises:
+            ProcessGone: it ended before, or did not answer in time.
+        """
+        job = Job(act, trio.Event())
+        self._jobs.send_nowait(job)
+        with trio.move_on_after(seconds_max):
+            async with trio.open_nursery() as nursery:
+                for event in (job.done, self.gone):
+                    nursery.start_soon(_wait_and_cancel, event, nursery.cancel_scope)
+        if not job.done.is_set():
+            raise ProcessGone
+        if job.error is not None:
+            raise job.error
+        return job.result
+
+    async def answer(self, request: Request, seconds_max: float) -> Answer:
+        """Answer a request as its server would."""
+        answer: Answer = await self.perform(lambda: self.dispatcher.answer(request), seconds_max)
+        return answer
+
+    # Ends and harm.
+
+    def stop(self) -> None:
+        """SIGSTOP."""
+        self.was_stopped = True
+        self.process.stop()
+
+    def go_on(self) -> None:
+        """SIGCONT: the guard looks before any task runs."""
+        self.process.go_on(lambda: self.guard.after_io_wait(0.0))
+
+    def end(self) -> None:
+        """Stop in order: what is queued becomes durable, and the row says that it has ended."""
+        self._must_end.set()
+
+    def kill(self) -> None:
+        """Kill -9: nothing that it does from now on reaches anybody."""
+        self._note_end()
+        committer = self.store.storage.committer
+        committer._settings = msgspec.structs.replace(committer._settings, drain_seconds_max=0.0)
+        self.process.kill()
+
+    def _note_end(self) -> None:
+        if self.gone.is_set():
+            return
+        self.gone.set()
+        self.process.is_dead = True
+        self.line.end()
+        if self.up.is_set():
+            for other in self.network.nodes():
+                self.network.cut(self.node_id, other)
+
+
+async def _wait_and_cancel(event: trio.Event, scope: trio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
