@@ -23,7 +23,7 @@ LINE_BYTES_MAX = 1 << 20
 
 
 class Refused(Exception):
-    """What an SDK reported as an error; `about` has its kind, status and text."""
+    """An error that an SDK has reported; `about` has its kind, status and text."""
 
     def __init__(self, about: Mapping[str, Any]) -> None:
         super().__init__(str(about))

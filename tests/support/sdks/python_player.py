@@ -17,7 +17,7 @@ Answer = dict[str, Any]
 
 
 class ScenarioPlayer:
-    """What the driver's orders do, one method each."""
+    """Carries out the driver's orders, one method each."""
 
     def __init__(self, stack: AsyncExitStack, nursery: trio.Nursery) -> None:
         self._stack = stack

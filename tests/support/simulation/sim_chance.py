@@ -47,7 +47,7 @@ def same_each_time(seed: int) -> Iterator[MockClock]:
 
 
 class Trace:
-    """What happened in a run, in order: its digest, and its lines in a file if there is one."""
+    """The events of a run, in order: their digest, and their lines in a file if there is one."""
 
     def __init__(self, file: TextIO | None = None) -> None:
         self.lines = 0

@@ -70,7 +70,7 @@ class Commit(msgspec.Struct, frozen=True):
     shard: int | None
     """The shard that the event is of; None for the few that are of none."""
     owner: int | None
-    """Whose that shard was just then."""
+    """The node that owned that shard just then."""
     epoch: int
     """The epoch that the row carries, 0 if it carries none."""
     event: Event

@@ -1,4 +1,4 @@
-"""What clients of a simulated cluster do besides that of which histories are kept elsewhere.
+"""Plays of clients of a simulated cluster, besides those of which histories are kept elsewhere.
 
 Bans and log-outs are checked as registers, each read of which must be current: they are promised to
 be so at every node. Lobbies leave their marks in the ledger of what is durable.
