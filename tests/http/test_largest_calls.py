@@ -33,9 +33,9 @@ from greenroom.http.endpoints import ENDPOINTS, TOOLS
 from greenroom.http.request import Request
 
 LOOP_SECONDS_MAX = 0.005
-FLOORS_MAX = 2.3
-"""On a slower machine, or a busy one: so many times what it takes to convert a MiB. That is 2.2 to
-3 ms where five are meant. The dearest body (a string of strings of brackets) takes two of them."""
+FLOORS_MAX = 2.0
+"""On a slower machine, or a busy one: so many times what it takes to convert a MiB. That is 2.5 to
+3 ms where five are meant. The dearest body (a string of strings of brackets) is just below it."""
 ATTEMPTS_MAX = 40
 """Calls of a kind are repeated before they count as slow: who else uses the machine is no fault."""
 ANSWER_BYTES_MAX = 2.5 * MEBIBYTE
