@@ -157,14 +157,14 @@ async def test_an_action_that_never_arrived_is_asked_again_and_done_once() -> No
 async def test_an_action_that_was_lost_on_its_way_is_asked_again() -> None:
     async with open_meeting() as meeting, meeting.channel(1) as guest:
         asking = Asking()
-        meeting.line.is_frozen = True
+        meeting.line.freeze()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(asking.run, guest, {"n": 1})
             waiting = guest._actions._waiting
             await until(lambda: any(action.is_sent for action in waiting.values()))
             assert await pending(meeting) == []
             meeting.line.cut()
-            meeting.line.is_frozen = False
+            meeting.line.heal()
             await until_pending(meeting)
             await complete(meeting)
         assert isinstance(asking.result, ResultEntry)

@@ -205,9 +205,9 @@ async def test_a_server_that_answers_no_heartbeat_is_left(monkeypatch: pytest.Mo
     monkeypatch.setattr("greenroom.client.channel.HEARTBEAT_SECONDS", 0.02)
     monkeypatch.setattr("greenroom.client.channel.ACK_SECONDS_MAX", 0.2)
     async with open_meeting() as meeting, meeting.channel(0) as host:
-        meeting.line.is_frozen = True
+        meeting.line.freeze()
         await until(lambda: not host.is_connected)
-        meeting.line.is_frozen = False
+        meeting.line.heal()
         await until(lambda: host.is_connected)
         assert host.statistics.connections == 2
 
@@ -217,7 +217,7 @@ async def test_a_server_that_says_nothing_at_all_is_not_waited_for_for_ever(
 ) -> None:
     monkeypatch.setattr("greenroom.client.connection.CONNECT_SECONDS_MAX", 0.05)
     async with open_meeting() as meeting:
-        meeting.line.is_frozen = True
+        meeting.line.freeze()
         with pytest.raises(ConnectionFailed, match="has not answered the handshake"):
             async with meeting.channel(0):
                 pass

@@ -57,7 +57,7 @@ AMOUNTS = (1, 10, 100)
 FAST = ("csharp", "python")
 """The SDKs that have the fast lane over UDP."""
 DELAY_SECONDS = 0.02
-CHUNKS_MAX = 12
+BYTES_MAX = 1_500
 CUTS_MIN = 6
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -115,9 +115,9 @@ async def open_stage(
 ) -> AsyncGenerator[Stage]:
     """A stage with everybody registered."""
     async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
-        http, realtime = Line(Random(SEED)), Line(Random(SEED + 1))
-        await nursery.start(partial(http.listen))
-        await nursery.start(partial(realtime.listen))
+        http, realtime = Line(), Line(chance=Random(SEED))
+        await nursery.start(http.listen)
+        await nursery.start(realtime.listen)
         serving = serving_modules(
             {"tallying": BEHAVIOUR},
             *("--database-url", database_url, "--behaviours", "*/tally=tallying:Tallying"),
@@ -351,10 +351,10 @@ async def test_all_sdks_get_through_a_bad_line(stage: Stage):
     stage.http.delay_seconds = stage.realtime.delay_seconds = DELAY_SECONDS
 
     async def get_worse(stage: Stage) -> None:
-        stage.realtime.chunks_max = CHUNKS_MAX
+        stage.realtime.bytes_max = BYTES_MAX
         stage.realtime.cut()
         await until(lambda: stage.realtime.cuts >= CUTS_MIN)
-        stage.realtime.chunks_max = 0
+        stage.realtime.bytes_max = 0
         stage.realtime.cut()
 
     await play(stage, get_worse)

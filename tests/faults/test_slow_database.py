@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import trio
+from line_kit import Line
 from postgres_kit import PostgresProcess
 from server_kit import Api, ServerProcess, TrioClient
-from torture_wire import Wire
 from waiting import until
 
 CLIENTS = 300
@@ -90,11 +90,11 @@ class Writers:
 
 @asynccontextmanager
 async def written_over(
-    wire: Wire, postgres: PostgresProcess, data_dir: Path
+    wire: Line, postgres: PostgresProcess, data_dir: Path
 ) -> AsyncIterator[Writers]:
     """Serve with a database at the other end of a wire; players are at work."""
     async with trio.open_nursery() as nursery:
-        await nursery.start(lambda task_status: wire.run(task_status=task_status))
+        await nursery.start(wire.listen)
         name = f"slow_{wire.port}"
         postgres.create_database(name)
         server = ServerProcess(
@@ -110,20 +110,20 @@ async def written_over(
                 yield writers
             assert await trio.to_thread.run_sync(server.stop) == 0, server.log.read_text()
         finally:
-            wire.speak()
+            wire.heal()
             server.kill()
             nursery.cancel_scope.cancel()
             postgres.drop_database(name)
 
 
 @pytest.fixture
-def wire(postgres_server: PostgresProcess) -> Wire:
+def wire(postgres_server: PostgresProcess) -> Line:
     """The wire between the server and its database."""
-    return Wire(postgres_server.directory / ".s.PGSQL.5432")
+    return Line(postgres_server.directory / ".s.PGSQL.5432")
 
 
 async def test_behind_a_slow_database_no_queue_grows_and_the_rest_is_refused(
-    wire: Wire, postgres_server: PostgresProcess, data_dir: Path
+    wire: Line, postgres_server: PostgresProcess, data_dir: Path
 ) -> None:
     async with written_over(wire, postgres_server, data_dir) as writers:
         wire.delay_seconds = DELAY_SECONDS
@@ -133,20 +133,20 @@ async def test_behind_a_slow_database_no_queue_grows_and_the_rest_is_refused(
         assert set(writers.statuses) == {200, 429}
         assert writers.retries == {1}
         assert 2 * DELAY_SECONDS < max(writers.waits) < WAIT_SECONDS_MAX
-        wire.speak()
+        wire.heal()
         await writers.recover()
 
 
 async def test_a_silent_database_leaves_nobody_waiting_and_is_back_soon(
-    wire: Wire, postgres_server: PostgresProcess, data_dir: Path
+    wire: Line, postgres_server: PostgresProcess, data_dir: Path
 ) -> None:
     async with written_over(wire, postgres_server, data_dir) as writers:
         await trio.sleep(1.0)
-        wire.silence()
+        wire.freeze()
         await trio.sleep(1.0)
         writers.forget()
         await until(lambda: writers.statuses[429] >= 2 * CLIENTS, GATE_SECONDS_MAX)
         assert set(writers.statuses) == {429}
         assert writers.retries <= {1, 2}
-        wire.speak()
+        wire.heal()
         await writers.recover()

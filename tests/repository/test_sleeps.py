@@ -42,7 +42,6 @@ REAL = {
     "tests/support/crowd_kit.py": "a refused client pauses before it tries again",
     "tests/support/histories/history_clients.py": "a refused client pauses before it tries again",
     "tests/support/sdks/line_kit.py": "a slow line is what is played",
-    "tests/support/sdks/rough_kit.py": "a slow network is what is played",
     "tests/support/servers/cheat_kit.py": "what rests shows in two equal looks, a while apart",
     "tests/support/servers/honest_kit.py": "honest players steer at a human pace",
     "tests/support/servers/pair_kit.py": "a refused client pauses before it tries again",
@@ -50,7 +49,6 @@ REAL = {
     "tests/support/torture/torture_faults.py": "faults strike at moments that chance gives",
     "tests/support/torture/torture_rooms.py": "the pace of the clients is the load",
     "tests/support/torture/torture_run.py": "the calm between two faults has a length",
-    "tests/support/torture/torture_wire.py": "a slow wire is what is played",
     "tests/support/waiting.py": "polls for all others, within a limit",
     "tests/transport/test_pressure.py": "a slow reader is what is tested",
 }

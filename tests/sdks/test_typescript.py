@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 import trio
+from line_kit import Line
 from proxy_kit import free_ports
-from rough_kit import RoughNetwork, rough_network
 from sdk_kit import (
     PLATFORMS,
     TYPESCRIPT,
@@ -186,7 +186,9 @@ async def test_over_a_rough_network_and_a_killed_server_every_action_happens_onc
 ):
     server, front, realtime = rough_server
     patience = {"heartbeatSeconds": 0.5, "answerSecondsMax": 1.0}
-    async with rough_network(front, realtime) as network, open_platform(name) as platform:
+    network = Line(("127.0.0.1", realtime))
+    async with trio.open_nursery() as nursery, open_platform(name) as platform:
+        await nursery.start(network.listen, front)
         await begin(platform, server, server.new_game(), **patience)
         await platform.evaluate("it.go()")
         await play_on(platform)
@@ -202,6 +204,7 @@ async def test_over_a_rough_network_and_a_killed_server_every_action_happens_onc
         own = "it.rooms.map((room) => room.privateState.mine)"
         assert sum(await platform.evaluate(own)) == done
         await platform.evaluate("it.end()")
+        nursery.cancel_scope.cancel()
 
 
 async def play_on(platform: Platform, count: int = 10) -> None:
@@ -210,21 +213,21 @@ async def play_on(platform: Platform, count: int = 10) -> None:
     await shows(platform, f"it.done >= {done + count}")
 
 
-async def roughen(platform: Platform, network: RoughNetwork) -> None:
-    """Delay, cut, cut in the middle of a frame, and lose everything; play goes on each time."""
+async def roughen(platform: Platform, network: Line) -> None:
+    """Delay, cut, cut inside a frame, and lose everything; play goes on each time."""
     network.delay_seconds = 0.02
     await play_on(platform)
     network.cut()
     await play_on(platform)
-    network.cut_after_bytes = 1_500
+    network.bytes_max = 1_500
     network.cut()
     await shows(platform, "it.rooms.every((room) => room.connections >= 4)")
-    network.cut_after_bytes = 0
+    network.bytes_max = 0
     network.cut()
     await play_on(platform)
-    network.is_silent = True
+    network.is_deaf = True
     await shows(platform, "it.rooms.every((room) => room.status === 'reconnecting')")
-    network.is_silent = False
+    network.is_deaf = False
     network.cut()
     await play_on(platform)
 

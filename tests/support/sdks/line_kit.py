@@ -1,38 +1,50 @@
-"""A line between the players of a scenario and their server: it can be cut, slow, or bad."""
+"""A line between two programs: it can be cut, slow, closed, frozen, or bad."""
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
 from random import Random
 
 import trio
 
-CHUNK_BYTES = 16_384
+CHUNK_BYTES = 65_536
 
 
 class Line:
-    """A port of its own that passes everything on to the server's, wherever that is now.
+    """A port of its own that passes everything on to a server's, wherever that is now.
 
     Attributes:
-        target: host and port of the server; it may change.
+        target: host and port of the server, or its Unix socket; it may change.
         port: where it listens.
         is_open: whether new connections are passed on; otherwise they are dropped.
-        delay_seconds: how long everything is on its way.
-        chunks_max: a connection is cut after so many chunks at most; 0 cuts none.
+        is_deaf: what is sent is lost, and nobody is told, as with a dead radio link.
+        delay_seconds: how long whatever is sent is on its way, in both directions.
+        bytes_max: a new connection is cut after so many bytes to the client, or after half as many
+            at least; 0 cuts none.
+        cuts: how many connections `bytes_max` has cut.
     """
 
-    def __init__(self, chance: Random) -> None:
-        self.target = ("127.0.0.1", 0)
+    def __init__(
+        self, target: tuple[str, int] | Path = ("127.0.0.1", 0), chance: Random | None = None
+    ) -> None:
+        self.target = target
         self.port = 0
         self.is_open = True
+        self.is_deaf = False
         self.delay_seconds = 0.0
-        self.chunks_max = 0
+        self.bytes_max = 0
         self.cuts = 0
-        self._chance = chance
+        self._chance = chance or Random(0)
         self._scopes: set[trio.CancelScope] = set()
+        self._flowing = trio.Event()
+        self._flowing.set()
 
-    async def listen(self, *, task_status: trio.TaskStatus[None]) -> None:
+    async def listen(
+        self, port: int = 0, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
         """Serve until cancelled; started once it listens."""
-        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        (listener,) = await trio.open_tcp_listeners(port, host="127.0.0.1")
         self.port = listener.socket.getsockname()[1]
         task_status.started()
         await trio.serve_listeners(self._serve, [listener])
@@ -47,35 +59,56 @@ class Line:
         for scope in self._scopes:
             scope.cancel()
 
+    def freeze(self) -> None:
+        """Keep everything back, and tell nobody."""
+        self._flowing = trio.Event()
+
+    def heal(self) -> None:
+        """Pass on what has waited, and everything else, without delay."""
+        self._flowing.set()
+        self.is_open, self.is_deaf = True, False
+        self.delay_seconds, self.bytes_max = 0.0, 0
+
     async def _serve(self, near: trio.SocketStream) -> None:
         async with near:
             if not self.is_open:
                 return
             try:
-                far = await trio.open_tcp_stream(*self.target)
+                far = await self._connect()
             except OSError:
                 return
-            async with far:
-                with trio.CancelScope() as scope:
-                    self._scopes.add(scope)
-                    async with trio.open_nursery() as nursery:
-                        nursery.start_soon(self._pass_on, near, far, scope)
-                        nursery.start_soon(self._pass_on, far, near, scope)
-                self._scopes.discard(scope)
+            async with far, trio.open_nursery() as nursery:
+                scope = nursery.cancel_scope
+                self._scopes.add(scope)
+                bytes_max = self._chance.randint(self.bytes_max // 2, self.bytes_max)
+                nursery.start_soon(self._pass_on, near, far, scope, 0)
+                nursery.start_soon(self._pass_on, far, near, scope, bytes_max)
+            self._scopes.discard(scope)
+
+    async def _connect(self) -> trio.SocketStream:
+        if isinstance(self.target, Path):
+            return await trio.open_unix_socket(str(self.target))
+        return await trio.open_tcp_stream(*self.target)
 
     async def _pass_on(
-        self, here: trio.SocketStream, there: trio.SocketStream, scope: trio.CancelScope
+        self,
+        here: trio.SocketStream,
+        there: trio.SocketStream,
+        scope: trio.CancelScope,
+        bytes_max: int,
     ) -> None:
-        left = self._chance.randint(1, self.chunks_max) if self.chunks_max else 0
-        try:
+        carried = 0
+        with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             while data := await here.receive_some(CHUNK_BYTES):
+                await self._flowing.wait()
                 if self.delay_seconds:
                     await trio.sleep(self.delay_seconds)
-                await there.send_all(data)
-                left -= 1
-                if left == 0:
+                if self.is_deaf:
+                    continue
+                carried += len(data)
+                if bytes_max and carried > bytes_max:
+                    await there.send_all(data[: bytes_max - carried])
                     self.cuts += 1
                     break
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass
+                await there.send_all(data)
         scope.cancel()

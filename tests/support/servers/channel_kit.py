@@ -9,51 +9,11 @@ from random import Random
 from typing import Any, Literal
 
 import trio
+from line_kit import Line
 from realtime_kit import SECONDS_MAX, RealtimeKit, open_stage
-from waiting import until
 
 from greenroom.client.channel import Channel, open_channel
 from greenroom.client.replies import PlayerInfo, RealtimeServer, RealtimeToken
-
-
-class Line:
-    """A proxy between clients and the port; it can be cut, and be closed for a while."""
-
-    def __init__(self, port: int) -> None:
-        self._target = port
-        self._scopes: set[trio.CancelScope] = set()
-        self.port = 0
-        self.is_open = True
-        self.is_frozen = False
-        """Nothing is passed on, and nobody told."""
-
-    def cut(self) -> None:
-        """Break every connection."""
-        for scope in self._scopes:
-            scope.cancel()
-
-    async def serve(self, near: trio.SocketStream) -> None:
-        async with near:
-            if not self.is_open:
-                return
-            async with await trio.open_tcp_stream("127.0.0.1", self._target) as far:
-                with trio.CancelScope() as scope:
-                    self._scopes.add(scope)
-                    async with trio.open_nursery() as nursery:
-                        nursery.start_soon(self._pass_on, near, far, scope)
-                        nursery.start_soon(self._pass_on, far, near, scope)
-                self._scopes.discard(scope)
-
-    async def _pass_on(
-        self, here: trio.SocketStream, there: trio.SocketStream, scope: trio.CancelScope
-    ) -> None:
-        try:
-            async for data in here:
-                await until(lambda: not self.is_frozen)
-                await there.send_all(data)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass
-        scope.cancel()
 
 
 class Meeting:
@@ -108,8 +68,7 @@ async def open_meeting(members: int = 2, **options: Any) -> AsyncGenerator[Meeti
     """A realtime room with some members, and a line to its port."""
     with trio.fail_after(SECONDS_MAX):
         async with open_stage(members, **options) as stage, trio.open_nursery() as nursery:
-            line = Line(stage.port.port)
-            listeners = await nursery.start(trio.serve_tcp, line.serve, 0)
-            line.port = listeners[0].socket.getsockname()[1]
+            line = Line(("127.0.0.1", stage.port.port))
+            await nursery.start(line.listen)
             yield Meeting(stage, line)
             nursery.cancel_scope.cancel()

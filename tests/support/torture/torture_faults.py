@@ -108,21 +108,21 @@ async def frozen_postgres(stage: TortureTarget, dice: random.Random) -> AsyncIte
 @asynccontextmanager
 async def cut_wire(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """Connections to Postgres break, and for a while there are no new ones."""
-    stage.wire.refuses = True
+    stage.wire.is_open = False
     stage.wire.cut()
     yield
-    stage.wire.speak()
+    stage.wire.heal()
 
 
 @fault(8.0)
 @asynccontextmanager
 async def silent_wire(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """Nothing arrives any more, either way; then connections break, or everything does arrive."""
-    stage.wire.silence()
+    stage.wire.freeze()
     yield
     if dice.random() < 0.5:
         stage.wire.cut()
-    stage.wire.speak()
+    stage.wire.heal()
 
 
 @fault(6.0)
@@ -131,7 +131,7 @@ async def slow_wire(stage: TortureTarget, dice: random.Random) -> AsyncIterator[
     """Every packet takes its time."""
     stage.wire.delay_seconds = dice.uniform(0.01, 0.3)
     yield
-    stage.wire.speak()
+    stage.wire.heal()
 
 
 @fault(6.0)

@@ -15,11 +15,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import trio
+from line_kit import Line
 from postgres_kit import PostgresProcess
 from server_kit import ServerProcess
 from torture_rooms import BEHAVIOURS, MISTAKES
 from torture_stats import SCORING
-from torture_wire import Wire
 
 DISK_MEGABYTES = 1_536
 SLOW_FSYNC = """
@@ -77,7 +77,7 @@ class TortureTarget:
         self.postgres = PostgresProcess(
             self.disk, options=("fsync=on", "max_wal_size=128MB"), environment=preload
         )
-        self.wire = Wire(self.disk / ".s.PGSQL.5432")
+        self.wire = Line(self.disk / ".s.PGSQL.5432")
         self.order()
         self._environment = {"TORTURE_ORDERS": str(self._orders)}
         if mutation is not None:
@@ -90,7 +90,7 @@ class TortureTarget:
         self.postgres.start()
         self.postgres.create_database("torture")
         async with trio.open_nursery() as nursery:
-            await nursery.start(lambda task_status: self.wire.run(task_status=task_status))
+            await nursery.start(self.wire.listen)
             url = f"postgresql://greenroom@127.0.0.1:{self.wire.port}/torture"
             self.server = TorturedServer(
                 self._data_dir,
@@ -125,7 +125,7 @@ class TortureTarget:
             subprocess.run(["umount", "-l", str(self.disk)], check=False)
 
     def _end(self) -> None:
-        self.wire.speak()
+        self.wire.heal()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.server.pid, signal.SIGCONT)
         self.server.kill()
