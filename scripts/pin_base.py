@@ -1,7 +1,8 @@
 """Pin the base image of deploy/Dockerfile: ask its registry what the tag is now, and write that.
 
-`scripts/lock --docker` runs it. It needs a network that reaches Docker's registry. With `--check`
-(`scripts/lock --check`) it asks nobody, and says whether the base is pinned: that of a release is.
+`scripts/lock --docker` runs it; a tag behind it is taken in place of the present one. It needs a
+network that reaches Docker's registry. With `--check` (`scripts/lock --check`) it asks nobody, and
+says whether the base is pinned: that of a release is.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     if "--check" in arguments:
         return check(text)
     try:
-        pinned = pin(text)
+        pinned = pin(text, *arguments[:1])
     except OSError as error:
         print(f"The registry says nothing ({error}); {DOCKERFILE.name} is as it was.")
         return 1
@@ -55,8 +56,16 @@ def check(dockerfile: str) -> int:
     return 1
 
 
-def pin(dockerfile: str, registry: str = REGISTRY, tokens: str = TOKENS) -> str:
+def pin(
+    dockerfile: str, tag: str | None = None, *, registry: str = REGISTRY, tokens: str = TOKENS
+) -> str:
     """Return a Dockerfile's text with its base pinned to what its tag is now.
+
+    Args:
+        dockerfile: its text.
+        tag: another tag to take in place of the one that it has.
+        registry: the URL of the registry.
+        tokens: the URL that gives a token to ask it with.
 
     Raises:
         OSError: the registry cannot be asked, or does not know.
@@ -64,7 +73,8 @@ def pin(dockerfile: str, registry: str = REGISTRY, tokens: str = TOKENS) -> str:
     found = FROM.search(dockerfile)
     if found is None:
         raise OSError("there is no FROM with a tag")
-    name, tag = found.groups()
+    name, present = found.groups()
+    tag = tag or present
     repository = name if "/" in name else f"library/{name}"
     digest = ask(f"{tokens}&scope=repository:{repository}:pull", registry, repository, tag)
     return FROM.sub(f"FROM {name}:{tag}@{digest}", dockerfile, count=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -11,6 +12,7 @@ from pin_base import DOCKERFILE, FROM, check, is_pinned, pin
 
 import greenroom
 
+TAG = "3.11-slim-bookworm"
 DIGEST = "sha256:" + "ab" * 32
 
 
@@ -25,7 +27,7 @@ class Registry(BaseHTTPRequestHandler):
         self.wfile.write(b'{"token":"t0ken"}')
 
     def do_HEAD(self) -> None:
-        is_known = self.path == "/v2/library/python/manifests/3.11-slim-bookworm"
+        is_known = self.path == f"/v2/library/python/manifests/{TAG}"
         is_known = is_known and self.headers["Authorization"] == "Bearer t0ken"
         self.send_response(200 if is_known else 404)
         self.send_header("Docker-Content-Digest", self.digest)
@@ -47,27 +49,29 @@ def registry() -> Iterator[str]:
 
 def test_the_base_is_pinned_and_pinned_anew(registry: str):
     text = DOCKERFILE.read_text()
-    once = pin(text, registry, f"{registry}/token?service=x")
-    assert f"FROM python:3.11-slim-bookworm@{DIGEST}\n" in once
+    asked = partial(pin, registry=registry, tokens=f"{registry}/token?service=x")
+    once = asked(text, TAG)
+    assert f"FROM python:{TAG}@{DIGEST}\n" in once
     assert FROM.sub("", once) == FROM.sub("", text)
-    assert pin(once, registry, f"{registry}/token?service=x") == once
+    assert asked(once) == once
 
 
 def test_without_an_answer_nothing_is_pinned(registry: str, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(OSError, match="404"):
-        pin("FROM python:0.0", registry, f"{registry}/token?service=x")
+        pin("FROM python:0.0", registry=registry, tokens=f"{registry}/token?service=x")
     monkeypatch.setattr(Registry, "digest", "sha256:short")
     with pytest.raises(OSError, match="no digest"):
-        pin(DOCKERFILE.read_text(), registry, f"{registry}/token?service=x")
+        pin(DOCKERFILE.read_text(), TAG, registry=registry, tokens=f"{registry}/token?service=x")
 
 
 def test_whether_the_base_is_pinned_is_told(
     registry: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tagged = FROM.sub("FROM python:3.11-slim-bookworm", DOCKERFILE.read_text())
+    tagged = FROM.sub(f"FROM python:{TAG}", DOCKERFILE.read_text())
     assert check(tagged) == 1
     assert "run scripts/lock --docker before a release" in capsys.readouterr().out
-    assert check(pin(tagged, registry, f"{registry}/token?service=x")) == 0
+    pinned = pin(tagged, registry=registry, tokens=f"{registry}/token?service=x")
+    assert check(pinned) == 0
 
 
 def test_the_base_of_a_release_is_pinned() -> None:

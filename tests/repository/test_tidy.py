@@ -108,7 +108,7 @@ def test_no_line_is_longer_than_a_hundred_columns() -> None:
         for path in project_files()
         if path.suffix in SOURCE and path.name != "LICENSE"
         for number, line in enumerate(path.read_text().splitlines(), 1)
-        if len(line) > COLUMNS_MAX
+        if len(line) > COLUMNS_MAX and "@sha256:" not in line  # a digest cannot be broken
     ]
     assert not wide
 
