@@ -22,6 +22,7 @@ from greenroom.cluster.calls.forwarding import Forwarding
 from greenroom.cluster.calls.locator import Locator
 from greenroom.cluster.guard import Guard
 from greenroom.cluster.membership import Membership, MembershipOptions
+from greenroom.cluster.passing import ConnectionPassing
 from greenroom.cluster.relaying.lines import RelayLines
 from greenroom.cluster.relaying.relay import RealtimeRelay
 from greenroom.cluster.residents import WorldResidents
@@ -102,6 +103,7 @@ class Clustering:
             cluster_id=shared.installation_id,
         )
         self._switchboard = Switchboard(self.bus)
+        self.passing = ConnectionPassing(session.node_id, options.bus_directory)
         self._shards = ShardMap[NodeRow](session.node_id)
         self._shards.when_gone(self.bus.give_up)
         self._guard = Guard(LEASE_SECONDS)
@@ -127,7 +129,7 @@ class Clustering:
         self._homes = homes
         self._journal = parts.storage.journal
         self._parent = options.addresses[PARENT]
-        self._sources: list[Source] = [self.forwarding.samples]
+        self._sources: list[Source] = [self.forwarding.samples, self.passing.samples]
         self.peers = NodePeers(self._shards, self._switchboard, self.membership, self._name)
 
     def children(self) -> list[ChildSpec]:

@@ -108,6 +108,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The HTTP server that answers; `hypercorn` is the slow reference."""
     workers: Workers = 1
     """The processes that serve; `auto` is one for each processor. Each has its own event loop."""
+    connections_move: Flag = True
+    """Have a client's plain HTTP connection move to the worker that has its game."""
     ready_file: Path | None = None
     """A file that gets one line of JSON with the addresses once the server answers."""
 

@@ -296,6 +296,7 @@ class Fronts:
             dispatcher.in_flight,
             tls=tls,
             listeners=None if self._given is None else self._given.http,
+            others=cluster.passing if cluster is not None and settings.connections_move else None,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import trio
@@ -98,10 +99,8 @@ class Talk:
         number = 0
         while not over.is_set():
             number += 1
-            try:
+            with suppress(ChannelLost):  # it may have arrived or not
                 await aloud.send(f"n{number}", number, target="others")
-            except ChannelLost:
-                continue  # it may have arrived or not
             await trio.sleep(PERIOD_SECONDS)
 
     async def _take_acknowledgements(self, aloud: Channel) -> None:

@@ -96,6 +96,7 @@ class Connection:
                 await self._websocket.send_message(text)
                 return
             except trio_websocket.ConnectionClosed:
+                await trio.lowlevel.checkpoint()  # whoever tries again at once lets others run
                 raise ChannelLost(ABNORMAL, "cut off while sending") from None
         self.cut()
         raise ChannelLost(ABNORMAL, "the server takes nothing any more")

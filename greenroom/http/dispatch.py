@@ -211,7 +211,7 @@ class Dispatcher:
     async def answer_forwarded(self, request: ForwardedRequest) -> Answer | None:
         """Answer a request that another node has sent on.
 
-        That node counts it and charges the client's address; all other checks are made here.
+        That node counts it. The client's address is charged here, too: it may ask several nodes.
 
         Args:
             request: the whole request; whether its tokens were wrong is noted in it.
@@ -224,6 +224,11 @@ class Dispatcher:
         route, arguments = self._router.find(request.method, request.path)
         if route is None:
             return invalid_endpoint()  # the other node runs another version
+        retry_seconds = route.limits.admit(
+            request.address, self._monotonic(), units_of(request.body)
+        )
+        if retry_seconds:
+            return too_many_requests(retry_seconds)
         return await self._answer_here(route, request, arguments)
 
     async def _answer_here(

@@ -1,11 +1,13 @@
-"""The port by which the dispatcher has calls answered by other nodes; `cluster` implements it."""
+"""The ports by which other nodes answer calls and take connections; `cluster` implements them."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import msgspec
+import trio
 
 from greenroom.http.request import Answer, Request
 
@@ -64,5 +66,34 @@ class Elsewhere(Protocol):
             vouches_here: tells whether this node does; None if the game is another node's.
 
         Cancellation changes nothing.
+        """
+        ...
+
+
+TakeOver = Callable[[socket.socket, str, int], None]
+"""Begins to serve a connection that comes from another process: the non-blocking socket, the peer's
+address, and how often it has moved. It owns the socket, and must not block or raise."""
+
+
+class OtherWorkers(Protocol):
+    """The other processes of this machine, as the server sees them that accepts connections."""
+
+    def give(self, connected: socket.socket, peer: str, moves: int, node_id: int) -> bool:
+        """Give a connection to the process of a node; return whether that has worked.
+
+        If it has, the socket is only to be closed here: the other process has one of its own.
+
+        Args:
+            connected: a plain socket, at a place where no request is under way.
+            peer: the address at its other end.
+            moves: how often it has moved, this time included.
+            node_id: the node.
+        """
+        ...
+
+    async def run(self, take: TakeOver, *, task_status: trio.TaskStatus[None]) -> NoReturn:
+        """Take connections until cancelled; started once others can give some.
+
+        Cancellation: what has been given already is still taken.
         """
         ...

@@ -53,3 +53,5 @@ class Answer(msgspec.Struct):
     """Besides Content-Length, Date and the CORS headers, which the server adds to every answer."""
     stream: AsyncIterator[bytes] | None = None
     content_type: str = "application/json; charset=utf-8"
+    answered_by: int = 0
+    """The node that has answered, if it is another than this one."""

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 import msgspec
 
-from greenroom.config import FIELDS, Settings
+from greenroom.config import Settings
 
-DIVIDED: Final = tuple(
-    name
-    for name in FIELDS
-    if name.endswith("_per_second_address")
-    and name not in {"wrong_passwords_per_second_address", "leaderboard_bytes_per_second_address"}
+DIVIDED: Final = (
+    "connections_per_second_address",
+    "failed_tokens_per_second_address",
+    "http2_frames_per_second_address",
+    "pages_per_second_address",
+    "probes_per_second_address",
+    "realtime_connections_per_second_address",
 )
-"""Allowances of an address that are charged where its connection is. The kernel spreads connections
-evenly. The two that are left out are charged where the room or the game is, which is one worker."""
+"""Allowances of an address that are charged at the worker that accepts a connection alone. The
+kernel spreads connections evenly. Calls are charged where their game is, too, which is one worker,
+so an address has its whole allowance there."""
 
 
 def settings_of_worker(settings: Settings, number: int, count: int, conninfo: str) -> Settings:
@@ -29,8 +31,6 @@ def settings_of_worker(settings: Settings, number: int, count: int, conninfo: st
         conninfo: the database's address, in libpq's format.
     """
     changed: dict[str, Any] = {name: getattr(settings, name) / count for name in DIVIDED}
-    of_address = settings.connections_per_address_max or settings.connections_max // 2
-    changed["connections_per_address_max"] = max(1, math.ceil(of_address / count))
     changed["database_url"] = conninfo
     if settings.public_udp_port is not None:
         changed["public_udp_port"] = settings.public_udp_port + number - 1

@@ -19,15 +19,16 @@ WHOLE = Settings(
 
 def test_what_an_address_may_do_in_all_is_divided():
     one = settings_of_worker(WHOLE, 2, 4, "dbname=here")
-    assert one.read_calls_per_second_address == DEFAULTS.read_calls_per_second_address / 4
+    assert one.pages_per_second_address == DEFAULTS.pages_per_second_address / 4
     assert one.connections_per_second_address == DEFAULTS.connections_per_second_address / 4
-    assert one.connections_per_address_max == DEFAULTS.connections_max // 8
 
 
 def test_what_is_charged_at_one_place_is_not():
     one = settings_of_worker(WHOLE, 2, 4, "dbname=here")
     for name in (
         "read_calls_per_second_player",
+        "read_calls_per_second_address",
+        "connections_per_address_max",
         "wrong_passwords_per_second_address",
         "leaderboard_bytes_per_second_address",
         "censor_calls_per_second_game_address",

@@ -335,7 +335,7 @@ class Forwarding:
             raise OutcomeUnknown(f"node {node_id} has answered something else")
         if reply.has_failed_token:
             call.note_failed_token()
-        answer = Answer(reply.status, reply.body, reply.headers, None, reply.content_type)
+        answer = Answer(reply.status, reply.body, reply.headers, None, reply.content_type, node_id)
         if not reply.parts:
             if len(reply.body) >= ANSWER_BYTES_PER_UNIT:
                 call.charge_bytes(len(reply.body))

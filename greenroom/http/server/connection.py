@@ -11,7 +11,8 @@ A connection ends by:
 - a broken protocol (400, then closed);
 - a limit of the reaper's (400 while a request is being read, 500 while it is answered);
 - a stop of the server, after the answer in flight. A connection that is idle is read once more, for
-  a request may be on its way.
+  a request may be on its way;
+- a move to the process that has the client's game.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, Protocol
 
 import trio
 
+from greenroom.http.elsewhere import OtherWorkers
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
     error_answer,
@@ -69,6 +71,9 @@ LAST_LOOK_SECONDS = 0.2
 other have asked again by then."""
 CLEANUP_SECONDS_MAX = 5.0
 """For the producer of a streamed answer that was broken off."""
+MOVES_MAX = 2
+"""How often a connection moves to another process. A client that calls games of several would be
+sent to and fro without end."""
 
 
 class _Overloaded(Exception):
@@ -102,8 +107,8 @@ class ConnectionContext:
     """The objects that all connections of a server share."""
 
     __slots__ = (
-        *("answerer", "budgets", "heads", "http2_clear", "limits", "options", "pace", "pieces"),
-        *("proxies", "reaper", "stopping", "writer"),
+        *("answerer", "budgets", "heads", "http2_clear", "limits", "options", "others", "pace"),
+        *("pieces", "proxies", "reaper", "stopping", "writer"),
     )
 
     def __init__(
@@ -116,8 +121,10 @@ class ConnectionContext:
         *,
         pace: PassBudget,
         limits: CallLimits,
+        others: OtherWorkers | None,
     ) -> None:
         """Share these."""
+        self.others = others
         self.budgets = budgets
         self.limits = limits
         self.heads = KnownHeads()
@@ -138,12 +145,14 @@ class Connection:
 
     __slots__ = (
         "_answered",
+        "_answered_by",
         "_arrived",
         "_body",
         "_context",
         "_expired_in",
         "_heeds_forwarded",
         "_held",
+        "_moves",
         "_out",
         "_out_bytes",
         "_parser",
@@ -158,13 +167,14 @@ class Connection:
         "since",
     )
 
-    def __init__(self, context: ConnectionContext, wire: Wire, peer: str) -> None:
+    def __init__(self, context: ConnectionContext, wire: Wire, peer: str, moves: int = 0) -> None:
         """Serve `wire`.
 
         Args:
             context: shared by the server's connections.
             wire: the bytes; owned by the caller, who closes it after `run`.
             peer: the address at the other end, without a port.
+            moves: how often it has come from another process.
         """
         options = context.options
         self._context = context
@@ -184,6 +194,9 @@ class Connection:
         """The tokens of the request that is being read are good."""
         self._answered = 0
         """Requests that have been answered."""
+        self._moves = moves
+        self._answered_by = 0
+        """The other node that gave the last answer, if one did."""
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._sending = False
@@ -301,6 +314,28 @@ class Connection:
                     await self._linger()
                 return None
             self.since = self._context.reaper.now
+            if self._answered_by and await self._move():
+                return None
+
+    async def _move(self) -> bool:
+        """Let the process go on that has answered; return whether it does.
+
+        Not a trusted proxy's connection, which carries calls of many clients, nor one over TLS,
+        whose keys are here.
+        """
+        node_id, self._answered_by = self._answered_by, 0
+        others, wire, parser = self._context.others, self._wire, self._parser
+        if (
+            others is None
+            or not isinstance(wire, SocketWire)
+            or self._trusted
+            or self._moves >= MOVES_MAX
+            or not parser.is_between_requests
+        ):
+            return False
+        await self._flush()
+        moves = self._moves + 1
+        return wire.give(partial(others.give, peer=self._peer, moves=moves, node_id=node_id))
 
     def _may_speak_http_2(self) -> bool:
         """Return whether this peer may begin with HTTP/2; over TLS that is agreed on before."""
@@ -392,6 +427,7 @@ class Connection:
             size = len(answer.body)
             if size > ANSWER_BYTES_MIN and not self._held.hold(size, address_key(request.address)):
                 answer = too_many_requests(OVERLOAD_RETRY_SECONDS)
+            self._answered_by = answer.answered_by
             if answer.stream is None:
                 self._write(self._encode(answer))
         except Exception:

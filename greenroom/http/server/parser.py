@@ -276,6 +276,11 @@ class RequestParser:
         return self._too_large and not self._complete
 
     @property
+    def is_between_requests(self) -> bool:
+        """Return whether all that came has been answered, so that another parser can go on."""
+        return self._complete and not self.has_rest
+
+    @property
     def has_rest(self) -> bool:
         """True if bytes have come in that belong to no request returned so far."""
         return self._position < self._end

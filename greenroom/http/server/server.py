@@ -8,6 +8,7 @@ import time
 
 import trio
 
+from greenroom.http.elsewhere import OtherWorkers
 from greenroom.http.errors import too_many_requests
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.accept_queue import HAS_EPOLL, AcceptQueue
@@ -57,6 +58,7 @@ class HttpServer:
         *,
         tls: TlsContext | None = None,
         listeners: Listeners | None = None,
+        others: OtherWorkers | None = None,
     ) -> None:
         """Prepare; nothing is opened before `run`.
 
@@ -68,6 +70,8 @@ class HttpServer:
             in_flight: what the answerer has under way.
             tls: what each new connection is served with; plain HTTP if not given.
             listeners: what to accept from; the port of the options if not given.
+            others: the other processes of this machine, whose connections come here, and where
+                those of this one go.
         """
         self._options = options
         self._listeners = listeners or OwnListeners(options.host, options.port, options.backlog)
@@ -77,6 +81,7 @@ class HttpServer:
         self._sender = Sender()
         self._budgets = Budgets(options)
         self._limits = limits or CallLimits()
+        self._others = others
         self._pace = PassBudget(self._limits.refused, in_flight, CpuShares())
         self._arrivals = AcceptQueue(self._pace, self._sender) if HAS_EPOLL else None
         front = Front(answerer, pages, self._limits)
@@ -88,6 +93,7 @@ class HttpServer:
             self._budgets,
             pace=self._pace,
             limits=self._limits,
+            others=others,
         )
         self._app = build_app(front, options, self._pace)
         self._hypercorn = self._new_hypercorn(front)
@@ -135,6 +141,8 @@ class HttpServer:
             trio.lowlevel.add_instrument(self._pace)
             try:
                 async with trio.open_nursery() as acceptors:
+                    if self._others is not None:
+                        await acceptors.start(self._others.run, self._take_over)
                     acceptors.start_soon(self._listeners.accept_forever, self._take)
                     task_status.started(self.port)
             finally:
@@ -187,9 +195,19 @@ class HttpServer:
         if retry_seconds:
             self._refuse(connected, retry_seconds)
             return
+        self._begin(connected, peer)
+
+    def _take_over(self, connected: socket.socket, peer: str, moves: int) -> None:
+        """Begin to serve a connection that another process has accepted, and charged for."""
+        if self._occupancy.has_room(peer):
+            self._begin(connected, peer, moves)
+        else:
+            connected.close()
+
+    def _begin(self, connected: socket.socket, peer: str, moves: int = 0) -> None:
         self._occupancy.enter(peer)
         assert self._nursery is not None
-        self._nursery.start_soon(self._serve_fenced, connected, peer)
+        self._nursery.start_soon(self._serve_fenced, connected, peer, moves)
 
     def _admit(self, peer: str) -> int:
         """Return 0, or after how many seconds this peer may try to connect again."""
@@ -224,12 +242,12 @@ class HttpServer:
             self._refusals -= 1
             await wire.close()
 
-    async def _serve_fenced(self, connected: socket.socket, peer: str) -> None:
+    async def _serve_fenced(self, connected: socket.socket, peer: str, moves: int) -> None:
         """Serve one connection; nothing that happens in it reaches any other."""
         ADDRESS.set(address_key(peer))
         try:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await self._serve(connected, peer)
+            await self._serve(connected, peer, moves)
         except* OSError as group:
             _logger.debug("a connection was lost: %r", group)
         except* Exception:
@@ -238,7 +256,7 @@ class HttpServer:
             connected.close()
             self._occupancy.leave(peer)
 
-    async def _serve(self, connected: socket.socket, peer: str) -> None:
+    async def _serve(self, connected: socket.socket, peer: str, moves: int) -> None:
         """Find out which server the connection is for, and let it serve."""
         wire: Wire
         if self._tls is None:
@@ -254,7 +272,7 @@ class HttpServer:
                 await self._hand_over(stream, b"", peer)
                 return
             wire = StreamWire(stream)
-        connection = Connection(self._context, wire, peer)
+        connection = Connection(self._context, wire, peer, moves)
         self._reaper.connections.add(connection)
         self._own.add(connection)
         if self._is_ending:

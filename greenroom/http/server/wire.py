@@ -258,6 +258,19 @@ class SocketWire:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         self._close()
 
+    def give(self, give: Callable[[socket.socket], bool]) -> bool:
+        """Let another process have the connection; return whether it takes it.
+
+        If it does, this end is closed, and the other process goes on with the same connection.
+
+        Args:
+            give: sends the socket to the other process, and returns whether that has worked.
+        """
+        if self._overdue is not None or self._early or not give(self._socket):
+            return False
+        self._close()
+        return True
+
     def _close(self) -> None:
         """Close; a task that still sends what is overdue gets a `ClosedResourceError`."""
         self._let_go()

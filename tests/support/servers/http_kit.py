@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import trio
 
+from greenroom.http.elsewhere import OtherWorkers
 from greenroom.http.errors import body_too_large
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.concurrency import ConcurrencyLimit
@@ -161,12 +162,16 @@ async def serving(
     in_flight: ConcurrencyLimit | None = None,
     routes: Routes | None = None,
     tls: TlsContext | None = None,
+    others: OtherWorkers | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
     """A server on a free port of loopback, stopped at the end."""
     settings = HttpOptions(**({"port": 0, "stop_seconds_max": 1.0} | options))
     pages: Routes = routes or {"/healthz": hello, "/sync": _sync}
-    running = Running(HttpServer(settings, answerer or Echo(), pages, limits, in_flight, tls=tls))
+    server = HttpServer(
+        settings, answerer or Echo(), pages, limits, in_flight, tls=tls, others=others
+    )
+    running = Running(server)
     with trio.fail_after(SECONDS_MAX):
         async with trio.open_nursery() as nursery:
             await nursery.start(running.run)

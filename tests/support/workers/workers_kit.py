@@ -70,7 +70,8 @@ class Ingress(Crew):
     """Two workers, of which clients reach the one that owns nothing, over HTTP and realtime."""
 
     def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
-        super().__init__(data_dir, 2, *arguments, **environment)
+        stay = {"GREENROOM_CONNECTIONS_MOVE": "false"}  # or it would be called once a connection
+        super().__init__(data_dir, 2, *arguments, **stay, **environment)
 
     def start(self) -> Ingress:
         """Start, and have the first worker hand everything over."""
