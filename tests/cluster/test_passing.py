@@ -31,7 +31,7 @@ class End:
     def take(self, connected: socket.socket, peer: str, moves: int) -> None:
         self.send_taken.send_nowait((connected, peer, moves))
 
-    def count(self, outcome: str) -> float:
+    def count(self, outcome: str) -> object:
         [count] = [s.value for s in self.passing.samples() if s.labels["outcome"] == outcome]
         return count
 

@@ -211,17 +211,16 @@ def forwarded(
     return ForwardedRequest(method, path, "", headers, b"", "203.0.113.7")
 
 
-async def test_a_forwarded_call_is_charged_to_no_address(arena: Arena) -> None:
-    limits = LimitSettings(
-        register_calls_per_second_address=1.0,
-        failed_tokens_per_second_address=1.0,
-        rate_burst_seconds=1.0,
-    )
+async def test_a_forwarded_call_is_charged_where_its_game_is(arena: Arena) -> None:
+    limits = LimitSettings(register_calls_per_second_address=1.0, rate_burst_seconds=3.0)
     stage = DispatchKit(arena, limits=limits)
-    for _ in range(5):
-        answer = await stage.dispatcher.answer_forwarded(forwarded(arena))
-        assert answer is not None
-        assert answer.status == 200
+    answers = [await stage.dispatcher.answer_forwarded(forwarded(arena)) for _ in range(4)]
+    assert [answer and answer.status for answer in answers] == [200, 200, 200, 429]
+
+
+async def test_wrong_tokens_of_a_forwarded_call_are_charged_by_who_sent_it(arena: Arena) -> None:
+    limits = LimitSettings(failed_tokens_per_second_address=1.0, rate_burst_seconds=1.0)
+    stage = DispatchKit(arena, limits=limits)
     for _ in range(5):
         request = forwarded(arena, "junk")
         answer = await stage.dispatcher.answer_forwarded(request)

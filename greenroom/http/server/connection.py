@@ -121,7 +121,7 @@ class ConnectionContext:
         *,
         pace: PassBudget,
         limits: CallLimits,
-        others: OtherWorkers | None,
+        others: OtherWorkers | None = None,
     ) -> None:
         """Share these."""
         self.others = others

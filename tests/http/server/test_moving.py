@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from contextlib import AsyncExitStack
+from typing import Any, NoReturn
 
 import pytest
 import trio
@@ -43,10 +44,11 @@ class Others:
             self.given.append((connected.dup(), peer, moves, node_id))
         return self.takes
 
-    async def run(self, take: TakeOver, *, task_status: trio.TaskStatus[None]) -> None:
+    async def run(self, take: TakeOver, *, task_status: trio.TaskStatus[None]) -> NoReturn:
         self.take = take
         task_status.started()
         await trio.sleep_forever()
+        raise AssertionError("nobody ends it but a cancellation")
 
 
 def tcp_pair() -> tuple[socket.socket, socket.socket]:
@@ -138,7 +140,7 @@ async def test_a_connection_that_nobody_takes_goes_on_here():
     ],
     ids=["more has come", "the last request", "answered here", "a proxy's"],
 )
-async def test_a_connection_stays(asked: bytes, options: dict[str, tuple[str, ...]]):
+async def test_a_connection_stays(asked: bytes, options: dict[str, Any]):
     others = Others()
     async with serving(FarAnswers(), others=others, **options) as server:
         stream = await trio.open_tcp_stream("127.0.0.1", server.port)
