@@ -29,14 +29,20 @@ from scenario import Run, Scenario, spread
 
 from greenroom.control.admin.cluster_messages import ListedNode
 
-WORKERS = (1, 2)
+STAY = {"connections_move": "false"}
+WAYS: dict[str, tuple[int, dict[str, str]]] = {
+    "one process": (1, {}),
+    "two workers": (2, {}),
+    "two, connections stay": (2, STAY),
+}
+"""The last passes every second call on. Clients over TLS or through a proxy are served so."""
 GAMES, PLAYERS, CONNECTIONS = 8, 512, 64
 MIXED_PLAYERS, MIXED_RATES = 1_000, (1_500, 8_000)
 """The second is more than two cores answer, so what is answered is what can be."""
 MIXED = "mixed, {:,} a second offered"
 
-Figures = dict[tuple[str, int], list[tuple[float, float]]]
-"""Call and workers → answers a second, and a CPU-second of the server's processes; by round."""
+Figures = dict[tuple[str, str], list[tuple[float, float]]]
+"""Call and way → answers a second, and a CPU-second of the server's processes; by round."""
 
 
 def measure(run: Run) -> str:
@@ -67,26 +73,33 @@ def measure_answers(run: Run) -> str:
     """Measure one process and two workers by turns."""
     figures: Figures = defaultdict(list)
     for number in range(1, run.rounds + 1):
-        for workers in WORKERS:
-            run.say(f"round {number} of {run.rounds}: {workers} workers")
-            with crew.running(workers) as (server, folder):
+        for way, (workers, settings) in WAYS.items():
+            run.say(f"round {number} of {run.rounds}: {way}")
+            with crew.running(workers, **settings) as (server, folder):
                 games = server.games(GAMES)
                 for name, answers, cpu_seconds in answers_of(run, server.target, games, folder):
-                    figures[name, workers].append((answers, answers / cpu_seconds))
+                    figures[name, way].append((answers, answers / cpu_seconds))
     lines = [
         f"{GAMES} games, half of them on each of two workers; {CONNECTIONS} connections in a",
-        "closed loop, each of one player. The ratios are two workers to one process, by the wall",
-        "clock and by CPU.",
+        "closed loop, each of one player. The ratios are those to one process, by the wall clock",
+        "and by CPU. Where connections stay (`connections_move = false`), every second call is",
+        "passed on.",
         "",
-        "| call | a second: 1 process | 2 workers | a CPU-second: 1 process | 2 workers | ratios |",
-        "|---|---|---|---|---|---|",
+        "| call | what | answers a second | a CPU-second | ratios |",
+        "|---|---|---|---|---|",
     ]
     for name in dict.fromkeys(name for name, _ in figures):
-        one, two = (list(zip(*figures[name, workers], strict=True)) for workers in WORKERS)
-        wall, cpu = (statistics.median(two[n]) / statistics.median(one[n]) for n in (0, 1))
-        cells = [spread(one[0]), spread(two[0]), spread(one[1]), spread(two[1])]
-        lines.append(f"| {name} | {' | '.join(cells)} | {wall:.2f}, {cpu:.2f} |")
+        for way in WAYS:
+            cells = [spread(each) for each in zip(*figures[name, way], strict=True)]
+            lines.append(f"| {name} | {way} | {' | '.join(cells)} | {ratios(figures, name, way)} |")
     return "\n".join(lines)
+
+
+def ratios(figures: Figures, name: str, way: str) -> str:
+    """Return the medians of one way, as ratios to those of one process."""
+    one, other = (list(zip(*figures[name, each], strict=True)) for each in (next(iter(WAYS)), way))
+    wall, cpu = (statistics.median(other[n]) / statistics.median(one[n]) for n in (0, 1))
+    return f"{wall:.2f}, {cpu:.2f}"
 
 
 def answers_of(
@@ -164,7 +177,7 @@ def measure_hop(run: Run) -> str:
     times: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
     for number in range(1, run.rounds + 1):
         run.say(f"round {number} of {run.rounds}: a hop")
-        with crew.running(2) as (server, folder):
+        with crew.running(2, **STAY) as (server, folder):
             game, owner, other = server.game_of_two()
             tokens = enrol(run, server.at(owner, game), game.key, folder, CONNECTIONS)
             callers = folder / "players"
@@ -178,7 +191,8 @@ def measure_hop(run: Run) -> str:
                     alone = row["alone"]["lat_ms"]
                     times[name, way].append({**cpu, "p50": alone["P50"], "p99": alone["P99"]})
     lines = [
-        f"CPU with {CONNECTIONS} connections in a closed loop, latency with one alone:",
+        f"CPU with {CONNECTIONS} connections in a closed loop, latency with one alone. Connections",
+        "stay (`connections_move = false`), or only the first call of each would be passed on.",
         "",
         "| call | way | owner's CPU, µs a call | other worker's | latency, median ms | p99 ms |",
         "|---|---|---|---|---|---|",

@@ -100,11 +100,16 @@ class BenchCrew:
 
 
 @contextmanager
-def running(workers: int, arguments: Sequence[str] = ()) -> Iterator[tuple[BenchCrew, Path]]:
+def running(
+    workers: int, arguments: Sequence[str] = (), **settings: str
+) -> Iterator[tuple[BenchCrew, Path]]:
     """Run a server on a fresh folder, and let the kernel place its processes."""
+    own = processes.SETTINGS | settings
     several = ("--workers", str(workers)) if workers > 1 else ()
     with (
         processes.fresh_folder() as folder,
-        processes.serve(folder, "greenroom", *several, *arguments, has_all_cores=True) as target,
+        processes.serve(
+            folder, "greenroom", *several, *arguments, settings=own, has_all_cores=True
+        ) as target,
     ):
         yield BenchCrew(target, folder, workers), folder
