@@ -11,14 +11,16 @@ from typing import Any, Final
 
 import msgspec
 import trio
-from history_clients import SERVICE, Book, share_document, share_friendship
+from history_clients import SERVICE, Book, share_document, share_friendship, share_stats
 from history_lists import LEADERBOARD, Showcase
 from history_room import Gathering
+from history_switches import share_ban, share_presence, share_token
 from machine_ledger import Ledger
 from server_kit import ConnectionLost
 from sim_chance import Trace
 from sim_checks import (
     CommitChecks,
+    UncheckedStats,
     check_ledger,
     check_one_owner,
     check_one_seat,
@@ -29,12 +31,14 @@ from sim_connection import SimServer
 from sim_database import SimDatabase
 from sim_network import SimNetwork
 from sim_node import ProcessGone, SimNode
-from sim_plays import SimScene, share_ban, share_lobby, share_presence, share_quiet_room
+from sim_plays import SimScene, share_lobby, share_quiet_room
 from waiting import until
 from world_kit import LOCAL
 
 from greenroom.actors.flows.games import GameKeys, create_game, make_game_keys
+from greenroom.actors.game.messages import ChangeGameSettings
 from greenroom.actors.kernel.message import Event
+from greenroom.actors.world.world import World
 from greenroom.http.request import Request
 
 SLOTS: Final = 3
@@ -54,12 +58,14 @@ THINK_SECONDS: Final = (0.001, 0.3)
 """Before a call, a client thinks for so long."""
 PLAYS: Final[dict[str, Callable[[SimScene, random.Random, str], Awaitable[None]]]] = {
     "documents": share_document,
+    "stats": share_stats,
     "friendships": share_friendship,
     "lists": lambda scene, dice, name: Showcase(scene, dice, name).play(15),
     "rooms": lambda scene, dice, name: Gathering(scene, dice, name).play(20),
     "lobbies": share_lobby,
-    "bans": share_ban,
-    "presence": share_presence,
+    "bans": lambda scene, dice, name: share_ban(scene, name),
+    "tokens": lambda scene, dice, name: share_token(scene, name),
+    "presence": lambda scene, dice, name: share_presence(scene, name),
     "sitters": share_quiet_room,
 }
 
@@ -75,6 +81,7 @@ class SimCluster:
         self.server = SimServer(self.database, random.Random(seed + 1))
         self.network = SimNetwork(random.Random(seed + 2), trace)
         self.ledger = Ledger()
+        self.ledger.stats = UncheckedStats()
         self.database.observers += [self.ledger.take, self._note_durable]
         self.commits = CommitChecks(self.database)
         self.nodes: list[SimNode | None] = [None] * SLOTS
@@ -149,8 +156,7 @@ class SimCluster:
         """Create games, each at a node of its own."""
         for number in range(GAMES):
             node, keys = self.running()[number % SLOTS], make_game_keys()
-            act = partial(create_game, node.world, LOCAL, f"Game {number}", keys)
-            await node.perform(act, 10.0)
+            await node.perform(partial(_add_game, node.world, f"Game {number}", keys), 10.0)
             self.keys.append(keys)
 
     # Clients.
@@ -198,8 +204,15 @@ class SimCluster:
         """Check what holds at every moment."""
         check_one_owner(self.running())
         check_one_seat(self.running())
-        check_ledger(self.ledger)
         self.commits.check()
+        check_ledger(self.ledger)
+
+
+async def _add_game(world: World, name: str, keys: GameKeys) -> None:
+    """Create a game with the stats that the clients of the histories count."""
+    game_id = await create_game(world, LOCAL, name, keys)
+    declare = ChangeGameSettings({"stats": '{"orders":{}}'}, ())
+    await world.games.ref(game_id).ask(declare)
 
 
 async def play(cluster: SimCluster, name: str, book: Book) -> None:

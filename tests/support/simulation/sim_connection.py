@@ -75,6 +75,9 @@ class SimServer:
             await self._mended.wait()
 
 
+def _do_nothing() -> None: ...
+
+
 class SimLine:
     """The way of one node to the database."""
 
@@ -84,6 +87,12 @@ class SimLine:
         """True while everything on it vanishes, both ways."""
         self.mended = trio.Event()
         """Set, and replaced, when it is not cut any more."""
+        self.late_seconds = 0.0
+        """How much later than usual everything arrives that leaves now."""
+        self.when_writing: Callable[[], None] = _do_nothing
+        """Called just before a transaction with events is sent."""
+        self._held: trio.Event | None = None
+        """Set once what was sent may leave; None if it leaves at once."""
         self.is_over = False
         """True once the process of the node has ended."""
         self.backends: list[Backend] = []
@@ -127,6 +136,9 @@ class SimLine:
         found: list[Result | Exception],
         done: trio.Event,
     ) -> None:
+        if self._held is not None:
+            await self._held.wait()
+        await trio.sleep(self.late_seconds)
         await self.server.take_way()
         await self.server.wait_awake()
         if self.is_cut or self._never_left():
@@ -156,7 +168,7 @@ class SimLine:
     def hang_up(self, backend: Backend) -> None:
         """Tell the database that a connection is closed, once that reaches it."""
         self.backends.remove(backend)
-        if self.is_cut:
+        if self.is_cut or self.late_seconds:
             self._lost.append(backend)
         else:
             self.server.database.end(backend)
@@ -165,9 +177,19 @@ class SimLine:
         """Have everything vanish until `mend`."""
         self.is_cut = True
 
+    def hold(self) -> None:
+        """Let nothing leave that is sent from now on, until `release`."""
+        self._held = trio.Event()
+
+    def release(self) -> None:
+        """Stop what `hold` began: what was sent leaves now."""
+        held, self._held = self._held, None
+        if held is not None:
+            held.set()
+
     def mend(self) -> None:
-        """Stop what `cut` began."""
-        self.is_cut = False
+        """Stop what `cut` began, and all delay."""
+        self.is_cut, self.late_seconds = False, 0.0
         self.mended.set()
         self.mended = trio.Event()
         lost, self._lost = self._lost, []
@@ -214,6 +236,8 @@ class SimConnection:
                 self._line.hang_up(self._backend)
 
     async def run(self, *queries: Query, seconds_max: float) -> list[list[Row]]:
+        if any(query.statement is WRITE for query in queries):
+            self._line.when_writing()
         work = partial(self._line.server.database.transact, self._backend, queries)
         return await self._guarded(work, seconds_max)
 

@@ -95,7 +95,7 @@ class SimDatabase:
         self.snapshot_epochs: dict[str, int] = {}
         self.log: list[Commit] = []
         self.has_fence = True
-        """False is a mutation: the dead write on."""
+        """False is a mutation: the dead write on, and nobody ends their sessions."""
         self.is_lost: Callable[[Event], bool] = lambda _: False
         """Anything else is a mutation: such events are said to be durable, and are not."""
         self.observers: list[Callable[[Iterable[Event]], None]] = []
@@ -294,7 +294,7 @@ class SimDatabase:
         row = self.nodes[dead]
         if dead == me or not (proven or row.ended_at is not None or row.lease_until < self.now()):
             return []
-        for backend in [b for b in self._backends if b.node_id == dead]:
+        for backend in [b for b in self._backends if b.node_id == dead and self.has_fence]:
             self.end(backend)
         self._end_node(dead)
         return self._take(me, which, dead)

@@ -14,7 +14,9 @@ Fault = Callable[[SimCluster], Awaitable[None]]
 FAULTS: dict[str, Fault] = {}
 QUICK = (0.0002, 0.002)
 """How long messages take on a bus that is well, in seconds."""
-STEPS = ("prepare", "goodbye", "queued", "durable")
+WRITE_SECONDS_MAX = 2.0
+"""How long a fault waits for a node to write something."""
+STEPS = ("prepare", "goodbye", "queued", "durable", "told")
 
 
 def fault(function: Fault) -> Fault:
@@ -46,6 +48,31 @@ async def stopped(cluster: SimCluster) -> None:
         await trio.sleep(cluster.dice.choice([1.0, 2.5, 3.2, 6.0]))
         node.go_on()
         check_one_owner(cluster.running())  # before any task of the node has run
+
+
+@fault
+async def stopped_writing(cluster: SimCluster) -> None:
+    """SIGSTOP in the middle of a pass, just before a transaction leaves; it leaves afterwards."""
+    node = some_node(cluster)
+    if node is None:
+        return
+    stopped = trio.Event()
+
+    def stop() -> None:
+        if not stopped.is_set():
+            node.line.hold()
+            node.stop()
+            stopped.set()
+
+    node.line.when_writing = stop
+    with trio.move_on_after(WRITE_SECONDS_MAX):
+        await stopped.wait()
+    node.line.when_writing = lambda: None
+    if stopped.is_set():
+        await trio.sleep(cluster.dice.choice([1.0, 3.2, 6.0]))
+        node.go_on()
+        node.line.release()
+        check_one_owner(cluster.running())
 
 
 @fault
@@ -136,6 +163,16 @@ async def cut_from_database(cluster: SimCluster) -> None:
     node = some_node(cluster)
     if node is not None:
         node.line.cut()
+        await trio.sleep(cluster.dice.uniform(0.5, 8.0))
+        node.line.mend()
+
+
+@fault
+async def late_at_database(cluster: SimCluster) -> None:
+    """A node's words reach the database late, also when nobody waits for them any more."""
+    node = some_node(cluster)
+    if node is not None:
+        node.line.late_seconds = cluster.dice.uniform(0.1, 5.0)
         await trio.sleep(cluster.dice.uniform(0.5, 8.0))
         node.line.mend()
 
@@ -235,6 +272,7 @@ async def died_handing_over(cluster: SimCluster) -> None:
 
     node.residents.at_step = at_step
     await hand_over_games(cluster, node)
+    at_step("told")
     node.residents.at_step = lambda _: None
 
 

@@ -18,7 +18,7 @@ from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shards import OwnedShards
-from greenroom.actors.player.messages import PlayerLoggedOut, PlayerRegistered
+from greenroom.actors.player.messages import PlayerLoggedOut, PlayerPresenceSaved, PlayerRegistered
 from greenroom.actors.room.rules import codec
 from greenroom.actors.room.rules.events import MemberJoined
 from greenroom.actors.services.shards import ShardKeeper
@@ -171,11 +171,10 @@ MUTATIONS: dict[str, Mutation] = {
         code=_no_instrument,
     ),
     "no-fence": Mutation(
-        "the database takes what a node writes that has ended; the node does not look either",
+        "the database takes what a node writes that has ended, and does not end its sessions",
         "no stale write",
-        ("stopped",),
+        ("stopped_writing",),
         node=_no_fence,
-        code=_no_instrument,
     ),
     "told-too-early": Mutation(
         "the next owner is told of a hand-over before that is durable",
@@ -244,12 +243,26 @@ MUTATIONS: dict[str, Mutation] = {
         ("lobbies",),
         code=_early_answers,
     ),
+    "early-tokens": Mutation(
+        "the same, and tokens are looked at",
+        "history of tokens",
+        ("killed_waiting",),
+        ("tokens",),
+        code=_early_answers,
+    ),
+    "early-stats": Mutation(
+        "the same, and stats are looked at",
+        "history of stats",
+        ("killed_waiting",),
+        ("stats",),
+        code=_early_answers,
+    ),
     "lost-log-outs": Mutation(
-        "the database loses that a player has logged out",
+        "the database loses that a player has logged out, and every word of who is online",
         "history of presence",
         ("killed",),
         ("presence",),
-        node=_losing(lambda event: isinstance(event, PlayerLoggedOut)),
+        node=_losing(lambda event: isinstance(event, PlayerLoggedOut | PlayerPresenceSaved)),
     ),
     "repeated-changes": Mutation(
         "a change is carried out as often as it is sent",

@@ -140,6 +140,7 @@ class SimNode:
 
     def _assemble(self, studio: KitStudio) -> None:
         world, storage = self.world, self.store.storage
+        world.wait_settled = storage.committer.wait_settled
         lease_seconds = storage.settings.lease_seconds
         self.node_id = storage.session.node_id
         self.bus = self.network.join(self.node_id)

@@ -1,35 +1,19 @@
 """Plays of clients of a simulated cluster, besides those of which histories are kept elsewhere.
 
-Bans and log-outs are checked as registers, each read of which must be current: they are promised to
-be so at every node. Lobbies leave their marks in the ledger of what is durable.
+Lobbies leave their marks in the ledger of what is durable.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import Any
 
 import trio
-from history_bounds import staleness
-from history_clients import (
-    DATA,
-    FRIENDS,
-    PLAYERS,
-    ROOMS,
-    SERVICE,
-    Ask,
-    Book,
-    Client,
-    Scene,
-    Told,
-    at_once,
-    nothing,
-)
+from history_clients import ROOMS, Ask, Book, Client, Scene, at_once
 
 LOBBIES = "/api/matchmaking.php"
 PAUSE_SECONDS = 0.05
+LOOKS = 3
+"""How often a host looks whether there is a room where there should be one."""
 
 
 class SimScene(Scene):
@@ -46,83 +30,6 @@ class SimScene(Scene):
     async def wait_over(self) -> None:
         """Wait until nobody should begin anything new."""
         await self._over.wait()
-
-
-def check_register(scene: SimScene, key: tuple[str, int], initial: Any) -> None:
-    """Check that every read of something was current, and forget it."""
-    book = scene.book
-    operations = book.history.forget(key)
-    wrong = staleness(operations, 0.0, initial)
-    assert not wrong, f"{key} is older than promised: {wrong[0]}"
-    book.checked[key[0]] += len(operations)
-    book.open[key[0]] += sum(each.is_open for each in operations)
-    book.subjects += 1
-
-
-async def share_ban(scene: SimScene, dice: random.Random, name: str, *, calls: int = 12) -> None:
-    """Ban a player and lift the ban, while their clients knock at every node; then check."""
-    owner = Client(scene, name)
-    await owner.register()
-    service = Client(scene, f"{name} service", SERVICE)
-    key = ("ban", owner.player_id)
-
-    async def change(is_banned: bool) -> None:
-        word = "ban" if is_banned else "unban"
-        body = {"player_id": owner.player_id} | ({"ban_duration": "day"} if is_banned else {})
-        told: Told = (key, "write", is_banned, nothing)
-        await service.call("POST", f"{PLAYERS}/{word}", body, told)
-
-    async def read(number: int) -> None:
-        client = Client(scene, f"{name} {number}", owner.token)
-        history = scene.book.history
-        operation = history.begin(client.name, key, "read", None, trio.current_time())
-        status, _ = await client.call("GET", f"{DATA}/get")
-        if status in {200, 403}:
-            history.finish(operation, status == 403, trio.current_time())
-        else:
-            assert status in {0, 429, 500}, f"{status} to a player who may be banned"
-            history.drop(operation)
-
-    await switch(scene, change, read, calls)
-    check_register(scene, key, initial=False)
-
-
-async def share_presence(
-    scene: SimScene, dice: random.Random, name: str, *, calls: int = 12
-) -> None:
-    """Log a player out and in, while others look whether they are there; then check."""
-    player, onlooker = Client(scene, name), Client(scene, f"{name} onlooker")
-    await player.register()
-    await onlooker.register()
-    key = ("presence", player.player_id)
-
-    async def change(is_gone: bool) -> None:
-        method, word = ("POST", "logout") if is_gone else ("PUT", "login")
-        told: Told = (key, "write", is_gone, nothing)
-        await player.call(method, f"{PLAYERS}/{word}", None, told)
-
-    async def read(number: int) -> None:
-        client = Client(scene, f"{name} {number}", onlooker.token)
-        told: Told = (key, "read", None, lambda answer: not answer["player"]["is_online"])
-        await client.call("POST", f"{FRIENDS}/lookup", {"player_id": player.player_id}, told)
-
-    await switch(scene, change, read, calls)
-    check_register(scene, key, initial=False)
-
-
-async def switch(
-    scene: SimScene,
-    change: Callable[[bool], Awaitable[None]],
-    read: Callable[[int], Awaitable[None]],
-    calls: int,
-) -> None:
-    """Switch something on and off, and have it read meanwhile, and again before it changes."""
-    for number in range(calls):
-        if scene.is_over:
-            return
-        is_on = number % 2 == 0
-        await at_once(partial(change, is_on), partial(read, 1))
-        await at_once(partial(read, 1), partial(read, 2))
 
 
 async def share_lobby(scene: SimScene, dice: random.Random, name: str) -> None:
@@ -169,8 +76,9 @@ async def _start(host: Client) -> None:
     status = 0
     while status in {0, 429, 500}:
         status, _ = await host.call("POST", f"{LOBBIES}/start")
-    here = await host.insist("GET", f"{ROOMS}/current")
-    assert here["in_room"], f"{host.name} has started a lobby ({status}), and sits in no room"
+    for _ in range(LOOKS):
+        here = await host.insist("GET", f"{ROOMS}/current")
+        assert here["in_room"], f"{host.name} has started a lobby ({status}), and sits in no room"
 
 
 async def _wander(scene: SimScene, dice: random.Random, guest: Client) -> None:

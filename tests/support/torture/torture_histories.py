@@ -1,4 +1,4 @@
-"""Crowds who share documents, stats, friendships and rooms, and check their histories."""
+"""Crowds who share all that has a history, and check it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from history_clients import (
 )
 from history_lists import Showcase
 from history_room import Gathering
+from history_switches import share_ban, share_presence
 from server_kit import Game, ServerProcess, TrioClient
 
 ROOM_CALLS = 25
@@ -25,7 +26,7 @@ SHOW_CALLS = 25
 class Sharers(Crowd):
     """Clients of the same few things at once; every history must be as the docs promise."""
 
-    tasks = 10
+    tasks = 14
 
     def __init__(self, server: ServerProcess, game: Game) -> None:
         super().__init__(server, game)
@@ -40,7 +41,7 @@ class Sharers(Crowd):
             round_number += 1
             scene = SharedScene(self)
             name = f"Sharer {number}.{round_number}"
-            match number % 5:
+            match number % 7:
                 case 0:
                     await share_document(scene, dice, name)
                 case 1:
@@ -49,6 +50,10 @@ class Sharers(Crowd):
                     await share_friendship(scene, dice, name)
                 case 3:
                     await Showcase(scene, dice, name).play(SHOW_CALLS)
+                case 4:
+                    await share_ban(scene, name)
+                case 5:
+                    await share_presence(scene, name, is_silence_told=True)
                 case _:
                     await Gathering(scene, dice, name).play(ROOM_CALLS)
             self.checked = self.book.checked.total()
