@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ import trio
 from line_kit import Line
 from player_kit import Refused, SdkPlayer, open_player
 from program_kit import commands
-from seeds import SEED
 from server_kit import ServerProcess, serving_modules
 from waiting import until
 
@@ -115,7 +113,7 @@ async def open_stage(
 ) -> AsyncGenerator[Stage]:
     """A stage with everybody registered."""
     async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
-        http, realtime = Line(), Line(chance=Random(SEED))
+        http, realtime = Line(), Line()
         await nursery.start(http.listen)
         await nursery.start(realtime.listen)
         serving = serving_modules(
@@ -346,7 +344,6 @@ async def test_all_sdks_go_on_when_the_server_is_killed_and_started_again(stage:
     assert counts == [3] * len(counts)
 
 
-@pytest.mark.chance
 async def test_all_sdks_get_through_a_bad_line(stage: Stage):
     stage.http.delay_seconds = stage.realtime.delay_seconds = DELAY_SECONDS
 

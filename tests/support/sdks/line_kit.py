@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from random import Random
 
 import trio
 
@@ -20,14 +19,11 @@ class Line:
         is_open: whether new connections are passed on; otherwise they are dropped.
         is_deaf: what is sent is lost, and nobody is told, as with a dead radio link.
         delay_seconds: how long whatever is sent is on its way, in both directions.
-        bytes_max: a new connection is cut after so many bytes to the client, or after half as many
-            at least; 0 cuts none.
+        bytes_max: a new connection is cut after so many bytes to the client; 0 cuts none.
         cuts: how many connections `bytes_max` has cut.
     """
 
-    def __init__(
-        self, target: tuple[str, int] | Path = ("127.0.0.1", 0), chance: Random | None = None
-    ) -> None:
+    def __init__(self, target: tuple[str, int] | Path = ("127.0.0.1", 0)) -> None:
         self.target = target
         self.port = 0
         self.is_open = True
@@ -35,7 +31,6 @@ class Line:
         self.delay_seconds = 0.0
         self.bytes_max = 0
         self.cuts = 0
-        self._chance = chance or Random(0)
         self._scopes: set[trio.CancelScope] = set()
         self._flowing = trio.Event()
         self._flowing.set()
@@ -80,9 +75,8 @@ class Line:
             async with far, trio.open_nursery() as nursery:
                 scope = nursery.cancel_scope
                 self._scopes.add(scope)
-                bytes_max = self._chance.randint(self.bytes_max // 2, self.bytes_max)
                 nursery.start_soon(self._pass_on, near, far, scope, 0)
-                nursery.start_soon(self._pass_on, far, near, scope, bytes_max)
+                nursery.start_soon(self._pass_on, far, near, scope, self.bytes_max)
             self._scopes.discard(scope)
 
     async def _connect(self) -> trio.SocketStream:
