@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sdks.emitters import EMITTERS
+from sdks.licence import licence_files
 from sdks.model import Files
 from sdks.reading import read_contract
 from sdks.unity import meta_files
@@ -42,6 +43,7 @@ def generate() -> Files:
     files: Files = dict(vector_files())
     for emit in EMITTERS:
         files |= emit(model)
+    files |= licence_files(ROOT)
     return files | meta_files(ROOT, files)
 
 

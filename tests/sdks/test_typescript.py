@@ -16,6 +16,7 @@ from line_kit import Line
 from proxy_kit import free_ports
 from sdk_kit import (
     PLATFORMS,
+    ROOT,
     TYPESCRIPT,
     Platform,
     build_typescript,
@@ -85,6 +86,7 @@ def test_the_package_is_small_and_has_what_it_names(tmp_path: Path) -> None:
     named = {path for entry in described["exports"].values() for path in entry.values()}
     assert all((unpacked / path).is_file() for path in named)
     assert not list(unpacked.glob("**/test"))
+    assert (unpacked / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
     modules = tmp_path / "app" / "node_modules"
     modules.mkdir(parents=True)
     shutil.move(unpacked, modules / described["name"])
