@@ -13,7 +13,7 @@ PACKAGES: Final = (
     "sdk/godot/addons/greenroom_admin",
     "sdk/typescript",
 )
-"""What is handed on as it is. The wheel of the Python library takes the licence of the checkout."""
+"""Folders that are handed on as they are; the wheel takes the licence of the checkout."""
 
 
 def licence_files(root: Path) -> Files:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -79,6 +79,15 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+class Sample(msgspec.Struct, frozen=True):
+    """A call of an operation, as the examples of the reference have it."""
+
+    path: dict[str, str] = {}
+    """The parts of the path, by their names."""
+    given: Any = None
+    """The request, or the document; None where nothing is sent."""
+
+
 Auth = Literal["key", "player", "admin"]
 """The caller: anybody with the project key, a player, or the studio with the admin key."""
 
@@ -111,6 +120,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """True where a second call changes nothing more and answers the same."""
     refusals: tuple[Refusal, ...]
     """The refusals that it may answer, of those that clients can match."""
+    sample: Sample
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):

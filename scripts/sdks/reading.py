@@ -26,12 +26,14 @@ from greenroom.contract.fields import (
 )
 from greenroom.contract.operation import Operation as ContractOperation
 from greenroom.contract.refusals import REFUSALS
+from greenroom.http.describe import examples
 from greenroom.http.describe.glossary import DESCRIPTIONS
+from greenroom.http.describe.openapi import operation_id
 from greenroom.http.endpoints import ENDPOINTS
 from greenroom.http.errors import status_of
 from greenroom.http.table import Auth as TableAuth
 from greenroom.http.table import Endpoint
-from sdks.model import Auth, Field, Model, Operation, Refusal, Struct, Type, camel
+from sdks.model import Auth, Field, Model, Operation, Refusal, Sample, Struct, Type, camel
 
 _AUTH: dict[TableAuth, Auth] = {
     TableAuth.KEY: "key",
@@ -99,6 +101,7 @@ def _operation(
         reply=reader.name_of(endpoint.reply),
         is_repeatable=operation.repeatable,
         refusals=tuple(_refusals(endpoint)),
+        sample=_sample(endpoint),
     )
 
 
@@ -108,6 +111,11 @@ def _request_in(endpoint: Endpoint) -> typing.Literal["body", "query", "document
     if endpoint.body is not None:
         return "body"
     return "" if endpoint.query is None else "query"
+
+
+def _sample(endpoint: Endpoint) -> Sample:
+    told = examples.load()[operation_id(endpoint)]
+    return Sample(told.path, told.query or told.body)
 
 
 def _refusals(endpoint: Endpoint) -> Iterator[Refusal]:

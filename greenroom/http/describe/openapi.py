@@ -165,15 +165,16 @@ def _tag(endpoint: Endpoint) -> tuple[str, str]:
     return _TAGS.get(area, (area, ""))
 
 
-def _operation_id(endpoint: Endpoint) -> str:
+def operation_id(endpoint: Endpoint) -> str:
+    """Return the name of an endpoint's operation in the document, and in the examples."""
     words = endpoint.path.removeprefix("/api/").replace(".php", "")
     return "_".join("".join(c if c.isalnum() else " " for c in words).split())
 
 
 def _operation(endpoint: Endpoint, replies: ReplySchemas) -> Schema:
-    told = examples.load().get(_operation_id(endpoint))
+    told = examples.load().get(operation_id(endpoint))
     operation: Schema = {
-        "operationId": _operation_id(endpoint),
+        "operationId": operation_id(endpoint),
         "tags": [_tag(endpoint)[0]],
         "summary": endpoint.summary,
         **_description(endpoint),

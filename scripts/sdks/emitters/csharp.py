@@ -67,20 +67,22 @@ def _reply(struct: Struct) -> str:
     lines = [*_doc(struct.doc, 1), f"    public sealed partial class {name}", "    {"]
     for field in struct.fields:
         lines += _doc(_about(field), 2)
-        type_ = _reply_type(field)
-        lines.append(f"        public {type_} {_member(field)} {{ get; internal set; }}")
+        type_ = reply_type(field)
+        lines.append(f"        public {type_} {member(field)} {{ get; internal set; }}")
     lines += ["", f"        internal static {name} Read(JsonObject json)", "        {"]
     lines += ["            if (json == null) return null;"]
     lines += [f"            return new {name}", "            {"]
-    lines += [f"                {_member(each)} = {_read(each)}," for each in struct.fields]
+    lines += [f"                {member(each)} = {_read(each)}," for each in struct.fields]
     return "\n".join([*lines, "            };", "        }", "    }", ""])
 
 
-def _member(field: Field) -> str:
+def member(field: Field) -> str:
+    """Return the name of a field in its class."""
     return camel(field.name) + ("Json" if field.type.kind in _DOCUMENTS else "")
 
 
-def _reply_type(field: Field) -> str:
+def reply_type(field: Field) -> str:
+    """Return the type of a field of a reply."""
     type_ = _type(field.type)
     is_absent = field.is_optional or field.type.is_nullable
     return f"{type_}?" if is_absent and field.type.kind in _VALUES else type_
@@ -117,18 +119,19 @@ def _request(struct: Struct) -> str:
     lines = [*_doc(struct.doc, 1), f"    public sealed class {struct.name}", "    {"]
     for field in struct.fields:
         lines += _doc(_about(field, is_request=True), 2)
-        lines.append(f"        public {_request_type(field)} {_member(field)};")
+        lines.append(f"        public {request_type(field)} {member(field)};")
     lines += ["", "        internal JsonObject Fields()", "        {"]
     lines += ["            var fields = new JsonObject();"]
     for field in struct.fields:
-        value = _member(field)
+        value = member(field)
         if field.type.kind in _DOCUMENTS:
             value = f"RawJson.Of({value})"
         lines.append(f"            fields.SetUnlessNull({json.dumps(field.name)}, {value});")
     return "\n".join([*lines, "            return fields;", "        }", "    }", ""])
 
 
-def _request_type(field: Field) -> str:
+def request_type(field: Field) -> str:
+    """Return the type of a field of a request."""
     if field.type.kind == "list":
         assert field.type.entry is not None
         return f"IList<{_type(field.type.entry)}>"
@@ -196,32 +199,39 @@ def _calls(model: Model, auth: Auth, name: str, namespace: str) -> str:
     return _file(namespace, [text], using)
 
 
+def parameters(operation: Operation) -> list[str]:
+    """Return the parameters of a call with their types, but for the last one, `cancellation`."""
+    found = [f"string {lower_camel(name)}" for name in operation.path_names]
+    if operation.request_in == "document":
+        found.append("string documentJson")
+    elif operation.request is not None and operation.request.fields:
+        default = "" if operation.needs_request else " = null"
+        found.append(f"{operation.request.name} request{default}")
+    return found
+
+
 def _method(operation: Operation) -> Iterator[str]:
     parts = [f"{operation.summary}.", operation.doc]
     if operation.refusals:
         codes = ", ".join(camel(refusal.code) for refusal in operation.refusals)
         parts.append(f"May be refused with these codes: {codes}.")
     yield from _doc("\n\n".join(part for part in parts if part), 2)
-    parameters = [f"string {lower_camel(name)}" for name in operation.path_names]
     body, query = ("null" if operation.method == "GET" else '"{}"'), "null"
     if operation.request_in == "document":
-        parameters.append("string documentJson")
         body = "documentJson"
     elif operation.request is not None and operation.request.fields:
-        default = "" if operation.needs_request else " = null"
-        parameters.append(f"{operation.request.name} request{default}")
         fields = f"(request ?? new {operation.request.name}()).Fields()"
         if operation.request_in == "query":
             query = fields
         else:
             body = f"Json.Write({fields})"
-    parameters.append("CancellationToken cancellation = default(CancellationToken)")
+    given = [*parameters(operation), "CancellationToken cancellation = default(CancellationToken)"]
     path = json.dumps(operation.path)
     for each in operation.path_names:
         path = path.replace(f"{{{each}}}", f'" + Uri.EscapeDataString({lower_camel(each)}) + "')
     repeatable = str(operation.is_repeatable).lower()
     yield f"        public async Task<{operation.reply}> {camel(operation.name)}("
-    yield f"            {', '.join(parameters)})"
+    yield f"            {', '.join(given)})"
     yield "        {"
     yield f"            return {operation.reply}.Read(await caller.Call("
     yield f"                HttpMethod.{camel(operation.method.lower())}, {path},"

@@ -97,11 +97,7 @@ def _function(operation: Operation) -> Iterator[str]:
     optional = [each for each in fields if each.is_optional]
     is_document = operation.request_in == "document"
     yield from _doc(operation, required, optional)
-    parameters = [f"{name}: String" for name in operation.path_names]
-    parameters += [_parameter(each) for each in required]
-    parameters += ["document: Dictionary"] if is_document else []
-    parameters += ["options: Dictionary = {}"] if optional and not is_document else []
-    yield f"func {operation.name}({', '.join(parameters)}):"
+    yield f"func {operation.name}({', '.join(parameters(operation))}):"
     body, query = ("null" if operation.method == "GET" else "{}"), "{}"
     if is_document:
         body = "document"
@@ -123,9 +119,26 @@ def _function(operation: Operation) -> Iterator[str]:
     yield f"\treturn start({arguments}, {repeatable})"
 
 
+def parameters(operation: Operation) -> list[str]:
+    """Return the parameters of a call, with their types."""
+    fields = () if operation.request is None else operation.request.fields
+    found = [f"{name}: String" for name in operation.path_names]
+    found += [_parameter(each) for each in fields if not each.is_optional]
+    if operation.request_in == "document":
+        found.append("document: Dictionary")
+    elif any(each.is_optional for each in fields):
+        found.append("options: Dictionary = {}")
+    return found
+
+
 def _parameter(field: Field) -> str:
-    hint = _HINTS.get(field.type.kind)
-    return field.name if hint is None else f"{field.name}: {hint}"
+    type_ = hint(field.type)
+    return f"{field.name}: {type_}" if type_ else field.name
+
+
+def hint(type_: Type) -> str:
+    """Return the type hint of a value; empty where it may be of any type."""
+    return _HINTS.get(type_.kind, "")
 
 
 def _doc(

@@ -56,11 +56,12 @@ def _interface(struct: Struct, *, is_request: bool) -> str:
         lines += _doc(field.doc, "  ")
         mark = "?" if field.is_optional else ""
         more = " | null" if is_request and field.is_optional else ""
-        lines.append(f"  {field.name}{mark}: {_field_type(field, is_request=is_request)}{more};")
+        lines.append(f"  {field.name}{mark}: {field_type(field, is_request=is_request)}{more};")
     return "\n".join([*lines, "}", ""])
 
 
-def _field_type(field: Field, *, is_request: bool) -> str:
+def field_type(field: Field, *, is_request: bool) -> str:
+    """Return the type of a field of a request or reply."""
     if field.is_number_or_text:
         return "number | string"
     if is_request and field.type.kind == "object":
@@ -126,24 +127,35 @@ def _imports(operations: Iterable[Operation]) -> str:
     return "".join(f"  {name},\n" for name in sorted(names))
 
 
-def _method(operation: Operation) -> Iterator[str]:
-    parameters = [f"{lower_camel(name)}: string" for name in operation.path_names]
-    given = ""
+def parameters(operation: Operation) -> list[str]:
+    """Return the parameters of a call, with their types."""
+    found = [f"{lower_camel(name)}: string" for name in operation.path_names]
     if operation.request_in == "document":
-        parameters.append("document: object")
-        given = ", document"
+        found.append("document: object")
     elif operation.request is not None:
         default = "" if operation.needs_request else " = {}"
-        parameters.append(f"request: {operation.request.name}{default}")
-        given = ", undefined, request" if operation.request_in == "query" else ", request"
+        found.append(f"request: {operation.request.name}{default}")
+    return found
+
+
+_GIVEN: Final = {
+    "document": ", document",
+    "body": ", request",
+    "query": ", undefined, request",
+    "": "",
+}
+"""The last arguments of `Caller.call`, by the place of the request."""
+
+
+def _method(operation: Operation) -> Iterator[str]:
+    given = _GIVEN[operation.request_in]
     path = operation.path
     for name in operation.path_names:
         path = path.replace(f"{{{name}}}", f"${{segment({lower_camel(name)})}}")
     quoted = f"`{path}`" if operation.path_names else json.dumps(path)
     repeatable = str(operation.is_repeatable).lower()
-    yield (
-        f"  {lower_camel(operation.name)}({', '.join(parameters)}): Promise<{operation.reply}> {{"
-    )
+    given_types = ", ".join(parameters(operation))
+    yield f"  {lower_camel(operation.name)}({given_types}): Promise<{operation.reply}> {{"
     yield f'    return this.caller.call("{operation.method}", {quoted}, {repeatable}{given});'
     yield "  }"
 

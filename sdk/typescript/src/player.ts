@@ -7,7 +7,9 @@ import { Room, type RoomOptions, type RoomTypes, type Untyped } from "./room.js"
 
 /** A player; `Game.signUp` and `Game.signIn` make one. */
 export class Player extends PlayerCalls {
+  /** The player's id. */
   readonly id: number;
+  /** The tag by which others find the player. */
   readonly tag: string;
   private currentName: string;
   private currentToken: string;
@@ -25,6 +27,7 @@ export class Player extends PlayerCalls {
     this.currentToken = token;
   }
 
+  /** The player's name, as far as it is known here. */
   get name(): string {
     return this.currentName;
   }

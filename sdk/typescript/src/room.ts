@@ -84,6 +84,7 @@ export type Target = "all" | "host" | "others" | readonly number[];
 export interface RoomEvents<Types extends RoomTypes = Untyped> {
   /** The state has changed. */
   state: [state: Get<Types, "state", any>, privateState: Get<Types, "privateState", any>];
+  /** A message of another member, or of the room's behaviour. */
   message: [message: Message<Types>];
   /** Something happened in the room, such as `member_joined`. */
   event: [name: string, data: any];
@@ -146,6 +147,7 @@ export class Room<Types extends RoomTypes = Untyped> extends Events<RoomEvents<T
     return this.view.private as Get<Types, "privateState", any> | null;
   }
 
+  /** Whether it is connected now. */
   get status(): ConnectionStatus {
     return this.currentStatus;
   }

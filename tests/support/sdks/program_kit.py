@@ -30,13 +30,14 @@ def build_csharp(directory: Path) -> Path:
     csharp = SDK / "csharp"
     greenroom, server = directory / "Greenroom.dll", directory / "Greenroom.Server.dll"
     program = directory / "Greenroom.Tests.exe"
-    _compile(csharp / "Runtime", greenroom, "-target:library")
-    _compile(csharp / "Server", server, "-target:library", f"-r:{greenroom}")
-    _compile(csharp / "Tests~", program, f"-r:{greenroom}", f"-r:{server}")
+    compile_csharp(csharp / "Runtime", greenroom, "-target:library")
+    compile_csharp(csharp / "Server", server, "-target:library", f"-r:{greenroom}")
+    compile_csharp(csharp / "Tests~", program, f"-r:{greenroom}", f"-r:{server}")
     return program
 
 
-def _compile(folder: Path, out: Path, *options: str) -> None:
+def compile_csharp(folder: Path, out: Path, *options: str) -> None:
+    """Compile all files of a folder."""
     sources = [str(path) for path in sorted(folder.rglob("*.cs"))]
     subprocess.run([*_MCS, f"-out:{out}", *options, *sources], check=True)
 

@@ -58,7 +58,7 @@ static func _kind_of(http_status):
 	return SERVER_FAILED if http_status >= 500 else REFUSED
 
 
-# Fill in a good answer.
+# For the add-on itself: fill in a good answer.
 func succeed(answer):
 	is_ok = true
 	status = 200
@@ -66,7 +66,7 @@ func succeed(answer):
 	return self
 
 
-# Fill in an error without an answer.
+# For the add-on itself: fill in an error without an answer.
 func fail(its_kind, text, may_have_happened = false):
 	kind = its_kind
 	error = text
@@ -74,7 +74,7 @@ func fail(its_kind, text, may_have_happened = false):
 	return self
 
 
-# Fill in a refusal.
+# For the add-on itself: fill in a refusal.
 func refuse(http_status, answer, codes, header_seconds):
 	status = http_status
 	if typeof(answer) != TYPE_DICTIONARY or typeof(answer.get("error")) != TYPE_STRING:

@@ -64,7 +64,8 @@ var _unsent = []
 var _is_asking = false
 
 
-# Prepare for a room; `player` gives the tokens. Its connection is opened once it is in the tree.
+# For the add-on itself: prepare for a room; `player` gives the tokens. Its connection is opened once it
+# is in the tree.
 func setup(player, its_room_id):
 	room_id = its_room_id
 	_link.setup(player, its_room_id, _cursor)

@@ -7,11 +7,11 @@ var shared = null
 var private = null
 # The server's count; 0 before any has come.
 var version = 0
-# Whether a change is missing: the whole must be asked for, and until then nothing changes.
+# For the add-on itself: whether a change is missing. The whole must be asked for, and until then nothing changes.
 var is_lost = false
 
 
-# Apply an event; return whether the state has changed.
+# For the add-on itself: apply an event; return whether the state has changed.
 func take(event, data):
 	if typeof(data) != TYPE_DICTIONARY:
 		is_lost = true
