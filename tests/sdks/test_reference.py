@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 from page_kit import ROOT, blocks_of
@@ -40,7 +41,7 @@ def test_the_examples_in_python_are_python() -> None:
     found = list(examples("python"))
     assert len(found) > 50
     for example in found:
-        ast.parse(f"async def example():\n    {example.strip()}".replace("\n", "\n    "))
+        ast.parse("async def example():\n" + indent(example, "    "))
 
 
 @needs_compiler

@@ -21,6 +21,8 @@ from sdks.pages.parts import Call, Group, code, group_text, link, page, paragrap
 from sdks.pages.rest import ADMIN_TEXT, FOLDER, TYPES, types_page
 
 _FENCE: Final = "python"
+COLUMNS: Final = 100
+"""The longest line of an example: ruff formats what stands in pages, too."""
 _INTRO: Final = """
 All calls of the Python client, `greenroom.client`. How to use it is told on
 [the page about the client](../../client.md).
@@ -216,7 +218,17 @@ def _example(function: Any, name: str, operation: Operation) -> str:
         is_named = signature.parameters[key].kind is inspect.Parameter.KEYWORD_ONLY
         is_next = len(shown) == names.index(key) and not any("=" in each for each in shown)
         shown.append(f"{key}={_literal(value)}" if is_named or not is_next else _literal(value))
-    return f"answer = await {name}({', '.join(shown)})"
+    return _folded(f"answer = await {name}(", shown)
+
+
+def _folded(head: str, arguments: Sequence[str]) -> str:
+    """Return a call with its line breaks where ruff wants them."""
+    text = ", ".join(arguments)
+    if len(head) + len(text) < COLUMNS:
+        return f"{head}{text})"
+    if len(text) + 4 <= COLUMNS:
+        return f"{head}\n    {text}\n)"
+    return f"{head}\n    " + ",\n    ".join(arguments) + ",\n)"
 
 
 def _literal(value: Any) -> str:

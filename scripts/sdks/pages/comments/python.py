@@ -106,7 +106,7 @@ def _signature(name: str, function: Any) -> str:
     plain = inspect.unwrap(function)
     head = "await " if inspect.iscoroutinefunction(plain) else ""
     if inspect.isasyncgenfunction(plain):
-        head = "async with " if plain is not function else "async for … in "
+        head = "async with " if plain is not function else "async for each in "
     result = f" -> {signature.return_annotation}" if not head.startswith("async") else ""
     text = f"{head}{name}({', '.join(given)}){result}"
     if len(text) > _COLUMNS:
