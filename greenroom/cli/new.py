@@ -23,12 +23,34 @@ FILES: Final = {
     "gitignore": ".gitignore",
 }
 """The files in `starter/`, and their names in the project."""
+SDKS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    "typescript": (
+        ("typescript/package.json", "greenroom-client/package.json"),
+        ("typescript/README.md", "greenroom-client/README.md"),
+        ("typescript/LICENSE", "greenroom-client/LICENSE"),
+        ("typescript/dist", "greenroom-client/dist"),
+    ),
+    "unity": (
+        ("csharp/LICENSE", "Greenroom/LICENSE"),
+        ("csharp/Runtime", "Greenroom/Runtime"),
+    ),
+    "godot": (
+        ("godot/addons/greenroom", "addons/greenroom"),
+        ("godot/godot3/addons/greenroom", "godot3/addons/greenroom"),
+    ),
+}
+"""By client, the parts of `sdk/` that it is built with, and their places beside it."""
 
 
 @click.command()
 @click.argument("name", metavar="NAME")
+@click.option(
+    "--client",
+    type=click.Choice(sorted(SDKS)),
+    help="Add a client that plays the game, in the directory client.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing but JSON.")
-def new(name: str, *, as_json: bool) -> None:
+def new(name: str, *, client: str | None, as_json: bool) -> None:
     """Make a project in the new directory NAME: a room's behaviour, its test, settings.
 
     Then run `pytest` or `greenroom serve --reload` in that directory.
@@ -38,6 +60,8 @@ def new(name: str, *, as_json: bool) -> None:
             f"{name!r} is no name for a project: take letters, digits, - and _, 64 at most, and a "
             "letter first. It is made in the current directory."
         )
+    if client is not None:
+        _check_sdk(client)
     project = Path(name)
     try:
         project = Path.cwd() / name
@@ -50,15 +74,20 @@ def new(name: str, *, as_json: bool) -> None:
         raise click.ClickException(f"cannot make {project}: {error.strerror}") from None
     try:
         _fill(project)
+        if client is not None:
+            _add_client(project, client)
     except OSError as error:
         shutil.rmtree(project)  # this command has just made it
         raise click.ClickException(f"cannot write {project}: {error.strerror}") from None
     if as_json:
-        say_json({"directory": str(project), "files": sorted(FILES.values())})
+        files = [*FILES.values(), *(["client"] if client is not None else [])]
+        say_json({"directory": str(project), "files": sorted(files)})
         return
     say(f"{project} has a game to begin with:\n")
     say(f"  cd {name}\n  pytest                      # its tests (pip install pytest)")
     say("  greenroom serve --reload    # its server; README.md says more")
+    if client is not None:
+        say(f"  cat client/README.md        # how its client in {client} plays")
     if shutil.which("greenroom") is None:  # scripts/greenroom was called
         say(f"\nBoth need Greenroom in your environment: pip install '{CHECKOUT}[client]'")
 
@@ -68,3 +97,39 @@ def _fill(project: Path) -> None:
     for source, target in FILES.items():
         text = (STARTER / source).read_text(encoding="utf-8")
         (project / target).write_text(text.replace("PROJECT", project.name), encoding="utf-8")
+
+
+def _check_sdk(client: str) -> None:
+    """Refuse if the SDK of a client is not at hand: it comes with the source, not with pip.
+
+    Raises:
+        click.ClickException: it is not.
+    """
+    if all((CHECKOUT / "sdk" / source).exists() for source, _ in SDKS[client]):
+        return
+    if (CHECKOUT / "sdk" / client / "package.json").exists():
+        raise click.ClickException(
+            "the client library is not built yet, so nothing was written. Run `npm ci` and "
+            f"`npm run build` in {CHECKOUT / 'sdk' / client} (this takes the network, once)."
+        )
+    raise click.ClickException(
+        f"the SDK for {client} is in Greenroom's source, which pip does not install. Run "
+        "scripts/greenroom of a checkout; nothing was written."
+    )
+
+
+def _add_client(project: Path, client: str) -> None:
+    """Write a client into the project, with the SDK that it is built with."""
+    target = project / "client"
+    shutil.copytree(STARTER / "clients" / client, target)
+    for path in target.rglob("*"):
+        if path.is_file():
+            text = path.read_text(encoding="utf-8")
+            path.write_text(text.replace("PROJECT", project.name), encoding="utf-8")
+    for source, name in SDKS[client]:
+        path = CHECKOUT / "sdk" / source
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            shutil.copytree(path, target / name)
+        else:
+            shutil.copyfile(path, target / name)
