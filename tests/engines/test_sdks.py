@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from page_kit import blocks_of
@@ -20,11 +22,12 @@ needs_godot3 = pytest.mark.skipif(not has_godot3(), reason="no godot3-server")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def run(command: Sequence[str], directory: Path) -> str:
+def run(command: Sequence[str], directory: Path, **variables: str) -> str:
     """Run a program that must end well; return what it printed."""
     done = subprocess.run(
         command,
         cwd=directory,
+        env=os.environ | variables,
         capture_output=True,
         encoding="utf-8",
         timeout=SECONDS_MAX,
@@ -74,3 +77,49 @@ def test_the_page_about_godot_brings_two_players_together(api: Api, tmp_path: Pa
     (project / "two_players.gd").write_text(script)
     command = ["godot3-server", "--path", str(project), "--script", "two_players.gd"]
     assert block_of(page, "text") in run(command, tmp_path)
+
+
+@needs_mono
+def test_a_studios_own_service_in_c_sharp_bans_a_player(studio: Studio, tmp_path: Path):
+    page = "play-from-csharp.md"
+    (tmp_path / "sdk").symlink_to(ROOT / "sdk")
+    (tmp_path / "Ban.cs").write_text(block_of(page, "csharp", 1))
+    url = "http://{}:{}".format(*studio.api.address)
+    commands = block_of(page, "sh") + block_of(page, "sh", 2)
+    commands = commands.replace("http://127.0.0.1:8080", url).replace(
+        "gr_api_…", studio.api.game.key
+    )
+    said = run(["sh", "-ec", commands], tmp_path, GREENROOM_ADMIN_KEY=studio.api.game.private)
+    assert said == "Ann is banned for an hour\n"
+    assert studio.has_banned()
+
+
+@needs_godot3
+def test_a_studios_own_service_in_godot_bans_a_player(studio: Studio, tmp_path: Path):
+    project = build_godot3(tmp_path)
+    script = block_of("play-from-godot.md", "gdscript", 2)
+    url = "http://{}:{}".format(*studio.api.address)
+    script = script.replace("http://127.0.0.1:8080", url).replace("gr_api_…", studio.api.game.key)
+    (project / "ban.gd").write_text(script)
+    command = ["godot3-server", "--path", str(project), "--script", "ban.gd"]
+    said = run(command, tmp_path, GREENROOM_ADMIN_KEY=studio.api.game.private)
+    assert "Ann is banned for an hour" in said
+    assert studio.has_banned()
+
+
+class Studio(NamedTuple):
+    """A game with one player, Ann."""
+
+    api: Api
+    token: str
+
+    def has_banned(self) -> bool:
+        """Return whether Ann is banned, for the reason that the pages give."""
+        told = self.api.call("PUT", "/api/game_players.php/login", player=self.token)
+        return told.status == 403 and told.json["ban_info"]["ban_reason"] == "Cheating"
+
+
+@pytest.fixture
+def studio(api: Api) -> Studio:
+    """A game of this test alone."""
+    return Studio(api, api.register("Ann")[1])
