@@ -136,7 +136,7 @@ namespace UnityEngine
     }
 }
 """
-"""What the component uses of Unity, which is not here."""
+"""The part of Unity that the component uses: Unity itself is not here."""
 
 
 @needs_mono

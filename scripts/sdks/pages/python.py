@@ -202,7 +202,7 @@ def _example(function: Any, name: str, operation: Operation) -> str:
     """
     signature = inspect.signature(function)
     names = [each for each in signature.parameters if each != "self"]
-    given = dict(operation.sample.path)
+    given: dict[str, Any] = dict(operation.sample.path)
     sample = operation.sample.given
     if operation.request_in == "document":
         given["document"] = sample
@@ -213,7 +213,7 @@ def _example(function: Any, name: str, operation: Operation) -> str:
     if "action" in given and "action" not in names:
         del given["action"]  # `approve` and `reject` say it by their names
     signature.bind(None, **given)
-    shown = []
+    shown: list[str] = []
     for key, value in given.items():
         is_named = signature.parameters[key].kind is inspect.Parameter.KEYWORD_ONLY
         is_next = len(shown) == names.index(key) and not any("=" in each for each in shown)

@@ -71,7 +71,9 @@ def _with_member(group: Group, doc: str, below: Sequence[str]) -> Group:
 
 def _call(name: str, signature: str, doc: str) -> Call:
     text, *tagged = re.split(r"\n(?=@)", "\n" + doc)
-    arguments, raises, returns = [], [], ""
+    arguments: list[tuple[str, str]] = []
+    raises: list[tuple[str, str]] = []
+    returns = ""
     for entry in tagged:
         found = _TAG.match(entry)
         assert found is not None, f"{name}: an unknown tag, {entry!r}"
