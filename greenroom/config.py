@@ -35,6 +35,7 @@ from greenroom.setting_kinds import (
     WORKERS_MAX,
     AddressShare,
     BehaviourEntries,
+    BusUrls,
     Bytes,
     Count,
     DatabaseUrl,
@@ -59,7 +60,7 @@ from greenroom.setting_kinds import (
 
 PREFIX = "GREENROOM_"
 CONFIG_VARIABLE = "GREENROOM_CONFIG"
-SECRETS = frozenset({"database_url", "metrics_token"})
+SECRETS = frozenset({"bus", "database_url", "metrics_token"})
 CONFIG_FILE_NAME = "greenroom.toml"
 CONFIG_BYTES_MAX = 1 << 20
 """More than any settings file needs. It keeps a mistaken `--config` from filling memory."""
@@ -110,6 +111,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The processes that serve; `auto` is one for each processor. Each has its own event loop."""
     connections_move: Flag = True
     """Have a client's plain HTTP connection move to the worker that has its game."""
+    bus: BusUrls | None = None
+    """The NATS servers over which several machines on one database are one cluster."""
+    bus_ca_file: Path | None = None
+    """The authority of their certificates, in PEM; by default those that the machine trusts."""
+    bus_nkey_file: Path | None = None
+    """The file of the seed to sign in with."""
+    bus_plain_allowed: Flag = False
+    """Speak to NATS on other machines without TLS, if it has none."""
+    advertise: Host | None = None
+    """The host name or address by which the other machines of the cluster reach this one."""
     ready_file: Path | None = None
     """A file that gets one line of JSON with the addresses once the server answers."""
 
@@ -399,7 +410,7 @@ def masked(settings: Settings) -> dict[str, Any]:
     for name in FIELDS:
         value = getattr(settings, name)
         if name in SECRETS and value is not None:
-            value = mask_url(value) if name == "database_url" else "***"
+            value = _MASKS[name](value)
         shown[name] = str(value) if isinstance(value, Path) else value
     return shown
 
@@ -417,6 +428,15 @@ def mask_url(url: str) -> str:
     little.
     """
     return _PARAMETER_PASSWORD.sub(r"\1***", _URL_PASSWORD.sub(r"\1:***@", url))
+
+
+def mask_bus(urls: str) -> str:
+    """Return addresses of NATS servers without what signs in there; it hides too much at most."""
+    return _SIGNS_IN.sub("://***@", urls)
+
+
+_SIGNS_IN = re.compile(r"://.*@", re.DOTALL)
+_MASKS: Final = {"bus": mask_bus, "database_url": mask_url, "metrics_token": lambda _: "***"}
 
 
 def _environment_values(environ: Mapping[str, str], here: Path) -> dict[str, _Value]:

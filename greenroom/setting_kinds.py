@@ -52,6 +52,13 @@ DatabaseUrl = Annotated[
         description="an address such as postgresql://user@host:5432/database",
     ),
 ]
+BusUrls = Annotated[
+    str,
+    Meta(
+        pattern=r"^\s*(nats|tls)://",
+        description="addresses of NATS servers such as nats://host:4222, separated by commas",
+    ),
+]
 PlatformUrl = Annotated[
     str,
     Meta(

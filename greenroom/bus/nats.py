@@ -170,7 +170,7 @@ class NatsBus(Exchange):
         servers = ", ".join(map(str, self._options.servers))
         raise BusUnusable(
             f"No NATS server at {servers} can be used ({reason or 'none answers'}): start one, or "
-            "correct bus_url."
+            "correct the setting bus."
         )
 
     async def _stay_connected(self, nursery: trio.Nursery) -> None:

@@ -196,7 +196,7 @@ async def _read_info(connected: socket.socket, parser: NatsParser, server: NatsS
         try:
             events = parser.feed(await _receive(connected))
         except NatsProtocolError:
-            raise NatsUnreachable(f"{server} is no NATS server: see bus_url") from None
+            raise NatsUnreachable(f"{server} is no NATS server: see the setting bus") from None
         for event in events:
             if isinstance(event, NatsInfo):
                 return event
@@ -319,10 +319,11 @@ def _refusal(text: str, server: NatsServer, options: NatsOptions) -> Exception:
                 f"write `{{ nkey: {options.key.public} }}` among the users of its configuration"
             )
         elif server.user is not None:
-            advice = "bus_url must have the user and the password that its configuration has"
+            advice = "the setting bus must have the user and the password that its configuration has"
         else:
             advice = (
-                "write a user and a password into bus_url (nats://USER:PASSWORD@HOST:4222), or set "
+                "write a user and a password into the setting bus "
+                "(nats://USER:PASSWORD@HOST:4222), or set "
                 "bus_nkey_file"
             )
         return BusUnusable(f"The NATS server {server} does not let us in ({text}): {advice}.")

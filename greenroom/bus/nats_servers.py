@@ -79,7 +79,7 @@ def read_options(
     servers = tuple(_read_url(url.strip()) for url in urls.split(",") if url.strip())
     if not 1 <= len(servers) <= SERVERS_MAX:
         raise BusUnusable(
-            f"bus_url has {len(servers)} addresses: write 1 to {SERVERS_MAX} such as {_EXAMPLE}."
+            f"The setting bus has {len(servers)} addresses: write 1 to {SERVERS_MAX} such as {_EXAMPLE}."
         )
     try:
         context = ssl.create_default_context(cafile=ca_file)
@@ -128,7 +128,7 @@ def _read_url(url: str) -> NatsServer:
     except ValueError:
         host, port, parts = None, None, urlsplit("")
     if not host or parts.scheme not in SCHEMES or parts.path.strip("/") or parts.query:
-        raise BusUnusable(f"bus_url has an address that is none: write {_EXAMPLE}.")
+        raise BusUnusable(f"The setting bus has an address that is none: write {_EXAMPLE}.")
     return NatsServer(
         host,
         port or PORT_DEFAULT,

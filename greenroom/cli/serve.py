@@ -44,6 +44,16 @@ DESCRIPTORS_BESIDE_CONNECTIONS = 768
     help="The processes that serve; by default 1. auto is one for each processor.",
 )
 @click.option(
+    "--bus",
+    metavar="URL,…",
+    help="The NATS servers of a cluster of several machines, such as nats://host:4222.",
+)
+@click.option(
+    "--advertise",
+    metavar="HOST",
+    help="The host by which the other machines of the cluster reach this one.",
+)
+@click.option(
     "--ready-file",
     metavar="FILE",
     help="A file for one line of JSON with the addresses, once the server answers.",

@@ -82,7 +82,7 @@ async def test_a_user_and_a_password_let_us_in(start: Start) -> None:
 @pytest.mark.parametrize("signs_in", ["me:wr0ng@", "you:s3cr3t@", "s3cr3t@"])
 async def test_a_wrong_password_is_told_and_not_shown(start: Start, signs_in: str) -> None:
     sentence = await refusal(read_options(start(USERS).url(signs_in)))
-    assert "bus_url must have the user and the password" in sentence
+    assert "the setting bus must have the user and the password" in sentence
     assert "wr0ng" not in sentence
     assert "s3cr3t" not in sentence
 
@@ -205,7 +205,7 @@ async def test_where_nobody_listens_the_start_ends_after_a_while(
     sentence = await refusal(read_options(f"nats://me:pw@127.0.0.1:{port}"))
     server = f"127.0.0.1:{port}"
     assert sentence.startswith(f"No NATS server at {server} can be used (the NATS server {server} ")
-    assert sentence.endswith("): start one, or correct bus_url.")
+    assert sentence.endswith("): start one, or correct the setting bus.")
 
 
 @pytest.mark.parametrize("greeting", [b"", b"SSH-2.0-OpenSSH_9.2\r\n", b"PING\r\n", b"INFO {"])
