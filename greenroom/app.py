@@ -52,7 +52,7 @@ from greenroom.behaviour.errors import BehaviourBug
 from greenroom.behaviour.registry import Registry
 from greenroom.behaviour.runner import Watch, unwatched
 from greenroom.behaviour.watchdog import Watchdog
-from greenroom.clustering import BUS_DIRECTORY, PARENT, ClusterOptions
+from greenroom.clustering import BUS_DIRECTORY, ClusterOptions
 from greenroom.config import ConfigError, Settings
 from greenroom.control.admin.context import NOWHERE, AdminContext
 from greenroom.control.database_service import DatabaseService
@@ -63,6 +63,7 @@ from greenroom.control.signal_watch import SignalWatch
 from greenroom.control.signals import stop_signals
 from greenroom.control.socket import Desk
 from greenroom.fronts import Fronts
+from greenroom.neighbours import BUS, CERTIFICATE, HOST, NATS, PARENT, WORKER
 from greenroom.node import Node
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX
 from greenroom.supervisors.policy import Strategy
@@ -153,7 +154,7 @@ async def work(link: ParentLink) -> None:
                     registry,
                     watchdog.watch,
                     link.begin.sources,
-                    member=_member(link),
+                    member=_member(link, registry.digest(), fronts.certificate_digest),
                 )
                 served = _Worker(link, fronts, root, nursery.cancel_scope)
                 outer.start_soon(link.listen, served, served)
@@ -257,17 +258,29 @@ class _Root:
         return TreeNode("greenroom", "running", mailbox=queued, children=children)
 
 
-def _member(link: ParentLink) -> ClusterOptions:
-    """Return what a worker is in the cluster of its siblings."""
+def _member(link: ParentLink, behaviours: str, certificate: str) -> ClusterOptions:
+    """Return what a worker is in the cluster of its siblings, and of other machines.
+
+    Args:
+        link: what the parent has said.
+        behaviours: the digest of its behaviours.
+        certificate: the digest of the certificate that its ports show.
+    """
     begin, settings = link.begin, link.begin.settings
-    host = local_host(settings.host)
+    is_one_of_many = settings.bus is not None
+    host = local_host(settings.advertise or settings.host)
     scheme = "http" if settings.tls_certificate_file is None else "https"
+    machine = {BUS: NATS, HOST: host.strip("[]")} if is_one_of_many else {}
     return ClusterOptions(
         name=begin.name,
         nodes_expected=begin.count,
         is_first=begin.number == 1,
         bus_directory=settings.data_dir / BUS_DIRECTORY,
-        addresses={
+        behaviours=behaviours,
+        addresses=machine
+        | {
+            WORKER: str(begin.number),
+            CERTIFICATE: certificate,
             "http": f"{scheme}://{host}:{link.ports.http.port}",
             "own_http": f"{scheme}://{OWN_HTTP_HOST}:{link.ports.http.own_port}",
             "realtime": f"{host}:{link.ports.realtime.port}",
@@ -293,6 +306,15 @@ class _Worker:
 
     async def reload(self) -> None:
         await self._fronts.reload()
+
+    async def hand_over(self) -> None:
+        cluster = self._root.server.cluster
+        if cluster is not None:
+            with self._handing_over:
+                await self._fronts.drain()
+                siblings = cluster.peers.siblings()
+                left = await cluster.membership.drain(LEAVE_SECONDS_MAX, siblings)
+                _logger.info("handed over to other machines; %d shards are left", left)
 
     def stop(self) -> None:
         self._handing_over.cancel()

@@ -16,6 +16,7 @@ import msgspec
 import trio
 
 from greenroom.actors.services.shards import ShardKeeper
+from greenroom.bus.nats import NatsBus
 from greenroom.bus.unix import UnixBus
 from greenroom.cluster.calls.answering import Answering
 from greenroom.cluster.calls.forwarding import Forwarding
@@ -31,14 +32,15 @@ from greenroom.cluster.switchboard import Switchboard
 from greenroom.config import Settings
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.peers import ClusterPorts
-from greenroom.control.errors import ControlError
 from greenroom.control.node_peers import NodeAnswers, NodePeers
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.metrics import Metrics, Sample, Source
+from greenroom.machines import nats_options
+from greenroom.neighbours import HOST, WORKER, Neighbours
 from greenroom.network.certificate import Certificate
 from greenroom.parts import Parts
 from greenroom.persistence.kept.homes import DatabaseHomes
-from greenroom.persistence.node import NodeIdentity
+from greenroom.persistence.node import NodeIdentity, NodeSession
 from greenroom.persistence.nodes import NodeRow
 from greenroom.supervisors.policy import Restart
 from greenroom.supervisors.spec import ChildSpec
@@ -48,14 +50,8 @@ _logger = logging.getLogger(__name__)
 LEASE_SECONDS: Final = 3.0
 SERVED_SECONDS_MAX: Final = 30.0
 """Seconds that a start waits until all shards are served; then it goes on without."""
-PARENT: Final = "parent"
-"""The address that tells whose worker a node is."""
 BUS_DIRECTORY: Final = "bus"
 """The folder of the bus's sockets, in the data directory."""
-
-
-class StrangersThere(ControlError):
-    """Nodes that this one cannot talk to serve the same database."""
 
 
 class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,14 +62,17 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     nodes_expected: int
     """How many nodes are being started together."""
     bus_directory: Path
+    """Where the sockets of the bus are, if no setting names one between machines."""
     addresses: dict[str, str]
-    """The ways to reach it, by purpose: `http`, `realtime`, `parent`."""
+    """The ways to reach it, by purpose: `http`, `realtime`, `parent`; see `neighbours`."""
+    behaviours: str = ""
+    """A digest of its behaviours' files."""
     is_first: bool
     """True for the one that does what is done once on a machine."""
 
     def identity(self) -> NodeIdentity:
         """Return what others see of it."""
-        return NodeIdentity.this_process(self.name, self.addresses)
+        return NodeIdentity.this_process(self.name, self.addresses, self.behaviours)
 
 
 class Clustering:
@@ -96,12 +95,7 @@ class Clustering:
         self._name = options.name
         self._session = session
         self._world = world
-        self.bus = UnixBus(
-            session.node_id,
-            options.bus_directory,
-            key=shared.key,
-            cluster_id=shared.installation_id,
-        )
+        self.bus = _bus(settings, session, options.bus_directory)
         self._switchboard = Switchboard(self.bus)
         self.passing = ConnectionPassing(session.node_id, options.bus_directory)
         self._shards = ShardMap[NodeRow](session.node_id)
@@ -127,16 +121,18 @@ class Clustering:
             session.node_id, shared.key, time=world.clock.time, random_bytes=secrets.token_bytes
         )
         self._homes = homes
+        self._neighbours = Neighbours(
+            session.node_id, session.identity, parts.storage.nodes.read_nodes, self._switchboard
+        )
         self._journal = parts.storage.journal
-        self._parent = options.addresses[PARENT]
         self._sources: list[Source] = [self.forwarding.samples, self.passing.samples]
         self.peers = NodePeers(self._shards, self._switchboard, self.membership, self._name)
 
     def children(self) -> list[ChildSpec]:
         """Return its services, in starting order. Once all have started, all shards are served."""
         return [
-            ChildSpec("neighbours", _Neighbours(self._homes, self._parent), Restart.TRANSIENT),
             ChildSpec("bus", self.bus),
+            ChildSpec("neighbours", self._neighbours, Restart.TRANSIENT),
             ChildSpec("membership", self.membership),
             ChildSpec("peers", self.peers),
             ChildSpec("shards", _Served(self.membership)),
@@ -183,6 +179,16 @@ class Clustering:
         self._sources.append(answering.samples)
         return answering
 
+    def machines(self) -> set[str]:
+        """Return the hosts by which the machines reach each other; none if there is but one."""
+        return {host for row in self._shards.nodes() if (host := row.addresses.get(HOST))}
+
+    @property
+    def makes_first_game(self) -> bool:
+        """Return whether this node is the one of all machines that makes the first game."""
+        first = [row.node_id for row in self._shards.nodes() if row.addresses.get(WORKER) == "1"]
+        return min(first, default=self._shards.node_id) == self._shards.node_id
+
     @property
     def is_ready(self) -> bool:
         """Return whether this node may serve, and is not about to stop."""
@@ -202,21 +208,17 @@ class Clustering:
         yield Sample("greenroom_cluster_shards_taken_over", about, taken, kind="counter")
 
 
-class _Neighbours:
-    """Makes sure that all nodes have the same parent, for others are on no bus with this one."""
+def _bus(settings: Settings, session: NodeSession, directory: Path) -> NatsBus | UnixBus:
+    """Return a node's end of the bus: between machines, or else between processes of this one.
 
-    def __init__(self, homes: DatabaseHomes, parent: str) -> None:
-        self._homes = homes
-        self._parent = parent
-
-    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
-        stranger = await self._homes.find_stranger(self._parent)
-        if stranger is not None:
-            raise StrangersThere(
-                f"The database is served by the workers of another server, such as {stranger}: "
-                "stop that one, or use another database."
-            )
-        task_status.started()
+    Raises:
+        BusUnusable: the settings about it are wrong.
+    """
+    shared, options = session.installation, nats_options(settings)
+    key, cluster_id = shared.key, shared.installation_id
+    if options is None:
+        return UnixBus(session.node_id, directory, key=key, cluster_id=cluster_id)
+    return NatsBus(session.node_id, options, key=key, cluster_id=cluster_id)
 
 
 class _Served:

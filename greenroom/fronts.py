@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
 
 import trio
 
@@ -67,6 +68,7 @@ class Fronts:
         self._given = given
         self._udp = UdpPort(settings.host, settings.udp_port, () if given is None else given.udp)
         self._http: HttpServer | None = None
+        self._cluster: Clustering | None = None
 
     @property
     def http_port(self) -> int:
@@ -82,6 +84,12 @@ class Fronts:
     def udp_port(self) -> int:
         """Return the port of the fast lane, once it has been bound."""
         return self._udp.port
+
+    @property
+    def certificate_digest(self) -> str:
+        """Return what tells the certificate from another one; empty if there is none."""
+        certificate = self._certificate
+        return "" if certificate is None else blake2b(certificate.der, digest_size=8).hexdigest()
 
     async def check_ports(self) -> None:
         """Check that the ports can be opened, the API's first, so that an error names the first.
@@ -118,6 +126,7 @@ class Fronts:
             cluster: this node's part in a cluster; None if it is alone.
             context: where operations that come from other nodes act.
         """
+        self._cluster = cluster
         limits = self._limits(storage)
         metrics = self._metrics(world, storage, hub, tree, cluster)
         for source in sources:
@@ -151,6 +160,10 @@ class Fronts:
         self._is_draining = True
         self._http.drain()
         return True
+
+    async def hand_over(self) -> None:
+        """Hand over nothing: there are no other machines. See `Served`."""
+        await trio.lowlevel.checkpoint()
 
     async def reload(self) -> None:
         """Read again what can be read while the server runs: the certificate."""
@@ -202,6 +215,8 @@ class Fronts:
             protocol=settings.public_realtime_protocol
             or ("ws" if self._certificate is None else "wss"),
             udp_port=settings.public_udp_port or self.udp_port,
+            machine=settings.advertise if settings.bus is not None else None,
+            machines=() if self._cluster is None else self._cluster.machines(),
         )
 
     def _limits(self, storage: Storage) -> CallLimits:

@@ -253,6 +253,9 @@ class Node:
 
     async def _make_first_game(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Make the first game if there is none, remember that this start made it, and end."""
+        if self._cluster is not None and not self._cluster.makes_first_game:
+            task_status.started()
+            return
         made = await ensure_first_game(self.world, self._settings.data_dir)
         self._first_game = made or self._first_game
         task_status.started()

@@ -99,6 +99,13 @@ class Registry:
         self._stats = self._read_stats(self._classes)
         self.sources = Sources(self._classes, folder)
 
+    def digest(self) -> str:
+        """Return digits that are equal on machines with the same behaviours; see `Sources`."""
+        return self.sources.digest(f"{key}={name}" for key, name in sorted(self._entries()))
+
+    def _entries(self) -> list[tuple[str, str]]:
+        return [(f"{game}/{kind}", name) for (game, kind), name in self._by_key.items()]
+
     def choose(self, game_id: int, rules: bytes) -> str | None:
         """Return the name of the behaviour of a new room; None for a plain one.
 

@@ -319,7 +319,9 @@ def _refusal(text: str, server: NatsServer, options: NatsOptions) -> Exception:
                 f"write `{{ nkey: {options.key.public} }}` among the users of its configuration"
             )
         elif server.user is not None:
-            advice = "the setting bus must have the user and the password that its configuration has"
+            advice = (
+                "the setting bus must have the user and the password that its configuration has"
+            )
         else:
             advice = (
                 "write a user and a password into the setting bus "

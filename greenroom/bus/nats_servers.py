@@ -79,7 +79,8 @@ def read_options(
     servers = tuple(_read_url(url.strip()) for url in urls.split(",") if url.strip())
     if not 1 <= len(servers) <= SERVERS_MAX:
         raise BusUnusable(
-            f"The setting bus has {len(servers)} addresses: write 1 to {SERVERS_MAX} such as {_EXAMPLE}."
+            f"The setting bus has {len(servers)} addresses: write 1 to {SERVERS_MAX} such as "
+            f"{_EXAMPLE}."
         )
     try:
         context = ssl.create_default_context(cafile=ca_file)

@@ -159,7 +159,7 @@ def _run(loaded: Loaded, *, as_json: bool) -> None:
 
     async def serve_until_stopped() -> None:
         count = worker_count(settings)
-        if count == 1:
+        if count == 1 and settings.bus is None:
             from greenroom import app
 
             await app.serve(settings, announce=announce, sources=loaded.sources)

@@ -161,15 +161,17 @@ class Membership:
             trio.lowlevel.remove_instrument(self._guard)
         raise StorageFenced(f"{fenced[0]}")
 
-    async def drain(self, seconds_max: float) -> int:
+    async def drain(self, seconds_max: float, leaving: Collection[int] = ()) -> int:
         """Hand over everything to other nodes; return how many shards are left.
 
         Args:
             seconds_max: how long to try.
+            leaving: nodes that are about to stop, too, and so get nothing.
 
         Cancellation: what has been handed over so far stays so, and no shards are taken any more.
         """
         self.is_draining = True
+        self._draining.update(leaving)
         self.look_soon()
         return await self.hand_over.drain(self._takers, seconds_max)
 

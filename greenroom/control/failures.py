@@ -13,6 +13,7 @@ from greenroom.actors.kernel.errors import (
     StorageUnavailable,
 )
 from greenroom.actors.kernel.journal_codec import UnreadableJournal
+from greenroom.bus.bus import BusUnusable
 from greenroom.config import ConfigError
 from greenroom.control.errors import ControlError
 from greenroom.network.sockets import ListenError
@@ -20,7 +21,7 @@ from greenroom.network.tls import TlsError
 from greenroom.persistence.errors import DatabaseError, StorageError
 from greenroom.supervisors.supervisor import RestartLimitExceeded, StartFailed
 
-_SPEAKING = (ConfigError, ControlError, StorageError, ListenError, TlsError, Refused)
+_SPEAKING = (BusUnusable, ConfigError, ControlError, StorageError, ListenError, TlsError, Refused)
 """Errors whose text already is the sentence for the operator."""
 _OF_THE_MACHINE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS))
 """Errors of a full or broken disk, which any program gets."""

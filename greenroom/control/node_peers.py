@@ -200,12 +200,12 @@ class NodePeers:
             found[answer.name] = answer.families
 
         async with trio.open_nursery() as nursery:
-            for node_id in self._siblings():
+            for node_id in self.siblings():
                 nursery.start_soon(ask, node_id)
         return found
 
-    def _siblings(self) -> Sequence[int]:
-        """Return the nodes of the same parent."""
+    def siblings(self) -> Sequence[int]:
+        """Return the other nodes of the same parent."""
         own = self._shards.address_of(self.node_id)
         parent = None if own is None else own.addresses.get("parent")
         return [

@@ -25,6 +25,13 @@ class Served(Protocol):
         """
         ...
 
+    async def hand_over(self) -> None:
+        """Hand over to other machines what they go on with; bounded in time, often at once.
+
+        Cancellation: what has been handed over so far stays so.
+        """
+        ...
+
     async def reload(self) -> None:
         """Read again what can be read while the server runs.
 
@@ -50,7 +57,7 @@ class SignalWatch:
         self._terminal = Terminal()
 
     async def watch(self, drain_seconds: float, *, task_status: trio.TaskStatus[None]) -> None:
-        """Stop in order at the first signal that asks for it. A second one ends the draining.
+        """Stop in order at the first signal that asks for it. Another ends what comes before that.
 
         SIGHUP asks for it if it comes because a terminal was closed. Otherwise it reloads.
         """
@@ -62,10 +69,23 @@ class SignalWatch:
                 _logger.info("stopping at %s in %g s", name, drain_seconds)
                 with trio.move_on_after(drain_seconds):
                     name = await self._wait_for_stop(signals)
+            await self._hand_over(signals)
             _logger.info("stopping at %s", name)
             self._scope.cancel()
             async for _ in signals:  # where it may watch on, none cuts the stop short
                 pass
+
+    async def _hand_over(self, signals: AsyncIterator[int]) -> None:
+        """Hand over to other machines, unless a signal cuts that short."""
+
+        async def cut_short(handing_over: trio.CancelScope) -> None:
+            await self._wait_for_stop(signals)
+            handing_over.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cut_short, nursery.cancel_scope)
+            await self._served.hand_over()
+            nursery.cancel_scope.cancel()
 
     async def _wait_for_stop(self, signals: AsyncIterator[int]) -> str:
         """Wait for a signal that asks for a stop, and reload meanwhile; return its name."""

@@ -20,10 +20,10 @@ from greenroom.actors.plans.plan import Plan
 from greenroom.actors.player.messages import Ban, Player
 from greenroom.persistence.arrays import INT8_COLUMN, TEXT_COLUMN, int8, text
 from greenroom.persistence.driver import BYTEA, INT8, TEXT, Query, Row, Statement
-from greenroom.persistence.errors import QueryFailed
+from greenroom.persistence.errors import QueryFailed, is_fence
 from greenroom.persistence.ids import IdBlocks
 from greenroom.persistence.loaders import Loaders
-from greenroom.persistence.node import NodeSession, is_fence
+from greenroom.persistence.node import NodeSession
 
 PLAYER_ID_BLOCK = 1000
 """The number of ids in a block, which is the step of the sequence `player_ids`."""

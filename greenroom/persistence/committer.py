@@ -39,8 +39,11 @@ from greenroom.persistence.errors import (
     DatabaseError,
     QueryFailed,
     StorageFenced,
+    is_elsewhere,
+    is_fence,
+    is_passing,
 )
-from greenroom.persistence.node import NodeSession, boot_seconds, is_elsewhere, is_fence, is_passing
+from greenroom.persistence.node import NodeSession, boot_seconds
 from greenroom.persistence.nodes import ShardHandedOver, is_moved
 from greenroom.persistence.read_troubles import Failure, failure_of, words_for
 from greenroom.persistence.settings import StorageSettings

@@ -53,3 +53,23 @@ class StorageFenced(StorageError, Hopeless):
 
 class MigrationError(StorageError):
     """The database's schema is newer than the code, or an applied migration was edited."""
+
+
+CLASSES_THAT_PASS = frozenset({"08", "25", "28", "3D", "40", "42", "53", "55", "57", "58", "F0"})
+"""SQLSTATE classes that do not concern a row; the transaction is repeated until they pass. With any
+other class a row is at fault, and is isolated."""
+
+
+def is_passing(error: QueryFailed) -> bool:
+    """Return whether the same transaction may succeed later."""
+    return error.sqlstate[:2] in CLASSES_THAT_PASS or not error.sqlstate
+
+
+def is_elsewhere(error: QueryFailed) -> bool:
+    """Return whether this server is read-only (a standby), so that another one may be found."""
+    return error.sqlstate[:2] == "25"
+
+
+def is_fence(error: QueryFailed) -> bool:
+    """Return whether the fence has refused us."""
+    return error.sqlstate == "GR001"

@@ -72,6 +72,7 @@ _NAMED_MAX = 8
 _ENDED_KEPT = "7 days"
 
 _TRY_ALONE = Statement(f"SELECT pg_try_advisory_lock({LOCK_CLASS}, 0)")
+_UNLOCK_ALONE = Statement(f"SELECT pg_advisory_unlock({LOCK_CLASS}, 0)")
 _TRY_SHARED = Statement(f"SELECT pg_try_advisory_lock_shared({LOCK_CLASS}, 0)")
 _TRY_NODE = Statement(f"SELECT pg_try_advisory_lock({NODE_LOCK_CLASS}, $1::integer)", INT8)
 NODE_LOCKS = (
@@ -92,6 +93,12 @@ HOLDERS = Statement(
     f" JOIN {NODE_LOCKS} AS l USING (node_id) ORDER BY node_id"
 )
 """Name, host, process id, start and whether it is alone, of each node that has its lock."""
+_LEASED = Statement(
+    "SELECT name, host, pid::bigint, extract(epoch FROM started_at)::bigint, is_alone FROM nodes"
+    " WHERE ended_at IS NULL AND NOT is_alone AND lease_until > clock_timestamp()"
+    " ORDER BY node_id"
+)
+"""The same of each node of a cluster that has a lease, be its session there or not."""
 _OLD_HOLDER = Statement(
     "SELECT holder_host, holder_host, holder_pid::bigint, extract(epoch FROM held_since)::bigint,"
     " true FROM shards WHERE shard = 0 AND holder_host <> ''"
@@ -467,10 +474,22 @@ class NodeSession:
     async def _lock_at_start(self, connection: DatabaseConnection) -> None:
         """Take the lock. Wait a moment for the lock of a server that was killed just now."""
         deadline = trio.current_time() + self._settings.lock_seconds_max
-        while not await self._try_lock(connection):
+        while not (await self._try_lock(connection) and await self._may_end_others(connection)):
             if trio.current_time() >= deadline:
                 raise StorageHeld(await self._held_text(connection))
             await trio.sleep(_RETRY_SECONDS)
+
+    async def _may_end_others(self, connection: DatabaseConnection) -> bool:
+        """Return whether no cluster lives whose sessions are away for a moment; else let it be.
+
+        A server that is alone ends all others. A restart of Postgres, say, takes the locks of a
+        cluster away, but not the leases.
+        """
+        ((has_nodes, _),) = await self._run(connection, _TABLES)
+        if not self.alone or not has_nodes or not await self._run(connection, _LEASED):
+            return True
+        await self._run(connection, _UNLOCK_ALONE)
+        return False
 
     async def _try_lock(self, connection: DatabaseConnection) -> bool:
         """Try to take the lock of the database; return whether it is held now."""
@@ -480,7 +499,9 @@ class NodeSession:
     async def _held_text(self, connection: DatabaseConnection) -> str:
         """Return the sentence that says who has the lock."""
         ((has_nodes, has_shards),) = await self._run(connection, _TABLES)
-        holders = await self._run(connection, HOLDERS) if has_nodes else []
+        holders: list[Row] = []
+        if has_nodes:
+            holders = await self._run(connection, HOLDERS) or await self._run(connection, _LEASED)
         if has_shards and not has_nodes:
             holders = await self._run(connection, _OLD_HOLDER)
         return held_text(holders, wants_alone=self.alone)
@@ -567,23 +588,3 @@ def named(name: str, host: str, pid: int) -> str:
 
 def _date(seconds: int) -> str:
     return f"{dt.datetime.fromtimestamp(seconds, dt.UTC):%Y-%m-%d %H:%M:%S}"
-
-
-CLASSES_THAT_PASS = frozenset({"08", "25", "28", "3D", "40", "42", "53", "55", "57", "58", "F0"})
-"""SQLSTATE classes that do not concern a row; the transaction is repeated until they pass. With any
-other class a row is at fault, and is isolated."""
-
-
-def is_passing(error: QueryFailed) -> bool:
-    """Return whether the same transaction may succeed later."""
-    return error.sqlstate[:2] in CLASSES_THAT_PASS or not error.sqlstate
-
-
-def is_elsewhere(error: QueryFailed) -> bool:
-    """Return whether this server is read-only (a standby), so that another one may be found."""
-    return error.sqlstate[:2] == "25"
-
-
-def is_fence(error: QueryFailed) -> bool:
-    """Return whether the fence has refused us."""
-    return error.sqlstate == "GR001"

@@ -37,8 +37,8 @@ from greenroom.persistence.driver import (
     Row,
     Statement,
 )
-from greenroom.persistence.errors import DatabaseError, QueryFailed, StorageFenced
-from greenroom.persistence.node import NODE_LOCKS, NodeSession, boot_seconds, is_fence, session_name
+from greenroom.persistence.errors import DatabaseError, QueryFailed, StorageFenced, is_fence
+from greenroom.persistence.node import NODE_LOCKS, NodeSession, boot_seconds, session_name
 from greenroom.persistence.settings import StorageSettings
 
 NodeState = Literal["starting", "up", "draining"]
@@ -182,6 +182,15 @@ class NodeRecords:
         if changes:
             self._owners, self._sum = owners, changes[0][3]
         return Look(tuple(map(_node, nodes)), changed, now[0][0])
+
+    async def read_nodes(self) -> list[NodeRow]:
+        """Return the nodes alone, as `look` does; what that takes for news stays news.
+
+        Raises:
+            StorageUnavailable: the database does not answer.
+        """
+        (nodes,) = await self._quick.run(Query(_NODES), seconds_max=LOOK_SECONDS_MAX)
+        return [_node(row) for row in nodes]
 
     async def renew(self) -> bool:
         """Renew this node's lease; return False if it has ended, and must stop.

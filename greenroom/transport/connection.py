@@ -517,7 +517,7 @@ class RealtimeConnection(Outbox):
             self.lane, keys = udp.open(
                 name,
                 owner,
-                (where and where.host) or self._host,
+                self._host if where is None else where.host_for(self._host),
                 None if where is None else where.udp_port,
             )
             self.put(encode_udp(keys))

@@ -83,10 +83,14 @@ class Relay(Protocol):
         """Return whether relayed connections may come from this address."""
         ...
 
-    def read_line(self, line: bytes) -> str | None:
+    def read_line(self, line: bytes, peer: str) -> str | None:
         """Return the client's address by the first line of a relayed connection.
 
         None if the line is not another node's, or comes for the second time.
+
+        Args:
+            line: without its line break.
+            peer: the address that it came from.
         """
         ...
 

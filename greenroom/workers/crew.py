@@ -27,6 +27,8 @@ from greenroom.workers.messages import (
     Drawn,
     DrawTree,
     FromWorker,
+    HandedOver,
+    LeaveCluster,
     Leaving,
     NodeEnded,
     NotStarted,
@@ -47,6 +49,8 @@ SILENT_SECONDS_MAX: Final = 2.5
 """A worker that gives no sign of life for so long counts as away: its siblings accept for it."""
 HUNG_SECONDS_MAX: Final = 30.0
 """A worker that gives none for so long is killed, and started again."""
+LEAVE_SECONDS_MAX: Final = 40.0
+"""Seconds that all workers may take to hand over to other machines; they have 30 themselves."""
 DRAW_SECONDS_MAX: Final = 2.0
 """Seconds that a worker may take to draw its tree."""
 
@@ -101,6 +105,7 @@ class Worker:
         self._process = process(number, self._talk)
         self._channel: Channel | None = None
         self._budget = RestartBudget(RESTARTS_MAX, WINDOW_SECONDS)
+        self._handed_over = trio.Event()
         self._drawings: list[trio.MemorySendChannel[TreeNode]] = []
 
     @property
@@ -156,6 +161,7 @@ class Worker:
         if self.node_id:
             self._node_ended(self.node_id)
         self.node_id = 0
+        self._handed_over.set()
         self._become("stopped")
 
     async def tell(self, message: CrewMessage, descriptors: Sequence[int] = ()) -> bool:
@@ -171,6 +177,12 @@ class Worker:
         except ChannelClosed:
             return False
         return True
+
+    async def hand_over(self) -> None:
+        """Have it hand over to other machines, and wait until it has, or has ended."""
+        self._handed_over = trio.Event()
+        if self.is_up and await self.tell(LeaveCluster()):
+            await self._handed_over.wait()
 
     async def draw(self) -> TreeNode:
         """Return its tree, as far as it answers in time."""
@@ -244,6 +256,8 @@ class Worker:
                 self._become("running")
             case NotStarted(sentence=sentence):
                 raise WorkerNotStarted(sentence)
+            case HandedOver():
+                self._handed_over.set()
             case Leaving():
                 self._become("leaving")
             case Drawn(tree=tree):
@@ -314,6 +328,16 @@ class Crew:
         async with trio.open_nursery() as nursery:
             for worker in self.workers:
                 nursery.start_soon(worker.tell, message)
+
+    async def hand_over(self) -> None:
+        """Have all workers hand over to other machines, and wait for it, within bounds.
+
+        Cancellation: what has been handed over so far stays so.
+        """
+        with trio.move_on_after(LEAVE_SECONDS_MAX):
+            async with trio.open_nursery() as nursery:
+                for worker in self.workers:
+                    nursery.start_soon(worker.hand_over)
 
     async def pass_on(self, message: CrewMessage, descriptor: int) -> bool:
         """Give some worker a message with a descriptor; return whether one has taken it.

@@ -74,6 +74,10 @@ class Reload(CrewMessage, frozen=True):
     """Read the TLS certificate again."""
 
 
+class LeaveCluster(CrewMessage, frozen=True):
+    """This machine is about to stop: hand over to other machines, and answer `HandedOver`."""
+
+
 class StopAll(CrewMessage, frozen=True):
     """The whole server stops: hand nothing over."""
 
@@ -106,6 +110,10 @@ class NotStarted(CrewMessage, frozen=True):
     sentence: str
 
 
+class HandedOver(CrewMessage, frozen=True):
+    """It has handed over all that other machines would take, and serves on."""
+
+
 class Leaving(CrewMessage, frozen=True):
     """It accepts no more connections, and will end."""
 
@@ -120,8 +128,10 @@ class Drawn(CrewMessage, frozen=True):
     tree: TreeNode
 
 
-FromParent = Begin | ServeAlso | NodeEnded | Drain | Reload | StopAll | Perform | DrawTree
-FromWorker = Started | NotStarted | Leaving | Alive | Drawn
+FromParent = (
+    Begin | ServeAlso | NodeEnded | Drain | Reload | LeaveCluster | StopAll | Perform | DrawTree
+)
+FromWorker = Started | NotStarted | HandedOver | Leaving | Alive | Drawn
 
 
 def _encode_path(value: object) -> str:

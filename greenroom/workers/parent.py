@@ -33,6 +33,7 @@ from greenroom.control.protocol import Call, CallOutcome, socket_path
 from greenroom.control.ready import Ready, no_ready_file_left, ready
 from greenroom.control.service_manager import ServiceManager
 from greenroom.control.signal_watch import SignalWatch
+from greenroom.machines import own_host
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX
 from greenroom.supervisors.policy import Strategy
 from greenroom.supervisors.processes import ChildProcess, Conversation
@@ -64,24 +65,27 @@ async def serve(
     sources: Mapping[str, str],
     command: tuple[str, ...] = COMMAND,
 ) -> None:
-    """Run a server of several workers until SIGTERM, SIGINT or a closed terminal.
+    """Run a server of workers until SIGTERM, SIGINT or a closed terminal.
+
+    With the setting `bus` it is one machine of a cluster of several.
 
     Args:
         settings: all settings.
-        count: how many workers; at least 2.
+        count: how many workers.
         announce: called once, when all workers answer requests.
         sources: where each setting comes from, for `config show`.
         command: what a worker is started by.
 
     Raises:
-        ControlError, ConfigError, ListenError, StorageError: the server cannot start, or all
-            workers end again and again. The error may be in a group, or the cause of a
-            `StartFailed`.
+        BusUnusable, ControlError, ConfigError, ListenError, StorageError: the server cannot
+            start, or all workers end again and again. The error may be in a group, or the cause
+            of a `StartFailed`.
         RestartLimitExceeded: the database crashed too often; all has been stopped.
 
     Cancellation stops the server in order, too.
     """
     manager = ServiceManager.take()
+    advertise = None if settings.bus is None else await own_host(settings)
     with (
         hold_data_dir(settings.data_dir, "server") as lock,
         no_ready_file_left(settings.ready_file),
@@ -89,7 +93,9 @@ async def serve(
     ):
         async with trio.open_nursery() as watching:
             async with trio.open_nursery() as nursery:
-                parent = _Parent(settings, count, ports, lock, sources=sources, command=command)
+                parent = _Parent(
+                    settings, count, ports, lock, advertise, sources=sources, command=command
+                )
                 signals = SignalWatch(nursery.cancel_scope, parent, manager)
                 await watching.start(signals.watch, settings.drain_seconds)
                 await ports.open(settings, count)
@@ -109,6 +115,7 @@ class _Parent:
         count: int,
         ports: Ports,
         lock: int,
+        advertise: str | None,
         *,
         sources: Mapping[str, str],
         command: tuple[str, ...],
@@ -117,6 +124,7 @@ class _Parent:
         self._count = count
         self._ports = ports
         self._lock = lock
+        self._advertise = advertise
         self._sources = sources
         self._command = command
         self._database = DatabaseService(settings, connections_for(count))
@@ -150,6 +158,11 @@ class _Parent:
         """Have all workers say that the server is about to stop; see `Served`."""
         await self.crew.tell_all(Drain())
         return any(worker.is_up for worker in self.crew.workers)
+
+    async def hand_over(self) -> None:
+        """Hand over to other machines, if this is one of several; see `Served`."""
+        if self._advertise is not None:
+            await self.crew.hand_over()
 
     async def reload(self) -> None:
         """Have all workers read the certificate again; see `Served`."""
@@ -197,7 +210,9 @@ class _Parent:
             number=number,
             count=self._count,
             name=f"{socket.gethostname()}-{number}",
-            settings=settings_of_worker(settings, number, self._count, self._database.conninfo),
+            settings=settings_of_worker(
+                settings, number, self._count, self._database.conninfo, self._advertise
+            ),
             sources=dict(self._sources),
             import_path=sys.path,
             sockets=self._ports.given_to(number),

@@ -21,7 +21,9 @@ kernel spreads connections evenly. Calls are charged where their game is, too, w
 so an address has its whole allowance there."""
 
 
-def settings_of_worker(settings: Settings, number: int, count: int, conninfo: str) -> Settings:
+def settings_of_worker(
+    settings: Settings, number: int, count: int, conninfo: str, advertise: str | None = None
+) -> Settings:
     """Return what one worker runs with.
 
     Args:
@@ -29,9 +31,10 @@ def settings_of_worker(settings: Settings, number: int, count: int, conninfo: st
         number: which worker it is; the first is 1.
         count: how many there are.
         conninfo: the database's address, in libpq's format.
+        advertise: the host by which other machines reach this one, if there are any.
     """
     changed: dict[str, Any] = {name: getattr(settings, name) / count for name in DIVIDED}
-    changed["database_url"] = conninfo
+    changed["database_url"], changed["advertise"] = conninfo, advertise
     if settings.public_udp_port is not None:
         changed["public_udp_port"] = settings.public_udp_port + number - 1
     if number > 1:

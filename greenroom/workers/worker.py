@@ -24,6 +24,8 @@ from greenroom.workers.messages import (
     Drawn,
     DrawTree,
     FromParent,
+    HandedOver,
+    LeaveCluster,
     NodeEnded,
     Perform,
     Reload,
@@ -41,6 +43,13 @@ BEGIN_SECONDS_MAX: Final = 30.0
 
 class WorkerServed(Served, Protocol):
     """A worker, as far as its parent may tell it what to do."""
+
+    async def hand_over(self) -> None:
+        """Hand over to other machines what they take; bounded in time.
+
+        Cancellation: what has been handed over so far stays so.
+        """
+        ...
 
     def stop(self) -> object:
         """Stop at once, and hand nothing over: the whole server stops."""
@@ -108,6 +117,8 @@ class ParentLink:
                 await served.drain()
             case Reload():
                 await served.reload()
+            case LeaveCluster():
+                nursery.start_soon(self._leave_cluster, served)
             case StopAll():
                 self.ports.note_end()
                 served.stop()
@@ -118,6 +129,11 @@ class ParentLink:
                     nursery.start_soon(self._perform, calls, line, stream)
             case Begin():
                 raise msgspec.DecodeError
+
+    async def _leave_cluster(self, served: WorkerServed) -> None:
+        with fenced():
+            await served.hand_over()
+        await self.tell(HandedOver())
 
     async def _perform(self, calls: Calls, line: bytes, stream: trio.SocketStream) -> None:
         """Carry out a call of the command line; refuse it if there are too many."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from typing import Literal
 
 import msgspec
@@ -49,6 +49,22 @@ class RealtimeAddress(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     protocol: Literal["ws", "wss"]
     udp_port: int
+    machine: str | None = None
+    """The name of this machine, where the server runs on several."""
+    machines: Container[str] = ()
+    """The names of all of them. Who knows one can reach them all."""
+
+    def host_for(self, called: str) -> str:
+        """Return the host that a client should use.
+
+        Args:
+            called: the one by which it has called us, or another machine, without a port.
+        """
+        if self.host is not None:
+            return self.host
+        if self.machine is None or called.strip("[]") not in self.machines:
+            return called
+        return f"[{self.machine}]" if ":" in self.machine else self.machine
 
 
 class World(msgspec.Struct, kw_only=True):

@@ -30,6 +30,8 @@ _logger = logging.getLogger(__name__)
 WAIT_SECONDS_MAX: Final = 5.0
 """How long a connection waits for somebody who serves its room's shard."""
 CONNECT_SECONDS_MAX: Final = 3.0
+PEERS_MAX: Final = 1_024
+"""Addresses of other machines that are remembered."""
 _ROOM_ID_DIGITS: Final = 32
 _TOKEN: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -85,6 +87,8 @@ class RealtimeRelay(Generic[AnyRelayNode]):
         self._lines = lines
         self._has_room = has_room
         self._certificate = certificate
+        self._peers: dict[str, None] = {}
+        """Addresses that good lines have come from, oldest first."""
         self.relayed = 0
         """Connections that were relayed."""
         self._failed = 0
@@ -101,13 +105,18 @@ class RealtimeRelay(Generic[AnyRelayNode]):
 
     def may_relay(self, peer: str) -> bool:
         """See `Relay`."""
-        if is_loopback(peer):
+        if is_loopback(peer) or peer in self._peers:
             return True
         return any(plain_address(_address_of(node)[0]) == peer for node in self._shards.nodes())
 
-    def read_line(self, line: bytes) -> str | None:
-        """See `Relay`."""
-        return self._lines.read(line)
+    def read_line(self, line: bytes, peer: str) -> str | None:
+        """See `Relay`. Whoever has sent one good line is a node, whatever its address is called."""
+        address = self._lines.read(line)
+        if address is not None and peer not in self._peers:
+            self._peers[peer] = None
+            while len(self._peers) > PEERS_MAX:
+                del self._peers[next(iter(self._peers))]
+        return address
 
     def is_here(self, token: str) -> bool:
         """See `Relay`."""

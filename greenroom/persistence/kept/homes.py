@@ -1,13 +1,10 @@
-"""Finds the shards of what operators name: games, players, rooms, lobbies; and strange nodes."""
-
-# ruff: noqa: S608 (SQL is put together from constants of this package only)
+"""Finds the shards of what operators name: games, players, rooms, lobbies."""
 
 from __future__ import annotations
 
 from greenroom.persistence.arrays import int8, text
 from greenroom.persistence.driver import INT8, TEXT, Query, Statement
 from greenroom.persistence.loaders import Loaders
-from greenroom.persistence.node import NODE_LOCKS
 
 _OF_GAME = Statement("SELECT shards[1]::bigint FROM games WHERE game_id = $1", INT8)
 _OF_PLAYER = Statement(
@@ -17,13 +14,6 @@ _OF_PLAYER = Statement(
 )
 _OF_PLACE = Statement(
     "SELECT shard::bigint FROM snapshots WHERE kind = $1 AND key = $2", TEXT, TEXT
-)
-_STRANGERS = Statement(
-    f"SELECT n.name, n.host, n.pid::bigint FROM nodes AS n JOIN {NODE_LOCKS} AS l"
-    " ON l.node_id = n.node_id"
-    " WHERE n.ended_at IS NULL AND n.addresses->>'parent' IS DISTINCT FROM $1"
-    " ORDER BY n.node_id LIMIT 1",
-    TEXT,
 )
 
 
@@ -60,18 +50,6 @@ class DatabaseHomes:
         if "\0" in key:
             return None
         return await self._shard(Query(_OF_PLACE, (text(kind), text(key))))
-
-    async def find_stranger(self, parent: str) -> str | None:
-        """Return a living node that is no worker of this parent, in words; None if there is none.
-
-        Args:
-            parent: the address `parent` of the nodes that are none.
-
-        Raises:
-            ActorUnavailable: the database does not answer.
-        """
-        (rows,) = await self._loaders.fetch(Query(_STRANGERS, (text(parent),)))
-        return "node {} on host {} (pid {})".format(*rows[0]) if rows else None
 
     async def _shard(self, query: Query) -> int | None:
         (rows,) = await self._loaders.fetch(query)
