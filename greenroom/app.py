@@ -314,7 +314,7 @@ class _Worker:
                 await self._fronts.drain()
                 siblings = cluster.peers.siblings()
                 left = await cluster.membership.drain(LEAVE_SECONDS_MAX, siblings)
-                _logger.info("handed over to other machines; %d shards are left", left)
+                _logger.info("other machines have what they take; %d shards are left", left)
 
     def stop(self) -> None:
         self._handing_over.cancel()
