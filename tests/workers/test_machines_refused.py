@@ -12,7 +12,7 @@ from command_kit import Done, assert_one_sentence, command
 from machines_kit import Machine, running
 from nats_kit import LARGE_ENOUGH, NatsProcess
 from postgres_kit import PostgresProcess
-from server_kit import Api, data_directory
+from server_kit import Api, ServerProcess, data_directory
 
 USERS = f'{LARGE_ENOUGH}authorization {{ users: [{{ user: "me", password: "right" }}] }}\n'
 PORTS = ("--port", "0", "--realtime-port", "0", "--udp-port", "0")
@@ -93,8 +93,6 @@ def test_a_cluster_does_not_join_a_server_that_is_alone(
 ) -> None:
     url = postgres_server.create_database("machines_alone")
     (data_dir / "one").mkdir()
-    from server_kit import ServerProcess
-
     alone = ServerProcess(data_dir / "one", "--database-url", url)
     try:
         alone.start()
@@ -185,5 +183,5 @@ def test_other_behaviours_are_told_and_join(cluster: Cluster, data_dir: Path) ->
         GREENROOM_BEHAVIOURS="duels:Duel",
         GREENROOM_BEHAVIOURS_DIR=str(data_dir),
     )
-    with running([other]):
+    with running([other], beside=1):
         other.wait_logged("has other behaviours than this node")

@@ -60,8 +60,13 @@ class Machine(Crew):
 
 
 @contextmanager
-def running(machines: Iterable[Machine]) -> Generator[list[Machine]]:
-    """Start machines at once, and wait until they are one cluster. None is there afterwards."""
+def running(machines: Iterable[Machine], beside: int = 0) -> Generator[list[Machine]]:
+    """Start machines at once, and wait until they are one cluster. None is there afterwards.
+
+    Args:
+        machines: those to start.
+        beside: how many nodes are there already.
+    """
     with ExitStack() as stack:
         started = list(machines)
         for machine in started:
@@ -73,14 +78,14 @@ def running(machines: Iterable[Machine]) -> Generator[list[Machine]]:
         for machine in started:
             block_until(machine.is_ready, START_SECONDS_MAX, explain=machine.log.read_text)
             machine.pids()
-        wait_together(started)
+        wait_together(started, beside)
         yield started
 
 
-def wait_together(machines: Iterable[Machine]) -> None:
-    """Wait until each of them sees all nodes of all of them."""
+def wait_together(machines: Iterable[Machine], beside: int = 0) -> None:
+    """Wait until each of them sees all nodes of all of them, and those that are beside them."""
     together = list(machines)
-    nodes = sum(machine.count for machine in together)
+    nodes = sum(machine.count for machine in together) + beside
     for machine in together:
         block_until(lambda m=machine: m.sees(nodes), explain=machine.log.read_text)  # type: ignore[misc]
 
