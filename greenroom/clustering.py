@@ -62,7 +62,7 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     nodes_expected: int
     """How many nodes are being started together."""
     bus_directory: Path
-    """Where the sockets of the bus are, if no setting names one between machines."""
+    """The folder of the bus's sockets, if no setting names a bus between machines."""
     addresses: dict[str, str]
     """The ways to reach it, by purpose: `http`, `realtime`, `parent`; see `neighbours`."""
     behaviours: str = ""

@@ -20,7 +20,7 @@ from greenroom.actors.plans.plan import Plan
 from greenroom.actors.player.messages import Ban, Player
 from greenroom.persistence.arrays import INT8_COLUMN, TEXT_COLUMN, int8, text
 from greenroom.persistence.driver import BYTEA, INT8, TEXT, Query, Row, Statement
-from greenroom.persistence.errors import QueryFailed, is_fence
+from greenroom.persistence.errors import QueryFailed
 from greenroom.persistence.ids import IdBlocks
 from greenroom.persistence.loaders import Loaders
 from greenroom.persistence.node import NodeSession
@@ -348,7 +348,7 @@ class DatabaseAccounts:
         try:
             return (await self._loaders.write(*queries))[-1]
         except QueryFailed as error:
-            if is_fence(error):
+            if error.is_fence:
                 raise StorageUnavailable("another server has taken over the database") from None
             raise
 

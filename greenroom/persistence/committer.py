@@ -39,9 +39,6 @@ from greenroom.persistence.errors import (
     DatabaseError,
     QueryFailed,
     StorageFenced,
-    is_elsewhere,
-    is_fence,
-    is_passing,
 )
 from greenroom.persistence.node import NodeSession, boot_seconds
 from greenroom.persistence.nodes import ShardHandedOver, is_moved
@@ -513,11 +510,11 @@ class Committer:
         try:
             await connection.run(ours, *queries, seconds_max=self._settings.query_seconds_max)
         except QueryFailed as error:
-            if is_fence(error):
+            if error.is_fence:
                 raise StorageFenced("Another server has taken over this database") from None
-            if not is_passing(error):
+            if not error.is_passing:
                 raise _RowRefusedError(str(error)) from None
-            if is_elsewhere(error):
+            if error.is_elsewhere:
                 session.close()
             await self._pause(error)
             return False

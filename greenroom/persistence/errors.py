@@ -22,6 +22,11 @@ class DatabaseError(Exception):
     """The base class of all errors of the database."""
 
 
+CLASSES_THAT_PASS = frozenset({"08", "25", "28", "3D", "40", "42", "53", "55", "57", "58", "F0"})
+"""SQLSTATE classes that do not concern a row; the transaction is repeated until they pass. With any
+other class a row is at fault, and is isolated."""
+
+
 class QueryFailed(DatabaseError):
     """Postgres refused a statement; the transaction that it was in is rolled back."""
 
@@ -29,6 +34,21 @@ class QueryFailed(DatabaseError):
         """Store Postgres's five-character code beside its primary message."""
         super().__init__(f"{message} (SQLSTATE {sqlstate})")
         self.sqlstate = sqlstate
+
+    @property
+    def is_passing(self) -> bool:
+        """Return whether the same transaction may succeed later."""
+        return self.sqlstate[:2] in CLASSES_THAT_PASS or not self.sqlstate
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Return whether this server is read-only (a standby), so that another one may be found."""
+        return self.sqlstate[:2] == "25"
+
+    @property
+    def is_fence(self) -> bool:
+        """Return whether the fence has refused us."""
+        return self.sqlstate == "GR001"
 
 
 class DatabaseConnectionLost(DatabaseError):
@@ -53,23 +73,3 @@ class StorageFenced(StorageError, Hopeless):
 
 class MigrationError(StorageError):
     """The database's schema is newer than the code, or an applied migration was edited."""
-
-
-CLASSES_THAT_PASS = frozenset({"08", "25", "28", "3D", "40", "42", "53", "55", "57", "58", "F0"})
-"""SQLSTATE classes that do not concern a row; the transaction is repeated until they pass. With any
-other class a row is at fault, and is isolated."""
-
-
-def is_passing(error: QueryFailed) -> bool:
-    """Return whether the same transaction may succeed later."""
-    return error.sqlstate[:2] in CLASSES_THAT_PASS or not error.sqlstate
-
-
-def is_elsewhere(error: QueryFailed) -> bool:
-    """Return whether this server is read-only (a standby), so that another one may be found."""
-    return error.sqlstate[:2] == "25"
-
-
-def is_fence(error: QueryFailed) -> bool:
-    """Return whether the fence has refused us."""
-    return error.sqlstate == "GR001"

@@ -37,7 +37,7 @@ from greenroom.persistence.driver import (
     Row,
     Statement,
 )
-from greenroom.persistence.errors import DatabaseError, QueryFailed, StorageFenced, is_fence
+from greenroom.persistence.errors import DatabaseError, QueryFailed, StorageFenced
 from greenroom.persistence.node import NODE_LOCKS, NodeSession, boot_seconds, session_name
 from greenroom.persistence.settings import StorageSettings
 
@@ -307,7 +307,7 @@ class _Line:
                 connection = await self._connected()
                 return await connection.run(*queries, seconds_max=seconds_max)
             except QueryFailed as error:
-                if is_fence(error):
+                if error.is_fence:
                     raise StorageFenced(
                         f"Other nodes have taken over from node {self._session.node_id};"
                         " this one stops"

@@ -14,6 +14,8 @@ from greenroom.bus.bus import BusUnusable
 from greenroom.bus.nats_keys import NatsKey, read_key
 from greenroom.bus.nats_servers import SERVERS_MAX, NatsServer, NatsServers, read_options
 
+_ADDRESS = r"^The setting bus has .*nats://USER:PASSWORD@HOST:4222\.$"
+
 
 def test_addresses_are_read_with_what_they_sign_in_with() -> None:
     options = read_options(
@@ -47,7 +49,7 @@ def test_addresses_are_read_with_what_they_sign_in_with() -> None:
     ],
 )
 def test_what_is_no_address_is_refused_without_showing_a_password(urls: str) -> None:
-    with pytest.raises(BusUnusable, match=r"^The setting bus has .*nats://USER:PASSWORD@HOST:4222\.$") as e:
+    with pytest.raises(BusUnusable, match=_ADDRESS) as e:
         read_options(urls)
     assert "secret" not in str(e.value)
 

@@ -88,14 +88,14 @@ class NatsProcess:
             return False
 
 
-def make_cluster(directory: Path, count: int) -> list[NatsProcess]:
+def make_cluster(directory: Path, count: int, settings: str = LARGE_ENOUGH) -> list[NatsProcess]:
     """Return servers that know each other; none is started."""
     routes = free_ports(count)
     listed = ", ".join(f"nats://127.0.0.1:{port}" for port in routes)
     return [
         NatsProcess(
             directory,
-            f"{LARGE_ENOUGH}cluster {{ name: test, listen: 127.0.0.1:{port}, routes: [{listed}] }}",
+            f"{settings}cluster {{ name: test, listen: 127.0.0.1:{port}, routes: [{listed}] }}",
         )
         for port in routes
     ]

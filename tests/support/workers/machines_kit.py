@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from child_kit import is_alive
@@ -87,7 +88,7 @@ def wait_together(machines: Iterable[Machine], beside: int = 0) -> None:
     together = list(machines)
     nodes = sum(machine.count for machine in together) + beside
     for machine in together:
-        block_until(lambda m=machine: m.sees(nodes), explain=machine.log.read_text)  # type: ignore[misc]
+        block_until(partial(machine.sees, nodes), explain=machine.log.read_text)
 
 
 class Wire:
