@@ -17,7 +17,7 @@ import trio
 
 from greenroom.actors.services.shards import ShardKeeper
 from greenroom.bus.nats import NatsBus
-from greenroom.bus.unix import UnixBus
+from greenroom.bus.unix import UnixBus, prepare_directory
 from greenroom.cluster.calls.answering import Answering
 from greenroom.cluster.calls.forwarding import Forwarding
 from greenroom.cluster.calls.locator import Locator
@@ -218,6 +218,7 @@ def _bus(settings: Settings, session: NodeSession, directory: Path) -> NatsBus |
     key, cluster_id = shared.key, shared.installation_id
     if options is None:
         return UnixBus(session.node_id, directory, key=key, cluster_id=cluster_id)
+    prepare_directory(directory)  # connections move between the processes of this machine
     return NatsBus(session.node_id, options, key=key, cluster_id=cluster_id)
 
 

@@ -304,7 +304,7 @@ def _listen(directory: Path, node_id: int) -> socket.socket:
     """
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        _prepare(directory)
+        prepare_directory(directory)
         _remove_dead(directory)
         nameless = directory / f"{node_id}.new"
         nameless.unlink(missing_ok=True)
@@ -322,7 +322,7 @@ def _listen(directory: Path, node_id: int) -> socket.socket:
     return listener
 
 
-def _prepare(directory: Path) -> None:
+def prepare_directory(directory: Path) -> None:
     """Make the directory, or check that it is ours alone.
 
     Raises:
