@@ -36,7 +36,7 @@ _DESCRIPTOR_BYTES: Final = array.array("i").itemsize
 
 
 class _Passed(msgspec.Struct, frozen=True, array_like=True):
-    """What is told of a connection. Fields that are added later need defaults."""
+    """A connection as it is told. Fields that are added later need defaults."""
 
     peer: str
     """The address at the other end, without a port."""
