@@ -44,7 +44,7 @@ from greenroom.client.messages import (
 )
 from greenroom.client.retries import Retries, pause
 from greenroom.client.udp import FastLane
-from greenroom.contract.realtime import ConnectedData, HeartbeatAckFrame, TokenReply, UdpKeys
+from greenroom.contract.realtime import HeartbeatAckFrame, TokenReply, UdpKeys
 from greenroom.contract.room_exchange import ResultEntry
 from greenroom.contract.words import GroupWord
 from greenroom.fastlane import frames
@@ -385,8 +385,8 @@ class Channel:
                 raise
             try:
                 with trio.move_on_after(GREETING_SECONDS_MAX):
-                    greeting = read(await connection.take())
-                    if isinstance(greeting, ConnectedData):
+                    greeting = await connection.greeting()
+                    if greeting is not None:
                         self._connection_id, self._sequence = greeting.connection_id, 0
                         return connection
                 raise ChannelLost(ABNORMAL, "the server did not say hello")

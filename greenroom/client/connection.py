@@ -8,8 +8,10 @@ from typing import Final
 
 import trio
 
-from greenroom.client.errors import ChannelLost, ConnectionFailed, closing
+from greenroom.client.errors import ChannelClosed, ChannelLost, ConnectionFailed, closing
+from greenroom.client.messages import read
 from greenroom.client.replies import RealtimeServer, RealtimeToken
+from greenroom.contract.realtime import ConnectedData, RefusedData
 
 try:
     import trio_websocket
@@ -82,6 +84,22 @@ class Connection:
                 raise ChannelLost(ABNORMAL, "cut off") from None
             raise closing(reason.code, reason.reason or "") from None
 
+    async def greeting(self) -> ConnectedData | None:
+        """Wait for the first message; None if it is no greeting.
+
+        Raises:
+            ChannelClosed: the connection is over. If the token is refused, the hint says more.
+        """
+        first = read(await self.take())
+        if not isinstance(first, RefusedData):
+            return first if isinstance(first, ConnectedData) else None
+        try:
+            await self.take()
+        except ChannelClosed as closed:
+            closed.hint = first.hint
+            raise
+        return None
+
     async def put(self, text: str) -> None:
         """Send a message whole; shielded for at most `WRITE_SECONDS_MAX`.
 
@@ -130,7 +148,7 @@ async def serve_connection(
         ConnectionFailed: it could not be opened.
     """
     server = token.realtime_server
-    resource = "/?client=json" + (f"&resume={resume}" if resume else "")
+    resource = "/?client=json&hints=1" + (f"&resume={resume}" if resume else "")
     stream = await _dial(server, tls)
     failure, is_open = "the server has not answered the handshake", False
     try:

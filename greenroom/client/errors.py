@@ -151,6 +151,7 @@ class ChannelClosed(GreenroomError):
     Attributes:
         code: the code of the WebSocket close frame; 1006 if there was none.
         reason: the server's reason, or this library's.
+        hint: what to do, where the server has said that, too; None without one.
     """
 
     def __init__(self, code: int, reason: str) -> None:
@@ -158,6 +159,7 @@ class ChannelClosed(GreenroomError):
         super().__init__(f"{code}: {reason}" if reason else str(code))
         self.code = code
         self.reason = reason
+        self.hint: str | None = None
 
 
 class TokenRefused(ChannelClosed):

@@ -19,6 +19,8 @@ from greenroom.contract.realtime import (
     HeartbeatAckFrame,
     HeartbeatFrame,
     ReceiveFrame,
+    RefusedData,
+    RefusedFrame,
     SendFrame,
     SentFrame,
     ServerFrame,
@@ -94,7 +96,7 @@ class Answered(msgspec.Struct, frozen=True):
     result: ResultEntry
 
 
-Incoming = Message | Answered | ConnectedData | HeartbeatAckFrame | UdpKeys
+Incoming = Message | Answered | ConnectedData | RefusedData | HeartbeatAckFrame | UdpKeys
 
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -131,7 +133,7 @@ def _read(frame: ServerFrame) -> Incoming | None:
             return frame
         case ErrorFrame(data=about):
             return Complaint(about.message, about.retry_after, frame.id)
-        case ConnectedFrame() | UdpFrame():
+        case ConnectedFrame() | RefusedFrame() | UdpFrame():
             return frame.data
         case UdpStatsFrame():
             return None

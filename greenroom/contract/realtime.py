@@ -225,6 +225,20 @@ class ErrorFrame(_Frame, tag="error", kw_only=True):
     data: ErrorData
 
 
+class RefusedData(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The reason, as the close frame has it, and what to do."""
+
+    message: str
+    hint: str | None = None
+    """What the client's developer can do about it."""
+
+
+class RefusedFrame(_Frame, tag="refused", kw_only=True):
+    """The token lets nobody in; the close frame follows. Only for clients with `hints=1`."""
+
+    data: RefusedData
+
+
 class UdpKeys(msgspec.Struct, frozen=True, kw_only=True):
     """The keys and address of the UDP fast lane; see docs/reference/realtime-protocol.md."""
 
@@ -281,6 +295,7 @@ ServerFrame = (
     | ActionResultFrame
     | HeartbeatAckFrame
     | ErrorFrame
+    | RefusedFrame
     | UdpFrame
     | UdpStatsFrame
 )

@@ -212,6 +212,24 @@ METHOD_HINTS: Final = {
     "POST": "Call this path with POST.",
     "PUT": "Call this path with PUT.",
 }
+REALTIME_HINTS: Final = {
+    "required": (
+        "Send the token in the header X-Realtime-Token, or as the subprotocol token.<token>"
+        " beside greenroom.v1. One in the URL does not count."
+    ),
+    "unknown": (
+        "No such token is known. POST /api/realtime.php/token of the same server returns one."
+    ),
+    "expired": (
+        "The token has expired: each is good for 5 minutes."
+        " POST /api/realtime.php/token returns a new one."
+    ),
+    "invalidated": (
+        "Its player has left the room, has a new player token or is banned, or the room has ended."
+        " A member of a room gets a new one from POST /api/realtime.php/token."
+    ),
+}
+"""Of those whose realtime token lets nobody in."""
 PATH_HINT: Final = "There is no such path. GET /openapi.json lists all of them."
 JSON_AT_HINT: Final = "The body is not JSON at byte {}, counted from 0."
 JSON_CUT_HINT: Final = "The JSON of the body ends too early, or has half a surrogate pair."

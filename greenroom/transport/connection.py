@@ -25,6 +25,7 @@ from greenroom.actors.room.rules.refusals import TokenInvalidated, TokenUnknown
 from greenroom.actors.room.studio_messages import ShowState
 from greenroom.actors.studio_room.refusals import RefusedByBehaviour
 from greenroom.contract.realtime import ConnectedData
+from greenroom.contract.refusals import REALTIME_HINTS
 from greenroom.contract.words import RequestId
 from greenroom.fastlane.suites import choose_suite
 from greenroom.network.addresses import is_loopback, names_loopback
@@ -52,6 +53,7 @@ from greenroom.transport.messages import (
     encode_connected,
     encode_error,
     encode_heartbeat_ack,
+    encode_refused,
     encode_stopping,
     encode_udp,
     encode_udp_stats,
@@ -373,14 +375,14 @@ class RealtimeConnection(Outbox):
         """Let the client in, or close with the reason why not."""
         context, member = self._context, None
         if opening.token is None:
-            self.close(POLICY, "Token required")
+            self._turn_away(opening, "Token required", REALTIME_HINTS["required"])
             return
         try:
             member = await realtime.admit(context.world, opening.token, self._address)
         except (TokenUnknown, TokenInvalidated) as refusal:
             if isinstance(refusal, TokenUnknown):
                 context.limits.note_failed_token(self._address, time.monotonic())
-            self.close(POLICY, str(refusal))
+            self._turn_away(opening, str(refusal), refusal.hint)
             return
         except (ActorUnavailable, PlayersRefused) as failure:
             self.close(OVERLOAD, str(failure) if isinstance(failure, Refused) else "Overload")
@@ -396,6 +398,16 @@ class RealtimeConnection(Outbox):
         )
         self._greet(member, replay)
         realtime.note_connection(member, is_connected=True)
+
+    def _turn_away(self, opening: Opening, text: str, hint: str | None) -> None:
+        """Close the connection of a client without a good token.
+
+        Clients take the first frame for `connected`. So only those get the hint, in a frame, that
+        have asked for it.
+        """
+        if opening.wants_hints:
+            self.put(encode_refused(text, hint))
+        self.close(POLICY, text)
 
     def _greet(self, member: Admission, replay: Replay | None) -> None:
         """Tell the member who is connected, then what they missed."""

@@ -26,6 +26,8 @@ from greenroom.contract.realtime import (
     ErrorFrame,
     HeartbeatAckFrame,
     MessageSender,
+    RefusedData,
+    RefusedFrame,
     SentFrame,
     UdpCountsData,
     UdpFrame,
@@ -330,6 +332,11 @@ def encode_error(
     `request_id` is the client's own id for what the error is about.
     """
     return _frame(ErrorFrame(id=request_id, data=ErrorData(text, retry_seconds)))
+
+
+def encode_refused(text: str, hint: str | None) -> bytes:
+    """Return the frame that tells a client with `hints=1` why it is not let in."""
+    return _frame(RefusedFrame(data=RefusedData(text, hint)))
 
 
 def encode_heartbeat_ack(unix_seconds: float) -> bytes:

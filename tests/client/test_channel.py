@@ -34,6 +34,7 @@ from greenroom.client import (
     TokenRefused,
 )
 from greenroom.client.channel import Channel, open_channel
+from greenroom.contract.refusals import REALTIME_HINTS
 
 
 async def heard(channel: Channel) -> Receive:
@@ -140,6 +141,7 @@ async def test_a_new_token_that_is_refused_is_an_error() -> None:
             async with meeting.channel(0):
                 pass
         assert (caught.value.code, caught.value.reason) == (1008, "Invalid token")
+        assert caught.value.hint == REALTIME_HINTS["unknown"]
 
 
 async def test_what_cannot_be_mended_in_time_is_told() -> None:

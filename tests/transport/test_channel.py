@@ -30,6 +30,8 @@ from greenroom.actors.room.messages import (
 )
 from greenroom.actors.room.rules import groups
 from greenroom.actors.room.rules.refusals import NotRealtime
+from greenroom.actors.room.rules.tokens import TOKEN_SECONDS
+from greenroom.contract.refusals import REALTIME_HINTS
 
 UNKNOWN = "0" * 64
 
@@ -82,6 +84,38 @@ async def test_who_has_no_good_token_is_told_after_the_handshake(
         token = token and token.format(**named)
         async with stage.dial(token, query.format(**named)) as client:
             assert await client.closed() == (1008, reason)
+
+
+@pytest.mark.parametrize(
+    ("token", "text", "case"),
+    [
+        (None, "Token required", "required"),
+        ("{room}" + "0" * 32, "Invalid token", "unknown"),
+        ("{expired}", "Invalid token", "expired"),
+        ("{gone}", "Token invalidated", "invalidated"),
+    ],
+)
+async def test_a_client_that_asks_for_hints_is_told_what_to_do(
+    token: str | None, text: str, case: str, monkeypatch: pytest.MonkeyPatch
+):
+    async with open_stage() as stage:
+        named = {"room": stage.room_id, "expired": await stage.token(0)}
+        clock, began = stage.arena.world.clock, stage.arena.world.clock.now()
+        monkeypatch.setattr(clock, "now", lambda: began + TOKEN_SECONDS)
+        named["gone"] = await stage.token(1)
+        await stage.room.ask(LeaveRoom(stage.player_id(1)))
+        token = token and token.format(**named)
+        async with stage.dial(token, "?hints=1") as client:
+            refused = await client.expect("refused")
+            assert refused["data"] == {"message": text, "hint": REALTIME_HINTS[case]}
+            assert await client.closed() == (1008, text)
+        async with stage.dial(token) as client:
+            assert await client.closed() == (1008, text)
+
+
+async def test_who_asks_for_hints_and_is_let_in_gets_the_same_frames():
+    async with open_stage() as stage, stage.connected(0, "?hints=1") as client:
+        await client.nothing_more()
 
 
 async def test_a_token_lets_in_any_number_of_times_and_the_last_connection_counts():

@@ -93,6 +93,7 @@ def written() -> list[bytes]:
         *(messages.encode_state(EVENT, kind) for kind in kinds),
         messages.encode(EVENT, ClientKind.JSON),
         messages.encode_stopping(),
+        messages.encode_refused("Invalid token", "Ask for a new one."),
         messages.encode_sent("chat", 2),
         messages.encode_sent("chat", 2, "a1"),
         messages.encode_connected(GREETING),

@@ -93,7 +93,8 @@ async def admit(world: World, token: str, address: str = "") -> Admission:
         address: the client's address; empty if unknown.
 
     Raises:
-        TokenUnknown: the token is nobody's, or expired.
+        TokenUnknown: the token is nobody's.
+        TokenExpired: it has expired.
         TokenInvalidated: the player has left, has another player token, or is banned; or the room
             has ended.
         ActorUnavailable: it could not be found out.

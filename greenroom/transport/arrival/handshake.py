@@ -56,6 +56,8 @@ class Opening(msgspec.Struct, frozen=True):
     """The addresses that proxies on the way say they speak for."""
     is_forwarded: bool
     """Set if a header says that there is a proxy."""
+    wants_hints: bool
+    """Set if the client takes a frame of the type `refused` before its close frame."""
 
 
 class NotAnOpening(Exception):
@@ -172,6 +174,7 @@ def _agree(headers: dict[str, str], query: dict[str, str]) -> Opening:
         host_name(headers.get("host", "")),
         headers.get("x-forwarded-for"),
         any(name in headers for name in FORWARDING_HEADERS),
+        query.get("hints") == "1",
     )
 
 

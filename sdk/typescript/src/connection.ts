@@ -34,6 +34,7 @@ export class Connection {
 
   private readonly socket: Socket;
   private isOver = false;
+  private hint: string | null = null;
   /** Frames that came with the greeting: whoever waits for that hears them, too. */
   private held: Frame[] | null = null;
   private greet!: () => void;
@@ -59,7 +60,7 @@ export class Connection {
     this.socket = new socketClass(url, ["greenroom.v1", `token.${token}`]);
     this.socket.onmessage = (event: { data: unknown }) => this.hear(event.data);
     this.socket.onclose = (event: { code: number; reason: string }) => {
-      this.end(closing(event.code, event.reason));
+      this.end(closing(event.code, event.reason, this.hint));
     };
     const silent = () => this.cut("the server did not say hello");
     this.greeting = setTimeout(silent, GREETING_SECONDS_MAX * 1000);
@@ -97,6 +98,10 @@ export class Connection {
   private hear(data: unknown): void {
     const frame = typeof data === "string" ? read(data) : null;
     if (frame === null || this.isOver) return;
+    if (frame.type === "refused") {
+      this.hint = frame.hint;
+      return;
+    }
     if (frame.type === "connected") {
       clearTimeout(this.greeting);
       const seconds = Math.min(this.options.heartbeatSeconds ?? HEARTBEAT_SECONDS, 50);

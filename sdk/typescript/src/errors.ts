@@ -120,6 +120,8 @@ export class RoomClosed extends GreenroomError {
     readonly code: number,
     /** The server's reason, or this library's. */
     readonly reason: string,
+    /** What to do, where the server has said that, too; null without one. */
+    readonly hint: string | null = null,
   ) {
     super(reason ? `${code}: ${reason}` : String(code));
   }
@@ -156,8 +158,8 @@ const REASONS: Record<string, new (code: number, reason: string) => RoomClosed> 
 };
 
 /** @internal Return the error for a close frame; after `ConnectionLost` a room connects again. */
-export function closing(code: number, reason: string): RoomClosed {
-  if (code === 1008) return new TokenRefused(code, reason);
+export function closing(code: number, reason: string, hint: string | null = null): RoomClosed {
+  if (code === 1008) return new TokenRefused(code, reason, hint);
   if (code === 1009) return new MessageTooBig(code, reason);
   return new (REASONS[reason] ?? ConnectionLost)(code, reason);
 }

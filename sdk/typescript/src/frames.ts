@@ -22,6 +22,7 @@ export type Frame =
   | { type: "sent"; targetCount: number; id: unknown }
   | { type: "action_result"; id: string; result: ResultEntry }
   | { type: "heartbeat_ack"; timestamp: string }
+  | { type: "refused"; hint: string | null }
   | { type: "error"; message: string; retryAfter: number | null; id: unknown };
 
 /** @internal Return what a frame says; null if it is unknown here or makes no sense. */
@@ -43,6 +44,8 @@ export function read(text: string): Frame | null {
       return { type: "action_result", id: String(said.id), result: resultOf(said) };
     case "heartbeat_ack":
       return { type: "heartbeat_ack", timestamp: String(said.timestamp) };
+    case "refused":
+      return { type: "refused", hint: typeof data.hint === "string" ? data.hint : null };
     case "error":
       return {
         type: "error",

@@ -160,9 +160,10 @@ for (const { name, connections } of vectorsOf("resume").connections) {
     Wire.opened.length = 0;
     const room = new Room(async () => TOKEN, Wire, {});
     const opening = room.open();
+    const asked = "?client=json&hints=1";
     for (const { query, frames } of connections) {
       const wire = await nextWire();
-      assert.equal(new URL(wire.url).search, query === null ? "?client=json" : `?client=json&${query}`);
+      assert.equal(new URL(wire.url).search, query === null ? asked : `${asked}&${query}`);
       assert.deepEqual(wire.protocols, ["greenroom.v1", `token.${TOKEN.token}`]);
       assert.ok(!wire.url.includes(TOKEN.token));
       frames.forEach((frame) => wire.say(frame));
@@ -298,9 +299,12 @@ test("a refused token is replaced once, and then the seat is lost", async () => 
   const [room, wire] = await open({}, mint);
   wire.lose();
   (await nextWire()).lose(1008, "Invalid token");
-  (await nextWire()).lose(1008, "Token invalidated");
+  const last = await nextWire();
+  last.say({ type: "refused", data: { message: "Token invalidated", hint: "Join a room." } });
+  last.lose(1008, "Token invalidated");
   while (room.status !== "closed") await new Promise((resolve) => setTimeout(resolve, 1));
   assert.ok(room.error instanceof sdk.TokenRefused);
+  assert.equal(room.error.hint, "Join a room.");
   assert.equal(minted, 2);
 });
 

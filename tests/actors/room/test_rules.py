@@ -64,6 +64,7 @@ TEXTS = {
     refusals.ActionNotFound: "Action not found or already processed",
     refusals.NotRealtime: "Player is not in a realtime-enabled room",
     refusals.TokenUnknown: "Invalid token",
+    refusals.TokenExpired: "Invalid token",
     refusals.TokenInvalidated: "Token invalidated",
 }
 ABSENT = {refusals.RoomNotFound, refusals.MemberNotFound, refusals.ActionNotFound}

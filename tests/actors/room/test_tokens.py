@@ -7,7 +7,12 @@ from room_kit import GUEST, HOST, NOW, THIRD, RoomKit
 
 from greenroom.actors.room.rules import codec, tokens
 from greenroom.actors.room.rules.channel import Admitted, IssueToken
-from greenroom.actors.room.rules.refusals import NotRealtime, TokenInvalidated, TokenUnknown
+from greenroom.actors.room.rules.refusals import (
+    NotRealtime,
+    TokenExpired,
+    TokenInvalidated,
+    TokenUnknown,
+)
 
 PLAYER_TOKEN = b"p" * 32
 
@@ -34,13 +39,43 @@ def test_a_token_lets_its_holder_in_for_five_minutes():
     kit.now += 299
     assert admit(kit, b"t") == GUEST
     kit.now += 1
-    with pytest.raises(TokenUnknown):
+    with pytest.raises(TokenExpired):
         admit(kit, b"t")
 
 
 def test_nobody_knows_a_token_that_was_not_given():
-    with pytest.raises(TokenUnknown):
+    with pytest.raises(TokenUnknown) as caught:
         admit(open_kit(), b"t")
+    assert type(caught.value) is TokenUnknown
+
+
+def test_an_expired_token_and_an_unknown_one_are_told_apart_by_the_hint_alone():
+    assert TokenExpired.text == TokenUnknown.text
+    assert TokenExpired.hint != TokenUnknown.hint
+
+
+def test_an_expired_token_is_remembered_for_ten_minutes_whoever_gets_another():
+    kit = open_kit()
+    issue(kit, GUEST, b"old")
+    kit.now += tokens.TOKEN_SECONDS + tokens.EXPIRED_SECONDS - 1
+    issue(kit, HOST, b"a")
+    with pytest.raises(TokenExpired):
+        admit(kit, b"old")
+    kit.now += 1
+    issue(kit, HOST, b"b")
+    assert [token.token_hash for token in kit.room.tokens] == [b"a", b"b"]
+
+
+def test_expired_tokens_count_for_what_a_member_has():
+    kit = open_kit()
+    for number in range(tokens.TOKENS_A_MEMBER_MAX):
+        issue(kit, GUEST, bytes([number]))
+    kit.now += tokens.TOKEN_SECONDS
+    issue(kit, GUEST, b"new")
+    kept = [token.token_hash for token in kit.room.tokens]
+    assert len(kept) == tokens.TOKENS_A_MEMBER_MAX
+    assert bytes([0]) not in kept
+    assert admit(kit, b"new") == GUEST
 
 
 def test_only_members_of_realtime_rooms_are_given_any():

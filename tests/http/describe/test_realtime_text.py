@@ -45,7 +45,8 @@ async def settle(stage: RealtimeKit, response: object) -> None:
 
 async def test_its_messages_are_those_of_a_real_connection(autojump_clock: object):
     blocks = re.findall(r"```json\n(.+?)\n```", realtime(), re.DOTALL)
-    connected, send, receive, sent, action, result, beat, ack, error = map(json.loads, blocks)
+    messages = map(json.loads, blocks)
+    connected, send, receive, sent, action, result, beat, ack, error, refused = messages
     with trio.fail_after(SECONDS_MAX):
         async with open_stage() as stage:
             first, second = await stage.token(0), await stage.token(1)
@@ -64,6 +65,10 @@ async def test_its_messages_are_those_of_a_real_connection(autojump_clock: objec
                 assert shape(await ada.take()) == shape(ack)
                 await ada.connection.send_message("no JSON")
                 assert shape(await ada.take()) == shape(error)
+            async with stage.dial("0" * 64, "?hints=1") as stranger:
+                said, shown = (await stranger.take()), refused["data"]
+                assert said["data"].pop("hint").startswith(shown.pop("hint").removesuffix("…"))
+                assert said == refused
 
 
 def test_it_is_a_section_of_its_own_in_the_page() -> None:

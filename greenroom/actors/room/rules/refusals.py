@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from greenroom.actors.kernel.errors import NotFound, Refused
 from greenroom.contract.realtime import ID_IN_FLIGHT_TEXT, TOO_MANY_IN_FLIGHT_TEXT
-from greenroom.contract.refusals import NO_ROOM_HINT
+from greenroom.contract.refusals import NO_ROOM_HINT, REALTIME_HINTS
 from greenroom.contract.room_exchange import TARGET_IDS_TEXT
 
 MAX_PLAYERS_MIN = 2
@@ -157,15 +157,23 @@ class NotRealtime(Refused):
 
 
 class TokenUnknown(Refused):
-    """A realtime token that nobody was given, or that has expired."""
+    """A realtime token that nobody was given, or that was forgotten."""
 
     text = "Invalid token"
+    hint = REALTIME_HINTS["unknown"]
+
+
+class TokenExpired(TokenUnknown):
+    """A realtime token that has expired, and is remembered."""
+
+    hint = REALTIME_HINTS["expired"]
 
 
 class TokenInvalidated(Refused):
     """The holder left or was put out, has another player token, or the room has ended."""
 
     text = "Token invalidated"
+    hint = REALTIME_HINTS["invalidated"]
 
 
 # Actions and updates.

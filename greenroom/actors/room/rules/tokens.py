@@ -2,6 +2,7 @@
 
     MemberLeft, RoomEnded   invalidate them; they are remembered until they expire, so that a
                             client that still uses one is told why
+    five minutes            expire them; they are remembered for ten more
     a newer player token    invalidates them, too: each is bound to the one it was asked for
                             with, and the flow asks the player whether that is still good
 
@@ -15,13 +16,20 @@ from typing import Final
 
 from greenroom.actors.room.rules.channel import Admitted, IssueToken
 from greenroom.actors.room.rules.events import RealtimeTokenIssued
-from greenroom.actors.room.rules.refusals import NotRealtime, TokenInvalidated, TokenUnknown
+from greenroom.actors.room.rules.refusals import (
+    NotRealtime,
+    TokenExpired,
+    TokenInvalidated,
+    TokenUnknown,
+)
 from greenroom.actors.room.rules.state import RealtimeToken, Room
 from greenroom.contract.refusals import NOT_REALTIME_HINT
 
 TOKEN_SECONDS: Final = 300
+EXPIRED_SECONDS: Final = 600
+"""For so long an expired token is remembered, so that its bearer is told why."""
 TOKENS_A_MEMBER_MAX: Final = 8
-"""Beyond it a member's oldest token is dropped."""
+"""Beyond it a member's oldest token is dropped, be it good or expired."""
 REVOKED_MAX: Final = 64
 """Invalidated tokens that are remembered; beyond, the oldest becomes unknown."""
 
@@ -47,25 +55,28 @@ def admit(room: Room, token_hash: bytes, now: int) -> Admitted:
     """Return the member whose token this is.
 
     Raises:
-        TokenUnknown: it is nobody's, or expired.
+        TokenUnknown: it is nobody's.
+        TokenExpired: it has expired.
         TokenInvalidated: its holder is no longer a member, or the room has ended.
     """
     tokens = (token for token in room.tokens if compare_digest(token.token_hash, token_hash))
     token = next(tokens, None)
-    if token is None or token.expires_at <= now:
+    if token is None:
         raise TokenUnknown
+    if token.expires_at <= now:
+        raise TokenExpired
     if token.is_revoked or not room.is_active:
         raise TokenInvalidated
     return Admitted(token.player_id, room.game_id, token.player_token_hash)
 
 
 def issue(room: Room, event: RealtimeTokenIssued) -> None:
-    """Keep a new token, and no more than are good for something."""
-    good = [token for token in room.tokens if token.expires_at > event.at]
-    own = [token for token in good if token.player_id == event.player_id and not token.is_revoked]
+    """Keep a new token, and of the old ones those whose bearer can be told something."""
+    kept = [token for token in room.tokens if event.at < _forgotten_at(token)]
+    own = [token for token in kept if token.player_id == event.player_id and not token.is_revoked]
     if len(own) >= TOKENS_A_MEMBER_MAX:
-        good.remove(own[0])
-    good.append(
+        kept.remove(own[0])
+    kept.append(
         RealtimeToken(
             token_hash=event.token_hash,
             player_token_hash=event.player_token_hash,
@@ -73,7 +84,12 @@ def issue(room: Room, event: RealtimeTokenIssued) -> None:
             expires_at=event.at + TOKEN_SECONDS,
         )
     )
-    room.tokens = good
+    room.tokens = kept
+
+
+def _forgotten_at(token: RealtimeToken) -> int:
+    """Return the Unix second from which on a token may be dropped."""
+    return token.expires_at + (0 if token.is_revoked else EXPIRED_SECONDS)
 
 
 def revoke(room: Room, player_id: int) -> None:
