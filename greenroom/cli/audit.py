@@ -6,7 +6,7 @@ import time
 
 import click
 
-from greenroom.cli.common import ID, Invocation, utf8, with_common_options
+from greenroom.cli.common import ID, Invocation, WholeNumber, utf8, with_common_options
 from greenroom.cli.output import table
 from greenroom.control.backups import period_seconds
 
@@ -30,7 +30,7 @@ def _since(_: click.Context, __: click.Parameter, value: str | None) -> int:
 @click.option("--by", "actor", default="", callback=utf8, help="A part of the actor's name.")
 @click.option("--since", callback=_since, metavar="PERIOD", help="Not older than 7d, 12h or 30m.")
 @click.option("--before", type=ID, default=2**63 - 1, help="Begin behind this number.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@click.option("--limit", type=WholeNumber(1, 1000), default=100, show_default=True)
 @with_common_options
 def audit(
     invocation: Invocation,

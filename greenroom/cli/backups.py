@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 import click
 import msgspec
 
-from greenroom.cli.common import Invocation, with_common_options
+from greenroom.cli.common import Invocation, WholeNumber, with_common_options
 from greenroom.control.backups import RETRY_SECONDS, BackupFolder, period_seconds
 from greenroom.logs import redact
 
@@ -43,7 +43,7 @@ def _seconds(_: click.Context, __: click.Parameter, value: str | None) -> int | 
 )
 @click.option(
     "--keep",
-    type=click.IntRange(1, 100_000),
+    type=WholeNumber(1, 100_000),
     help="With --every: how many of the newest are kept; 14 by default.",
 )
 @with_common_options
@@ -227,6 +227,8 @@ def _replacing(file: Path, *, force: bool) -> Generator[IO[bytes]]:
     try:
         if file.exists() and not force:
             raise OperationRefused(f"{file} is there already: name another file, or give --force.")
+        if not file.parent.is_dir():
+            raise OperationRefused(f"Cannot write {file}: first make the folder {file.parent}.")
         with replacing(file) as stream:
             yield stream
     except OSError as error:

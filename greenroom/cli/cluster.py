@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from greenroom.cli.common import CommandGroup, Invocation, utf8, with_common_options
+from greenroom.cli.common import CommandGroup, Invocation, WholeNumber, utf8, with_common_options
 from greenroom.cli.output import shown, table
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.25
 DRAIN_SECONDS_MAX = 600.0
 """How long a drain is watched. It goes on beyond that."""
-SHARD = click.IntRange(0, 1023)
+SHARD = WholeNumber(0, 1023)
 
 
 @click.group(cls=CommandGroup)

@@ -18,10 +18,26 @@ if TYPE_CHECKING:
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-ID = click.IntRange(1, 2**63 - 1)
-ID.name = "id"  # "'x' is not a valid id", where click would speak of an integer range
 SENTENCE_MAX = 1_000  # characters, which are more than any sentence of a docstring has
 PLANS = ["unlimited", "free", "standard", "pro"]
+
+
+class WholeNumber(click.IntRange):
+    """A whole number within bounds; click would speak of an integer range."""
+
+    name = "whole number"
+
+    def get_metavar(
+        self,
+        param: click.Parameter,
+        ctx: click.Context,  # noqa: ARG002 (click passes it)
+    ) -> str | None:
+        """Return what stands for the number in the help of an option."""
+        return "N" if param.param_type_name == "option" else None
+
+
+ID = WholeNumber(1, 2**63 - 1)
+ID.name = "id"
 
 _OPTIONS = (
     click.option(

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import click
 
-from greenroom.cli.common import ID, CommandGroup, Invocation, utf8, with_common_options
+from greenroom.cli.common import (
+    ID,
+    CommandGroup,
+    Invocation,
+    WholeNumber,
+    utf8,
+    with_common_options,
+)
 from greenroom.cli.output import table
 
 
@@ -15,7 +22,7 @@ def lobby() -> None:
 
 @lobby.command(name="list")
 @click.argument("game_id", type=ID, required=False)
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@click.option("--limit", type=WholeNumber(1, 1000), default=100, show_default=True)
 @with_common_options
 def list_(invocation: Invocation, game_id: int | None, limit: int) -> None:
     """List lobbies that have not ended, oldest first; without GAME_ID, those of all games.

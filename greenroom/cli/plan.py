@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from greenroom.cli.common import WholeNumber
 from greenroom.cli.output import details, say, say_json
 
 if TYPE_CHECKING:
@@ -38,14 +39,14 @@ class PlainNumber(click.FloatRange):
 @click.command()
 @click.option(
     "--players",
-    type=click.IntRange(1, 100_000_000),
+    type=WholeNumber(1, 100_000_000),
     required=True,
     metavar="N",
     help="Players online at once, at the busiest time.",
 )
 @click.option(
     "--registered",
-    type=click.IntRange(1, 10_000_000_000),
+    type=WholeNumber(1, 10_000_000_000),
     metavar="N",
     help="Accounts; by default ten for each player online.",
 )
@@ -65,7 +66,7 @@ class PlainNumber(click.FloatRange):
 )
 @click.option(
     "--room-size",
-    type=click.IntRange(2, 1_000),
+    type=WholeNumber(2, 1_000),
     default=8,
     show_default=True,
     metavar="N",

@@ -7,7 +7,15 @@ from typing import Any
 import click
 import msgspec
 
-from greenroom.cli.common import ID, CommandGroup, Invocation, confirm, utf8, with_common_options
+from greenroom.cli.common import (
+    ID,
+    CommandGroup,
+    Invocation,
+    WholeNumber,
+    confirm,
+    utf8,
+    with_common_options,
+)
 from greenroom.cli.output import details, say_json, shown, table
 from greenroom.contract.words import BAN_DURATIONS
 
@@ -25,10 +33,8 @@ def player() -> None:
 
 @player.command(name="list")
 @click.argument("game_id", type=ID, required=False)
-@click.option(
-    "--after-id", type=click.IntRange(0, 2**63 - 1), default=0, help="Begin behind this id."
-)
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@click.option("--after-id", type=WholeNumber(0, 2**63 - 1), default=0, help="Begin behind this id.")
+@click.option("--limit", type=WholeNumber(1, 1000), default=100, show_default=True)
 @with_common_options
 def list_(invocation: Invocation, game_id: int | None, after_id: int, limit: int) -> None:
     """List players of the game GAME_ID, which may be left out where there is only one game."""

@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from greenroom.cli.common import ID, CommandGroup, Invocation, utf8, with_common_options
+from greenroom.cli.common import (
+    ID,
+    CommandGroup,
+    Invocation,
+    WholeNumber,
+    utf8,
+    with_common_options,
+)
 from greenroom.cli.output import details, table
 
 if TYPE_CHECKING:
     from greenroom.control.admin.room_messages import RoomDetails
 
-SEQUENCE = click.IntRange(1, 2**63 - 1)
+SEQUENCE = WholeNumber(1, 2**63 - 1)
 
 
 @click.group(cls=CommandGroup)
@@ -23,7 +30,7 @@ def room() -> None:
 
 @room.command(name="list")
 @click.argument("game_id", type=ID, required=False)
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@click.option("--limit", type=WholeNumber(1, 1000), default=100, show_default=True)
 @with_common_options
 def list_(invocation: Invocation, game_id: int | None, limit: int) -> None:
     """List rooms that have not ended, most players first; without GAME_ID, those of all games."""
@@ -86,10 +93,8 @@ def discard(invocation: Invocation, room_id: str) -> None:
 
 @room.command()
 @click.argument("room_id", callback=utf8)
-@click.option(
-    "--after", type=click.IntRange(0, 2**63 - 1), default=0, help="Begin behind this event."
-)
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@click.option("--after", type=WholeNumber(0, 2**63 - 1), default=0, help="Begin behind this event.")
+@click.option("--limit", type=WholeNumber(1, 1000), default=100, show_default=True)
 @click.option(
     "--at", type=SEQUENCE, metavar="N", help="Show the room's state after the event N, too."
 )

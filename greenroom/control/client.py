@@ -67,7 +67,10 @@ def _connected(path: Path) -> Generator[socket.socket]:
             with reachable(path) as address:
                 connection.connect(address)
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
-            raise NoServer(f"No server runs on {path.parent}.") from None
+            raise NoServer(
+                f"No server runs on {path.parent}: start one with greenroom serve, or name"
+                " another directory with --data-dir."
+            ) from None
         except BlockingIOError:
             raise SocketError(
                 "Too many commands wait for the server: try again when some have ended."

@@ -155,6 +155,8 @@ def test_help_needs_nothing_heavy() -> None:
         ["game", "create", "a\udcff"],
         ["owner", "create", "a", "--plan", "gold"],
         ["player", "list", "--limit", "1001"],
+        ["player", "list", "--limit", "x"],
+        ["plan", "--players", "x"],
         ["tree", "--nonsense"],
     ],
 )
