@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from greenroom.actors.plans.address_counts import share_key
 from greenroom.actors.plans.ledger import GameUsage, Ledger
 from greenroom.actors.plans.memory import Memory, Piece, add_count
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
-from greenroom.actors.plans.shares import share_key
 
 Weigh = Callable[[], tuple[int, int]]
 """Returns as how many it counts (1, or 0 for one that is over), and its bytes."""

@@ -15,6 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from greenroom.actors.kernel.shards import home_shard
+from greenroom.actors.plans.address_counts import AddressCounts, share_key
 from greenroom.actors.plans.plan import (
     UNLIMITED,
     UNLIMITED_PLANS,
@@ -31,7 +32,6 @@ from greenroom.actors.plans.refusals import (
     TooManyPlayersFromAddress,
     TooManyPlayersOnline,
 )
-from greenroom.actors.plans.shares import AddressCounts, share_key
 
 Held = Literal["rooms", "players", "games"]
 """A kind of thing that is held in memory. Rooms and players are counted as `memory.py` says. Games

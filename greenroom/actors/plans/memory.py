@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.plans.address_counts import AddressCounts
 from greenroom.actors.plans.ledger import GameUsage, Held, Ledger, OwnerUsage
-from greenroom.actors.plans.shares import AddressCounts
 
 
 class Objection(msgspec.Struct, frozen=True):

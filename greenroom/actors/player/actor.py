@@ -7,9 +7,9 @@ from functools import partial
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.message import Changed, Event
+from greenroom.actors.plans.address_counts import share_key
 from greenroom.actors.plans.ledger import GameUsage, player_bytes
 from greenroom.actors.plans.memory import Piece
-from greenroom.actors.plans.shares import share_key
 from greenroom.actors.player import results, rules
 from greenroom.actors.player.bans import ban_in_force
 from greenroom.actors.player.index import PlayerIndex

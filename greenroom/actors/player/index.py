@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 
+from greenroom.actors.plans.address_counts import share_key
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.plans.memory import Memory, Piece
 from greenroom.actors.plans.refusals import PlayersHoldTooMuch
-from greenroom.actors.plans.shares import share_key
 from greenroom.actors.player.memory import held_bytes, part_for
 from greenroom.actors.player.messages import Player
 from greenroom.actors.player.passivation import EarlyPassivation, Passivate

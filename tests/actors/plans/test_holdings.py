@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.actors.plans.address_counts import AddressCounts
 from greenroom.actors.plans.holdings import Holding, Holdings
 from greenroom.actors.plans.ledger import CALL_BYTES, DAY_SECONDS, Ledger
 from greenroom.actors.plans.plan import UNLIMITED_PLANS, UNLIMITED_SERVER, PlanLimits, ServerLimits
 from greenroom.actors.plans.refusals import RoomsRefused, TooManyRooms
-from greenroom.actors.plans.shares import AddressCounts
 
 HERE, THERE, HOME = "203.0.113.7", "203.0.113.8", "127.0.0.1"
 NOON = 20_000 * DAY_SECONDS + DAY_SECONDS // 2

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.actors.plans.address_counts import share_key
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.plans.memory import LetGo, Memory, Objection, Piece
 from greenroom.actors.plans.plan import UNLIMITED_PLANS, PlanLimits, ServerLimits
 from greenroom.actors.plans.refusals import PlayersHoldTooMuch
-from greenroom.actors.plans.shares import share_key
 from greenroom.actors.player.memory import LARGE_PART, SMALL_BYTES, part_for
 
 HERE, THERE, HOME = "203.0.113.7", "203.0.113.8", "127.0.0.1"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.actors.plans.address_counts import AddressCounts, share_key
 from greenroom.actors.plans.ledger import DAY_SECONDS, Ledger
 from greenroom.actors.plans.plan import UNLIMITED_PLANS, PlanLimits
 from greenroom.actors.plans.refusals import CallShareUsed, TooManyPlayersFromAddress
-from greenroom.actors.plans.shares import AddressCounts, share_key
 
 NOON = 20_000 * DAY_SECONDS + DAY_SECONDS // 2
 
