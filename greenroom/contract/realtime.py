@@ -230,7 +230,7 @@ class RefusedData(msgspec.Struct, frozen=True, omit_defaults=True):
 
     message: str
     hint: str | None = None
-    """What the client's developer can do about it."""
+    """Says what the client's developer can do about it."""
 
 
 class RefusedFrame(_Frame, tag="refused", kw_only=True):

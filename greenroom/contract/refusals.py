@@ -229,7 +229,7 @@ REALTIME_HINTS: Final = {
         " A member of a room gets a new one from POST /api/realtime.php/token."
     ),
 }
-"""Of those whose realtime token lets nobody in."""
+"""The hint of a realtime token that lets nobody in, by the case."""
 PATH_HINT: Final = "There is no such path. GET /openapi.json lists all of them."
 JSON_AT_HINT: Final = "The body is not JSON at byte {}, counted from 0."
 JSON_CUT_HINT: Final = "The JSON of the body ends too early, or has half a surrogate pair."
