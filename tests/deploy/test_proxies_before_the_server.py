@@ -145,7 +145,7 @@ def test_a_player_plays_through_the_proxy(front: Front, game: Game, address: str
     assert status == 200, minted
 
     async def connect() -> None:
-        stream = await _stream(front, address)
+        stream = await front.stream(front.ports.wss, address)
         headers = [(b"X-Realtime-Token", minted["token"].encode())]
         with trio.fail_after(30):
             async with trio.open_nursery() as nursery:
@@ -160,18 +160,6 @@ def test_a_player_plays_through_the_proxy(front: Front, game: Game, address: str
                 await connection.aclose()
 
     trio.run(connect)
-
-
-async def _stream(
-    front: Front, address: str
-) -> trio.SocketStream | trio.SSLStream[trio.SocketStream]:
-    """A connection to the realtime port, for trio."""
-    plain = await trio.open_tcp_stream("127.0.0.1", front.ports.wss, local_address=address)
-    if not front.has_tls:
-        return plain
-    stream = trio.SSLStream(plain, front.authority, server_hostname=HOST, https_compatible=True)
-    await stream.do_handshake()
-    return stream
 
 
 def test_realtime_connections_are_counted_by_who_opens_them(front: Front, address: str):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+import trio
 import trustme
 from server_kit import ServerProcess
 from waiting import block_until
@@ -60,10 +61,21 @@ def _upstreams(ports: Ports) -> dict[str, str]:
 
 
 def _nginx(directory: Path, ports: Ports) -> list[str]:
+    text = replaced((DEPLOY / "nginx.conf").read_text(), _upstreams(ports))
+    return nginx_command(directory, ports, text)
+
+
+def nginx_command(directory: Path, ports: Ports, text: str) -> list[str]:
+    """Write a site's file, and return the command that starts nginx with it.
+
+    Args:
+        directory: has the certificate, and gets the file.
+        ports: where it listens.
+        text: the site, with the ports and paths of `deploy/nginx.conf`.
+    """
     site = replaced(
-        (DEPLOY / "nginx.conf").read_text(),
-        _upstreams(ports)
-        | {
+        text,
+        {
             "listen 443 ssl http2": f"listen 127.0.0.1:{ports.https} ssl http2",
             "listen 8443 ssl": f"listen 127.0.0.1:{ports.wss} ssl",
             f"/etc/ssl/{HOST}": str(directory),
@@ -105,10 +117,15 @@ def _caddy_command(directory: Path, text: str) -> list[str]:
 
 
 def _haproxy(directory: Path, ports: Ports) -> list[str]:
+    text = replaced((DEPLOY / "haproxy.cfg").read_text(), _upstreams(ports))
+    return haproxy_command(directory, ports, text)
+
+
+def haproxy_command(directory: Path, ports: Ports, text: str) -> list[str]:
+    """Write HAProxy's file, and return the command that starts it; see `nginx_command`."""
     text = replaced(
-        (DEPLOY / "haproxy.cfg").read_text(),
-        _upstreams(ports)
-        | {
+        text,
+        {
             "bind :443 ": f"bind 127.0.0.1:{ports.https} ",
             "bind :8443 ": f"bind 127.0.0.1:{ports.wss} ",
             f"/etc/ssl/{HOST}": str(directory),
@@ -161,6 +178,17 @@ class Front:
         if not self.has_tls:
             return connected
         return self.authority.wrap_socket(connected, server_hostname=HOST)
+
+    async def stream(
+        self, port: int, address: str
+    ) -> trio.SocketStream | trio.SSLStream[trio.SocketStream]:
+        """A connection as of `connect`, for trio."""
+        plain = await trio.open_tcp_stream("127.0.0.1", port, local_address=address)
+        if not self.has_tls:
+            return plain
+        stream = trio.SSLStream(plain, self.authority, server_hostname=HOST, https_compatible=True)
+        await stream.do_handshake()
+        return stream
 
     def exchange(self, address: str, *pieces: bytes, port: int | None = None) -> bytes:
         """Send pieces, each once something has come for the one before; return all that comes."""
@@ -248,12 +276,18 @@ def _is_free(port: int) -> bool:
 @contextmanager
 def running_proxy(name: str, server: ServerProcess, directory: Path) -> Iterator[Front]:
     """A proxy before a server, in a directory that the proxy's user may enter."""
-    proxy = PROXIES[name]
-    if shutil.which(proxy.program) is None:
-        pytest.skip(f"no {proxy.program}")
     realtime = int(server.ready["realtime"].rpartition(":")[2])
     https, wss = free_ports(2)
     ports = Ports(https, wss, server.address[1], realtime)
+    with running(PROXIES[name], ports, directory) as front:
+        yield front
+
+
+@contextmanager
+def running(proxy: Proxy, ports: Ports, directory: Path) -> Iterator[Front]:
+    """A proxy at its ports, in a directory that the proxy's user may enter."""
+    if shutil.which(proxy.program) is None:
+        pytest.skip(f"no {proxy.program}")
     authority = trustme.CA()
     issued = authority.issue_cert(HOST)
     issued.private_key_pem.write_to_path(directory / "key.pem")
