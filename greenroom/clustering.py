@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -18,10 +19,12 @@ import trio
 from greenroom.actors.services.shards import ShardKeeper
 from greenroom.bus.nats import NatsBus
 from greenroom.bus.unix import UnixBus, prepare_directory
+from greenroom.cluster.balancing import Balancing
 from greenroom.cluster.calls.answering import Answering
 from greenroom.cluster.calls.forwarding import Forwarding
 from greenroom.cluster.calls.locator import Locator
 from greenroom.cluster.guard import Guard
+from greenroom.cluster.load_meter import LoadMeter
 from greenroom.cluster.membership import Membership, MembershipOptions
 from greenroom.cluster.passing import ConnectionPassing
 from greenroom.cluster.relaying.lines import RelayLines
@@ -101,6 +104,7 @@ class Clustering:
         self._shards = ShardMap[NodeRow](session.node_id)
         self._shards.when_gone(self.bus.give_up)
         self._guard = Guard(LEASE_SECONDS)
+        residents = WorldResidents(world, keeper, parts.storage, parts.hub)
         self.membership = Membership(
             MembershipOptions(lease_seconds=LEASE_SECONDS, nodes_expected=options.nodes_expected),
             records=parts.storage.nodes,
@@ -108,7 +112,15 @@ class Clustering:
             switchboard=self._switchboard,
             shards=self._shards,
             guard=self._guard,
-            residents=WorldResidents(world, keeper, parts.storage, parts.hub),
+            residents=residents,
+        )
+        self._balancing = Balancing(
+            self._shards,
+            self._switchboard,
+            self.membership,
+            residents.count_turns,
+            LoadMeter(trio.current_time, time.process_time),
+            is_on=settings.balance_shards,
         )
         self.forwarding = Forwarding(
             world.game_index,
@@ -126,7 +138,9 @@ class Clustering:
         )
         self._journal = parts.storage.journal
         self._sources: list[Source] = [self.forwarding.samples, self.passing.samples]
-        self.peers = NodePeers(self._shards, self._switchboard, self.membership, self._name)
+        self.peers = NodePeers(
+            self._shards, self._switchboard, self.membership, self._balancing, self._name
+        )
 
     def children(self) -> list[ChildSpec]:
         """Return its services, in starting order. Once all have started, all shards are served."""
@@ -136,6 +150,7 @@ class Clustering:
             ChildSpec("membership", self.membership),
             ChildSpec("peers", self.peers),
             ChildSpec("shards", _Served(self.membership)),
+            ChildSpec("balance", self._balancing),
         ]
 
     def ports(self) -> ClusterPorts:
@@ -206,6 +221,12 @@ class Clustering:
         about = "Shards that were taken over from nodes that had ended."
         taken = self.membership.taken_over
         yield Sample("greenroom_cluster_shards_taken_over", about, taken, kind="counter")
+        about = "Turns a second of this node's actors, by which shards are moved."
+        load = self._balancing.measure.turns_per_second
+        yield Sample("greenroom_cluster_turns_per_second", about, load)
+        about = "Shards that this node, deciding, has had moved between nodes by their load."
+        moved = self._balancing.moved
+        yield Sample("greenroom_cluster_shards_balanced", about, moved, kind="counter")
 
 
 def _bus(settings: Settings, session: NodeSession, directory: Path) -> NatsBus | UnixBus:

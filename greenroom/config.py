@@ -121,6 +121,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Speak to NATS on other machines without TLS, if it has none."""
     advertise: Host | None = None
     """The host name or address by which the other machines of the cluster reach this one."""
+    balance_shards: Flag = True
+    """Move shards between nodes while they serve, until all have about the same load."""
     ready_file: Path | None = None
     """A file that gets one line of JSON with the addresses once the server answers."""
 

@@ -10,7 +10,7 @@ from greenroom.cli.common import CommandGroup, Invocation, WholeNumber, utf8, wi
 from greenroom.cli.output import shown, table
 
 if TYPE_CHECKING:
-    from greenroom.control.admin.cluster_messages import Cluster, ListedNode
+    from greenroom.control.admin.cluster_messages import Balance, Cluster, ListedNode
 
 LOOK_SECONDS = 0.25
 DRAIN_SECONDS_MAX = 600.0
@@ -26,7 +26,7 @@ def cluster() -> None:
 @cluster.command()
 @with_common_options
 def status(invocation: Invocation) -> None:
-    """List the nodes with their shards, rooms and players."""
+    """List the nodes with their shards, rooms, players and load; say what moves, and why."""
     from greenroom.control.admin.cluster_messages import ShowCluster
 
     found = invocation.perform(ShowCluster())
@@ -94,12 +94,31 @@ def _node(found: Cluster, node_id: int) -> ListedNode | None:
 
 
 def _drawn(found: Cluster) -> str:
-    headers = ("node", "name", "host", "pid", "state", "shards", "rooms", "players", "http")
+    headers = (
+        *("node", "name", "host", "pid", "state", "shards", "rooms", "players"),
+        *("turns/s", "processors", "http"),
+    )
     rows = [
-        (n.node, n.name, n.host, n.pid, n.state, n.shards, n.rooms, n.players, n.http)
+        (
+            *(n.node, n.name, n.host, n.pid, n.state, n.shards, n.rooms, n.players),
+            *(n.turns_per_second, n.processors, n.http),
+        )
         for n in found.nodes
     ]
-    text = table(headers, rows)
+    lines = [table(headers, rows)]
     if found.shards_without_owner:
-        text += f"\n{found.shards_without_owner} shards have no owner yet."
-    return text
+        lines.append(f"{found.shards_without_owner} shards have no owner yet.")
+    if found.balance is not None:
+        lines.append(_balance_said(found.balance))
+    return "\n".join(lines)
+
+
+def _balance_said(shown: Balance) -> str:
+    """Return a sentence about what moves because of its load."""
+    if shown.moving is None:
+        return f"No shard moves by load: {shown.why}."
+    moving = shown.moving
+    return (
+        f"Shard {moving.shard}, with {moving.turns_per_second:g} turns/s, is moving from node "
+        f"{moving.from_node} to node {moving.to_node}: {shown.why}."
+    )

@@ -173,7 +173,7 @@ class Membership:
         self.is_draining = True
         self._draining.update(leaving)
         self.look_soon()
-        return await self.hand_over.drain(self._takers, seconds_max)
+        return await self.hand_over.drain(self.takers, seconds_max)
 
     async def balance(self) -> int:
         """Move shards to the nodes on which they belong, whoever is in them; return how many.
@@ -315,7 +315,7 @@ class Membership:
         me = self._shards.node_id
         return [r for r in self._rows.values() if r.node_id != me and not r.has_ended]
 
-    def _takers(self) -> list[int]:
+    def takers(self) -> list[int]:
         """Return the nodes that take shards: those that live, and are not about to stop."""
         me = self._shards.node_id
         mine = self._rows.get(me)
@@ -364,7 +364,7 @@ class Membership:
 
     def _take_over(self, dead: int, *, proven: bool) -> None:
         """Take our share of the shards of a dead node; who comes second gets none."""
-        takers = [node_id for node_id in self._takers() if node_id != dead]
+        takers = [node_id for node_id in self.takers() if node_id != dead]
         if self._shards.node_id in takers and self._may_claim():
             share = share_of(self._shards.node_id, takers, self._shards.shards_of(dead))
             if share or proven:
@@ -373,7 +373,7 @@ class Membership:
 
     def _take_unclaimed(self) -> None:
         """Take our share of the shards that no node has ever had."""
-        me, takers = self._shards.node_id, self._takers()
+        me, takers = self._shards.node_id, self.takers()
         if me in takers and self._may_claim():
             share = share_of(me, takers, self._shards.unclaimed())
             if share:
@@ -406,7 +406,7 @@ class Membership:
     def _may_claim(self) -> bool:
         """Return whether all nodes that start together are there, or have had time to be."""
         waited = trio.current_time() - self._started_at
-        enough = len(self._takers()) >= self._options.nodes_expected
+        enough = len(self.takers()) >= self._options.nodes_expected
         return self._guard.is_trusted and (enough or waited >= UNCLAIMED_SECONDS)
 
     def _note_taken(self, epochs: Mapping[int, int]) -> None:
@@ -439,7 +439,7 @@ class Membership:
 
     def _misplaced(self) -> list[Move]:
         """Return the moves of our open shards to the nodes on which they belong."""
-        me, takers = self._shards.node_id, self._takers()
+        me, takers = self._shards.node_id, self.takers()
         mine = {shard: me for shard in self._shards.owned() if self._shards.is_mine(shard)}
         return moves_to_balance(takers, mine) if me in takers else moves_to_leave(me, takers, mine)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import trio
 
+from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.errors import ActorCrashed, CommitUnsettled, Moved, StorageUnavailable
 from greenroom.actors.services.shards import ShardKeeper
 from greenroom.actors.world.world import World
@@ -22,6 +23,8 @@ _logger = logging.getLogger(__name__)
 
 JOBS_SECONDS_MAX: Final = 6.0
 """How long a hand-over waits for jobs and sign-ins. What is not done by then begins anew there."""
+COUNTED_AT_ONCE: Final = 32
+"""Shards whose turns are counted before other tasks run."""
 GOODBYE_SECONDS_MAX: Final = 0.05
 """How long members are still served after they were asked to come back."""
 
@@ -88,6 +91,23 @@ class WorldResidents:
         world = self._world
         directories = (world.rooms.directory, world.lobbies.directory, world.players)
         return not any(directory.has_any(shard) for directory in directories)
+
+    async def count_turns(self, shards: Iterable[int]) -> dict[int, int]:
+        """Return how many turns the actors of each shard have had here, by shard.
+
+        It reads what actors count anyway, some shards at a time, and other tasks run in between.
+        """
+        world = self._world
+        directories: tuple[Directory[Any], ...] = (
+            *(world.rooms.directory, world.lobbies.directory, world.players, world.games),
+            world.friendships.directory,
+        )
+        turns: dict[int, int] = {}
+        for number, shard in enumerate(shards, 1):
+            turns[shard] = sum(directory.turns_of(shard) for directory in directories)
+            if number % COUNTED_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+        return turns
 
     async def prepare(self, shards: Sequence[int]) -> None:
         """See `Residents`."""

@@ -12,14 +12,16 @@ import trio
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.bus.bus import BusError
+from greenroom.cluster.balancing import Balancing
 from greenroom.cluster.hand_over import HandOverRefused
 from greenroom.cluster.membership import Membership
 from greenroom.cluster.shard_map import ShardMap
 from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
 from greenroom.control.admin.calls import answer_call
-from greenroom.control.admin.cluster_messages import ListedNode
+from greenroom.control.admin.cluster_messages import Balance, ListedNode, MovingShard
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.operations import run
+from greenroom.control.admin.peers import MeasuredLoad
 from greenroom.control.errors import OperationRefused
 from greenroom.http.metric_families import Family
 from greenroom.http.metrics import Metrics
@@ -98,6 +100,7 @@ class NodePeers:
         shards: ShardMap[NodeRow],
         switchboard: Switchboard,
         membership: Membership,
+        balancing: Balancing,
         own_name: str,
     ) -> None:
         """Ask over a switchboard.
@@ -106,11 +109,13 @@ class NodePeers:
             shards: who owns what, and which nodes there are.
             switchboard: the way to them.
             membership: hands shards of this node over.
+            balancing: knows how busy this node is.
             own_name: what this node is called.
         """
         self._shards = shards
         self._switchboard = switchboard
         self._membership = membership
+        self._balancing = balancing
         self._drain_wanted = trio.Event()
         self.own_name = own_name
         switchboard.know(Operated, MetricsTold)
@@ -148,6 +153,30 @@ class NodePeers:
             version=row.version,
             lease_seconds=round(row.lease_seconds, 3),
         )
+
+    def load(self) -> MeasuredLoad:
+        """Return how busy this node was in the last seconds; see `Peers`."""
+        measure = self._balancing.measure
+        return MeasuredLoad(
+            turns_per_second=measure.turns_per_second,
+            processors=measure.processors,
+            balance=self._balance_shown(),
+        )
+
+    def _balance_shown(self) -> Balance | None:
+        """Return how the load is shared, None if another node decides."""
+        state = self._balancing.state
+        if state is None:
+            return None
+        moving = None
+        if state.next is not None:
+            moving = MovingShard(
+                shard=state.next.move.shard,
+                from_node=state.next.move.from_node,
+                to_node=state.next.move.to_node,
+                turns_per_second=round(state.next.weight, 1),
+            )
+        return Balance(node=self.node_id, moving=moving, why=state.why, moved=state.moved)
 
     def shards_without_owner(self) -> int:
         """Return how many shards nobody owns; see `Peers`."""

@@ -111,8 +111,10 @@ class DynamicSupervisor(Generic[Role]):
         self.given_up = 0
         self._load = load
         self._ownership = ownership
-        self._by_shard: dict[int, dict[Any, None]] = {}
-        """The keys of actors that have come up, by shard, where there are other nodes."""
+        self._by_shard: dict[int, dict[Any, Cell[Role]]] = {}
+        """The cells of actors that have come up, by shard, where there are other nodes."""
+        self._past_turns: dict[int, int] = {}
+        """The turns of actors that have left memory, by shard, where there are other nodes."""
         self._cells: dict[Any, Cell[Role]] = {}
         self._ready: deque[Cell[Any]] = deque()
         self._wake = trio.Event()
@@ -245,6 +247,11 @@ class DynamicSupervisor(Generic[Role]):
     def has_any(self, shard: int) -> bool:
         """Return whether any actor of a shard is active."""
         return shard in self._by_shard
+
+    def turns_of(self, shard: int) -> int:
+        """Return how many turns the actors of a shard have had here; see `Directory.turns_of`."""
+        past, cells = self._past_turns.get(shard, 0), self._by_shard.get(shard)
+        return past if cells is None else past + sum([cell.handled for cell in cells.values()])
 
     def discard_shard(self, shard: int) -> None:
         """Take all actors of a shard out of memory; callers that wait for them get `Moved`."""
@@ -379,18 +386,23 @@ class DynamicSupervisor(Generic[Role]):
             self._idle_since.pop(cell.key, None)
             self._budgets.pop(cell.key, None)
             if cell.shard is not None:
-                keys = self._by_shard[cell.shard]
-                del keys[cell.key]
-                if not keys:
-                    del self._by_shard[cell.shard]
+                self._leave(cell, cell.shard)
         if cell.given_up is None:
             cell.give_up(error)
+
+    def _leave(self, cell: Cell[Role], shard: int) -> None:
+        """Take a cell out of its shard; its turns stay counted."""
+        cells = self._by_shard[shard]
+        del cells[cell.key]
+        if not cells:
+            del self._by_shard[shard]
+        self._past_turns[shard] = self._past_turns.get(shard, 0) + cell.handled
 
     def _start(self, cell: Cell[Role], actor: Actor[Role], shard: int | None) -> None:
         """Start an incarnation, in a shard where there are other nodes."""
         if self._ownership is not None and shard is not None:
             cell.shard = shard
-            self._by_shard.setdefault(shard, {})[cell.key] = None
+            self._by_shard.setdefault(shard, {})[cell.key] = cell
         actor.timers = ActorTimers(self.timers, cell)
         try:
             actor.on_start()

@@ -89,6 +89,13 @@ class Directory(Protocol[Role]):
         """Return whether any actor of a shard is active; no if there are no other nodes."""
         ...
 
+    def turns_of(self, shard: int) -> int:
+        """Return how many turns the actors of a shard have had here, those that left included.
+
+        It never falls. It is 0 if there are no other nodes.
+        """
+        ...
+
     def discard_shard(self, shard: int) -> None:
         """Take all actors of a shard out of memory; callers that wait for them get `Moved`."""
         ...

@@ -18,12 +18,17 @@ async def refuse_alone(_: AdminContext, __: Operation[object]) -> None:
 
 
 async def show_load(context: AdminContext, _: messages.ShowLoad) -> messages.NodeLoad:
-    """Count what this node has in memory."""
+    """Tell what this node has in memory, and how busy it is."""
     await trio.lowlevel.checkpoint()
     world = context.world
     owners = world.ledger.list_owners()
+    load = _peers(context).load()
     return messages.NodeLoad(
-        rooms=len(world.rooms.directory), players=sum(owner.players_online for owner in owners)
+        rooms=len(world.rooms.directory),
+        players=sum(owner.players_online for owner in owners),
+        turns_per_second=round(load.turns_per_second, 1),
+        processors=round(load.processors, 3),
+        balance=load.balance,
     )
 
 

@@ -31,13 +31,40 @@ class ListedNode(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     lease_seconds: float
     """For how long its lease is still good."""
+    turns_per_second: float | None = None
+    """The load of its shards; null if it does not answer."""
+    processors: float | None = None
+    """How many processors its process keeps busy; null if it does not answer."""
+
+
+class MovingShard(msgspec.Struct, frozen=True, kw_only=True):
+    """A shard that is moving because of its load."""
+
+    shard: int
+    from_node: int
+    to_node: int
+    turns_per_second: float
+
+
+class Balance(msgspec.Struct, frozen=True, kw_only=True):
+    """How the load is shared, as the node that decides sees it."""
+
+    node: int
+    """The node that decides."""
+    moving: MovingShard | None
+    why: str
+    """Why it moves, or why nothing does."""
+    moved: int
+    """Shards that this node has had moved since its start."""
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """All nodes, and what is nobody's."""
+    """All nodes, what is nobody's, and how the load is shared."""
 
     nodes: list[ListedNode]
     shards_without_owner: int
+    balance: Balance | None = None
+    """Null if the node that decides does not answer, or just changes."""
 
 
 class ShowCluster(Operation[Cluster], frozen=True):
@@ -85,14 +112,18 @@ class MoveShard(Operation[MovedShard], frozen=True):
     """The node's id or name."""
 
 
-class NodeLoad(msgspec.Struct, frozen=True):
-    """The counts of what a node has in memory."""
+class NodeLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """The counts of what a node has in memory, and how busy it is."""
 
     rooms: int
     players: int
+    turns_per_second: float | None = None
+    processors: float | None = None
+    balance: Balance | None = None
+    """Null if another node decides."""
 
 
 class ShowLoad(Operation[NodeLoad], frozen=True):
-    """Count what this node has in memory."""
+    """Tell what this node has in memory, and how busy it is."""
 
     name: ClassVar[str] = "cluster.load"

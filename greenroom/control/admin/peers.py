@@ -6,7 +6,15 @@ from typing import Protocol
 
 import msgspec
 
-from greenroom.control.admin.cluster_messages import ListedNode
+from greenroom.control.admin.cluster_messages import Balance, ListedNode
+
+
+class MeasuredLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """How busy a node was in the last seconds, and how the load is shared if it decides that."""
+
+    turns_per_second: float
+    processors: float
+    balance: Balance | None
 
 
 class Peers(Protocol):
@@ -19,6 +27,10 @@ class Peers(Protocol):
 
     def nodes(self) -> list[ListedNode]:
         """Return all nodes that have not ended, this one too, without their loads."""
+        ...
+
+    def load(self) -> MeasuredLoad:
+        """Return how busy this node was in the last seconds."""
         ...
 
     def shards_without_owner(self) -> int:

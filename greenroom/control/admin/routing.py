@@ -208,13 +208,22 @@ async def _show_cluster(asked: _Asked, operation: Operation[Cluster]) -> Cluster
     async with trio.open_nursery() as nursery:
         for node in nodes:
             nursery.start_soon(ask_one, node.node)
-    shown = [
-        msgspec.structs.replace(node, rooms=load.rooms, players=load.players)
-        if (load := loads.get(node.node))
-        else node
-        for node in nodes
-    ]
-    return Cluster(nodes=shown, shards_without_owner=peers.shards_without_owner())
+    shown = [_with_load(node, loads.get(node.node)) for node in nodes]
+    balance = next((load.balance for load in loads.values() if load.balance is not None), None)
+    return Cluster(shown, peers.shards_without_owner(), balance)
+
+
+def _with_load(node: ListedNode, load: NodeLoad | None) -> ListedNode:
+    """Return a node with what it says about itself, if it says anything."""
+    if load is None:
+        return node
+    return msgspec.structs.replace(
+        node,
+        rooms=load.rooms,
+        players=load.players,
+        turns_per_second=load.turns_per_second,
+        processors=load.processors,
+    )
 
 
 async def _drain(asked: _Asked, operation: DrainNode) -> ListedNode:

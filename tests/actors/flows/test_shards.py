@@ -168,6 +168,27 @@ async def test_letting_a_shard_go_changes_nothing_of_another(node: Node, autojum
     assert await observe(node, [other]) == before
 
 
+async def test_turns_of_a_shard_are_counted_while_it_comes_and_goes(
+    node: Node, autojump_clock: MockClock
+):
+    arena = await furnished(node)
+    new = await register(arena)
+    shard = node.shard_of(arena)
+    players, counts = node.world.players, list[int]()
+    counts.append(players.turns_of(shard))
+    player = await identify(arena, new.token)
+    for _ in range(10):
+        await player.player.ask(Heartbeat())
+    counts.append(players.turns_of(shard))
+    await hand_over(node, arena)
+    counts.append(players.turns_of(shard))
+    await node.take(shard)
+    counts.append(players.turns_of(shard))
+    assert counts[1] >= counts[0] + 10
+    assert counts == sorted(counts)
+    assert players.turns_of((shard + 1) % SHARDS) == 0
+
+
 async def test_nothing_is_left_of_a_shard_that_is_let_go(node: Node, autojump_clock: MockClock):
     arena, other = await furnished(node), await furnished(node)
     names = node.names_of(arena)

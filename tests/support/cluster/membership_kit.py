@@ -22,7 +22,9 @@ from greenroom.actors.kernel.errors import (
 )
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.bus.memory import MemoryNetwork
+from greenroom.cluster.balancing import Balancing
 from greenroom.cluster.guard import Guard
+from greenroom.cluster.load_meter import LoadMeter
 from greenroom.cluster.membership import Membership, MembershipOptions
 from greenroom.cluster.shard_map import NOBODY, ShardMap
 from greenroom.cluster.switchboard import Switchboard
@@ -234,6 +236,12 @@ class MemoryResidents:
     def is_empty(self, shard: int) -> bool:
         return not self._node.cluster.sizes.get(shard)
 
+    async def count_turns(self, shards: Iterable[int]) -> dict[int, int]:
+        await self._node.gate()
+        cluster, now = self._node.cluster, trio.current_time()
+        begun = cluster.loaded_at
+        return {s: int(cluster.loads.get(s, 0.0) * (now - begun.get(s, 0.0))) for s in shards}
+
     async def prepare(self, shards: Sequence[int]) -> None:
         await self.at_step("prepare")
 
@@ -335,14 +343,23 @@ class Node:
         self.bus = cluster.network.join(self.node_id)
         self.is_off_bus = False
         self.residents = MemoryResidents(self)
+        switchboard = Switchboard(self.bus)
         self.membership = Membership(
             MembershipOptions(lease_seconds=LEASE_SECONDS, nodes_expected=nodes_expected),
             records=MemoryRecords(self),
             bus=_Connected(self),
-            switchboard=Switchboard(self.bus),
+            switchboard=switchboard,
             shards=self.shards,
             guard=self.guard,
             residents=self.residents,
+        )
+        self.balancing = Balancing(
+            self.shards,
+            switchboard,
+            self.membership,
+            self.residents.count_turns,
+            LoadMeter(trio.current_time, lambda: 0.0),
+            is_on=cluster.is_balanced,
         )
 
     async def run(self) -> None:
@@ -353,6 +370,7 @@ class Node:
                     nursery = self.nursery
                     await nursery.start(self.bus.run)
                     nursery.start_soon(self.residents.commit_for_ever)
+                    nursery.start_soon(self.balancing.run)
                     await self.membership.run()
         except* StorageFenced as group:
             self.error = group
@@ -459,6 +477,12 @@ class Cluster:
         self.nodes: dict[int, Node] = {}
         self.sizes: dict[int, int] = {}
         """Rooms by shard; the others are empty."""
+        self.loads: dict[int, float] = {}
+        """Turns a second by shard; the others have none."""
+        self.loaded_at: dict[int, float] = {}
+        """Since when."""
+        self.is_balanced = True
+        """True if nodes that start from now on move shards by load."""
         self.acknowledged: dict[int, int] = {}
         self.stale: list[tuple[int, int, int, int]] = []
         """Reads from the past: node, shard, number, what was acknowledged before."""

@@ -13,7 +13,7 @@ from child_kit import is_alive
 from server_kit import ServerProcess, data_directory
 from waiting import block_until
 
-from greenroom.control.admin.cluster_messages import DrainNode, ListedNode, ShowCluster
+from greenroom.control.admin.cluster_messages import Balance, DrainNode, ListedNode, ShowCluster
 from greenroom.control.admin.messages import ShowTree
 from greenroom.control.client import call
 from greenroom.control.protocol import socket_path
@@ -47,6 +47,12 @@ class Crew(ServerProcess):
 
     def nodes(self) -> list[ListedNode]:
         return call(socket_path(self.data_dir), ShowCluster()).nodes
+
+    def balance(self) -> Balance:
+        """Return how the load is shared, as the worker that decides says."""
+        shown = block_until(lambda: call(socket_path(self.data_dir), ShowCluster()).balance)
+        assert shown is not None
+        return shown
 
     def are_all_up(self) -> bool:
         """Return whether all workers serve, and all shards have owners."""
