@@ -62,7 +62,7 @@ from greenroom.control.service_manager import ServiceManager
 from greenroom.control.signal_watch import SignalWatch
 from greenroom.control.signals import stop_signals
 from greenroom.control.socket import Desk
-from greenroom.fronts import Fronts
+from greenroom.fronts import NO_PAGES, Fronts, Pages
 from greenroom.neighbours import BUS, CERTIFICATE, HOST, NATS, PARENT, WORKER
 from greenroom.node import Node
 from greenroom.persistence.embedded.postgres import STOP_SECONDS_MAX
@@ -90,6 +90,7 @@ async def serve(
     *,
     announce: Callable[[Ready], None],
     sources: Mapping[str, str] = NOWHERE,
+    pages: Pages = NO_PAGES,
 ) -> None:
     """Run the whole server until SIGTERM, SIGINT or a closed terminal, then stop it in order.
 
@@ -97,6 +98,7 @@ async def serve(
         settings: all settings.
         announce: called once, when requests are answered.
         sources: where each setting comes from, for `config show`.
+        pages: what the HTTP port answers besides its own pages, by path.
 
     Raises:
         ControlError, ConfigError, ListenError, StorageError: the server cannot start. One clear
@@ -118,7 +120,7 @@ async def serve(
         watchdog,
     ):
         async with trio.open_nursery() as nursery:
-            fronts = Fronts(settings)
+            fronts = Fronts(settings, pages=pages)
             signals = SignalWatch(nursery.cancel_scope, fronts, manager)
             await nursery.start(signals.watch, settings.drain_seconds)
             await fronts.check_ports()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
+from types import MappingProxyType
+from typing import Final
 
 import trio
 
@@ -20,6 +22,7 @@ from greenroom.http.metrics import Metrics, Sample, Source
 from greenroom.http.server.options import HttpOptions
 from greenroom.http.server.server import HttpServer
 from greenroom.http.site.discovery import discovery_routes
+from greenroom.http.site.front import Page
 from greenroom.http.site.health import Health
 from greenroom.metric_sources import (
     Bounded,
@@ -47,16 +50,22 @@ from greenroom.workers.ports import WorkerPorts
 
 _logger = logging.getLogger(__name__)
 
+Pages = Mapping[str, Page]
+NO_PAGES: Final[Pages] = MappingProxyType({})
+
 
 class Fronts:
     """Builds the ports' services. A service that is built anew takes the port of the one before."""
 
-    def __init__(self, settings: Settings, given: WorkerPorts | None = None) -> None:
+    def __init__(
+        self, settings: Settings, given: WorkerPorts | None = None, pages: Pages = NO_PAGES
+    ) -> None:
         """Read the certificate. Nothing is opened before the services run.
 
         Args:
             settings: all settings.
             given: a worker's sockets; without them the ports are opened here.
+            pages: what the HTTP port answers besides its own pages, by path.
 
         Raises:
             TlsError: the certificate cannot be used.
@@ -66,6 +75,7 @@ class Fronts:
         self._is_draining = False
         self._realtime: RealtimePort | None = None
         self._given = given
+        self._pages = pages
         self._udp = UdpPort(settings.host, settings.udp_port, () if given is None else given.udp)
         self._http: HttpServer | None = None
         self._cluster: Clustering | None = None
@@ -296,6 +306,7 @@ class Fronts:
 
         health = Health(is_ready)
         discovery = {
+            **self._pages,
             **discovery_routes(ENDPOINTS, TOOLS, dispatcher),
             "/healthz": health.live,
             "/readyz": health.ready,

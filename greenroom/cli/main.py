@@ -20,6 +20,7 @@ from greenroom.cli.backups import backup, restore
 from greenroom.cli.cluster import cluster
 from greenroom.cli.common import CommandGroup
 from greenroom.cli.databases import db
+from greenroom.cli.demo.command import demo
 from greenroom.cli.games import game
 from greenroom.cli.lobbies import lobby
 from greenroom.cli.look import config, doctor, tree
@@ -52,6 +53,7 @@ def cli() -> None:
 for _command in (
     new,
     serve,
+    demo,
     worker,
     cluster,
     game,

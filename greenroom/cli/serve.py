@@ -16,11 +16,12 @@ from greenroom.cli.common import Invocation, with_common_options
 from greenroom.cli.output import say, say_json
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
     from greenroom.config import Loaded, Settings
     from greenroom.control.ready import FirstGame, Ready
+    from greenroom.fronts import Pages
 
 _logger = logging.getLogger(__name__)
 
@@ -81,19 +82,41 @@ def serve(invocation: Invocation, /, **flags: str | None) -> None:
     from greenroom.logs import configure
 
     configure()
-    with _failing_into_the_log(as_json=invocation.as_json):
+    as_json = invocation.as_json
+    with failing_into_the_log(as_json=as_json):
         loaded = invocation.load(**flags)
-        settings = loaded.settings
-        configure(settings.log_format, settings.log_level)
-        _tell_service_links(loaded)
-        _raise_descriptor_limit(descriptors_wanted(settings))
-        _log_start(loaded)
-        _run(loaded, as_json=invocation.as_json)
-        _logger.info("stopped")
+        run(loaded, lambda ready: _tell(ready, loaded, as_json=as_json))
+
+
+def run(
+    loaded: Loaded,
+    tell: Callable[[Ready], None],
+    pages: Pages | None = None,
+    demo: str | None = None,
+) -> None:
+    """Run the server until it is stopped.
+
+    Args:
+        loaded: its settings.
+        tell: prints the addresses.
+        pages: what one process answers besides its own pages; workers answer none of these.
+        demo: the path of the demo's page, if it is among them.
+
+    Raises the errors of `app.serve`.
+    """
+    from greenroom.logs import configure
+
+    settings = loaded.settings
+    configure(settings.log_format, settings.log_level)
+    _tell_service_links(loaded)
+    _raise_descriptor_limit(descriptors_wanted(settings))
+    _log_start(loaded)
+    _run(loaded, tell, pages or {}, demo)
+    _logger.info("stopped")
 
 
 @contextlib.contextmanager
-def _failing_into_the_log(*, as_json: bool) -> Generator[None]:
+def failing_into_the_log(*, as_json: bool) -> Generator[None]:
     """Log why the server ends, where the log is JSON; else the command line tells it as a sentence.
 
     Whoever collects the log gets nothing but JSON then.
@@ -141,7 +164,7 @@ def _tell_service_links(loaded: Loaded) -> None:
         )
 
 
-def _run(loaded: Loaded, *, as_json: bool) -> None:
+def _run(loaded: Loaded, tell: Callable[[Ready], None], pages: Pages, demo: str | None) -> None:
     import trio
 
     from greenroom.config import worker_count
@@ -150,10 +173,12 @@ def _run(loaded: Loaded, *, as_json: bool) -> None:
     settings = loaded.settings
 
     def announce(ready: Ready) -> None:
+        if demo is not None:
+            ready = msgspec.structs.replace(ready, demo=ready.http + demo)
         addresses = {"http": ready.http, "realtime": ready.realtime, "udp_port": ready.udp_port}
         _logger.info("Greenroom serves %s", ready.http, extra=addresses)
         with contextlib.suppress(OSError):  # nobody reads it, which is no reason to stop
-            _tell(ready, loaded, as_json=as_json)
+            tell(ready)
         if settings.ready_file is not None:  # last: all has been printed by then
             write_ready_file(settings.ready_file, ready)
 
@@ -162,7 +187,7 @@ def _run(loaded: Loaded, *, as_json: bool) -> None:
         if count == 1 and settings.bus is None:
             from greenroom import app
 
-            await app.serve(settings, announce=announce, sources=loaded.sources)
+            await app.serve(settings, announce=announce, sources=loaded.sources, pages=pages)
         else:
             from greenroom.workers import parent
 

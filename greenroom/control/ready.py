@@ -38,15 +38,19 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     first_game: FirstGame | None = None
     """The first game, only at the start that made it. Later starts read the file."""
     first_game_file: Path | None = None
+    demo: str | None = None
+    """The address of the demo's page, where `greenroom demo` serves it."""
 
     def line(self) -> bytes:
         """Return the line of JSON for the ready file. No key is in it."""
-        addresses = {
+        addresses: dict[str, str | int] = {
             "http": self.http,
             "realtime": self.realtime,
             "udp_port": self.udp_port,
             "pid": self.pid,
         }
+        if self.demo is not None:
+            addresses["demo"] = self.demo
         return msgspec.json.encode(addresses) + b"\n"
 
 

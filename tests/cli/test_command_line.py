@@ -67,6 +67,7 @@ def test_every_command_of_the_issue_is_there() -> None:
     assert {" ".join(command) for command in COMMANDS} == {
         "new",
         "serve",
+        "demo",
         *(f"owner {verb}" for verb in ("create", "list", "show", "set-plan")),
         *(
             f"game {verb}"

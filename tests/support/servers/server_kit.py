@@ -59,6 +59,7 @@ class ServerProcess:
 
     program: tuple[str, ...] = ("-m", "greenroom")
     """The program that Python runs, before the arguments."""
+    subcommand = "serve"
 
     def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
         self.data_dir = data_dir
@@ -67,7 +68,7 @@ class ServerProcess:
         self._ready_file = data_dir / "ready.json"
         ports = ["--port", "0", "--realtime-port", "0", "--udp-port", "0"]
         self._command = [
-            *(sys.executable, *self.program, "serve", "--data-dir", str(data_dir)),
+            *(sys.executable, *self.program, self.subcommand, "--data-dir", str(data_dir)),
             *(*ports, "--ready-file", str(self._ready_file), *arguments),
         ]
         root = str(Path(__file__).resolve().parents[3])

@@ -1,0 +1,1 @@
+"""The command `greenroom demo`."""

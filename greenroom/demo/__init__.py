@@ -1,0 +1,1 @@
+"""The demo: two games with bots, and the page that plays them; `greenroom demo` serves them."""

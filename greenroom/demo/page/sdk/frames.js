@@ -1,0 +1,61 @@
+import { parse } from "./caller.js";
+import { isObject, seconds } from "./errors.js";
+export function read(text) {
+    const said = parse(text);
+    if (!isObject(said))
+        return null;
+    const data = isObject(said.data) ? said.data : {};
+    switch (said.type) {
+        case "connected":
+            return { type: "connected", connectionId: String(data.connection_id) };
+        case "receive":
+            return readReceive(said);
+        case "event":
+            if (typeof said.event !== "string")
+                return null;
+            return { type: "event", event: said.event, data: said.data ?? null };
+        case "sent":
+            return { type: "sent", targetCount: Number(said.target_count), id: said.id };
+        case "action_result":
+            return { type: "action_result", id: String(said.id), result: resultOf(said) };
+        case "heartbeat_ack":
+            return { type: "heartbeat_ack", timestamp: String(said.timestamp) };
+        case "error":
+            return {
+                type: "error",
+                message: String(data.message),
+                retryAfter: seconds(data.retry_after),
+                id: said.id,
+            };
+        default:
+            return null;
+    }
+}
+function readReceive(said) {
+    const { command, sender } = said;
+    if (typeof command !== "string" || !isObject(sender))
+        return null;
+    return {
+        type: "receive",
+        command,
+        data: said.data ?? null,
+        sender: {
+            id: Number(sender.game_player_id),
+            name: String(sender.player_name),
+            isHost: sender.is_host === true,
+            isServer: sender.is_server === true,
+        },
+        isUnreliable: said.unreliable === true,
+    };
+}
+function resultOf(said) {
+    const { type: _type, id: _id, ...result } = said;
+    return result;
+}
+export function countsForResume(frame) {
+    if (frame.type === "receive")
+        return !frame.isUnreliable;
+    if (frame.type === "event")
+        return frame.event !== "state" && frame.event !== "delta";
+    return frame.type === "action_result";
+}
