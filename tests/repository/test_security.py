@@ -63,6 +63,7 @@ def test_what_clients_send_is_never_unpacked() -> None:
     }
     assert users == {
         "actors/player/tokens.py",  # a checksum
+        "demo/site.py",  # a script of the page, packed when the project is made
         "http/site/docs.py",  # our own script, packed when the project is made
         "http/site/static.py",  # our own pages, packed as the server starts
         "persistence/archive.py",  # backups, which operators restore
