@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from random import Random
 
 import trio
 from line_kit import CHUNK_BYTES, Line
@@ -21,7 +22,10 @@ class LossyLine(Line):
             comes after them.
     """
 
-    loss = 0.0
+    def __init__(self, target: tuple[str, int]) -> None:
+        super().__init__(target)
+        self.loss = 0.0
+        self._losses = Random(20)
 
     async def _pass_on(
         self,
@@ -45,7 +49,7 @@ class LossyLine(Line):
 
     def _draw_seconds(self) -> float:
         """Return how long the next chunk takes."""
-        is_lost = self._chance.random() < self.loss
+        is_lost = self._losses.random() < self.loss
         return self.delay_seconds + (SENT_AGAIN_SECONDS if is_lost else 0.0)
 
     @staticmethod
