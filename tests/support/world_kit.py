@@ -33,7 +33,7 @@ from greenroom.actors.game.messages import (
 )
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import StorageUnavailable
-from greenroom.actors.kernel.journal import JournalEntry
+from greenroom.actors.kernel.journal import JournalEntry, Snapshot, SnapshotTaken
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shards import Ownership
 from greenroom.actors.lobby.index import LobbyIndex
@@ -226,6 +226,8 @@ class Memory:
         self.committed.append(event)
         if isinstance(event, JournalEntry):
             self.journals.entries.setdefault(event.key, []).append(event)
+        elif isinstance(event, SnapshotTaken):
+            self.journals.snapshots[event.key] = Snapshot(**msgspec.structs.asdict(event))
         elif isinstance(event, PlayerRegistered):
             self.players[event.player_id] = player_rules.new_player(event)
         elif isinstance(event, GameCreated):

@@ -180,7 +180,8 @@ class RoomActor(Actor[RoomRole]):
 
     def apply(self, event: Event) -> None:
         """Change the state by a journal entry, as a restart would."""
-        assert isinstance(event, JournalEntry)
+        if not isinstance(event, JournalEntry):
+            return  # a snapshot tells what is here
         happened = codec.event_of(event)
         if isinstance(happened, RoomCreated):
             self._state = rules.new_room(happened)
@@ -232,8 +233,7 @@ class RoomActor(Actor[RoomRole]):
         if due is None:
             self.timers.stop(_CLOCK)
         else:
-            seconds = max(1.0, float(due - self._clock.now()))
-            self.timers.start(_CLOCK, seconds, LookAtClock())
+            self.timers.start(_CLOCK, max(1.0, float(due - self._clock.now())), LookAtClock())
 
     def _changed(self, reply: Reply, events: Iterable[RoomEvent]) -> Changed[Reply]:
         """Return the reply with the journal entries of the events."""
@@ -586,8 +586,9 @@ class RoomActor(Actor[RoomRole]):
 
     @handles(StoreSnapshot)
     def store_snapshot(self, command: StoreSnapshot) -> Changed[None]:
-        """Write a behaviour's state down behind the events; of other rooms these tell all."""
-        if self._state is None or self._state.behaviour is None:
+        """Write down what no event tells: a behaviour's state, and what polls have delivered."""
+        room = self._state
+        if room is None or not (room.behaviour or self._index.has_changed(room.room_id)):
             return Changed(None)
         taken = self.take_snapshot(TakeSnapshot())
         assert isinstance(taken, Snapshot)

@@ -107,6 +107,10 @@ class SeatIndex(Generic[Listing]):
         """Return those in memory that ended before this (Unix seconds)."""
         return [key for key, ended_at in self._ended.items() if ended_at < before]
 
+    def has_changed(self, key: str) -> bool:
+        """Return whether a place is not the same as in its last snapshot."""
+        return key in self._changed
+
     def note_changed(self, keys: Iterable[str]) -> None:
         """Note that some are to be written down."""
         self._changed.update(dict.fromkeys(keys))

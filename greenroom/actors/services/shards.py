@@ -124,7 +124,7 @@ class ShardKeeper:
         )
 
     def set_aside(self, shard: int) -> None:
-        """Queue what is in memory alone: signs of life, and what ticks have made of rooms.
+        """Queue what is in memory alone: signs of life, what ticks have made of rooms, and polls.
 
         Call it in the step that hands the shard over, before it is handed over.
         """

@@ -18,7 +18,7 @@ import msgspec
 from greenroom.actors.kernel.actor import handles
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.kernel.journal import JournalEntry, Snapshot, SnapshotTaken, TakeSnapshot
+from greenroom.actors.kernel.journal import JournalEntry, Snapshot, TakeSnapshot
 from greenroom.actors.kernel.message import Changed, Event
 from greenroom.actors.room import messages
 from greenroom.actors.room.index import RoomIndex
@@ -219,10 +219,9 @@ class StudioRoomActor(ResultsActor):
 
     def apply(self, event: Event) -> None:
         """Change the state by a journal entry, as a restart would."""
-        if isinstance(event, SnapshotTaken):
-            return
         super().apply(event)
-        assert isinstance(event, JournalEntry)
+        if not isinstance(event, JournalEntry):
+            return
         room = self._room
         self._committed = None
         if self.host is not None:

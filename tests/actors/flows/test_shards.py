@@ -29,7 +29,7 @@ from greenroom.actors.flows.identify import identify_player
 from greenroom.actors.flows.lobbies import create_lobby, request_to_join, start_lobby
 from greenroom.actors.flows.ranking import rank_players
 from greenroom.actors.flows.register import register_player
-from greenroom.actors.flows.rooms import create_room
+from greenroom.actors.flows.rooms import Entrance, create_room, join_room
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import Owner
 from greenroom.actors.kernel.clock import SystemClock
@@ -45,7 +45,8 @@ from greenroom.actors.player.messages import (
     ReadPlayerDocument,
     ReplacePlayerDocument,
 )
-from greenroom.actors.room.messages import DescribeRoom
+from greenroom.actors.room.messages import DescribeRoom, PollUpdates, ReadCurrent, SendUpdates
+from greenroom.actors.room.rules.groups import read_sources, read_targets
 from greenroom.actors.seating.invite_index import InviteIndex
 from greenroom.actors.seating.seats import SeatIndex
 from greenroom.actors.services.expiry import EndedPlaces
@@ -465,6 +466,27 @@ async def test_signs_of_life_are_set_aside_before_a_shard_goes(
     assert arena.memory.players[player.player_id].last_heartbeat != now
     await hand_over(node, arena)
     assert arena.memory.players[player.player_id].last_heartbeat == now
+
+
+async def test_what_polls_have_delivered_is_known_where_a_shard_goes(
+    node: Node, autojump_clock: MockClock
+):
+    arena = await node.add()
+    host, guest = await come(arena), await come(arena)
+    game, rooms = arena.game, node.world.rooms.directory
+    room_id = (await create_room(node.world, game.game, host.player, room())).room_id
+    entrance = Entrance(password=None, join_token=None, player_data=b"{}")
+    await join_room(node.world, game.game_id, guest.player, room_id, entrance)
+    there, everybody = rooms.ref(room_id), read_sources("all", None)
+    await there.ask(SendUpdates(host.player_id, read_targets("others", None), "n", b"{}"))
+    await node.keeper.save(node.shard_of(arena))
+    page = await there.ask(PollUpdates(guest.player_id, everybody, None))
+    assert len(page.updates) == 1
+    node.give(node.shard_of(arena))
+    await node.take(node.shard_of(arena))
+    current = await there.ask(ReadCurrent(guest.player_id))
+    assert current is not None
+    assert current.pending_updates == ()
 
 
 async def test_what_was_used_until_a_shard_goes_is_written(node: Node, autojump_clock: MockClock):
