@@ -70,7 +70,7 @@ from greenroom.supervisors.policy import Strategy
 from greenroom.supervisors.spec import ChildSpec
 from greenroom.supervisors.supervisor import Supervisor
 from greenroom.supervisors.tree import TreeNode
-from greenroom.workers.messages import Leaving, Started
+from greenroom.workers.messages import Leaving, Started, TookOver
 from greenroom.workers.ports import OWN_HTTP_HOST
 from greenroom.workers.worker import ParentLink
 
@@ -161,6 +161,7 @@ async def work(link: ParentLink) -> None:
                 served = _Worker(link, fronts, root, nursery.cancel_scope)
                 outer.start_soon(link.listen, served, served)
                 outer.start_soon(link.tell_alive)
+                outer.start_soon(link.tell_news)
                 await outer.start(served.watch_signals)
                 await nursery.start(root.run)
                 first_game, cluster = root.server.ready().first_game, root.server.cluster
@@ -288,6 +289,7 @@ def _member(link: ParentLink, behaviours: str, certificate: str) -> ClusterOptio
             "realtime": f"{host}:{link.ports.realtime.port}",
             PARENT: f"{socket.gethostname()}:{os.getppid()}",
         },
+        tell_taken_over=lambda node_id: link.tell_soon(TookOver(node_id=node_id)),
     )
 
 

@@ -72,6 +72,8 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     """A digest of its behaviours' files."""
     is_first: bool
     """True for the one that does what is done once on a machine."""
+    tell_taken_over: Callable[[int], object]
+    """Called with each node of which this one takes shards over."""
 
     def identity(self) -> NodeIdentity:
         """Return what others see of it."""
@@ -122,6 +124,7 @@ class Clustering:
             LoadMeter(trio.current_time, time.process_time),
             is_on=settings.balance_shards,
         )
+        self.membership.when_taken_over(options.tell_taken_over)
         self.forwarding = Forwarding(
             world.game_index,
             Locator(parts.storage.accounts),

@@ -127,6 +127,7 @@ class Membership:
         self._nursery: trio.Nursery | None = None
         self.taken_over = 0
         """Shards taken over from dead nodes since the start."""
+        self._when_taken_over: list[Callable[[int], object]] = []
         self._listen()
         guard.stop_with(self._suspend)
 
@@ -186,6 +187,10 @@ class Membership:
         """Take note that the process of a node was reaped by its parent; take its shards over."""
         self._reaped.add(node_id)
         self.look_soon()
+
+    def when_taken_over(self, tell: Callable[[int], object]) -> None:
+        """Have a function called with each node of which this one takes shards over."""
+        self._when_taken_over.append(tell)
 
     def look_soon(self) -> None:
         """Look at the database now, and not only with the next tick: something has happened."""
@@ -401,6 +406,8 @@ class Membership:
             self._shards.note_gone(whose)
             self._connectivity.forget(whose)
             self._switchboard.tell_all(NodeGone(whose))
+            for tell in self._when_taken_over:
+                tell(whose)
         self._note_taken(taken)
 
     def _may_claim(self) -> bool:

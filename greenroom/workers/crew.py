@@ -34,6 +34,7 @@ from greenroom.workers.messages import (
     NotStarted,
     ServeAlso,
     Started,
+    TookOver,
     encode,
     from_worker,
 )
@@ -48,7 +49,11 @@ START_SECONDS_MAX: Final = 300.0
 SILENT_SECONDS_MAX: Final = 2.5
 """A worker that gives no sign of life for so long counts as away: its siblings accept for it."""
 HUNG_SECONDS_MAX: Final = 30.0
-"""A worker that gives none for so long is killed, and started again."""
+"""A worker that gives none for so long is killed, and started again.
+
+It is killed earlier if a sibling has taken its shards over: then it can only end, and whoever is
+connected to it waits for nothing.
+"""
 LEAVE_SECONDS_MAX: Final = 40.0
 """Seconds that all workers may take to hand over to other machines; they have 30 themselves."""
 DRAW_SECONDS_MAX: Final = 2.0
@@ -83,7 +88,9 @@ class Worker:
         begin: Callable[[int], Begin],
         process: Callable[[int, Conversation], ChildProcess],
         changed: Callable[[], None],
+        *,
         node_ended: Callable[[int], None],
+        node_replaced: Callable[[int], None],
     ) -> None:
         """Prepare; nothing is spawned before `run`.
 
@@ -93,6 +100,7 @@ class Worker:
             process: makes the process for a number and a conversation.
             changed: called when the worker has come or gone.
             node_ended: called with its node once its process has ended for certain.
+            node_replaced: called with the node whose shards it has taken over.
         """
         self.number = number
         self.restarts = 0
@@ -102,6 +110,10 @@ class Worker:
         self._begin = begin
         self._changed = changed
         self._node_ended = node_ended
+        self._node_replaced = node_replaced
+        self._is_replaced = False
+        self._patience: trio.CancelScope | None = None
+        """How long it may still be silent, while it is."""
         self._process = process(number, self._talk)
         self._channel: Channel | None = None
         self._budget = RestartBudget(RESTARTS_MAX, WINDOW_SECONDS)
@@ -160,9 +172,17 @@ class Worker:
         _logger.warning("%s", how)
         if self.node_id:
             self._node_ended(self.node_id)
-        self.node_id = 0
+        self.node_id, self._is_replaced = 0, False
         self._handed_over.set()
         self._become("stopped")
+
+    def note_replaced(self) -> None:
+        """Note that a sibling has taken its shards over: it can only end."""
+        self._is_replaced = True
+        if self._patience is not None:
+            self._patience.cancel()
+        if self.is_up:
+            self._become("leaving")
 
     async def tell(self, message: CrewMessage, descriptors: Sequence[int] = ()) -> bool:
         """Send it a message; return whether that could be done.
@@ -239,7 +259,8 @@ class Worker:
             return _decoded(await channel.receive())
         before = self.state
         self._become("silent")
-        with trio.move_on_after(HUNG_SECONDS_MAX - SILENT_SECONDS_MAX):
+        patience_seconds = 0.0 if self._is_replaced else HUNG_SECONDS_MAX - SILENT_SECONDS_MAX
+        with trio.move_on_after(patience_seconds) as self._patience:
             message = _decoded(await channel.receive())
             self._become(before)
             return message
@@ -260,6 +281,8 @@ class Worker:
                 self._handed_over.set()
             case Leaving():
                 self._become("leaving")
+            case TookOver(node_id=node_id):
+                self._node_replaced(node_id)
             case Drawn(tree=tree):
                 drawings, self._drawings = self._drawings, []
                 for waiting in drawings:
@@ -291,7 +314,14 @@ class Crew:
         """
         self._news = trio.Event()
         self.workers = [
-            Worker(number, begin, process, self._note_news, self._note_ended)
+            Worker(
+                number,
+                begin,
+                process,
+                self._note_news,
+                node_ended=self._note_ended,
+                node_replaced=self._note_replaced,
+            )
             for number in range(1, count + 1)
         ]
         self._ended: deque[int] = deque()
@@ -367,6 +397,11 @@ class Crew:
     def _note_ended(self, node_id: int) -> None:
         self._ended.append(node_id)
         self._news.set()
+
+    def _note_replaced(self, node_id: int) -> None:
+        for worker in self.workers:
+            if worker.node_id == node_id:
+                worker.note_replaced()
 
     async def _tell_news(self) -> None:
         """Tell each worker which siblings are away, and which nodes have ended."""

@@ -122,6 +122,12 @@ class Alive(CrewMessage, frozen=True):
     """A sign of life from the event loop."""
 
 
+class TookOver(CrewMessage, frozen=True):
+    """It has taken shards over from another node, which can only end."""
+
+    node_id: int
+
+
 class Drawn(CrewMessage, frozen=True):
     """The worker's supervision tree."""
 
@@ -131,7 +137,7 @@ class Drawn(CrewMessage, frozen=True):
 FromParent = (
     Begin | ServeAlso | NodeEnded | Drain | Reload | LeaveCluster | StopAll | Perform | DrawTree
 )
-FromWorker = Started | NotStarted | HandedOver | Leaving | Alive | Drawn
+FromWorker = Started | NotStarted | HandedOver | Leaving | Alive | TookOver | Drawn
 
 
 def _encode_path(value: object) -> str:

@@ -39,6 +39,8 @@ from greenroom.workers.ports import WorkerPorts, open_given
 ALIVE_SECONDS: Final = 1.0
 """Seconds between two signs of life."""
 BEGIN_SECONDS_MAX: Final = 30.0
+NEWS_MAX: Final = 64
+"""News that wait for the parent to read: more than there are siblings, at most 64 workers."""
 
 
 class WorkerServed(Served, Protocol):
@@ -73,6 +75,7 @@ class ParentLink:
         self.ports = ports
         self._channel = channel
         self._calls = 0
+        self._giving_news, self._news = trio.open_memory_channel[CrewMessage](NEWS_MAX)
 
     async def tell(self, message: CrewMessage) -> None:
         """Tell the parent something. A parent that is gone is told nothing.
@@ -81,6 +84,16 @@ class ParentLink:
         """
         with suppress(ChannelClosed):
             await self._channel.send(encode(message))
+
+    def tell_soon(self, message: CrewMessage) -> None:
+        """Have `tell_news` tell the parent something; beyond `NEWS_MAX` it is told nothing."""
+        with suppress(trio.WouldBlock):
+            self._giving_news.send_nowait(message)
+
+    async def tell_news(self) -> None:
+        """Tell the parent what `tell_soon` was given, until cancelled."""
+        async for message in self._news:
+            await self.tell(message)
 
     async def tell_alive(self) -> None:
         """Give signs of life until cancelled."""

@@ -23,6 +23,7 @@ from greenroom.workers.messages import Begin, Drain, GivenSockets, Perform, Stop
 WORKER = (
     PRELUDE
     + """
+from pathlib import Path
 from greenroom.supervisors.tree import TreeNode
 from greenroom.workers.messages import *
 
@@ -51,6 +52,12 @@ async def main():
                     os.close(descriptors[0])
                 else:
                     print(message, file=told)
+
+        async def tell_news(say):
+            news = Path(f"{begin.settings.data_dir}/{begin.number} took over")
+            while not (news.exists() and news.read_text()):
+                await trio.sleep(0.02)
+            await say(TookOver(node_id=int(news.read_text())))
 
         async with trio.open_nursery() as nursery:
             START
@@ -157,6 +164,24 @@ async def test_a_worker_that_hangs_for_long_is_killed(
         os.kill(first, signal.SIGSTOP)
         await until(told.has_heard(2, "NodeEnded(node_id=101)"))
         assert not is_alive(first)
+
+
+async def test_a_worker_that_hangs_is_killed_once_a_sibling_has_its_shards(tmp_path: Path):
+    told = Told(tmp_path, "nursery.start_soon(tell_news, say)")
+    async with told.running() as [first, _]:
+        os.kill(first, signal.SIGSTOP)
+        (tmp_path / "2 took over").write_text("101")
+        with trio.fail_after(module.HUNG_SECONDS_MAX - 10):
+            await until(told.has_heard(2, "NodeEnded(node_id=101)"))
+        assert not is_alive(first)
+
+
+async def test_a_worker_whose_shards_a_sibling_has_accepts_nothing_any_more(tmp_path: Path):
+    told = Told(tmp_path, "nursery.start_soon(tell_news, say)")
+    async with told.running() as [first, _]:
+        (tmp_path / "2 took over").write_text("101")
+        await until(told.has_heard(2, "ServeAlso(absent=(1,))"))
+        assert is_alive(first)
 
 
 async def test_one_that_keeps_ending_rests_and_costs_its_siblings_nothing(
