@@ -16,7 +16,7 @@ import trio
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), *map(str, (ROOT / "tests" / "support").glob("**/"))]
 
-from torture_faults import FAULTS  # noqa: E402 (found by the line above)
+from torture_crew_faults import FAULTS, OF_CREWS  # noqa: E402 (found by the line above)
 from torture_rooms import CROWDS  # noqa: E402
 from torture_run import torture  # noqa: E402
 from torture_server import MUTATIONS  # noqa: E402
@@ -46,12 +46,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/torture", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="how long (default: 1)")
     parser.add_argument("--seed", type=int, help="repeat a run; drawn and printed by default")
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="of a server with workers"
+    )
     parser.add_argument("--faults", nargs="+", choices=FAULTS, default=[], help="only these")
     parser.add_argument("--crowds", nargs="+", choices=KINDS, default=[*KINDS], help="only these")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report there, too")
     parser.add_argument("--mutation", choices=MUTATIONS, help="plant a bug that must be found")
     parser.add_argument("--prove", action="store_true", help="have each mutation found, and end")
     given = parser.parse_args()
+    if given.workers < 1:
+        parser.error("--workers takes a number from 1 on")
+    if given.workers == 1 and (alone := sorted(OF_CREWS.intersection(given.faults))):
+        parser.error(f"{', '.join(alone)}: only a server with --workers can have that")
     seed = random.SystemRandom().randrange(10**6) if given.seed is None else given.seed
     say(f"seed {seed}")
     if given.prove:
@@ -62,6 +69,7 @@ def main() -> int:
         mutation=given.mutation,
         faults=given.faults,
         crowd_types=[KINDS[name] for name in given.crowds],
+        workers=given.workers,
     )
     outcome = trio.run(run)
     print(outcome.report())

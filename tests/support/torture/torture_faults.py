@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import trio
+from child_kit import is_alive
 from crowd_kit import Crowd
 from torture_target import TortureTarget
 from waiting import until
@@ -19,20 +20,40 @@ Fault = Callable[[TortureTarget, random.Random], AbstractAsyncContextManager[Non
 FAULTS: dict[str, tuple[Fault, float]] = {}
 """By name: the fault, and for how many seconds it holds at most."""
 
+OF_CREWS: set[str] = set()
+"""Those that a server without workers cannot have."""
+
 CLOCK_SECONDS = (-86_400, -3_600, -61, -1, 1, 61, 3_600, 86_400)
 START_SECONDS_MAX = 60.0
 DOWNS = {"killed_server", "stopped_server", "killed_machine"}
 """Faults in which the server is down."""
 UNKILLED = {"frozen_server", "killed_machine"}
 """Faults in the midst of which the server is never killed."""
+UNKILLED_CREW = UNKILLED | {"jumped_clock"}
+"""Likewise for one with workers: those that are started again have another clock than Postgres."""
+ORDERLY: set[str] = set()
+"""Faults that tear nothing apart."""
 _handlers = itertools.count(1)
 
 
-def fault(seconds_max: float) -> Callable[[Fault], Fault]:
-    """Note a fault under its function's name."""
+def fault(
+    seconds_max: float, *, of_crews: bool = False, orderly: bool = False
+) -> Callable[[Fault], Fault]:
+    """Note a fault under its function's name.
+
+    Args:
+        seconds_max: for how long it holds at most.
+        of_crews: whether it takes a server with workers.
+        orderly: whether it tears nothing apart.
+    """
 
     def note(function: Fault) -> Fault:
-        FAULTS[function.__name__] = (function, seconds_max)
+        name = function.__name__
+        FAULTS[name] = (function, seconds_max)
+        if of_crews:
+            OF_CREWS.add(name)
+        if orderly:
+            ORDERLY.add(name)
         return function
 
     return note
@@ -47,7 +68,7 @@ async def killed_server(stage: TortureTarget, dice: random.Random) -> AsyncItera
     await started(stage)
 
 
-@fault(0.0)
+@fault(0.0, orderly=True)
 @asynccontextmanager
 async def stopped_server(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """SIGTERM in the middle of everything, and start it again."""
@@ -61,9 +82,10 @@ async def stopped_server(stage: TortureTarget, dice: random.Random) -> AsyncIter
 @asynccontextmanager
 async def frozen_server(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """SIGSTOP: the machine thinks of something else."""
-    os.kill(stage.server.pid, signal.SIGSTOP)
+    stage.signal_all(signal.SIGSTOP)
     yield
-    os.kill(stage.server.pid, signal.SIGCONT)
+    stage.signal_all(signal.SIGCONT)
+    await stage.wait_whole()
 
 
 @fault(1.0)
@@ -80,6 +102,7 @@ async def killed_postgres(stage: TortureTarget, dice: random.Random) -> AsyncIte
 async def killed_machine(stage: TortureTarget, dice: random.Random) -> AsyncIterator[None]:
     """A power cut of the machine that Postgres and the server share."""
     await trio.to_thread.run_sync(stage.postgres.kill)
+    stage.signal_all(signal.SIGKILL)
     stage.server.kill()
     yield
     await trio.to_thread.run_sync(stage.postgres.start)
@@ -185,17 +208,26 @@ async def crashed_actor(stage: TortureTarget, dice: random.Random) -> AsyncItera
 
 
 async def started(stage: TortureTarget) -> None:
-    """Start the server, and wait until it serves."""
+    """Start the server, and wait until it serves. Nothing of the one before may be left by then."""
+    before = stage.crew.left() if stage.has_crew else []
     stage.server.begin()
     await until(stage.server.is_ready, START_SECONDS_MAX)
+    orphans = [pid for pid in before if is_alive(pid)]
+    assert not orphans, f"workers outlived their parent: {orphans}"
+    await stage.wait_whole()
 
 
 async def strike(stage: TortureTarget, crowds: list[Crowd], name: str, dice: random.Random) -> str:
-    """Do one fault, sometimes with the server killed in the midst of it; return what it was."""
+    """Do one fault, sometimes with the server killed in the midst of it; return what it was.
+
+    Of a server with workers, one of these may be killed instead.
+    """
     make, seconds_max = FAULTS[name]
-    with_kill = seconds_max > 0 and name not in UNKILLED and dice.random() < 0.2
-    downs = name in DOWNS or with_kill
-    is_shock = name != "stopped_server" or with_kill
+    unkilled = UNKILLED_CREW | OF_CREWS if stage.has_crew else UNKILLED
+    with_kill = seconds_max > 0 and name not in unkilled and dice.random() < 0.2
+    of_worker = with_kill and stage.has_crew and dice.random() < 0.5
+    downs = name in DOWNS or (with_kill and not of_worker)
+    is_shock = name not in ORDERLY or with_kill
     if downs:
         for crowd in crowds:
             crowd.up = trio.Event()
@@ -204,12 +236,17 @@ async def strike(stage: TortureTarget, crowds: list[Crowd], name: str, dice: ran
         crowd.shocks += is_shock
     async with make(stage, dice):
         await trio.sleep(dice.uniform(0.0, seconds_max))
-        if with_kill:
+        if of_worker:
+            os.kill(dice.choice(stage.crew.running()), signal.SIGKILL)
+        elif with_kill:
             stage.server.kill()
-    if with_kill:
+    if with_kill and not of_worker:
         await started(stage)
+    await stage.wait_whole()
     for crowd in crowds:
         crowd.clock_jumps += name == "jumped_clock"
         crowd.shocks += is_shock
         crowd.up.set()
-    return f"{name} and killed_server" if with_kill else name
+    if with_kill:
+        return f"{name} and killed_{'worker' if of_worker else 'server'}"
+    return name

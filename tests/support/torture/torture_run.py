@@ -12,7 +12,8 @@ from contextlib import AsyncExitStack
 
 import trio
 from crowd_kit import Crowd
-from torture_faults import FAULTS, strike
+from torture_crew_faults import FAULTS, OF_CREWS
+from torture_faults import strike
 from torture_rooms import CROWDS
 from torture_server import CRASH_TEXT
 from torture_target import TortureTarget, open_stage, say
@@ -27,10 +28,11 @@ CALM_SECONDS_MAX = 1.5
 class Outcome:
     """The outcome of a run."""
 
-    def __init__(self, seed: int, seconds: float, mutation: str | None) -> None:
+    def __init__(self, seed: int, seconds: float, mutation: str | None, workers: int) -> None:
         self.seed = seed
         self.seconds = seconds
         self.mutation = mutation
+        self.workers = workers
         self.faults: Counter[str] = Counter()
         self.heal_seconds: dict[str, float] = {}
         """By fault, the longest time until every crowd had changes acknowledged again."""
@@ -47,8 +49,9 @@ class Outcome:
         """Return the run as a page."""
         skipped = "; ".join(f"{name} ({why})" for name, why in self.skipped.items()) or "none"
         today = time.strftime("%Y-%m-%d", time.gmtime())
+        workers = f", {self.workers} workers" if self.workers > 1 else ""
         lines = [
-            f"# Torture, seed {self.seed}, {self.seconds / 60:.0f} minutes",
+            f"# Torture, seed {self.seed}, {self.seconds / 60:.0f} minutes{workers}",
             "",
             f"Violations: **{len(self.violations)}**. Not allowed on this machine: {skipped}.",
             f"{platform.platform(terse=True)}, CPython {platform.python_version()}, {today}.",
@@ -84,6 +87,7 @@ async def torture(
     mutation: str | None = None,
     faults: Sequence[str] = (),
     crowd_types: Sequence[type[Crowd]] = CROWDS,
+    workers: int = 1,
 ) -> Outcome:
     """Run for some time; stops at the first violation.
 
@@ -93,9 +97,10 @@ async def torture(
         mutation: a bug to plant in the server, by its name in `torture_server`.
         faults: only these; all that the machine allows, if none are given.
         crowd_types: who plays.
+        workers: how many workers the server has; 1 is a server that is one process.
     """
-    outcome = Outcome(seed, seconds, mutation)
-    async with open_stage(mutation) as stage:
+    outcome = Outcome(seed, seconds, mutation, workers)
+    async with open_stage(mutation, workers) as stage:
         outcome.skipped = stage.skipped
         crowds = []
         for kind in crowd_types:  # in a thread: the wire to Postgres runs here
@@ -119,7 +124,8 @@ async def _play(
     stage: TortureTarget, crowds: list[Crowd], outcome: Outcome, faults: Sequence[str]
 ) -> None:
     dice = random.Random(outcome.seed)
-    names = [name for name in faults or FAULTS if name not in stage.skipped]
+    impossible = stage.skipped if stage.has_crew else stage.skipped.keys() | OF_CREWS
+    names = [name for name in faults or FAULTS if name not in impossible]
     bag: list[str] = []
     started = time.monotonic()
     async with AsyncExitStack() as stack:

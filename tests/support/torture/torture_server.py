@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -40,6 +40,8 @@ from greenroom.cli.main import main
 from greenroom.http.areas import players
 from greenroom.persistence import node
 from greenroom.persistence.committer import Committer
+from greenroom.persistence.driver import DatabaseConnection, Query
+from greenroom.workers import parent
 
 CRASH_TEXT = "a crash ordered by the torture"
 NTH = 5
@@ -53,6 +55,7 @@ class Orders:
         self.clock_seconds = 0.0
         self.crash_in = 0
         self.half_way = False
+        self.halt = False
 
     def read(self, *_: object) -> None:
         """Take the orders from the file; a signal handler."""
@@ -60,6 +63,7 @@ class Orders:
         self.clock_seconds = given["clock_seconds"]
         self.crash_in = given["crash_in"]
         self.half_way = given["half_way"]
+        self.halt = given["halt"]
 
     def is_due(self) -> bool:
         """Count a step at which a crash was ordered; return whether it is this one."""
@@ -101,6 +105,40 @@ def plant_crashes() -> None:
         real_carry_out(cell, actor, change)
 
     Cell._carry_out = carry_out  # type: ignore[method-assign, assignment]
+
+
+def plant_halts() -> None:
+    """Have the process stop itself in the middle of a transaction that it sends, when told to."""
+    real = DatabaseConnection._pipeline
+
+    def pipeline(connection: Any, queries: Sequence[Query]) -> Any:
+        if ORDERS.halt and b"advance_node" in queries[0].statement.sql and len(queries) > 1:
+            ORDERS.halt = False
+            queries = _HaltHalfWay(queries, connection._pgconn.flush)
+        return real(connection, queries)
+
+    DatabaseConnection._pipeline = pipeline  # type: ignore[method-assign, assignment]
+
+
+class _HaltHalfWay(list[Query]):
+    """The queries of a transaction: whoever goes through them is stopped after the first half."""
+
+    def __init__(self, queries: Sequence[Query], flush: Callable[[], object]) -> None:
+        super().__init__(queries)
+        self._flush = flush
+
+    def __iter__(self) -> Iterator[Query]:
+        for number, query in enumerate(super().__iter__()):
+            if number == (len(self) + 1) // 2:
+                self._flush()
+                os.kill(os.getpid(), signal.SIGSTOP)
+            yield query
+
+
+def plant_workers() -> None:
+    """Have a server's workers run this program, too."""
+    assert parent.serve.__kwdefaults__ is not None
+    parent.serve.__kwdefaults__["command"] = (sys.executable, "-P", __file__, "worker")
 
 
 def drop_commits() -> None:
@@ -249,10 +287,15 @@ MUTATIONS: dict[str, Callable[[], None]] = {
 
 def run() -> int:
     """Plant what is wanted, and be the server."""
+    if "--workers" in sys.argv:  # the parent serves nobody; a worker that starts takes no harm
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        plant_workers()
+        return main(sys.argv[1:])
     ORDERS.read()
     signal.signal(signal.SIGUSR1, ORDERS.read)
     plant_clock()
     plant_crashes()
+    plant_halts()
     mutation = os.environ.get("TORTURE_MUTATION")
     if mutation:
         MUTATIONS[mutation]()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import shutil
 import signal
 import subprocess
@@ -17,7 +14,7 @@ from pathlib import Path
 import trio
 from line_kit import Line
 from postgres_kit import PostgresProcess
-from server_kit import ServerProcess
+from torture_processes import TorturedCrew, TorturedServer, signal_each, tell
 from torture_rooms import BEHAVIOURS, MISTAKES
 from torture_stats import SCORING
 
@@ -52,20 +49,14 @@ int fsync(int fd) {
 """
 
 
-class TorturedServer(ServerProcess):
-    """A server with faults inside."""
-
-    program = (str(Path(__file__).with_name("torture_server.py")),)
-
-
 class TortureTarget:
     """All that faults can be done to. What this machine does not allow is in `skipped`."""
 
-    def __init__(self, directory: Path, mutation: str | None = None) -> None:
+    def __init__(self, directory: Path, mutation: str | None = None, workers: int = 1) -> None:
+        self._workers = workers
         self.skipped: dict[str, str] = {}
         self.disk = directory / "disk"
         self.fsync_file = directory / "fsync"
-        self._orders = directory / "orders.json"
         self._data_dir = directory / "data"
         for place in (self.disk, self._data_dir):
             place.mkdir()
@@ -78,11 +69,8 @@ class TortureTarget:
             self.disk, options=("fsync=on", "max_wal_size=128MB"), environment=preload
         )
         self.wire = Line(self.disk / ".s.PGSQL.5432")
-        self.order()
-        self._environment = {"TORTURE_ORDERS": str(self._orders)}
-        if mutation is not None:
-            self._environment["TORTURE_MUTATION"] = mutation
-        self.server: ServerProcess
+        self._environment = {} if mutation is None else {"TORTURE_MUTATION": mutation}
+        self.server: TorturedServer | TorturedCrew
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[TortureTarget]:
@@ -92,8 +80,7 @@ class TortureTarget:
         async with trio.open_nursery() as nursery:
             await nursery.start(self.wire.listen)
             url = f"postgresql://greenroom@127.0.0.1:{self.wire.port}/torture"
-            self.server = TorturedServer(
-                self._data_dir,
+            self.server = self._server(
                 *("--database-url", url),
                 *("--behaviours-dir", str(self._data_dir), "--behaviours", BEHAVIOURS),
                 GREENROOM_RATE_LIMIT_FACTOR="1000",
@@ -107,17 +94,40 @@ class TortureTarget:
                 self._end()
                 nursery.cancel_scope.cancel()
 
+    def _server(self, *arguments: str, **environment: str) -> TorturedServer | TorturedCrew:
+        if self._workers == 1:
+            return TorturedServer(self._data_dir, *arguments, **environment)
+        return TorturedCrew(self._data_dir, self._workers, *arguments, **environment)
+
+    @property
+    def has_crew(self) -> bool:
+        """Return whether the server has workers."""
+        return isinstance(self.server, TorturedCrew)
+
+    @property
+    def crew(self) -> TorturedCrew:
+        """The server, which has workers."""
+        assert isinstance(self.server, TorturedCrew)
+        return self.server
+
+    def signal_all(self, number: signal.Signals) -> None:
+        """Send a signal to the server, and to its workers if it has some."""
+        signal_each({self.server.pid, *self.server.running()}, number)
+
+    async def wait_whole(self) -> None:
+        """Wait until all workers serve again; a server without is whole while it runs."""
+        if isinstance(self.server, TorturedCrew):
+            await self.server.wait_whole()
+
     def order(
         self, *, clock_seconds: float = 0.0, crash_in: int = 0, half_way: bool = False
     ) -> None:
-        """Write orders for the server; `tell` has it read them."""
-        orders = {"clock_seconds": clock_seconds, "crash_in": crash_in, "half_way": half_way}
-        self._orders.write_text(json.dumps(orders))
+        """Give orders to the server; `tell` has it read them."""
+        self.server.orders.give(clock_seconds=clock_seconds, crash_in=crash_in, half_way=half_way)
 
     def tell(self) -> None:
         """Have the server read its orders; one that starts reads them anyway."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.server.pid, signal.SIGUSR1)
+        tell(self.server)
 
     def remove(self) -> None:
         """Leave nothing behind."""
@@ -126,9 +136,10 @@ class TortureTarget:
 
     def _end(self) -> None:
         self.wire.heal()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.server.pid, signal.SIGCONT)
+        left = self.crew.left() if self.has_crew else []
+        signal_each([self.server.pid, *left], signal.SIGCONT)
         self.server.kill()
+        signal_each(left, signal.SIGKILL)
         self.postgres.recover()
         self.postgres.stop()
 
@@ -159,11 +170,11 @@ class TortureTarget:
 
 
 @asynccontextmanager
-async def open_stage(mutation: str | None = None) -> AsyncIterator[TortureTarget]:
+async def open_stage(mutation: str | None = None, workers: int = 1) -> AsyncIterator[TortureTarget]:
     """A stage in a temporary directory, removed afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="greenroom-torture-"))
     directory.chmod(0o755)
-    stage = TortureTarget(directory, mutation)
+    stage = TortureTarget(directory, mutation, workers)
     try:
         async with stage.opened():
             yield stage

@@ -1,0 +1,173 @@
+"""The servers that are tortured, with faults inside: one process, or a parent and its workers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import trio
+from child_kit import is_alive
+from server_kit import ServerProcess
+from waiting import until
+from workers_kit import Crew
+
+from greenroom.control.admin.cluster_messages import DrainNode, ListedNode
+from greenroom.control.client import call
+from greenroom.control.errors import OperationRefused, SocketError
+from greenroom.control.protocol import socket_path
+
+PROGRAM = (str(Path(__file__).with_name("torture_server.py")),)
+"""The main program of either, in which the faults are."""
+WHOLE_SECONDS_MAX = 120.0
+"""A worker that has ended too often rests for a minute."""
+LOOK_SECONDS = 0.1
+
+
+class Orders:
+    """Orders for the faults inside a server, in a file that it reads."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.environment = {"TORTURE_ORDERS": str(path)}
+        self.give()
+
+    def give(
+        self,
+        *,
+        clock_seconds: float = 0.0,
+        crash_in: int = 0,
+        half_way: bool = False,
+        halt: bool = False,
+    ) -> None:
+        """Write them. A process that starts reads them; others do once they are told."""
+        orders = {"clock_seconds": clock_seconds, "crash_in": crash_in, "half_way": half_way}
+        self._path.write_text(json.dumps(orders | {"halt": halt}))
+
+
+class TorturedServer(ServerProcess):
+    """`greenroom serve` with faults inside."""
+
+    program = PROGRAM
+
+    def __init__(self, data_dir: Path, *arguments: str, **environment: str) -> None:
+        self.orders = Orders(data_dir / "orders.json")
+        super().__init__(data_dir, *arguments, **self.orders.environment, **environment)
+
+    def running(self) -> list[int]:
+        """Return the processes that serve."""
+        return [self.pid]
+
+
+class TorturedCrew(Crew):
+    """`greenroom serve --workers N` with faults inside each worker."""
+
+    program = PROGRAM
+
+    def __init__(self, data_dir: Path, count: int, *arguments: str, **environment: str) -> None:
+        self.orders = Orders(data_dir / "orders.json")
+        super().__init__(data_dir, count, *arguments, **self.orders.environment, **environment)
+
+    def running(self) -> list[int]:
+        """Return the processes of the workers, as the kernel knows them: also of those stopped."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        workers = [pid for pid in map(int, children.read_text().split()) if _is_worker(pid)]
+        self.seen.update(workers)
+        return workers
+
+    def left(self) -> list[int]:
+        """Return the processes of all workers that there still are, whoever is their parent."""
+        if is_alive(self.pid):
+            self.running()
+        return [pid for pid in sorted(self.seen) if is_alive(pid)]
+
+    async def wait_whole(self) -> None:
+        """Wait until all workers serve, and every shard has an owner."""
+
+        async def is_whole() -> bool:
+            await trio.sleep(LOOK_SECONDS)
+            return await trio.to_thread.run_sync(self._is_whole)
+
+        await until(is_whole, WHOLE_SECONDS_MAX)
+
+    def _is_whole(self) -> bool:
+        try:
+            return self.are_all_up()
+        except (OperationRefused, SocketError):
+            return False
+
+    # What is done to one of them.
+
+    async def freeze(self, pid: int, seconds: float) -> None:
+        """Stop a worker for some time."""
+        os.kill(pid, signal.SIGSTOP)
+        await self._thaw(pid, seconds)
+
+    async def halt_in_commit(self, pid: int, seconds: float) -> bool:
+        """Have a worker stop when it has sent half of a transaction, for some time.
+
+        Returns:
+            Whether it did: it may have had nothing to send.
+        """
+        self.orders.give(halt=True)
+        signal_each([pid], signal.SIGUSR1)
+        with trio.move_on_after(seconds):
+            await until(lambda: _state(pid) in "TZ")
+        self.orders.give()
+        has_stopped = _state(pid) == "T"
+        if has_stopped:
+            await self._thaw(pid, seconds)
+        else:
+            signal_each([pid], signal.SIGUSR1)
+        return has_stopped
+
+    async def _thaw(self, pid: int, seconds: float) -> None:
+        await trio.sleep(seconds)
+        signal_each([pid], signal.SIGCONT)
+
+    async def drain(self, node: ListedNode) -> None:
+        """Have a worker hand over all that it has, as an operator does."""
+        path = socket_path(self.data_dir)
+        await trio.to_thread.run_sync(call, path, DrainNode(node=str(node.node)))
+
+        async def is_drained() -> bool:
+            await trio.sleep(LOOK_SECONDS)
+            nodes = await trio.to_thread.run_sync(self.nodes)
+            return not any(each.shards for each in nodes if each.node == node.node)
+
+        await until(is_drained)
+
+    async def stop_worker(self, pid: int) -> None:
+        """Tell one worker to stop; its parent starts another in its place."""
+        os.kill(pid, signal.SIGTERM)
+        await until(lambda: pid not in self.running())
+
+
+def signal_each(pids: Iterable[int], number: signal.Signals) -> None:
+    """Send a signal to processes, of which some may have ended."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def tell(server: TorturedServer | TorturedCrew, pids: Sequence[int] = ()) -> None:
+    """Have a server read its orders: all of its processes, unless some are given."""
+    signal_each(pids or server.running(), signal.SIGUSR1)
+
+
+def _is_worker(pid: int) -> bool:
+    try:
+        return b"\0worker\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return False
+
+
+def _state(pid: int) -> str:
+    """Return a process's state as one letter: `T` is stopped, `Z` has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "Z"
