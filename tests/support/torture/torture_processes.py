@@ -73,8 +73,9 @@ class TorturedCrew(Crew):
 
     def running(self) -> list[int]:
         """Return the processes of the workers, as the kernel knows them: also of those stopped."""
-        children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
-        workers = [pid for pid in map(int, children.read_text().split()) if _is_worker(pid)]
+        threads = Path(f"/proc/{self.pid}/task").glob("*/children")  # any of them may have forked
+        children = {int(pid) for each in threads for pid in _words(each)}
+        workers = sorted(pid for pid in children if _is_worker(pid))
         self.seen.update(workers)
         return workers
 
@@ -142,7 +143,7 @@ class TorturedCrew(Crew):
 
     async def stop_worker(self, pid: int) -> None:
         """Tell one worker to stop; its parent starts another in its place."""
-        os.kill(pid, signal.SIGTERM)
+        signal_each([pid], signal.SIGTERM)
         await until(lambda: pid not in self.running())
 
 
@@ -158,10 +159,18 @@ def tell(server: TorturedServer | TorturedCrew, pids: Sequence[int] = ()) -> Non
     signal_each(pids or server.running(), signal.SIGUSR1)
 
 
+def _words(file: Path) -> list[str]:
+    """Return the words of a file; none if its thread has ended."""
+    try:
+        return file.read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 def _is_worker(pid: int) -> bool:
     try:
         return b"\0worker\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
@@ -169,5 +178,5 @@ def _state(pid: int) -> str:
     """Return a process's state as one letter: `T` is stopped, `Z` has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return "Z"
