@@ -1,4 +1,4 @@
-"""Take the screens of docs/pictures: two browsers in one room, and the server's own pages.
+"""Take the screens of docs/pictures: two browsers in one room, the server's own pages, the demo.
 
 A server is started on an empty data directory, and Chromium is shown its pages; so this takes no
 more than a browser on the PATH. tests/browser runs it to its end.
@@ -12,16 +12,19 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 from urllib.parse import urlencode
 
 import trio
 
 ROOT = Path(__file__).resolve().parent.parent
 KITS = ROOT / "tests" / "support"
-sys.path[:0] = [str(ROOT), str(KITS), str(KITS / "servers")]
+FOLDERS = (KITS, KITS / "servers", KITS / "sdks", KITS / "demo")
+sys.path[:0] = [str(ROOT), *map(str, FOLDERS)]
 
 from browser_kit import FOUND, Browser, Page, open_browser, serve_files  # noqa: E402
-from server_kit import ServerProcess  # noqa: E402 (both found by the line above)
+from demo_kit import enter_arena, open_demo, play_for, running_demo  # noqa: E402 (likewise)
+from server_kit import ServerProcess, data_directory  # noqa: E402 (all found by FOLDERS)
 
 PICTURES = ROOT / "docs" / "pictures"
 EXAMPLES = ROOT / "examples"
@@ -30,6 +33,31 @@ BEHAVIOURS = "*/tictactoe=tictactoe:TicTacToe"
 WIDTH, HEIGHT = 420, 740
 MOVES = (4, 0, 2, 6, 3)
 """A game that nobody has won yet."""
+
+ARENA = 720, 440
+PLAY_SECONDS = 8.0
+CLIP_SECONDS = 7.0
+BEGIN_CLIP = """
+(() => {
+  const stream = document.getElementById("field").captureStream(25);
+  const options = { mimeType: "video/webm;codecs=vp8", videoBitsPerSecond: 1_000_000 };
+  globalThis.recorder = new MediaRecorder(stream, options);
+  globalThis.parts = [];
+  recorder.ondataavailable = (event) => parts.push(event.data);
+  recorder.start(1000);
+  return 0;
+})()
+"""
+END_CLIP = """
+new Promise((resolve) => {
+  recorder.onstop = async () => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result.split(",")[1]);
+    reader.readAsDataURL(new Blob(parts));
+  };
+  recorder.stop();
+})
+"""
 
 WINDOW = """
 <style>
@@ -49,6 +77,7 @@ async def main(arguments: Sequence[str]) -> int:
     if FOUND is None:
         print("There is no Chromium: install it, and try again.", file=sys.stderr)
         return 1
+    await take_demo(directory)
     with tempfile.TemporaryDirectory(prefix="greenroom-screens-") as data_dir:
         behaviours = ("--behaviours-dir", str(EXAMPLES), "--behaviours", BEHAVIOURS)
         server = await trio.to_thread.run_sync(ServerProcess(Path(data_dir), *behaviours).start)
@@ -60,6 +89,25 @@ async def main(arguments: Sequence[str]) -> int:
         finally:
             await trio.to_thread.run_sync(server.stop)
     return 0
+
+
+async def take_demo(directory: Path) -> None:
+    """Write a screen of the demo's arena, and a clip of some seconds."""
+    chance = Random(20)  # noqa: S311 (keys that are pressed)
+    with data_directory() as data_dir:
+        async with running_demo(data_dir) as demo, open_browser() as browser:
+            page = await open_demo(browser, f"{demo.url}?ships=12")
+            await resize(page, *ARENA)
+            await enter_arena(page, "Ada")
+            await play_for(page, PLAY_SECONDS, chance)
+            await page.until("document.querySelectorAll('#board li').length > 0")
+            screen = await take(page)
+            await page.evaluate(BEGIN_CLIP)
+            await play_for(page, CLIP_SECONDS, chance)
+            clip = base64.b64decode(await page.evaluate(END_CLIP))
+    for name, content in (("screen-demo.png", screen), ("demo.webm", clip)):
+        (directory / name).write_bytes(content)
+        print(f"{name}: {len(content):,} bytes")
 
 
 async def take_screens(server: ServerProcess, browser: Browser) -> dict[str, bytes]:
