@@ -10,7 +10,7 @@ from greenroom.actors.flows.identify import (
     identify_game,
     identify_player,
 )
-from greenroom.actors.player.messages import InvalidPlayerToken, PlayerOfAnotherGame
+from greenroom.actors.player.refusals import InvalidPlayerToken, PlayerOfAnotherGame
 from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.world.world import World
 from greenroom.contract.refusals import MISSING_HEADER_HINTS

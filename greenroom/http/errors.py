@@ -25,14 +25,15 @@ from greenroom.actors.plans.refusals import (
     PlayersRefused,
     RoomsRefused,
 )
-from greenroom.actors.player.messages import Ban, PlayerIsBanned
-from greenroom.actors.seating.passwords import TooManyGuesses
+from greenroom.actors.player.messages import Ban
+from greenroom.actors.player.refusals import PlayerIsBanned
+from greenroom.actors.seating.refusals import TooManyGuesses
 from greenroom.actors.studio_room.refusals import (
     BehaviourFailed,
     BehaviourRests,
     RefusedByBehaviour,
 )
-from greenroom.actors.world.platform import (
+from greenroom.actors.world.refusals import (
     BannedByPublisher,
     InvalidPlatformTicket,
     PlatformUnavailable,

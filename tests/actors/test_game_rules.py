@@ -12,13 +12,11 @@ from greenroom.actors.game.messages import (
     Game,
     GameDocumentReplaced,
     GameKeysRotated,
-    GameNameRefused,
     GameSettingsReplaced,
-    InvalidAdminKey,
-    InvalidProjectKey,
     OldKey,
     Owner,
 )
+from greenroom.actors.game.refusals import GameNameRefused, InvalidAdminKey, InvalidProjectKey
 from greenroom.actors.game.settings import GameSettings
 from greenroom.actors.kernel.message import Event
 

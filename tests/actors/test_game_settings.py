@@ -10,13 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.actors.game.messages import ChangeGameSettings, GameSettingsReplaced
-from greenroom.actors.game.settings import (
-    NAMES,
-    GameSettingRefused,
-    GameSettings,
-    change_settings,
-    settings_as_json,
-)
+from greenroom.actors.game.refusals import GameSettingRefused
+from greenroom.actors.game.settings import NAMES, GameSettings, change_settings, settings_as_json
 
 KEY = "0123456789abcdefABCDEF0123456789"
 FULL = GameSettings(

@@ -16,21 +16,23 @@ from greenroom.actors.player import rules
 from greenroom.actors.player.messages import (
     Ban,
     BanPlayer,
-    DocumentTooLarge,
-    InvalidPlayerToken,
     Player,
     PlayerDocumentReplaced,
-    PlayerIsBanned,
     PlayerLoggedIn,
     PlayerLoggedOut,
-    PlayerNotFound,
-    PlayerOfAnotherGame,
     PlayerPresenceSaved,
     PlayerRenamed,
     PlayerTokenRotated,
     PlayerUnbanned,
     RegisterPlayer,
     WriteStats,
+)
+from greenroom.actors.player.refusals import (
+    DocumentTooLarge,
+    InvalidPlayerToken,
+    PlayerIsBanned,
+    PlayerNotFound,
+    PlayerOfAnotherGame,
 )
 from greenroom.contract.words import BAN_DURATIONS
 

@@ -13,22 +13,24 @@ from greenroom.actors.kernel.message import Event
 from greenroom.actors.social import rules
 from greenroom.actors.social.messages import (
     AcceptFriendship,
-    AlreadyFriends,
     FriendLimits,
-    FriendRequestAlreadySent,
-    FriendRequestNotFound,
-    FriendRequestsFull,
-    FriendsFull,
     Friendship,
     FriendshipAccepted,
     FriendshipEnded,
     FriendshipRequested,
-    NotFriends,
-    OtherFriendRequestsFull,
-    OtherFriendsFull,
     Pair,
     RequestFriendship,
     Tally,
+)
+from greenroom.actors.social.refusals import (
+    AlreadyFriends,
+    FriendRequestAlreadySent,
+    FriendRequestNotFound,
+    FriendRequestsFull,
+    FriendsFull,
+    NotFriends,
+    OtherFriendRequestsFull,
+    OtherFriendsFull,
 )
 
 ME, OTHER, NOW = 7, 3, 1_700_000_000

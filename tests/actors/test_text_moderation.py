@@ -22,7 +22,8 @@ from greenroom.actors.text.moderation import (
     moderator,
     read_languages,
 )
-from greenroom.actors.text.names import FREE, NameRefused, NameRules, check_player_name, check_title
+from greenroom.actors.text.names import FREE, NameRules, check_player_name, check_title
+from greenroom.actors.text.refusals import NameRefused
 from greenroom.contract.words import CENSORED_CHARACTERS_MAX
 
 ENGLISH = moderator()

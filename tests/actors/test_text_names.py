@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from greenroom.actors.text.names import (
     FREE,
-    NameRefused,
     NameRules,
     check_player_name,
     check_title,
     read_name_rules,
 )
+from greenroom.actors.text.refusals import NameRefused
 
 
 @pytest.mark.parametrize(

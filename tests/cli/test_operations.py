@@ -13,14 +13,9 @@ from waiting import until
 from greenroom.actors.flows.identify import identify_admin, identify_game
 from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.register import register_player
-from greenroom.actors.game.messages import (
-    GameNameRefused,
-    ReadGameSettings,
-    ReplaceGameDocument,
-    TooManyOldKeys,
-)
+from greenroom.actors.game.messages import ReadGameSettings, ReplaceGameDocument
+from greenroom.actors.game.refusals import GameNameRefused, GameSettingRefused, TooManyOldKeys
 from greenroom.actors.game.rules import OLD_KEYS_MAX
-from greenroom.actors.game.settings import GameSettingRefused
 from greenroom.actors.services.old_keys import forget_old_keys
 from greenroom.app import open_admin_context
 from greenroom.config import Settings

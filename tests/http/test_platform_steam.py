@@ -16,11 +16,11 @@ import trustme
 from steam_kit import APP_ID, KEY, STEAM_ID, SteamServer
 
 from greenroom.actors.game.settings import GameSettings
-from greenroom.actors.world.platform import (
+from greenroom.actors.world.platform import PlatformUser
+from greenroom.actors.world.refusals import (
     BannedByPublisher,
     InvalidPlatformTicket,
     PlatformUnavailable,
-    PlatformUser,
 )
 from greenroom.http.platforms import client as platform_client
 from greenroom.http.platforms.steam import Steam, SteamGame

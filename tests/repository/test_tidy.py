@@ -194,6 +194,35 @@ def test_every_refusals_text_is_written_in_one_place() -> None:
     assert not {text: counts[text] for text in texts if counts[text] > 1}
 
 
+def names(nodes: list[ast.expr]) -> set[str]:
+    return {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
+def test_refusals_of_actors_stand_in_modules_of_that_name() -> None:
+    """`kernel/errors.py` has the classes that they are made of."""
+    classes = [
+        (path, node)
+        for path in python_files("greenroom/actors")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
+    kinds = {"Refused"}
+    for _ in classes:  # a refusal of a refusal is one, too
+        more = {node.name for _, node in classes if names(node.bases) & kinds}
+        if more <= kinds:
+            break
+        kinds |= more
+    homes = {ROOT / "greenroom/actors/kernel/errors.py"}
+    refusals = [(path, node) for path, node in classes if node.name in kinds]
+    elsewhere = {
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for path, node in refusals
+        if path.name != "refusals.py" and path not in homes
+    }
+    assert len(refusals) > 90, "the refusals were not found: has their shape changed?"
+    assert not elsewhere
+
+
 @pytest.mark.parametrize("name", ["LICENSE", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
 def test_what_a_visitor_looks_for_is_there(name: str) -> None:
     assert (ROOT / name).read_text().strip()

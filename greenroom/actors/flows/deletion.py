@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from greenroom.actors.flows.membership import put_out
 from greenroom.actors.kernel.errors import ActorStopped, CommitUnsettled
-from greenroom.actors.player.messages import ClosePlayer, DeletePlayer, PlayerNotFound
+from greenroom.actors.player.messages import ClosePlayer, DeletePlayer
+from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.world.world import World
 
 

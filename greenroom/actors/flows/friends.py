@@ -13,21 +13,24 @@ from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.message import Command, Reply
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.player.messages import DescribePlayer, Player, PlayerNotFound, PlayerView
+from greenroom.actors.player.messages import DescribePlayer, Player, PlayerView
+from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.player.rules import view_player
 from greenroom.actors.social.messages import (
     AcceptFriendship,
-    BefriendingOneself,
     DeclineFriendship,
     EndFriendship,
     Friend,
-    FriendRequestNotFound,
     FriendshipRole,
-    NoSuchPlayer,
-    NotFriends,
     Pair,
     ReadRelationship,
     RequestFriendship,
+)
+from greenroom.actors.social.refusals import (
+    BefriendingOneself,
+    FriendRequestNotFound,
+    NoSuchPlayer,
+    NotFriends,
 )
 from greenroom.actors.world.ports import ID_MAX
 from greenroom.actors.world.world import World

@@ -14,13 +14,13 @@ from greenroom.actors.game.actor import GameActor
 from greenroom.actors.game.messages import (
     CloseGame,
     CreateGame,
-    GameNotFound,
     KeyKind,
     Owner,
     RevokeOldKeys,
     RotateGameKeys,
     SetPlan,
 )
+from greenroom.actors.game.refusals import GameNotFound
 from greenroom.actors.game.tags import TAG_KEY_BYTES
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
 from greenroom.actors.kernel.shards import SHARDS, home_shard

@@ -12,25 +12,13 @@ from __future__ import annotations
 import msgspec
 
 from greenroom.actors.flows.membership import note_member_is_alive
-from greenroom.actors.game.messages import (
-    AuthenticateAdmin,
-    AuthenticateKey,
-    GameNotFound,
-    GameRole,
-    InvalidAdminKey,
-    InvalidProjectKey,
-)
+from greenroom.actors.game.messages import AuthenticateAdmin, AuthenticateKey, GameRole
+from greenroom.actors.game.refusals import GameNotFound, InvalidAdminKey, InvalidProjectKey
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.actor import PlayerActor
-from greenroom.actors.player.messages import (
-    Authenticate,
-    InvalidPlayerToken,
-    Player,
-    PlayerNotFound,
-    PlayerOfAnotherGame,
-    PlayerRole,
-)
+from greenroom.actors.player.messages import Authenticate, Player, PlayerRole
+from greenroom.actors.player.refusals import InvalidPlayerToken, PlayerNotFound, PlayerOfAnotherGame
 from greenroom.actors.player.tokens import checksum_ok, hash_token
 from greenroom.actors.world.world import World
 

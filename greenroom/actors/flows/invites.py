@@ -14,15 +14,13 @@ from greenroom.actors.player.messages import DescribePlayer, PlayerRole
 from greenroom.actors.seating.invite_messages import (
     AnswerInvite,
     InviteAnswer,
-    InviteNotFound,
     InvitePlayer,
     Inviter,
     InviteView,
     InvitingRole,
-    NotInRoomOrLobby,
-    TooManyInvites,
 )
-from greenroom.actors.social.messages import NotFriends
+from greenroom.actors.seating.refusals import InviteNotFound, NotInRoomOrLobby, TooManyInvites
+from greenroom.actors.social.refusals import NotFriends
 from greenroom.actors.world.world import World
 
 INVITES_TO_PLAYER_MAX: Final = 64

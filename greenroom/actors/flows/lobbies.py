@@ -73,13 +73,8 @@ from greenroom.actors.lobby.refusals import (
 )
 from greenroom.actors.lobby.state import JoinRequest
 from greenroom.actors.player.bans import ban_in_force
-from greenroom.actors.player.messages import (
-    DescribePlayer,
-    PlayerNotFound,
-    PlayerRole,
-    ReadBan,
-    WriteStats,
-)
+from greenroom.actors.player.messages import DescribePlayer, PlayerRole, ReadBan, WriteStats
+from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.player.rules import view_player
 from greenroom.actors.room.messages import (
     KeepSeat,

@@ -9,13 +9,8 @@ from greenroom.actors.game.messages import GameRole, ReadPlayerTag
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.message import Command, Reply
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.player.messages import (
-    DescribePlayer,
-    Player,
-    PlayerNotFound,
-    PlayerRole,
-    PlayerView,
-)
+from greenroom.actors.player.messages import DescribePlayer, Player, PlayerRole, PlayerView
+from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.player.rules import view_player
 from greenroom.actors.world.ports import ID_MAX
 from greenroom.actors.world.world import World

@@ -6,12 +6,8 @@ import os
 
 from greenroom.actors.flows.membership import put_out
 from greenroom.actors.kernel.errors import ActorStopped
-from greenroom.actors.player.messages import (
-    Ban,
-    BanPlayer,
-    PlayerNotFound,
-    UnbanPlayer,
-)
+from greenroom.actors.player.messages import Ban, BanPlayer, UnbanPlayer
+from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.world.world import World
 from greenroom.contract.words import BanDuration
 

@@ -16,14 +16,8 @@ import msgspec
 from greenroom.actors.flows.membership import note_member_is_alive
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.player.messages import (
-    Authenticate,
-    DescribePlayer,
-    Heartbeat,
-    InvalidPlayerToken,
-    PlayerIsBanned,
-    PlayerNotFound,
-)
+from greenroom.actors.player.messages import Authenticate, DescribePlayer, Heartbeat
+from greenroom.actors.player.refusals import InvalidPlayerToken, PlayerIsBanned, PlayerNotFound
 from greenroom.actors.player.tokens import hash_token
 from greenroom.actors.room.messages import RoomRole
 from greenroom.actors.room.rules.channel import AdmitToken, IssueToken, TokenHolder

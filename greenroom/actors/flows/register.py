@@ -8,7 +8,7 @@ import msgspec
 
 from greenroom.actors.flows.membership import note_rename
 from greenroom.actors.game.messages import CheckPlayerName, GameRole, MakePlayerTag
-from greenroom.actors.kernel.errors import CommitUnsettled, Refused, StorageUnavailable
+from greenroom.actors.kernel.errors import CommitUnsettled, StorageUnavailable
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import (
@@ -27,12 +27,6 @@ from greenroom.actors.player.tokens import (
 )
 from greenroom.actors.world.platform import PlatformUser
 from greenroom.actors.world.world import World
-
-
-class NameMissing(Refused):
-    """A new account needs a name."""
-
-    text = "Player name is required"
 
 
 class NewPlayer(msgspec.Struct, frozen=True):

@@ -9,24 +9,22 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.flows.identify import bring_in
-from greenroom.actors.flows.register import NameMissing, NewPlayer, register_player
+from greenroom.actors.flows.refusals import NameMissing
+from greenroom.actors.flows.register import NewPlayer, register_player
 from greenroom.actors.game.messages import CheckPlayerName, GameRole, ReadGameSettings
 from greenroom.actors.kernel.errors import ActorStopped, CommitUnsettled, StorageUnavailable
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.player.messages import PlayerNotFound, SignIn
+from greenroom.actors.player.messages import SignIn
+from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.player.tokens import (
     PLAYER_TOKEN,
     TOKEN_RANDOM_BYTES,
     hash_token,
     make_token,
 )
-from greenroom.actors.text.names import NameRefused
-from greenroom.actors.world.platform import (
-    InvalidPlatformTicket,
-    Platform,
-    PlatformDisabled,
-    PlatformUser,
-)
+from greenroom.actors.text.refusals import NameRefused
+from greenroom.actors.world.platform import Platform, PlatformUser
+from greenroom.actors.world.refusals import InvalidPlatformTicket, PlatformDisabled
 from greenroom.actors.world.world import World
 from greenroom.contract.words import IDENTITY_CHARACTERS_MAX, TICKET_BYTES_MAX
 

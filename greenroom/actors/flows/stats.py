@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from greenroom.actors.flows.refusals import StatRefused
 from greenroom.actors.game.messages import ReadGameSettings
-from greenroom.actors.kernel.errors import ActorStopped, Refused
-from greenroom.actors.player.messages import PlayerNotFound, StatsWritten, WriteStats
+from greenroom.actors.kernel.errors import ActorStopped
+from greenroom.actors.player.messages import StatsWritten, WriteStats
+from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.player.results import request_source
 from greenroom.actors.world.world import World
 from greenroom.behaviour.errors import BadStat
 from greenroom.behaviour.stats import StatChange, Stats
-
-
-class StatRefused(Refused):
-    """A stat that is not declared, or a value that it cannot have; the text says which."""
 
 
 async def declared_stats(world: World, game_id: int) -> Stats:

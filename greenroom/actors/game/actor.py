@@ -21,7 +21,6 @@ from greenroom.actors.game.messages import (
     GameDocument,
     GameDocumentReplaced,
     GameKeysRotated,
-    GameNotFound,
     GameRole,
     GameView,
     MakePlayerTag,
@@ -34,6 +33,7 @@ from greenroom.actors.game.messages import (
     RotateGameKeys,
     SetPlan,
 )
+from greenroom.actors.game.refusals import GameNotFound
 from greenroom.actors.game.settings import GameSettings
 from greenroom.actors.kernel.actor import Actor, handles
 from greenroom.actors.kernel.clock import Clock

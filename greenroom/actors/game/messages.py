@@ -1,4 +1,4 @@
-"""Commands, replies, events and refusals of games."""
+"""Commands, replies and events of games."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Literal
 import msgspec
 
 from greenroom.actors.game.settings import GameSettings
-from greenroom.actors.kernel.errors import NotFound, Refused
 from greenroom.actors.kernel.message import Command, Event
 from greenroom.actors.plans.plan import Plan
 from greenroom.actors.text.moderation import Censored
@@ -261,32 +260,3 @@ class CloseGame(Command[GameRole, None], frozen=True):
 
 class DescribeGame(Command[GameRole, GameView], frozen=True):
     """Read the record."""
-
-
-# Refusals. The texts are matched whole by clients.
-
-
-class GameNotFound(NotFound):
-    """No such game, or it is being deleted."""
-
-    text = "Game not found"
-
-
-class InvalidProjectKey(Refused):
-    """The project key is nobody's, or was rotated away; HTTP has the text for it."""
-
-
-class InvalidAdminKey(Refused):
-    """The key is not this game's admin key; each endpoint has its own text for it."""
-
-
-class TooManyOldKeys(Refused):
-    """No more old keys can be kept, because so many still open the game."""
-
-    text = "The game has too many old keys: revoke some first, or keep none"
-
-
-class GameNameRefused(Refused):
-    """A name that no game may have."""
-
-    text = "Game name must be 1 to 100 characters, without control characters"

@@ -24,15 +24,17 @@ from greenroom.actors.game.messages import (
     GameCreated,
     GameDocumentReplaced,
     GameKeysRotated,
-    GameNameRefused,
     GameSettingsReplaced,
     GameView,
-    InvalidAdminKey,
-    InvalidProjectKey,
     KeyKind,
     OldKey,
     RevokeOldKeys,
     RotateGameKeys,
+)
+from greenroom.actors.game.refusals import (
+    GameNameRefused,
+    InvalidAdminKey,
+    InvalidProjectKey,
     TooManyOldKeys,
 )
 from greenroom.actors.kernel.message import Event

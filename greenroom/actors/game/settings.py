@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
-from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.game.refusals import GameSettingRefused
 from greenroom.behaviour.errors import BadStat
 from greenroom.behaviour.stats import Stat, check_declared
 
@@ -49,10 +49,6 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     def __repr__(self) -> str:
         """Show no secret: a repr ends up in logs."""
         return f"GameSettings({settings_as_json(self)})"
-
-
-class GameSettingRefused(Refused):
-    """An unknown setting or a bad value; the text says which, and what was expected."""
 
 
 def change_settings(

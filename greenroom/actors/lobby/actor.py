@@ -63,8 +63,9 @@ from greenroom.actors.room.rules import membership as room_rules
 from greenroom.actors.room.rules.events import MemberJoined, NewMember, RoomCreated
 from greenroom.actors.room.rules.state import MEMBER_BYTES, SMALL_BYTES
 from greenroom.actors.seating import invites
-from greenroom.actors.seating.invite_messages import AnswerInvite, InvitePlayer, NotInRoomOrLobby
+from greenroom.actors.seating.invite_messages import AnswerInvite, InvitePlayer
 from greenroom.actors.seating.passwords import Guesses
+from greenroom.actors.seating.refusals import NotInRoomOrLobby
 
 Reply = TypeVar("Reply")
 

@@ -31,7 +31,6 @@ from greenroom.actors.player.messages import (
     PlayerDocumentReplaced,
     PlayerLoggedIn,
     PlayerLoggedOut,
-    PlayerNotFound,
     PlayerPresenceSaved,
     PlayerRegistered,
     PlayerRenamed,
@@ -53,6 +52,7 @@ from greenroom.actors.player.messages import (
     WriteResult,
     WriteStats,
 )
+from greenroom.actors.player.refusals import PlayerNotFound
 
 
 class PlayerActor(Actor[PlayerRole]):

@@ -34,16 +34,11 @@ from greenroom.actors.player.merging import merge
 from greenroom.actors.player.messages import (
     Ban,
     BanPlayer,
-    DocumentTooLarge,
-    InvalidPlayerToken,
     Player,
     PlayerBanned,
     PlayerDocumentReplaced,
-    PlayerIsBanned,
     PlayerLoggedIn,
     PlayerLoggedOut,
-    PlayerNotFound,
-    PlayerOfAnotherGame,
     PlayerPresenceSaved,
     PlayerRegistered,
     PlayerRenamed,
@@ -54,8 +49,15 @@ from greenroom.actors.player.messages import (
     RegisterPlayer,
     ResultsMarked,
     StatsWritten,
-    TooManyStats,
     WriteStats,
+)
+from greenroom.actors.player.refusals import (
+    DocumentTooLarge,
+    InvalidPlayerToken,
+    PlayerIsBanned,
+    PlayerNotFound,
+    PlayerOfAnotherGame,
+    TooManyStats,
 )
 from greenroom.behaviour import stats
 

@@ -103,8 +103,9 @@ from greenroom.actors.room.studio_messages import (
     ShowState,
 )
 from greenroom.actors.seating import invites
-from greenroom.actors.seating.invite_messages import AnswerInvite, InvitePlayer, NotInRoomOrLobby
+from greenroom.actors.seating.invite_messages import AnswerInvite, InvitePlayer
 from greenroom.actors.seating.passwords import Guesses
+from greenroom.actors.seating.refusals import NotInRoomOrLobby
 
 Reply = TypeVar("Reply")
 

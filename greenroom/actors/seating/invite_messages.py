@@ -1,4 +1,4 @@
-"""Invites: what rooms and lobbies are asked about them, and how they refuse.
+"""Invites: what rooms and lobbies are asked about them.
 
 An invite lives in the room or lobby that it opens: its journal is where it is kept, and it ends
 with it. The same commands go to both.
@@ -10,7 +10,6 @@ from typing import Literal
 
 import msgspec
 
-from greenroom.actors.kernel.errors import NotFound, Refused
 from greenroom.actors.kernel.message import Command
 
 InviteAnswer = Literal["accepted", "declined"]
@@ -55,30 +54,3 @@ class AnswerInvite(Command[InvitingRole, None], frozen=True):
     player_id: int
     invite_id: str
     answer: InviteAnswer
-
-
-# Refusals. The texts are matched whole by clients.
-
-
-class NotInRoomOrLobby(Refused):
-    """The player who invites is not in the room or lobby."""
-
-    text = "You are not in a room or lobby"
-
-
-class InviteAlreadySent(Refused):
-    """The player has an open invite to this room or lobby, from whomever."""
-
-    text = "Invite already sent"
-
-
-class InviteNotFound(NotFound):
-    """No invite of this id waits for the caller's answer."""
-
-    text = "Invite not found"
-
-
-class TooManyInvites(Refused):
-    """The room or lobby, or the invited player, has as many open invites as it may."""
-
-    text = "Too many unanswered invites"

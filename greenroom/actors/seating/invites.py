@@ -18,14 +18,12 @@ import msgspec
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.seating.invite_messages import (
     AnswerInvite,
-    InviteAlreadySent,
     InviteAnswer,
-    InviteNotFound,
     InvitePlayer,
     Inviter,
     InviteView,
-    TooManyInvites,
 )
+from greenroom.actors.seating.refusals import InviteAlreadySent, InviteNotFound, TooManyInvites
 from greenroom.actors.seating.transitions import INVITE, InviteState, InviteStep
 
 INVITES_MAX: Final = 64

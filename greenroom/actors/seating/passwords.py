@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.seating.refusals import TooManyGuesses
 from greenroom.network.limiter import Limiter, Rate
 
 Seat = TypeVar("Seat")
@@ -51,21 +52,6 @@ def token_matches(given: str | None, join_token: str) -> bool:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-class TooManyGuesses(Refused):
-    """Too many wrong passwords have been tried (429); a right join token or an invite still opens.
-
-    Attributes:
-        retry_seconds: until the next may be tried.
-    """
-
-    text = "Too many wrong passwords"
-
-    def __init__(self, retry_seconds: float) -> None:
-        """Say when to try again."""
-        super().__init__()
-        self.retry_seconds = retry_seconds
 
 
 class GuessLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from contextlib import suppress
 import trio
 
 from greenroom.actors.flows.games import revoke_old_keys
-from greenroom.actors.game.messages import GameNotFound
+from greenroom.actors.game.refusals import GameNotFound
 from greenroom.actors.kernel.errors import ActorUnavailable, Moved
 from greenroom.actors.world.world import World
 

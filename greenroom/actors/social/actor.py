@@ -16,11 +16,11 @@ from greenroom.actors.social.messages import (
     Friendship,
     FriendshipAccepted,
     FriendshipRole,
-    NoSuchPlayer,
     Pair,
     ReadRelationship,
     RequestFriendship,
 )
+from greenroom.actors.social.refusals import NoSuchPlayer
 from greenroom.contract.words import FriendRequestStatus, Relationship
 
 

@@ -19,22 +19,24 @@ from __future__ import annotations
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.social.messages import (
     AcceptFriendship,
-    AlreadyFriends,
     FriendLimits,
-    FriendRequestAlreadySent,
-    FriendRequestNotFound,
-    FriendRequestsFull,
-    FriendsFull,
     Friendship,
     FriendshipAccepted,
     FriendshipEnded,
     FriendshipRequested,
-    NotFriends,
-    OtherFriendRequestsFull,
-    OtherFriendsFull,
     Pair,
     RequestFriendship,
     Tally,
+)
+from greenroom.actors.social.refusals import (
+    AlreadyFriends,
+    FriendRequestAlreadySent,
+    FriendRequestNotFound,
+    FriendRequestsFull,
+    FriendsFull,
+    NotFriends,
+    OtherFriendRequestsFull,
+    OtherFriendsFull,
 )
 from greenroom.contract.words import Relationship
 

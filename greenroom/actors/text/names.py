@@ -26,8 +26,8 @@ from typing import Final, Literal, get_args
 import msgspec
 import regex
 
-from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.text.moderation import Moderator, moderator
+from greenroom.actors.text.refusals import NameRefused
 from greenroom.contract.words import TITLE_CHARACTERS_MAX
 
 NAME_CHARACTERS_MIN: Final = 2
@@ -62,10 +62,6 @@ _ZERO_WIDTH: Final = regex.compile(
 _MEANINGLESS: Final = regex.compile(r"[\p{Co}[\p{Cn}--\p{Extended_Pictographic}]]", regex.VERSION1)
 _VISIBLE: Final = regex.compile(r"[\p{L}\p{N}\p{P}\p{S}\p{Extended_Pictographic}]", regex.VERSION1)
 _SCRIPT_NAME: Final = regex.compile(r"[A-Za-z][A-Za-z_ ]{1,39}")
-
-
-class NameRefused(Refused):
-    """A name that is too short, too long or against a rule; the text says which."""
 
 
 def check_player_name(name: str, rules: NameRules, moderation: Moderator | None = None) -> str:

@@ -16,7 +16,8 @@ import msgspec
 from greenroom.actors.flows import games as game_flows
 from greenroom.actors.flows.listing import list_players
 from greenroom.actors.game import messages as game_messages
-from greenroom.actors.game.messages import DescribeGame, GameNotFound, GameView
+from greenroom.actors.game.messages import DescribeGame, GameView
+from greenroom.actors.game.refusals import GameNotFound
 from greenroom.actors.game.settings import settings_as_json as shown_settings
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import PlayerView

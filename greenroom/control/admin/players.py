@@ -10,13 +10,8 @@ from greenroom.actors.flows.deletion import delete_player as delete
 from greenroom.actors.flows.moderation import ban_player as ban
 from greenroom.actors.flows.moderation import unban_player as unban
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
-from greenroom.actors.player.messages import (
-    Ban,
-    DescribePlayer,
-    Player,
-    PlayerNotFound,
-    PlayerView,
-)
+from greenroom.actors.player.messages import Ban, DescribePlayer, Player, PlayerView
+from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.player.rules import view_player
 from greenroom.actors.room.messages import DescribeRoom, ReadRoster
 from greenroom.actors.world.ports import ID_MAX

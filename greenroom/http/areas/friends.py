@@ -16,10 +16,10 @@ from greenroom.actors.flows.friends import (
 )
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.player.messages import DescribePlayer
-from greenroom.actors.social.messages import (
+from greenroom.actors.social.messages import Friend
+from greenroom.actors.social.refusals import (
     AlreadyFriends,
     BefriendingOneself,
-    Friend,
     FriendRequestAlreadySent,
     FriendRequestNotFound,
     FriendRequestsFull,

@@ -8,16 +8,13 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.flows.stats import StatRefused, change_stats
+from greenroom.actors.flows.refusals import StatRefused
+from greenroom.actors.flows.stats import change_stats
 from greenroom.actors.game.messages import ReadGameDocument, ReadGameSettings, ReplaceGameDocument
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.plans.refusals import GamesHoldTooMuch, StorageLimitReached
-from greenroom.actors.player.messages import (
-    PlayerNotFound,
-    ReadPlayerDocument,
-    ReplacePlayerDocument,
-    TooManyStats,
-)
+from greenroom.actors.player.messages import ReadPlayerDocument, ReplacePlayerDocument
+from greenroom.actors.player.refusals import PlayerNotFound, TooManyStats
 from greenroom.behaviour.errors import BadStat
 from greenroom.behaviour.stats import (
     OPERATIONS,

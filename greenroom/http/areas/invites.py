@@ -7,14 +7,14 @@ from typing import Final
 from greenroom.actors.flows.invites import answer_invite, invite_friend, invites_to
 from greenroom.actors.lobby.refusals import PlayerIsSeated
 from greenroom.actors.plans.refusals import RoomsRefused
-from greenroom.actors.seating.invite_messages import (
+from greenroom.actors.seating.invite_messages import InviteView
+from greenroom.actors.seating.refusals import (
     InviteAlreadySent,
     InviteNotFound,
-    InviteView,
     NotInRoomOrLobby,
     TooManyInvites,
 )
-from greenroom.actors.social.messages import NotFriends
+from greenroom.actors.social.refusals import NotFriends
 from greenroom.contract.friends import OtherBody
 from greenroom.contract.invites import (
     ACCEPT_INVITE,

@@ -34,8 +34,8 @@ from greenroom.actors.room.rules.refusals import (
     RulesTooLarge,
     SeatDataTooLarge,
 )
-from greenroom.actors.seating.passwords import TooManyGuesses
-from greenroom.actors.text.names import NameRefused
+from greenroom.actors.seating.refusals import TooManyGuesses
+from greenroom.actors.text.refusals import NameRefused
 from greenroom.actors.world.journalled import find_open
 from greenroom.contract.fields import timestamp, verbatim
 from greenroom.contract.matchmaking import (

@@ -9,13 +9,8 @@ from typing import Final
 from greenroom.actors.flows.listing import list_players
 from greenroom.actors.flows.membership import log_out
 from greenroom.actors.flows.moderation import ban_player, unban_player
-from greenroom.actors.flows.register import (
-    NameMissing,
-    NewPlayer,
-    register_player,
-    rename_player,
-    rotate_token,
-)
+from greenroom.actors.flows.refusals import NameMissing
+from greenroom.actors.flows.register import NewPlayer, register_player, rename_player, rotate_token
 from greenroom.actors.flows.sign_in import (
     Ticket,
     sign_in,
@@ -29,16 +24,11 @@ from greenroom.actors.plans.refusals import (
     TooManyPlayersFromAddress,
     TooManyPlayersOnline,
 )
-from greenroom.actors.player.messages import (
-    Heartbeat,
-    InvalidPlayerToken,
-    LogIn,
-    PlayerNotFound,
-    PlayerView,
-)
-from greenroom.actors.text.names import NameRefused
+from greenroom.actors.player.messages import Heartbeat, LogIn, PlayerView
+from greenroom.actors.player.refusals import InvalidPlayerToken, PlayerNotFound
+from greenroom.actors.text.refusals import NameRefused
 from greenroom.actors.world.audit import audited
-from greenroom.actors.world.platform import (
+from greenroom.actors.world.refusals import (
     BannedByPublisher,
     InvalidPlatformTicket,
     PlatformDisabled,

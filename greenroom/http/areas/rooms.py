@@ -37,8 +37,8 @@ from greenroom.actors.room.rules.refusals import (
     RulesTooLarge,
     SeatDataTooLarge,
 )
-from greenroom.actors.seating.passwords import TooManyGuesses
-from greenroom.actors.text.names import NameRefused
+from greenroom.actors.seating.refusals import TooManyGuesses
+from greenroom.actors.text.refusals import NameRefused
 from greenroom.actors.world.journalled import find_open
 from greenroom.actors.world.world import World
 from greenroom.contract.fields import OMITTED, RawDocument, timestamp, verbatim

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from greenroom.actors.flows.lookup import find_by_tag
-from greenroom.actors.player.messages import PlayerNotFound
+from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.contract.fields import timestamp
 from greenroom.contract.tools import PLAYER_BY_TAG, PublicPlayer, PublicPlayerReply, TagBody
 from greenroom.http.caller import GameCaller

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from greenroom.actors.world.platform import PlatformUnavailable
+from greenroom.actors.world.refusals import PlatformUnavailable
 
 if TYPE_CHECKING:
     import httpx2

@@ -14,11 +14,11 @@ import msgspec
 import trio
 
 from greenroom.actors.game.settings import GameSettings
-from greenroom.actors.world.platform import (
+from greenroom.actors.world.platform import PlatformUser
+from greenroom.actors.world.refusals import (
     BannedByPublisher,
     InvalidPlatformTicket,
     PlatformUnavailable,
-    PlatformUser,
 )
 from greenroom.http.platforms.client import PlatformAnswer, PlatformClient
 

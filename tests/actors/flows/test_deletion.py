@@ -30,9 +30,9 @@ from greenroom.actors.flows.friends import (
 from greenroom.actors.flows.identify import identify_player
 from greenroom.actors.flows.rooms import NewRoom, create_room
 from greenroom.actors.kernel.errors import ActorStopped, CommitUnsettled, StorageUnavailable
-from greenroom.actors.player.messages import InvalidPlayerToken, PlayerNotFound
+from greenroom.actors.player.refusals import InvalidPlayerToken, PlayerNotFound
 from greenroom.actors.services.sweep import sweep
-from greenroom.actors.social.messages import FriendRequestNotFound, NoSuchPlayer, NotFriends
+from greenroom.actors.social.refusals import FriendRequestNotFound, NoSuchPlayer, NotFriends
 
 
 @pytest.fixture

@@ -39,18 +39,20 @@ from greenroom.actors.kernel.errors import ActorCrashed, StorageUnavailable
 from greenroom.actors.player.messages import (
     DescribePlayer,
     Heartbeat,
-    InvalidPlayerToken,
     LogIn,
     LogOut,
     PlayerBanned,
-    PlayerIsBanned,
-    PlayerNotFound,
-    PlayerOfAnotherGame,
     PlayerRegistered,
     ReadPlayerDocument,
 )
+from greenroom.actors.player.refusals import (
+    InvalidPlayerToken,
+    PlayerIsBanned,
+    PlayerNotFound,
+    PlayerOfAnotherGame,
+)
 from greenroom.actors.player.tokens import PLAYER_TOKEN, hash_token, make_token
-from greenroom.actors.text.names import NameRefused
+from greenroom.actors.text.refusals import NameRefused
 
 
 @pytest.fixture

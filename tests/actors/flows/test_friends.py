@@ -21,7 +21,7 @@ from greenroom.actors.kernel.errors import (
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import RegisterPlayer
 from greenroom.actors.services.sweep import sweep
-from greenroom.actors.social import messages
+from greenroom.actors.social import refusals
 from greenroom.actors.social.messages import FriendLimits
 from greenroom.contract.words import Relationship
 
@@ -108,10 +108,10 @@ async def test_ids_that_nobody_can_have_are_nobodys(
 ):
     (one,) = await come(arena, 1)
     for act, refusal in (
-        (request, messages.NoSuchPlayer),
-        (accept, messages.FriendRequestNotFound),
-        (decline, messages.FriendRequestNotFound),
-        (remove, messages.NotFriends),
+        (request, refusals.NoSuchPlayer),
+        (accept, refusals.FriendRequestNotFound),
+        (decline, refusals.FriendRequestNotFound),
+        (remove, refusals.NotFriends),
     ):
         with pytest.raises(refusal):
             await act(arena, one, other)
@@ -243,7 +243,7 @@ async def test_no_crowd_gets_past_a_limit(autojump_clock: trio.testing.MockClock
         sent = await _outcomes([request(arena, one, other) for other in others])
         listed = await list_friends(world, one)
         assert len(listed.outgoing) == sent.count("pending") <= 3
-        assert set(sent) == {"pending", messages.FriendRequestsFull.text}
+        assert set(sent) == {"pending", refusals.FriendRequestsFull.text}
 
         sent = await _outcomes([request(arena, other, one) for other in others])
         listed = await list_friends(world, one)
@@ -269,18 +269,18 @@ async def test_each_limit_is_refused_with_its_own_text(autojump_clock: trio.test
         arena = Arena(world, memory, *await add_game(world))
         one, two, three, four = await come(arena, 4)
         await request(arena, one, two)
-        with pytest.raises(messages.FriendRequestsFull):
+        with pytest.raises(refusals.FriendRequestsFull):
             await request(arena, one, three)
-        with pytest.raises(messages.OtherFriendRequestsFull):
+        with pytest.raises(refusals.OtherFriendRequestsFull):
             await request(arena, three, two)
         await accept(arena, two, one)
         await request(arena, three, one)
-        with pytest.raises(messages.FriendsFull):
+        with pytest.raises(refusals.FriendsFull):
             await accept(arena, one, three)
-        with pytest.raises(messages.FriendsFull):
+        with pytest.raises(refusals.FriendsFull):
             await request(arena, one, three)
         await request(arena, two, four)
-        with pytest.raises(messages.OtherFriendsFull):
+        with pytest.raises(refusals.OtherFriendsFull):
             await accept(arena, four, two)
 
 

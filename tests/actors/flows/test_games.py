@@ -29,12 +29,8 @@ from greenroom.actors.flows.identify import (
     identify_game,
 )
 from greenroom.actors.flows.rooms import NewRoom, create_room
-from greenroom.actors.game.messages import (
-    DescribeGame,
-    GameNameRefused,
-    GameNotFound,
-    ReadGameDocument,
-)
+from greenroom.actors.game.messages import DescribeGame, ReadGameDocument
+from greenroom.actors.game.refusals import GameNameRefused, GameNotFound
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.room.rules import codec
 from greenroom.actors.room.rules.events import RoomEnded

@@ -27,7 +27,7 @@ from greenroom.actors.player.messages import (
     WriteResult,
 )
 from greenroom.actors.services.sweep import restore_online, sweep
-from greenroom.actors.social.messages import NoSuchPlayer
+from greenroom.actors.social.refusals import NoSuchPlayer
 
 KIB = 1 << 10
 SPACE = ServerLimits(players_bytes_max=400 * KIB)

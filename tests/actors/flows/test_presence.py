@@ -34,12 +34,11 @@ from greenroom.actors.player.messages import (
     Heartbeat,
     LogIn,
     LogOut,
-    PlayerIsBanned,
-    PlayerOfAnotherGame,
     PlayerPresenceSaved,
     ReadPlayerDocument,
     ReplacePlayerDocument,
 )
+from greenroom.actors.player.refusals import PlayerIsBanned, PlayerOfAnotherGame
 from greenroom.actors.services.sweep import restore_online, save_presence, sweep, sweep_for_ever
 from greenroom.actors.world.world import World
 

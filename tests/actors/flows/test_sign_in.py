@@ -10,20 +10,18 @@ from trio.testing import MockClock
 from world_kit import Arena, Memory, add_game, identify, open_world
 
 from greenroom.actors.flows.moderation import ban_player, unban_player
-from greenroom.actors.flows.register import NameMissing
+from greenroom.actors.flows.refusals import NameMissing
 from greenroom.actors.flows.sign_in import SignedIn, Ticket, sign_in
 from greenroom.actors.game.messages import ReplaceGameDocument
 from greenroom.actors.game.settings import GameSettings
 from greenroom.actors.kernel.errors import StorageUnavailable
-from greenroom.actors.player.messages import InvalidPlayerToken, PlayerIsBanned
-from greenroom.actors.text.names import NameRefused
-from greenroom.actors.world.platform import (
-    SIGN_INS_MAX,
+from greenroom.actors.player.refusals import InvalidPlayerToken, PlayerIsBanned
+from greenroom.actors.text.refusals import NameRefused
+from greenroom.actors.world.platform import SIGN_INS_MAX, Platforms, PlatformUser
+from greenroom.actors.world.refusals import (
     InvalidPlatformTicket,
     PlatformDisabled,
-    Platforms,
     PlatformUnavailable,
-    PlatformUser,
 )
 from greenroom.config import DEFAULTS
 

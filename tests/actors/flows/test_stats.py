@@ -16,20 +16,20 @@ from greenroom.actors.flows.deletion import delete_player
 from greenroom.actors.flows.lobbies import NewLobby, create_lobby, join_lobby, start_lobby
 from greenroom.actors.flows.ranking import rank_players
 from greenroom.actors.flows.realtime import Admission
+from greenroom.actors.flows.refusals import StatRefused
 from greenroom.actors.flows.rooms import Entrance, create_room
-from greenroom.actors.flows.stats import StatRefused, change_stats
+from greenroom.actors.flows.stats import change_stats
 from greenroom.actors.game.messages import ChangeGameSettings
 from greenroom.actors.kernel.errors import ActorCrashed, ActorUnavailable
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.messages import (
-    PlayerNotFound,
     PlayerStatsChanged,
     ReadPlayerDocument,
     ReplacePlayerDocument,
     StatsWritten,
-    TooManyStats,
     WriteStats,
 )
+from greenroom.actors.player.refusals import PlayerNotFound, TooManyStats
 from greenroom.actors.room.messages import LeaveRoom
 from greenroom.behaviour import Member, Room, RoomBehaviour, Stat, action
 from greenroom.behaviour.effects import ChangeStat, ResultOrder

@@ -12,16 +12,10 @@ from greenroom.actors.room.rules import codec
 from greenroom.actors.room.rules.refusals import IncorrectPassword
 from greenroom.actors.seating import invites
 from greenroom.actors.seating.invite_index import InviteIndex
-from greenroom.actors.seating.invite_messages import (
-    AnswerInvite,
-    InviteAlreadySent,
-    InviteNotFound,
-    InvitePlayer,
-    Inviter,
-    TooManyInvites,
-)
+from greenroom.actors.seating.invite_messages import AnswerInvite, InvitePlayer, Inviter
 from greenroom.actors.seating.invites import INVITES_MAX, InviteEvent, Invites
 from greenroom.actors.seating.passwords import SALT_BYTES, hash_password
+from greenroom.actors.seating.refusals import InviteAlreadySent, InviteNotFound, TooManyInvites
 
 CLOSED = hash_password("sesame", b"s" * SALT_BYTES)
 

@@ -17,7 +17,8 @@ from greenroom.actors.room.rules.refusals import (
     RoomFull,
 )
 from greenroom.actors.seating import passwords
-from greenroom.actors.seating.passwords import Guesses, GuessLimits, TooManyGuesses
+from greenroom.actors.seating.passwords import Guesses, GuessLimits
+from greenroom.actors.seating.refusals import TooManyGuesses
 from greenroom.network.limiter import Rate
 
 LIMITS = actor_settings.guess_limits()

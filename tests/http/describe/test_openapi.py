@@ -18,7 +18,8 @@ from openapi_spec_validator import validate
 from trio.testing import MockClock
 from world_kit import Arena, open_arena
 
-from greenroom.actors.text.names import FREE, NameRefused, check_player_name
+from greenroom.actors.text.names import FREE, check_player_name
+from greenroom.actors.text.refusals import NameRefused
 from greenroom.contract.fields import (
     LIST_LIMIT_DEFAULT,
     NAME_PATTERN,

@@ -22,7 +22,7 @@ from server_kit import ConnectionLost
 from greenroom.actors.player.results import REQUESTS_MAX
 from greenroom.actors.room.rules import refusals as room_refusals
 from greenroom.actors.room.rules.updates import PAGE_MAX
-from greenroom.actors.social import messages as social
+from greenroom.actors.social import refusals as social
 
 REFUSING: Final = {"friendship", "room"}
 """The kinds of objects that refusals tell about."""

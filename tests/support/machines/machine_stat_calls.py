@@ -11,7 +11,8 @@ from machine_world import Call, MachineWorld, Scene
 from greenroom.actors.flows.deletion import delete_player
 from greenroom.actors.flows.stats import change_stats
 from greenroom.actors.kernel.errors import CommitUnsettled
-from greenroom.actors.player.messages import PlayerNotFound, ReplacePlayerDocument
+from greenroom.actors.player.messages import ReplacePlayerDocument
+from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.room.messages import SendActions
 from greenroom.actors.room.rules.groups import read_targets
 from greenroom.actors.room.rules.refusals import PlayerNotInAnyRoom
