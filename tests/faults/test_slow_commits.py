@@ -63,11 +63,14 @@ def test_nobody_is_told_that_they_were_put_out_of_a_room_before_it_is_durable(
         with psycopg.connect(database_url) as blocker:
             blocker.execute("LOCK TABLE journal IN EXCLUSIVE MODE")
             assert api.call("POST", f"{rooms}/kick", kick, player=host).status == 500
-            told = [api.call("GET", f"{rooms}/players", player=guest) for _ in range(3)]
-            assert {each.status for each in told} == {429}
+            asked = [f"{rooms}/players", f"{rooms}/current", "/api/matchmaking.php/current"]
+            told = [api.call("GET", path, player=guest) for path in asked]
+            assert {each.status for each in told} == {429}, told
             blocker.rollback()
         block_until(lambda: api.call("GET", f"{rooms}/players", player=guest).status != 429)
         found = api.call("GET", f"{rooms}/players", player=guest)
         assert (found.status, found.json["error"]) == (400, "You are not in any room")
+        for _ in range(2):
+            assert api.call("GET", f"{rooms}/current", player=guest).json["in_room"] is False
     finally:
         server.kill()

@@ -20,14 +20,20 @@ SeatKind = Literal["room", "lobby"]
 Listing = TypeVar("Listing")
 
 
+FREED_MAX: Final = 65_536
+"""Players whose last seat may not be freed durably yet. So many do not fit into one queue of
+changes: whoever was there before them stands for certain."""
+
+
 class SeatTable:
     """The one seat of each player: the room or the lobby whose roster they are in."""
 
-    __slots__ = ("_seats",)
+    __slots__ = ("_freed", "_seats")
 
     def __init__(self) -> None:
         """Start with everybody standing."""
         self._seats: dict[int, tuple[SeatKind, str]] = {}
+        self._freed: dict[int, object] = {}
 
     def find(self, player_id: int) -> tuple[SeatKind, str] | None:
         """Return the kind and key of a player's seat, None if there is none."""
@@ -41,6 +47,19 @@ class SeatTable:
         """Forget a seat, if it is still the player's."""
         if self._seats.get(player_id) == seat:
             del self._seats[player_id]
+            self._freed.pop(player_id, None)
+            self._freed[player_id] = object()
+            if len(self._freed) > FREED_MAX:
+                del self._freed[next(iter(self._freed))]
+
+    def freeing_of(self, player_id: int) -> object | None:
+        """Return what stands for the freeing of a player's last seat; None if it is durable."""
+        return self._freed.get(player_id)
+
+    def note_durable(self, player_id: int, freeing: object) -> None:
+        """Note that a freeing is durable."""
+        if self._freed.get(player_id) is freeing:
+            del self._freed[player_id]
 
 
 class Place(NamedTuple):
@@ -89,6 +108,14 @@ class SeatIndex(Generic[Listing]):
         """Return the one that a player has a seat in."""
         seat = self._table.find(player_id)
         return seat[1] if seat is not None and seat[0] == self.kind else None
+
+    def freeing_of(self, player_id: int) -> object | None:
+        """See `SeatTable.freeing_of`."""
+        return self._table.freeing_of(player_id)
+
+    def note_durable(self, player_id: int, freeing: object) -> None:
+        """See `SeatTable.note_durable`."""
+        self._table.note_durable(player_id, freeing)
 
     def keys(self) -> list[str]:
         """Return all of them, active or just ended."""

@@ -100,7 +100,24 @@ class World(msgspec.Struct, kw_only=True):
         Raises:
             StorageUnavailable: it is not known in time.
         """
-        if refusal.tells_seat and self.wait_settled is not None:
+        if refusal.tells_seat:
+            await self._wait_settled()
+
+    async def confirm_no_seat(self, player_id: int) -> None:
+        """Wait until it is durable that a player has left their last seat; else return at once.
+
+        Raises:
+            StorageUnavailable: it is not known in time.
+
+        Cancellation just ends the wait.
+        """
+        freeing = self.rooms.index.freeing_of(player_id)
+        if freeing is not None:
+            await self._wait_settled()
+            self.rooms.index.note_durable(player_id, freeing)
+
+    async def _wait_settled(self) -> None:
+        if self.wait_settled is not None:
             try:
                 await self.wait_settled()
             except CommitUnsettled as error:

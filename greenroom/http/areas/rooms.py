@@ -228,6 +228,7 @@ async def current(caller: PlayerCaller) -> RoomCurrentReply:
         room = caller.world.rooms.directory.ref(room_id)
         status = await room.ask(ReadCurrent(caller.player_id))
     if status is None:
+        await caller.world.confirm_no_seat(caller.player_id)
         return RoomCurrentReply(
             in_room=False,
             room=None,
