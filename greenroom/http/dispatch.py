@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, get_args, get_type_hints
 
 from greenroom.actors.kernel.errors import Moved, Refused
-from greenroom.actors.kernel.shards import Tenure
 from greenroom.actors.plans.refusals import WRITTEN_TOO_MUCH
 from greenroom.actors.world.world import World
 from greenroom.config import DEFAULTS
@@ -149,7 +148,6 @@ class Dispatcher:
         """
         self._world = world
         self._ledger = world.ledger
-        self._ownership = world.ownership
         self._limits = limits
         self.in_flight = ConcurrencyLimit(requests_in_flight_max, address_share_max)
         self._in_flight_max = requests_in_flight_max
@@ -337,7 +335,7 @@ class Dispatcher:
             else:
                 self._limits.note_failed_token(request.address, now)
             raise
-        tenure = None if self._ownership is None else Tenure(self._ownership, self._shard(caller))
+        tenure = self._world.tenure_of(caller.game_id)
         retry_seconds = self._admit_caller(route, caller, now, units)
         if retry_seconds:
             return too_many_requests(retry_seconds)
@@ -379,17 +377,6 @@ class Dispatcher:
         if len(body) >= ANSWER_BYTES_PER_UNIT:
             self._charge_answer(route, request, caller, len(body))
         return Answer(200, body)
-
-    def _shard(self, caller: GameCaller) -> int:
-        """Return the shard of a caller's game.
-
-        Raises:
-            Moved: it is none of this node's any more.
-        """
-        shard = self._ledger.find_shard(caller.game_id)
-        if shard is None:
-            raise Moved
-        return shard
 
     def _charge_answer(self, route: Route, request: Request, caller: GameCaller, size: int) -> None:
         """Charge a large answer, or a part of one, to the caller that it goes to."""

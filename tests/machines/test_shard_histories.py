@@ -110,7 +110,7 @@ class Game:
         await invite_friend(self.world, self.arena.game.game_id, player, friend.player_id)
 
     async def go(self, one: int, other: int) -> None:
-        await log_out(self.world, self.players[one].player)
+        await log_out(self.world, self.arena.game.game_id, self.players[one].player)
 
     async def ban(self, one: int, other: int) -> None:
         if one == PLAYERS - 1:

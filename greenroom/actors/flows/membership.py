@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import trio
 
-from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
+from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Moved, Refused
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.kernel.shards import ALONE, EpochGuard
@@ -23,21 +22,30 @@ SLICE: Final = 1_000
 """Players that are looked at before other tasks get their turn."""
 
 
-async def log_out(world: World, player: Ref[PlayerRole]) -> int:
+async def log_out(world: World, game_id: int, player: Ref[PlayerRole]) -> int:
     """Take a player offline, in the room where they sit, too; return when (Unix seconds).
 
     A room that cannot be told now is told by the next sweep. Lobbies look for themselves.
 
     Raises:
+        Moved: their game has gone to another node, whose rooms have not been told. There it is to
+            be done again.
         ActorUnavailable: they may still be online.
 
     Cancellation: they may be offline already, and their room told later.
     """
+    tenure = world.tenure_of(game_id)
     left_at = await player.ask(LogOut())
+    if tenure is not None:
+        tenure.check()
     room_id = world.rooms.index.seat_of(player.key)
     if room_id is not None and not world.player_index.is_online(player.key):
-        with suppress(ActorUnavailable, Refused):
+        try:
             await world.rooms.directory.ref(room_id).ask(NoteSilence(player.key))
+        except Moved:
+            raise
+        except (ActorUnavailable, Refused):
+            pass
     return left_at
 
 

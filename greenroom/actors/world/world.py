@@ -11,8 +11,8 @@ from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.directory import Directory
-from greenroom.actors.kernel.errors import CommitUnsettled, Refused, StorageUnavailable
-from greenroom.actors.kernel.shards import Ownership
+from greenroom.actors.kernel.errors import CommitUnsettled, Moved, Refused, StorageUnavailable
+from greenroom.actors.kernel.shards import Ownership, Tenure
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import PlayerRole
@@ -122,6 +122,19 @@ class World(msgspec.Struct, kw_only=True):
                 await self.wait_settled()
             except CommitUnsettled as error:
                 raise StorageUnavailable(str(error)) from None
+
+    def tenure_of(self, game_id: int) -> Tenure | None:
+        """Return the time for which this node has a game's shard; None if there are no others.
+
+        Raises:
+            Moved: the game is none of this node's.
+        """
+        if self.ownership is None:
+            return None
+        shard = self.ledger.find_shard(game_id)
+        if shard is None:
+            raise Moved
+        return Tenure(self.ownership, shard)
 
     @property
     def as_of(self) -> int | None:

@@ -198,7 +198,8 @@ async def heartbeat(caller: PlayerCaller) -> HeartbeatReply:
 @ENDPOINTS.add(LOG_OUT, rate_class="account")
 async def logout(caller: PlayerCaller) -> LogoutReply:
     """Go offline."""
-    return LogoutReply(last_logout=timestamp(await log_out(caller.world, caller.player)))
+    left_at = await log_out(caller.world, caller.game_id, caller.player)
+    return LogoutReply(last_logout=timestamp(left_at))
 
 
 # rename, rotate
