@@ -74,7 +74,7 @@ def pin(
     if found is None:
         raise OSError("there is no FROM with a tag")
     name, present = found.groups()
-    tag = tag or present
+    tag = str(tag or present)
     repository = name if "/" in name else f"library/{name}"
     digest = ask(f"{tokens}&scope=repository:{repository}:pull", registry, repository, tag)
     return FROM.sub(f"FROM {name}:{tag}@{digest}", dockerfile, count=1)

@@ -93,6 +93,10 @@ HOLDERS = Statement(
     f" JOIN {NODE_LOCKS} AS l USING (node_id) ORDER BY node_id"
 )
 """Name, host, process id, start and whether it is alone, of each node that has its lock."""
+_KNOWS_LEASES = Statement(
+    "SELECT EXISTS (SELECT FROM pg_attribute"
+    " WHERE attrelid = to_regclass('nodes') AND attname = 'lease_until')"
+)
 _LEASED = Statement(
     "SELECT name, host, pid::bigint, extract(epoch FROM started_at)::bigint, is_alone FROM nodes"
     " WHERE ended_at IS NULL AND NOT is_alone AND lease_until > clock_timestamp()"
@@ -485,8 +489,10 @@ class NodeSession:
         A server that is alone ends all others. A restart of Postgres, say, takes the locks of a
         cluster away, but not the leases.
         """
-        ((has_nodes, _),) = await self._run(connection, _TABLES)
-        if not self.alone or not has_nodes or not await self._run(connection, _LEASED):
+        if not self.alone:
+            return True
+        ((knows_leases,),) = await self._run(connection, _KNOWS_LEASES)
+        if not knows_leases or not await self._run(connection, _LEASED):
             return True
         await self._run(connection, _UNLOCK_ALONE)
         return False

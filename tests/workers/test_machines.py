@@ -127,9 +127,9 @@ def test_shards_move_between_machines_by_the_command_line(machines: list[Machine
 def test_backups_are_made_beside_the_cluster_and_a_restore_is_refused(
     machines: list[Machine],
 ) -> None:
+    file = machines[0].data_dir.parent / "backup.zip"
     for machine in machines:
-        file = machine.data_dir / "backup.zip"
-        assert command("backup", str(file), data_dir=machine.data_dir).status == 0
+        assert command("backup", str(file), "--force", data_dir=machine.data_dir).status == 0
         refused = command("restore", str(file), "--force", data_dir=machine.data_dir)
         assert_one_sentence(refused, "A server runs on")
     variables = {"GREENROOM_DATABASE_URL": machines[0]._environment["GREENROOM_DATABASE_URL"]}

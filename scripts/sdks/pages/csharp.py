@@ -37,6 +37,14 @@ Console.WriteLine(asked.Result.ResponseDataJson);
 """
 
 
+def _name(operation: Operation) -> str:
+    return camel(operation.name)
+
+
+def _field(field: Field) -> tuple[str, str]:
+    return member(field), reply_type(field)
+
+
 def emit(model: Model) -> Files:
     """Return the pages."""
     return pages(
@@ -46,11 +54,11 @@ def emit(model: Model) -> Files:
             title="C#",
             fence="csharp",
             intro=_INTRO,
-            name=lambda operation: camel(operation.name),
+            name=_name,
             signature=_signature,
-            arguments=lambda operation: list(_arguments(operation)),
+            arguments=_arguments,
             example=_example,
-            field=lambda field: (member(field), reply_type(field)),
+            field=_field,
             clients=_read(
                 "Runtime/Clients.cs", "Server/AdminApi.cs", "Runtime/Http/CallerOptions.cs"
             ),

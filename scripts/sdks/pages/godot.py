@@ -36,6 +36,14 @@ print(placed.data.response_data if placed.is_ok else placed.error)
 """
 
 
+def _name(operation: Operation) -> str:
+    return operation.name
+
+
+def _field(field: Field) -> tuple[str, str]:
+    return field.name, _type(field.type)
+
+
 def emit(model: Model) -> Files:
     """Return the pages."""
     return pages(
@@ -45,11 +53,11 @@ def emit(model: Model) -> Files:
             title="Godot",
             fence="gdscript",
             intro=_INTRO,
-            name=lambda operation: operation.name,
+            name=_name,
             signature=_signature,
-            arguments=lambda operation: list(_arguments(operation)),
+            arguments=_arguments,
             example=_example,
-            field=lambda field: (field.name, _type(field.type)),
+            field=_field,
             clients=[
                 read(_SOURCE / "greenroom/game.gd", "GreenroomGame"),
                 read(_SOURCE / "greenroom/player.gd", "GreenroomPlayer"),

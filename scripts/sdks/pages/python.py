@@ -207,7 +207,7 @@ def _example(function: Any, name: str, operation: Operation) -> str:
     if operation.request_in == "document":
         given["document"] = sample
     elif sample is not None:
-        given |= {_WORDS.get(key, key): value for key, value in sample.items()}
+        given |= {_WORDS.get(str(key), str(key)): value for key, value in sample.items()}
     if "offset_hours" in names:
         given = {"offset_hours": int(given.pop("utc"))}
     if "action" in given and "action" not in names:

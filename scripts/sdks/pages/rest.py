@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from sdks.model import Field, Files, Model, Operation, Struct
@@ -59,7 +59,7 @@ class Speech(NamedTuple):
     """Markdown: where it comes from, and how calls end."""
     name: Callable[[Operation], str]
     signature: Callable[[Operation], str]
-    arguments: Callable[[Operation], Sequence[Argument]]
+    arguments: Callable[[Operation], Iterable[Argument]]
     example: Callable[[Operation], str]
     field: Callable[[Field], tuple[str, str]]
     """Returns the name and the type of a field of a reply."""

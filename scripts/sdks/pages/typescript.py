@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sdks.emitters.typescript import field_type, parameters
-from sdks.model import Auth, Files, Model, Operation, lower_camel
+from sdks.model import Auth, Field, Files, Model, Operation, lower_camel
 from sdks.pages.comments.typescript import errors, read
 from sdks.pages.parts import Argument, Group
 from sdks.pages.rest import Speech, pages, request_arguments
@@ -33,6 +33,14 @@ const { response_data } = await room.action("place", { cell: 4 });
 """
 
 
+def _name(operation: Operation) -> str:
+    return lower_camel(operation.name)
+
+
+def _field(field: Field) -> tuple[str, str]:
+    return field.name, field_type(field, is_request=False)
+
+
 def emit(model: Model) -> Files:
     """Return the pages."""
     return pages(
@@ -42,11 +50,11 @@ def emit(model: Model) -> Files:
             title="TypeScript",
             fence="ts",
             intro=_INTRO,
-            name=lambda operation: lower_camel(operation.name),
+            name=_name,
             signature=_signature,
-            arguments=lambda operation: list(_arguments(operation)),
+            arguments=_arguments,
             example=_example,
-            field=lambda field: (field.name, field_type(field, is_request=False)),
+            field=_field,
             clients=_read("game", "player", "admin", "caller", "retries"),
             realtime=_read("room", "events", "connection"),
             story=_STORY,

@@ -71,7 +71,9 @@ class NatsProcess:
             self._process = None
 
     def freeze(self) -> None:
+        """Stop it; on return none of its threads does anything any more."""
         self._running.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._running.pid, os.WSTOPPED | os.WNOWAIT)
 
     def thaw(self) -> None:
         self._running.send_signal(signal.SIGCONT)

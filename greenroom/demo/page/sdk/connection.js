@@ -13,6 +13,7 @@ export class Connection {
     roundTripSeconds = null;
     socket;
     isOver = false;
+    hint = null;
     held = null;
     greet;
     refuse;
@@ -32,7 +33,7 @@ export class Connection {
         this.socket = new socketClass(url, ["greenroom.v1", `token.${token}`]);
         this.socket.onmessage = (event) => this.hear(event.data);
         this.socket.onclose = (event) => {
-            this.end(closing(event.code, event.reason));
+            this.end(closing(event.code, event.reason, this.hint));
         };
         const silent = () => this.cut("the server did not say hello");
         this.greeting = setTimeout(silent, GREETING_SECONDS_MAX * 1000);
@@ -62,6 +63,10 @@ export class Connection {
         const frame = typeof data === "string" ? read(data) : null;
         if (frame === null || this.isOver)
             return;
+        if (frame.type === "refused") {
+            this.hint = frame.hint;
+            return;
+        }
         if (frame.type === "connected") {
             clearTimeout(this.greeting);
             const seconds = Math.min(this.options.heartbeatSeconds ?? HEARTBEAT_SECONDS, 50);

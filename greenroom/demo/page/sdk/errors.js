@@ -62,10 +62,12 @@ export class ActionLost extends GreenroomError {
 export class RoomClosed extends GreenroomError {
     code;
     reason;
-    constructor(code, reason) {
+    hint;
+    constructor(code, reason, hint = null) {
         super(reason ? `${code}: ${reason}` : String(code));
         this.code = code;
         this.reason = reason;
+        this.hint = hint;
     }
 }
 export class TokenRefused extends RoomClosed {
@@ -86,9 +88,9 @@ const REASONS = {
     "Room cleanup": RoomEnded,
     "Player disconnect": SeatLost,
 };
-export function closing(code, reason) {
+export function closing(code, reason, hint = null) {
     if (code === 1008)
-        return new TokenRefused(code, reason);
+        return new TokenRefused(code, reason, hint);
     if (code === 1009)
         return new MessageTooBig(code, reason);
     return new (REASONS[reason] ?? ConnectionLost)(code, reason);

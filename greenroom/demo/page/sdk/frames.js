@@ -20,6 +20,8 @@ export function read(text) {
             return { type: "action_result", id: String(said.id), result: resultOf(said) };
         case "heartbeat_ack":
             return { type: "heartbeat_ack", timestamp: String(said.timestamp) };
+        case "refused":
+            return { type: "refused", hint: typeof data.hint === "string" ? data.hint : null };
         case "error":
             return {
                 type: "error",

@@ -223,7 +223,7 @@ export class Room extends Events {
         const { protocol, host, port } = token.realtime_server;
         const name = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
         const resume = this.connectionId ? `&resume=${this.connectionId}.${this.sequence}` : "";
-        const url = `${protocol}://${name}:${port}/?client=json${resume}`;
+        const url = `${protocol}://${name}:${port}/?client=json&hints=1${resume}`;
         const socketClass = this.webSocket ?? globalThis.WebSocket ?? NodeSocket;
         try {
             return new Connection(socketClass, url, token.token, this.options, this);
