@@ -21,7 +21,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 
 HELP = """\
-usage: scripts/test            everything CI runs (some twelve minutes)
+usage: scripts/test            everything CI runs (some twenty minutes)
+       scripts/test -m long    the tests that it leaves out, for they take long
        scripts/test ARGS...    pytest alone, with these arguments
        scripts/test --prepare  nothing: only the environments are made
 
@@ -116,6 +117,7 @@ def steps_of(cache: Path, covered: Path, pytest: Sequence[str]) -> dict[str, Seq
     """Return the command of every step by its name."""
     python, module = sys.executable, (sys.executable, "-m")
     workers = str(min((os.cpu_count() or 2) + 1, WORKERS_MAX))  # one of them waits, as a rule
+    spread = ("-n", workers, "--dist", "worksteal")
     every_branch = (f"--rcfile={covered}", "--fail-under=100")
     lint_imports = "from importlinter.cli import lint_imports_command as run; run()"
     traced = ("--cov", f"--cov-config={covered}", "--cov-report=")
@@ -127,7 +129,7 @@ def steps_of(cache: Path, covered: Path, pytest: Sequence[str]) -> dict[str, Seq
         "lint-imports": (python, "-c", lint_imports, "--cache-dir", str(cache / "imports")),
         "conformance": (python, "scripts/conformance.py"),
         "docs": ("scripts/docs", str(cache / "site")),
-        "pytest": (*pytest, "-n", workers, "--dist", "worksteal", "--durations=20", *traced),
+        "pytest": (*pytest, "-m", "not long", *spread, "--durations=20", *traced),
         "coverage of pure code": (*module, "coverage", "report", *every_branch),
         "schemathesis": (python, "scripts/fuzz.py", "greenroom"),
         "schemathesis of hypercorn": (python, "scripts/fuzz.py", "hypercorn"),

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 BYTES_MAX = 200_000
 
-pytestmark = [needs_browser, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [needs_browser, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 
 def size_of(path: Path) -> tuple[int, int]:

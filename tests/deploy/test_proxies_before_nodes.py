@@ -203,6 +203,7 @@ def drain(machine: StandingMachine) -> None:
     )
 
 
+@pytest.mark.long
 def test_nobody_notices_that_machines_are_deployed_one_after_the_other(
     machines: list[StandingMachine], front: Front
 ) -> None:
@@ -230,6 +231,7 @@ def test_a_machine_that_stops_hands_over_before_it_refuses_anybody(
     assert players.refused() == []
 
 
+@pytest.mark.long
 def test_a_machine_that_dies_costs_the_changes_that_it_had(
     machines: list[StandingMachine], front: Front
 ) -> None:

@@ -30,6 +30,7 @@ def test_nothing_is_lost_doubled_or_stuck_under_torture() -> None:
     assert "level error" not in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutation", ["read-old-documents", "read-old-rosters"])
 def test_an_answer_that_is_old_is_found_in_histories(mutation: str) -> None:
     planted = ("--mutation", mutation, "--crowds", "Sharers", "--faults", "crashed_actor")

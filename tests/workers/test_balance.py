@@ -16,7 +16,7 @@ from workers_kit import Crew, crew
 
 from greenroom.actors.kernel.shards import home_shard
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 NOTICED_SECONDS_MAX = 120.0
 

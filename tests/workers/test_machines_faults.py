@@ -21,7 +21,7 @@ from greenroom.control.protocol import socket_path
 
 SEED = make_seed(b"a seed that everybody may know..")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 
 class Players:

@@ -17,7 +17,7 @@ from server_kit import Api, ServerProcess, data_directory
 USERS = f'{LARGE_ENOUGH}authorization {{ users: [{{ user: "me", password: "right" }}] }}\n'
 PORTS = ("--port", "0", "--realtime-port", "0", "--udp-port", "0")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 
 class Cluster:

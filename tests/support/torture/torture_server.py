@@ -199,6 +199,7 @@ def tell_rooms_late() -> None:
 
     async def log_out(
         world: World,
+        game_id: int,
         player: Ref[PlayerRole],
     ) -> int:
         return await player.ask(LogOut())
