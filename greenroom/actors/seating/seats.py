@@ -56,6 +56,11 @@ class SeatTable:
         """Return what stands for the freeing of a player's last seat; None if it is durable."""
         return self._freed.get(player_id)
 
+    def forget_freeings(self, player_ids: Iterable[int]) -> None:
+        """Forget what was freed of players who are another node's now."""
+        for player_id in player_ids:
+            self._freed.pop(player_id, None)
+
     def note_durable(self, player_id: int, freeing: object) -> None:
         """Note that a freeing is durable."""
         if self._freed.get(player_id) is freeing:
@@ -112,6 +117,10 @@ class SeatIndex(Generic[Listing]):
     def freeing_of(self, player_id: int) -> object | None:
         """See `SeatTable.freeing_of`."""
         return self._table.freeing_of(player_id)
+
+    def forget_freeings(self, player_ids: Iterable[int]) -> None:
+        """See `SeatTable.forget_freeings`."""
+        self._table.forget_freeings(player_ids)
 
     def note_durable(self, player_id: int, freeing: object) -> None:
         """See `SeatTable.note_durable`."""

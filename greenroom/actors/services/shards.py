@@ -150,6 +150,7 @@ class ShardKeeper:
         world.friendships.directory.discard_shard(shard)
         world.games.discard_shard(shard)
         world.player_index.forget_departures(player_ids)
+        world.rooms.index.forget_freeings(player_ids)
         for game_id in game_ids:
             world.leaderboards.forget_game(game_id)
         self.places.forget(shard)
