@@ -27,7 +27,6 @@ from greenroom.actors.flows import friends
 from greenroom.actors.flows.games import create_game, make_game_keys, rotate_game_keys
 from greenroom.actors.flows.identify import identify_player
 from greenroom.actors.flows.lobbies import create_lobby, request_to_join, start_lobby
-from greenroom.actors.flows.membership import log_out
 from greenroom.actors.flows.ranking import rank_players
 from greenroom.actors.flows.register import register_player
 from greenroom.actors.flows.rooms import Entrance, create_room, join_room
@@ -168,29 +167,6 @@ async def test_letting_a_shard_go_changes_nothing_of_another(node: Node, autojum
     await hand_over(node, arena)
     assert [{key: kind.cell(key) for key in kind.keys_of(shard)} for kind in kinds] == cells
     assert await observe(node, [other]) == before
-
-
-async def test_a_log_out_whose_shard_goes_meanwhile_is_to_be_done_by_the_next_owner(
-    node: Node, autojump_clock: MockClock
-):
-    arena = await node.add()
-    host = await come(arena)
-    await create_room(arena.world, arena.game.game, host.player, room())
-    node.memory.automatic = False
-    refused: list[bool] = []
-
-    async def leave() -> None:
-        with pytest.raises(Moved):
-            await log_out(arena.world, arena.game.game_id, host.player)
-        refused.append(True)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(leave)
-        await wait_all_tasks_blocked()
-        assert node.memory.pending
-        node.give(node.shard_of(arena))
-        node.memory.commit()
-    assert refused, "nobody will tell the room"
 
 
 async def test_turns_of_a_shard_are_counted_while_it_comes_and_goes(
