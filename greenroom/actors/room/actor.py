@@ -338,15 +338,13 @@ class RoomActor(Actor[RoomRole]):
     @handles(ReadCurrent)
     def read_current(self, command: ReadCurrent) -> RoomStatus | None:
         """Return what a member sees of the room, and what waits for them."""
-        if command.player_id in self._room.members:
-            rules.apply_sign_of_life(self._room, command.player_id, self._clock.now())
+        rules.apply_sign_of_life(self._room, command.player_id, self._clock.now())
         return views.view_status(self._room, command.player_id)
 
     @handles(ReadSeat)
     def read_seat(self, command: ReadSeat) -> SeatView | None:
         """Return a member's seat."""
-        if command.player_id in self._room.members:
-            rules.apply_sign_of_life(self._room, command.player_id, self._clock.now())
+        rules.apply_sign_of_life(self._room, command.player_id, self._clock.now())
         return views.view_seat(self._room, command.player_id)
 
     @handles(DescribeRoom)

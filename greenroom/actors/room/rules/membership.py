@@ -254,8 +254,10 @@ def decide_rename(
 
 
 def apply_sign_of_life(room: Room, player_id: int, now: int) -> None:
-    """Note when a member was last heard of: soft, no event."""
-    room.members[player_id].last_heartbeat = now
+    """Note when a member was last heard of: soft, no event. Nobody else leaves a sign."""
+    member = room.members.get(player_id)
+    if member is not None:
+        member.last_heartbeat = now
 
 
 def new_room(event: RoomCreated) -> Room:
