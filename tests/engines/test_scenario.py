@@ -13,8 +13,10 @@ import trio
 from line_kit import Line
 from player_kit import Refused, SdkPlayer, open_player
 from program_kit import commands
-from server_kit import ServerProcess, serving_modules
+from server_kit import ServerProcess, serving, serving_modules
 from waiting import until
+
+from greenroom.contract.refusals import HINTS, REALTIME_HINTS
 
 BEHAVIOUR = '''
 """A tally that all members add to."""
@@ -52,7 +54,7 @@ RULES = {"type": "tally"}
 GREETING = {"text": "grüß dich ✓", "numbers": [1, 2.5, -3], "nested": {"yes": True, "no": None}}
 NOWHERE = "0" * 32
 AMOUNTS = (1, 10, 100)
-FAST = ("csharp", "python")
+FAST = ("csharp", "godot", "python")
 """The SDKs that have the fast lane over UDP."""
 DELAY_SECONDS = 0.02
 BYTES_MAX = 1_500
@@ -65,6 +67,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """The players' programs by their SDKs' names, of all SDKs whose tools are installed."""
     return commands(tmp_path_factory.mktemp("sdks"))
+
+
+def realtime_address(server: ServerProcess) -> tuple[str, int]:
+    """Return host and port of a server's realtime channel."""
+    host, _, port = server.ready["realtime"].rpartition("//")[2].strip("/").rpartition(":")
+    return host, int(port)
 
 
 class Stage:
@@ -81,8 +89,7 @@ class Stage:
     def follow(self) -> None:
         """Lead the lines to where the server is now."""
         self.http.target = self.server.address
-        host, _, port = self.server.ready["realtime"].rpartition("//")[2].strip("/").rpartition(":")
-        self.realtime.target = (host, int(port))
+        self.realtime.target = realtime_address(self.server)
 
     async def connect(self, player: SdkPlayer, room_id: str) -> None:
         """Connect a player, and note which connection that is."""
@@ -144,9 +151,10 @@ async def meet(stage: Stage) -> str:
     for player in stage.players:
         order = {"url": url, "api_token": key, "name": f"Ada of {player.name}"}
         player.player_id = int((await player.do("register", **order))["player_id"])
-    with pytest.raises(Refused) as refused:
-        await stage.players[0].do("join_room", room_id=NOWHERE)
-    assert refused.value.about["kind"] == "NotFound"
+        with pytest.raises(Refused) as refused:
+            await player.do("join_room", room_id=NOWHERE)
+        assert refused.value.about["kind"] == "NotFound"
+        assert refused.value.about["hint"] == HINTS["Room not found"]
     host, *others = stage.players
     seats = max(2, len(stage.players))
     lobby_id = (await host.do("create_lobby", max_players=seats, rules=RULES))["lobby_id"]
@@ -329,6 +337,19 @@ async def test_all_sdks_play_together(stage: Stage):
         """Nothing goes wrong."""
 
     await play(stage, nothing)
+
+
+async def test_all_sdks_tell_what_to_do_about_a_token_that_lets_nobody_in(
+    stage: Stage, new_database: Callable[[], str]
+):
+    room_id = await meet(stage)
+    with serving("--database-url", new_database()) as other:
+        stage.realtime.target = realtime_address(other)
+        for player in stage.players:
+            with pytest.raises(Refused) as refused:
+                await player.do("connect", room_id=room_id)
+            assert refused.value.about["kind"] == "TokenRefused"
+            assert refused.value.about["hint"] == REALTIME_HINTS["unknown"]
 
 
 async def test_all_sdks_go_on_when_the_server_is_killed_and_started_again(stage: Stage):

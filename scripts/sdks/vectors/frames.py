@@ -117,6 +117,7 @@ def _from_the_server() -> list[tuple[str, bytes, bytes]]:
     ]
     return [
         _same("connected", messages.encode_connected(_connected())),
+        _same("nobody is let in", messages.encode_refused("Invalid token", "Get a new one.")),
         *((name, *_both(message)) for name, message in told),
         ("an unreliable message", *_both(_said({"x": 1}), unreliable=True)),
         _state("the whole state", "state", _STATE),

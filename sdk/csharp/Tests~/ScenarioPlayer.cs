@@ -70,6 +70,7 @@ namespace Greenroom.Tests
             {
                 var limited = error as RateLimitedException;
                 var refusal = error as ApiException;
+                var closed = error as ChannelClosedException;
                 return new JsonObject
                 {
                     {
@@ -78,6 +79,7 @@ namespace Greenroom.Tests
                             { "kind", Kind(error) }, { "status", refusal == null ? 0 : refusal.Status },
                             { "text", refusal == null ? error.Message : refusal.Error },
                             { "retry_after", limited == null ? (object)null : limited.RetryAfter.TotalSeconds },
+                            { "hint", refusal != null ? refusal.Hint : closed != null ? closed.Hint : null },
                         }
                     },
                 };

@@ -3,6 +3,7 @@
 #     godot3-server --path PROJECT --script scenario_player.gd --driver=127.0.0.1:PORT
 extends SceneTree
 
+const Call = preload("res://addons/greenroom/calls/call.gd")
 const Game = preload("res://addons/greenroom/game.gd")
 
 var driver = StreamPeerTCP.new()
@@ -57,6 +58,7 @@ func answer(result, names = []):
 	if not result.is_ok:
 		return {"error": {
 			"kind": result.kind, "status": result.status, "text": result.error, "retry_after": result.retry_after,
+			"hint": result.hint,
 		}}
 	var found = {}
 	for name in names:
@@ -99,8 +101,14 @@ func do_connect(order):
 	room = player.connect_room(order.room_id)
 	room.connect("message_received", self, "_on_message")
 	room.connect("event_received", self, "_on_event")
-	yield(room, "connected")
-	return {"ok": {}}
+	var begun = Call.new()
+	room.connect("connected", begun, "finish", [{"ok": {}}])
+	room.connect("closed", self, "_on_closed", [begun])
+	return yield(begun, "completed")
+
+
+func _on_closed(kind, reason, begun):
+	begun.finish({"error": {"kind": kind, "status": 0, "text": reason, "retry_after": 0.0, "hint": room.hint}})
 
 
 func _on_message(command, data, sender):
@@ -109,6 +117,7 @@ func _on_message(command, data, sender):
 		"data": data,
 		"sender_id": sender.game_player_id,
 		"is_server": sender.is_server,
+		"is_fast": sender.is_fast,
 	})
 
 
@@ -144,6 +153,19 @@ func do_action(order):
 
 func do_state(_order):
 	return {"ok": {"shared": room.state.shared}}
+
+
+func do_open_fast(_order):
+	room.open_fast_lane()
+	return {"ok": {}}
+
+
+func do_fast_up(_order):
+	return {"ok": {"up": room.is_fast_lane_up()}}
+
+
+func do_send_fast(order):
+	return {"ok": {"over_udp": room.send_fast(order.command, order.data, 1)}}
 
 
 func do_save(order):

@@ -84,8 +84,8 @@ async function answer(order) {
   } catch (error) {
     if (!(error instanceof GreenroomError)) throw error;
     const kind = error.constructor.name;
-    const { status = 0, text = error.message, retryAfter = null } = error;
-    return { error: { kind, status, text, retry_after: retryAfter } };
+    const { status = 0, text = error.message, retryAfter = null, hint = null } = error;
+    return { error: { kind, status, text, retry_after: retryAfter, hint } };
   }
 }
 

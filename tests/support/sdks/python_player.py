@@ -37,7 +37,8 @@ class ScenarioPlayer:
             about: Answer = {"kind": type(error).__name__, "status": 0, "text": str(error)}
             if isinstance(error, ApiError):
                 about |= {"status": error.status, "text": error.text}
-            return {"error": about | {"retry_after": getattr(error, "retry_after", None)}}
+            more = {name: getattr(error, name, None) for name in ("retry_after", "hint")}
+            return {"error": about | more}
 
     async def do_register(self, order: Answer) -> Answer:
         connecting = Game.connect(order["url"], order["api_token"])

@@ -46,6 +46,8 @@ namespace Greenroom
         public readonly int Code;
         /// <summary>The text of the close frame, or what else ended it.</summary>
         public readonly string Reason;
+        /// <summary>What a developer can do about it, where the server has said that; null otherwise.</summary>
+        public string Hint { get; internal set; }
 
         internal ChannelClosedException(int code, string reason) : base(code + ": " + reason)
         {

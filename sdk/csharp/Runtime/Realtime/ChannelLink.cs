@@ -169,9 +169,31 @@ namespace Greenroom
             }
             var frame = ResumeCursor.Read(await taking.ConfigureAwait(false));
             var about = frame == null ? null : frame.GetObject("data");
+            if (about != null && frame.GetString("type") == "refused")
+                await HearRefusal(connection, about.GetString("hint")).ConfigureAwait(false);
             if (about == null || frame.GetString("type") != "connected")
                 throw new ChannelLostException(Abnormal, "the server did not say hello");
             cursor.Begin(about);
+        }
+
+        /// <summary>Wait for the close frame that follows on a refusal, and give its error the hint.</summary>
+        static async Task HearRefusal(Connection connection, string hint)
+        {
+            var closing = connection.Take();
+            if (await Task.WhenAny(closing, Task.Delay(GreetingTimeMax)).ConfigureAwait(false) != closing)
+            {
+                Connection.Ignore(closing);
+                return;
+            }
+            try
+            {
+                await closing.ConfigureAwait(false);
+            }
+            catch (ChannelClosedException error)
+            {
+                error.Hint = hint;
+                throw;
+            }
         }
 
         /// <summary>Use a connection until it is over; return the reason.</summary>

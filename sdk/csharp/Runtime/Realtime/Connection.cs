@@ -36,7 +36,7 @@ namespace Greenroom
             try
             {
                 connection.socket.Options.SetRequestHeader("X-Realtime-Token", token.Token);
-                var url = Url(token.RealtimeServer) + "/?client=engine" + (resume == null ? "" : "&" + resume);
+                var url = Url(token.RealtimeServer) + "/?client=engine&hints=1" + (resume == null ? "" : "&" + resume);
                 var opening = connection.socket.ConnectAsync(new Uri(url), CancellationToken.None);
                 if (await Task.WhenAny(opening, Task.Delay(ConnectTimeMax)).ConfigureAwait(false) != opening)
                 {

@@ -2,6 +2,7 @@
 
 const HEARTBEAT = {"type": "heartbeat"}
 const WANT_STATE = {"type": "state"}
+const OPEN_UDP = {"type": "udp_open", "suites": ["chacha20-poly1305"]}
 
 
 static func send(command, data, target, target_ids):

@@ -23,6 +23,8 @@ const CONNECTING = 2
 const OPEN = 3
 
 var is_over = false
+# What the server has said that a developer can do, as it refused; "" where it has not.
+var hint = ""
 var reconnect_seconds_max = 60.0
 var _player = null
 var _room_id = ""
@@ -94,6 +96,9 @@ func take(now):
 			continue
 		if frame.type == "connected":
 			_greet(now, frame.get("data", {}))
+		elif frame.type == "refused":
+			var said = frame.data.get("hint")
+			hint = said if typeof(said) == TYPE_STRING else ""
 		elif frame.type == "heartbeat_ack":
 			_deadline = 0.0
 		elif _state == OPEN:
@@ -102,6 +107,7 @@ func take(now):
 
 
 func _connect(now):
+	hint = ""
 	if _token != null and now < _minted_at + TOKEN_SECONDS_MAX:
 		_is_new_token = false
 		_open(now)
@@ -119,6 +125,7 @@ func _on_token(result):
 		if result.kind in [Result.CONNECTION_FAILED, Result.RATE_LIMITED, Result.SERVER_FAILED]:
 			_lose(now, ABNORMAL, result.error)
 		else:
+			hint = result.hint
 			_end(result.kind, result.error)
 	elif result.data.player_info.room_id != _room_id:
 		_end("SeatLost", "the player has a seat in another room")
@@ -134,7 +141,7 @@ func _open(now):
 	var host = server.host
 	if ":" in host and not host.begins_with("["):
 		host = "[%s]" % host
-	var url = "%s://%s:%d/?client=json" % [server.protocol, host, server.port]
+	var url = "%s://%s:%d/?client=json&hints=1" % [server.protocol, host, server.port]
 	if _cursor.query():
 		url += "&" + _cursor.query()
 	_socket = Socket.new()

@@ -38,4 +38,6 @@ static func is_sensible(frame):
 			return typeof(frame.get("sender")) == TYPE_DICTIONARY and typeof(frame.get("command")) == TYPE_STRING
 		"event":
 			return typeof(frame.get("event")) == TYPE_STRING
+		"refused":
+			return typeof(frame.get("data")) == TYPE_DICTIONARY
 	return true

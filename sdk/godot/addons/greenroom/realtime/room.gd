@@ -8,10 +8,11 @@ class_name GreenroomRoom
 signal connected
 # The connection is lost, and is being opened again; or `closed` follows.
 signal connection_lost(code, reason)
-# The channel is over: `kind` is one of the constants below.
+# The channel is over: `kind` is one of the constants below. `hint` may say what to do.
 signal closed(kind, reason)
 # A message has come. `sender` has game_player_id, player_name, is_host, and is_server: true if the
-# room's behaviour says this. No member can send such a message.
+# room's behaviour says this. No member can send such a message. `sender.is_fast` is true for a message
+# that came over UDP, whose player_name is "".
 signal message_received(command, data, sender)
 # Something has happened in the room, such as "member_joined".
 signal event_received(event, data)
@@ -22,12 +23,14 @@ signal message_sent(command, target_count)
 # The server has not taken a message of ours. With `retry_after` above 0, try again after so many seconds.
 signal complained(text, retry_after)
 
+const FastFrames = preload("../fast_lane/fast_frames.gd")
 const Frames = preload("frames.gd")
 const PendingActions = preload("pending_actions.gd")
 const Platform = preload("../platform/platform.gd")
 const Result = preload("../calls/result.gd")
 const ResumeCursor = preload("resume_cursor.gd")
 const RoomState = preload("room_state.gd")
+const Lane = preload("../fast_lane/lane.gd")
 const Link = preload("link.gd")
 
 # The channel was closed by this client.
@@ -52,6 +55,8 @@ const ACTION_SECONDS_MAX = 30.0
 var room_id = ""
 # The state that the room's behaviour shows: `shared`, `private`, `version`.
 var state = RoomState.new()
+# Once the channel is over: what a developer can do about it; "" where the server has not said that.
+var hint = ""
 # How often the channel was connected.
 var connections = 0
 # Seconds for which a lost connection is tried again.
@@ -62,6 +67,9 @@ var _actions = PendingActions.new()
 var _cursor = ResumeCursor.new()
 var _unsent = []
 var _is_asking = false
+var _lane = null
+var _wants_lane = false
+var _sequences = {}
 
 
 # For the add-on itself: prepare for a room; `player` gives the tokens. Its connection is opened once it
@@ -110,6 +118,44 @@ func ask(action_type, request_data = {}, target_id = 0, seconds_max = ACTION_SEC
 	return action.pending
 
 
+# Ask for the UDP fast lane. It is kept open, and opened again with each connection. If the server refuses
+# it, `complained` says why. A game in a browser has no UDP: `send_fast` uses the connection there.
+func open_fast_lane():
+	if _wants_lane or Platform.is_web():
+		return
+	_wants_lane = true
+	if _link.is_open():
+		_link.put(Frames.OPEN_UDP)
+
+
+# Return whether `send_fast` uses UDP now.
+func is_fast_lane_up():
+	return _lane != null and _lane.is_up(_now())
+
+
+# Return the counts of the present fast lane, such as "packets_lost" and "round_trip_seconds"; {} without one.
+func fast_lane_statistics():
+	return {} if _lane == null else _lane.statistics()
+
+
+# Send a message that may be lost: over UDP if the fast lane is up, else as `send`. Returns whether it was
+# sent over UDP. Keep the data small: the cipher is GDScript.
+#
+# `stream` is 1 to 65,535: receivers take only messages newer than the last one of this stream and sender.
+# With 0, each message is independent. `command` has at most 64 bytes, `target_ids` at most 16 ids.
+func send_fast(command, data = {}, stream = 0, target = "all", target_ids = []):
+	if is_fast_lane_up():
+		if stream != 0:
+			_sequences[stream] = (_sequences.get(stream, 0) + 1) & 0xffffffff
+		var sequence = _sequences.get(stream, 0)
+		var data_json = Platform.stringify(data)
+		var frame = FastFrames.write_message(command, data_json, target, target_ids, stream, sequence)
+		if frame != null and _lane.put(frame, _now()):
+			return true
+	send(command, data, target, target_ids)
+	return false
+
+
 # Close the channel. What was sent before is still sent.
 func close():
 	_link.close()
@@ -133,6 +179,9 @@ func _process(_delta):
 		if frame == null:
 			break
 		_handle(frame)
+	if _lane != null:
+		for message in _lane.poll(now):
+			_handle_fast(message)
 
 
 static func _now():
@@ -145,6 +194,7 @@ func _handle(frame):
 		"receive":
 			frame.sender.game_player_id = int(frame.sender.get("game_player_id", 0))
 			frame.sender.is_server = frame.sender.get("is_server") == true
+			frame.sender.is_fast = false
 			emit_signal("message_received", frame.command, frame.get("data"), frame.sender)
 		"event":
 			_handle_event(frame.event, frame.get("data"))
@@ -156,6 +206,8 @@ func _handle(frame):
 			if not _actions.refuse(frame):
 				var about = frame.get("data", {})
 				emit_signal("complained", str(about.get("message", "")), float(about.get("retry_after", 0.0)))
+		"udp":
+			_open_lane(frame.get("data"))
 
 
 func _handle_event(event, data):
@@ -168,6 +220,35 @@ func _handle_event(event, data):
 		_ask_state()
 	if has_changed:
 		emit_signal("state_changed", state)
+
+
+func _handle_fast(message):
+	var text = message.data_json
+	var data = null if text == null else Platform.parse(text)
+	if data == null and text != "null":
+		return  # no JSON: it is dropped alone
+	var sender = {
+		"game_player_id": message.sender_id,
+		"player_name": "",
+		"is_host": message.is_host,
+		"is_server": message.is_server,
+		"is_fast": true,
+	}
+	emit_signal("message_received", message.command, data, sender)
+
+
+func _open_lane(keys):
+	_close_lane()
+	_lane = Lane.new()
+	if not _lane.setup(keys):
+		_lane = null
+		emit_signal("complained", "No fast lane: the server's keys make no sense here", 0.0)
+
+
+func _close_lane():
+	if _lane != null:
+		_lane.close()
+	_lane = null
 
 
 # Ask for the whole state, unless it has been asked for and not come yet.
@@ -186,6 +267,8 @@ func _on_link_open():
 	_is_asking = false
 	if state.is_lost:
 		_ask_state()
+	if _wants_lane:
+		_link.put(Frames.OPEN_UDP)
 	for frame in _actions.frames_again():
 		_link.put(frame)
 	for frame in _unsent:
@@ -195,9 +278,12 @@ func _on_link_open():
 
 
 func _on_link_lost(code, reason):
+	_close_lane()
 	emit_signal("connection_lost", code, reason)
 
 
 func _on_link_over(kind, reason):
+	_close_lane()
+	hint = _link.hint
 	_actions.end_all(reason)
 	emit_signal("closed", kind, reason)
