@@ -81,6 +81,9 @@ def main(arguments: Sequence[str]) -> int:
         "COVERAGE_FILE": str(cache / "coverage"),
         "HYPOTHESIS_STORAGE_DIRECTORY": str(cache / "hypothesis"),
         "MYPY_CACHE_DIR": str(cache / "mypy"),
+        # Some machines write no bytecode. Each of the many servers would then compile all modules.
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(cache / "bytecode"),
         "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "1"),
         "PYTHONPATH": str(ROOT),
         "PYTHONSAFEPATH": "1",
