@@ -43,8 +43,8 @@ from greenroom.neighbours import HOST, WORKER, Neighbours
 from greenroom.network.certificate import Certificate
 from greenroom.parts import Parts
 from greenroom.persistence.kept.homes import DatabaseHomes
-from greenroom.persistence.node import NodeIdentity, NodeSession
-from greenroom.persistence.nodes import NodeRow
+from greenroom.persistence.node_records import NodeRow
+from greenroom.persistence.node_session import NodeIdentity, NodeSession
 from greenroom.supervisors.policy import Restart
 from greenroom.supervisors.spec import ChildSpec
 

@@ -41,7 +41,7 @@ from greenroom.config import Settings
 from greenroom.http.platforms.steam import Steam
 from greenroom.network.limiter import Limiter, rate_of
 from greenroom.persistence.kept.retention import RetentionService
-from greenroom.persistence.node import NodeIdentity, NodeSession
+from greenroom.persistence.node_session import NodeIdentity, NodeSession
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
 from greenroom.supervisors.dynamic import Bounds, DynamicSupervisor

@@ -40,7 +40,7 @@ from greenroom.cluster.shard_map import NOBODY, ShardMap
 from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
 from greenroom.cluster.verdict import Evidence, Verdict, judge
 from greenroom.persistence.errors import StorageFenced
-from greenroom.persistence.nodes import Look, NodeRow, NodeState
+from greenroom.persistence.node_records import Look, NodeRow, NodeState
 
 _logger = logging.getLogger(__name__)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from greenroom.persistence.nodes import Look, NodeState
+from greenroom.persistence.node_records import Look, NodeState
 
 
 class Records(Protocol):
-    """The rows of nodes and shards; see `persistence.nodes.NodeRecords`, also for errors."""
+    """The rows of nodes and shards; see `persistence.node_records.NodeRecords`, also for errors."""
 
     async def look(self) -> Look:
         """Read the rows."""

@@ -35,7 +35,7 @@ from greenroom.persistence.archive import (
     write_table,
 )
 from greenroom.persistence.errors import MigrationError, StorageError, StorageHeld
-from greenroom.persistence.node import HOLDERS, LOCK_CLASS, named
+from greenroom.persistence.node_session import HOLDERS, LOCK_CLASS, named
 
 TABLES: Final = (
     "schema_migrations",

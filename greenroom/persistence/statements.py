@@ -50,7 +50,7 @@ from greenroom.persistence.arrays import (
     ColumnType,
 )
 from greenroom.persistence.driver import Query, Statement
-from greenroom.persistence.nodes import ShardHandedOver
+from greenroom.persistence.node_records import ShardHandedOver
 
 ROW_BYTES = 200
 """Bytes that a queued event counts besides its document."""

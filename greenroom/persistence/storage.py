@@ -37,8 +37,8 @@ from greenroom.persistence.kept.old_rows import OldRows
 from greenroom.persistence.kept.quarantine import Quarantine
 from greenroom.persistence.loaders import Loaders
 from greenroom.persistence.migrations import MigrationState, rights
-from greenroom.persistence.node import NodeIdentity, NodeSession
-from greenroom.persistence.nodes import NodeRecords
+from greenroom.persistence.node_records import NodeRecords
+from greenroom.persistence.node_session import NodeIdentity, NodeSession
 from greenroom.persistence.read_troubles import Failure
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.usage import UsageStore

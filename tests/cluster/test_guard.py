@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from greenroom.cluster.guard import Guard
-from greenroom.persistence.node import boot_seconds
+from greenroom.persistence.node_session import boot_seconds
 
 LEASE = 3.0
 

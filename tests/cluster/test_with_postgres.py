@@ -20,8 +20,8 @@ from greenroom.cluster.membership import Membership, MembershipOptions
 from greenroom.cluster.shard_map import ShardMap
 from greenroom.cluster.switchboard import Switchboard
 from greenroom.persistence.errors import StorageFenced
-from greenroom.persistence.node import NodeIdentity
-from greenroom.persistence.nodes import NodeRow
+from greenroom.persistence.node_records import NodeRow
+from greenroom.persistence.node_session import NodeIdentity
 from greenroom.persistence.storage import Storage
 
 LEASE_SECONDS = 3.0

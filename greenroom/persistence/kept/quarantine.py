@@ -6,7 +6,7 @@ from greenroom.persistence.arrays import int8, text
 from greenroom.persistence.driver import INT8, TEXT, Query, Statement
 from greenroom.persistence.kept.old_rows import OldRows
 from greenroom.persistence.loaders import Loaders
-from greenroom.persistence.node import NodeSession
+from greenroom.persistence.node_session import NodeSession
 
 _SET_ASIDE = tuple(
     Statement(

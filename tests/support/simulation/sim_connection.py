@@ -287,6 +287,6 @@ def connections_simulated() -> Iterator[None]:
         for module in ("node", "nodes"):
             name = f"greenroom.persistence.{module}.DatabaseConnection"
             stack.enter_context(patch(name, SimConnection))
-        stack.enter_context(patch("greenroom.persistence.node.migrations", migrations))
+        stack.enter_context(patch("greenroom.persistence.node_session.migrations", migrations))
         stack.enter_context(patch("greenroom.persistence.committer._queries", _queries_of))
         yield

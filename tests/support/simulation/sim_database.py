@@ -19,7 +19,7 @@ from world_kit import START, Memory
 from greenroom.actors.kernel.journal import JournalEntry, Snapshot, SnapshotTaken
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.kernel.shards import SHARDS
-from greenroom.persistence import node, nodes
+from greenroom.persistence import node_records, node_session
 from greenroom.persistence.arrays import INT8_COLUMN
 from greenroom.persistence.driver import (
     BOOL,
@@ -33,7 +33,7 @@ from greenroom.persistence.driver import (
     Statement,
 )
 from greenroom.persistence.errors import QueryFailed
-from greenroom.persistence.nodes import ShardHandedOver
+from greenroom.persistence.node_records import ShardHandedOver
 
 WRITE: Final = Statement("the events of a transaction")
 """Stands for the statements that write events; its parameters are events, and epochs by shard."""
@@ -170,33 +170,35 @@ class SimDatabase:
     def _statements(self) -> dict[Statement, Callable[..., list[Row] | None]]:
         """Return what each statement of nodes and their records does."""
         return {
-            vars(node)["_TRY_SHARED"]: lambda _: [(True,)],
-            vars(node)["_TRY_NODE"]: self._try_lock,
-            vars(node)["_END_OLD_SESSION"]: self._end_old_session,
-            vars(node)["_TIME"]: lambda _: [(self.now(),)],
-            vars(node)["_NUMBERS"]: lambda _: [(self._draw_node(), self._draw_epoch())],
-            vars(node)["_FORGET_ENDED"]: lambda _: None,
-            vars(node)["_BEGIN"]: self._begin_node,
-            vars(node)["_MAKE_INSTALLATION"]: self._make_installation,
-            vars(node)["_INSTALLATION"]: lambda _: [self._installation or ()],
-            vars(node)["_OWN_SHARDS"]: lambda _, ours: [
+            vars(node_session)["_TRY_SHARED"]: lambda _: [(True,)],
+            vars(node_session)["_TRY_NODE"]: self._try_lock,
+            vars(node_session)["_END_OLD_SESSION"]: self._end_old_session,
+            vars(node_session)["_TIME"]: lambda _: [(self.now(),)],
+            vars(node_session)["_NUMBERS"]: lambda _: [(self._draw_node(), self._draw_epoch())],
+            vars(node_session)["_FORGET_ENDED"]: lambda _: None,
+            vars(node_session)["_BEGIN"]: self._begin_node,
+            vars(node_session)["_MAKE_INSTALLATION"]: self._make_installation,
+            vars(node_session)["_INSTALLATION"]: lambda _: [self._installation or ()],
+            vars(node_session)["_OWN_SHARDS"]: lambda _, ours: [
                 (shard, epoch) for shard, (owner, epoch) in self.owners.items() if owner == ours
             ],
-            vars(node)["_POSITION"]: lambda _, ours: [
+            vars(node_session)["_POSITION"]: lambda _, ours: [
                 (self.nodes[ours].sequence, self.nodes[ours].ended_at is not None)
             ],
-            vars(node)["_SUCCESSOR"]: lambda _, __: [],
-            vars(node)["_END"]: lambda _, ours: self._end_node(ours),
-            vars(node)["_ADVANCE"]: self._advance,
-            vars(node)["_HOLD"]: lambda _, ours: self._hold(ours),
-            vars(nodes)["_NODES"]: lambda _: self._seen_nodes(),
-            vars(nodes)["_OWNERS"]: self._changed_owners,
-            vars(nodes)["_NOW"]: lambda _: [(self.now(),)],
-            vars(nodes)["_RENEW"]: self._renew,
-            vars(nodes)["_DESCRIBE"]: self._describe,
-            vars(nodes)["_TAKE_OVER"]: self._take_over,
-            vars(nodes)["_TAKE_FREE"]: lambda _, me, which: self._take(me, which, None),
-            vars(nodes)["_EPOCHS"]: lambda _, count: [(self._draw_epoch(),) for _ in range(count)],
+            vars(node_session)["_SUCCESSOR"]: lambda _, __: [],
+            vars(node_session)["_END"]: lambda _, ours: self._end_node(ours),
+            vars(node_session)["_ADVANCE"]: self._advance,
+            vars(node_session)["_HOLD"]: lambda _, ours: self._hold(ours),
+            vars(node_records)["_NODES"]: lambda _: self._seen_nodes(),
+            vars(node_records)["_OWNERS"]: self._changed_owners,
+            vars(node_records)["_NOW"]: lambda _: [(self.now(),)],
+            vars(node_records)["_RENEW"]: self._renew,
+            vars(node_records)["_DESCRIBE"]: self._describe,
+            vars(node_records)["_TAKE_OVER"]: self._take_over,
+            vars(node_records)["_TAKE_FREE"]: lambda _, me, which: self._take(me, which, None),
+            vars(node_records)["_EPOCHS"]: lambda _, count: [
+                (self._draw_epoch(),) for _ in range(count)
+            ],
         }
 
     # Nodes.

@@ -21,8 +21,8 @@ from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.messages import Player
 from greenroom.actors.social.messages import Friendship, Pair
 from greenroom.persistence.errors import DatabaseConnectionLost
-from greenroom.persistence.node import NodeIdentity
-from greenroom.persistence.nodes import ShardHandedOver
+from greenroom.persistence.node_records import ShardHandedOver
+from greenroom.persistence.node_session import NodeIdentity
 from greenroom.persistence.storage import Storage
 
 READ_SECONDS_MAX = 5.0

@@ -38,7 +38,7 @@ from greenroom.actors.world.world import World
 from greenroom.behaviour import runner
 from greenroom.cli.main import main
 from greenroom.http.areas import players
-from greenroom.persistence import node
+from greenroom.persistence import node_session
 from greenroom.persistence.committer import Committer
 from greenroom.persistence.driver import DatabaseConnection, Query
 from greenroom.workers import parent
@@ -173,9 +173,11 @@ def apply_twice() -> None:
 
 def commit_asynchronously() -> None:
     """Let Postgres acknowledge what it has not written."""
-    session = node.WRITER_SESSION
+    session = node_session.WRITER_SESSION
     assert "SET synchronous_commit = on" in session
-    node.WRITER_SESSION = session.replace("synchronous_commit = on", "synchronous_commit = off")
+    node_session.WRITER_SESSION = session.replace(
+        "synchronous_commit = on", "synchronous_commit = off"
+    )
 
 
 def forget_revocations() -> None:

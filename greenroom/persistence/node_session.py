@@ -6,7 +6,7 @@ out before it writes.
 
 A server that is *alone* holds the lock of the database exclusively. When it starts, it ends all
 other nodes and takes every shard. The nodes of a cluster share that lock, and each has a lock of
-its own besides; a node owns nothing until it takes shards (see `nodes`).
+its own besides; a node owns nothing until it takes shards (see `node_records`).
 
 Locks belong to the connection that commits. So having them again proves that the old session is
 over. Its last transaction has either committed or never will, and the row's sequence says which.

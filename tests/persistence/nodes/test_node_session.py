@@ -12,11 +12,11 @@ from postgres_kit import select
 
 from greenroom.actors.kernel.clock import SharedClock
 from greenroom.actors.kernel.shards import SHARDS
-from greenroom.persistence import node, nodes
+from greenroom.persistence import node_records, node_session
 from greenroom.persistence.driver import DatabaseConnection, Statement
 from greenroom.persistence.errors import StorageError, StorageFenced, StorageHeld
-from greenroom.persistence.node import NodeIdentity, NodeSession
-from greenroom.persistence.nodes import NodeRecords
+from greenroom.persistence.node_records import NodeRecords
+from greenroom.persistence.node_session import NodeIdentity, NodeSession
 from greenroom.persistence.settings import StorageSettings
 
 HASTY = StorageSettings(lock_seconds_max=0.2)
@@ -75,7 +75,7 @@ async def test_the_holder_is_named_to_the_next(session: NodeSession, rival: Node
 async def test_the_holder_who_came_before_the_schema_has_no_name(
     connection: DatabaseConnection, session: NodeSession
 ):
-    await select(connection, f"SELECT pg_advisory_lock({node.LOCK_CLASS}, 0)")
+    await select(connection, f"SELECT pg_advisory_lock({node_session.LOCK_CLASS}, 0)")
 
     with pytest.raises(StorageHeld, match="another process that is just starting"):
         await session.open()
@@ -216,7 +216,7 @@ async def test_a_clock_that_is_wrong_is_warned_about(
     side: str,
 ):
     right = time.time
-    monkeypatch.setattr("greenroom.persistence.node.time.time", lambda: right() + seconds)
+    monkeypatch.setattr("greenroom.persistence.node_session.time.time", lambda: right() + seconds)
     with caplog.at_level(logging.WARNING):
         await session.open()
 
@@ -245,7 +245,7 @@ def test_the_calendar_is_what_the_last_answer_allows_and_moves_no_further(
     took."""
     clock = [1_000.0]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(node, "boot_seconds", lambda: clock[0])
+        patch.setattr(node_session, "boot_seconds", lambda: clock[0])
         session = NodeSession("", HASTY)
         first = session.calendar() - clock[0]
         for ahead, there, back in answers:
@@ -281,8 +281,8 @@ async def test_a_database_whose_clock_is_set_is_followed_with_the_next_look(
 ):
     session = members[0]
     await session.open()
-    later = nodes._NOW.sql.replace(b"clock_timestamp()", b"clock_timestamp() + '1 hour'")
-    monkeypatch.setattr(nodes, "_NOW", Statement(later.decode()))
+    later = node_records._NOW.sql.replace(b"clock_timestamp()", b"clock_timestamp() + '1 hour'")
+    monkeypatch.setattr(node_records, "_NOW", Statement(later.decode()))
     records = NodeRecords(empty_database, HASTY, session)
     look = await records.look()
     records.close()
@@ -294,7 +294,7 @@ async def test_a_node_whose_clock_is_far_off_is_refused(
     members: list[NodeSession], session: NodeSession, monkeypatch: pytest.MonkeyPatch
 ):
     right = time.time
-    monkeypatch.setattr("greenroom.persistence.node.time.time", lambda: right() + 31)
+    monkeypatch.setattr("greenroom.persistence.node_session.time.time", lambda: right() + 31)
     with pytest.raises(StorageError, match=r"31\.0 s ahead of .* may differ by 30 s; set both by"):
         await members[0].open()
 
