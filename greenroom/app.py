@@ -45,7 +45,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from greenroom.actors.services.studio import StudioService
+from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.text import moderation
 from greenroom.actors.world.world import World
 from greenroom.behaviour.errors import BehaviourBug
@@ -225,7 +225,7 @@ class _Root:
         member: ClusterOptions | None = None,
     ) -> None:
         database = DatabaseService(settings)
-        studio = StudioService(registry, settings.job_seconds_max, self._world, watch)
+        studio = BehaviourService(registry, settings.job_seconds_max, self._world, watch)
         self.server = Node(
             settings,
             fronts,

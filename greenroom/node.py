@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import trio
 
+from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.services.journal_cutter import JournalCutter
 from greenroom.actors.services.old_keys import forget_old_keys_for_ever
 from greenroom.actors.services.reload import Reloader
 from greenroom.actors.services.shards import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
-from greenroom.actors.services.studio import StudioService
 from greenroom.actors.services.sweep import sweep_for_ever
 from greenroom.actors.world.world import World
 from greenroom.clustering import Clustering, ClusterOptions
@@ -49,7 +49,7 @@ class Node:
         self,
         settings: Settings,
         fronts: Fronts | None,
-        studio: StudioService,
+        studio: BehaviourService,
         conninfo: Callable[[], str],
         tree: Callable[[], TreeNode],
         *,

@@ -19,9 +19,9 @@ from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import RoomRole
 from greenroom.actors.seating.seats import SeatTable
+from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.services.shards import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
-from greenroom.actors.services.studio import StudioService
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.social.messages import FriendshipRole
 from greenroom.actors.world.friendships import PAIRS_MAX, Friendships
@@ -120,7 +120,7 @@ class Parts:
         self,
         settings: Settings,
         conninfo: str,
-        studio: StudioService,
+        studio: BehaviourService,
         realtime_address: Callable[[], RealtimeAddress] | None,
         identity: NodeIdentity | None = None,
     ) -> None:
@@ -200,7 +200,7 @@ class Parts:
         }
         return RetentionService(self.world.clock, tables, self.world.ownership)
 
-    def keeper(self, studio: StudioService) -> ShardKeeper:
+    def keeper(self, studio: BehaviourService) -> ShardKeeper:
         """Return the service that brings everything up, and keeps rooms and lobbies."""
         places = SnapshotService(self.world)
         return ShardKeeper(self.world, self.usage, places, studio, brought_up=_freeze)

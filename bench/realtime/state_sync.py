@@ -24,7 +24,7 @@ from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import CreateRoom, RoomRole
 from greenroom.actors.room.rules.events import NewMember
 from greenroom.actors.room.studio_messages import Tick
-from greenroom.actors.services.studio import StudioService
+from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.studio_room.actor import StudioRoomActor
 from greenroom.actors.world.world import World
 from greenroom.behaviour import Member, Room, RoomBehaviour
@@ -177,7 +177,7 @@ class Port:
         self.hub = Hub()
         self.links: list[Link] = []
         self._name = f"{__name__}:{behaviour.__name__}"
-        self._studio = StudioService(Registry([self._name]), DEFAULTS.job_seconds_max, no_world)
+        self._studio = BehaviourService(Registry([self._name]), DEFAULTS.job_seconds_max, no_world)
         self._index = RoomIndex()
         self._clock = SystemClock()
         self._count = 0

@@ -26,7 +26,7 @@ from greenroom.actors.player.messages import (
     ReadPlayerDocument,
     ResultsMarked,
 )
-from greenroom.actors.services.studio import StudioService
+from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.studio_room.results import ResultsActor
 from greenroom.behaviour import player as behaviour_player
 from greenroom.behaviour import stats
@@ -141,20 +141,20 @@ def a_change_is_dropped_at_a_crash(patch: Patch) -> None:
 
 
 def a_change_is_dropped_when_its_commit_is_refused(patch: Patch) -> None:
-    async def persist(self: StudioService, ask: Callable[[], Any]) -> None:
+    async def persist(self: BehaviourService, ask: Callable[[], Any]) -> None:
         with contextlib.suppress(Exception):
             await ask()
 
-    patch.setattr(StudioService, "_persist", persist)
+    patch.setattr(BehaviourService, "_persist", persist)
 
 
 def changes_are_made_in_another_order(patch: Patch) -> None:
-    async def deliver_of(self: StudioService, room_id: str) -> None:
+    async def deliver_of(self: BehaviourService, room_id: str) -> None:
         waiting = self._results.pop(room_id)
         for number in reversed(waiting):
             await self._deliver(room_id, number, waiting[number])
 
-    patch.setattr(StudioService, "_deliver_of", deliver_of)
+    patch.setattr(BehaviourService, "_deliver_of", deliver_of)
 
 
 def a_change_is_not_ordered(patch: Patch) -> None:
@@ -246,7 +246,7 @@ def memory_is_not_what_is_stored(patch: Patch) -> None:
 
 
 def rooms_are_not_told(patch: Patch) -> None:
-    patch.setattr(StudioService, "tell_stats", lambda *_: None)
+    patch.setattr(BehaviourService, "tell_stats", lambda *_: None)
     patch.setattr(PlayerIndex, "stats_of", lambda *_: (b"{}", ""))
 
 

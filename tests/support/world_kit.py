@@ -54,9 +54,9 @@ from greenroom.actors.player.messages import (
 from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.actors.seating.seats import SeatTable
+from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.services.shards import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
-from greenroom.actors.services.studio import StudioService
 from greenroom.actors.services.sweep import sweep
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.social import rules as social_rules
@@ -428,7 +428,7 @@ def _outline(player: Player) -> Player:
     return msgspec.structs.replace(player, player_data=b"{}")
 
 
-class KitStudio(StudioService):
+class KitStudio(BehaviourService):
     """The studio of the worlds that are opened with it, one after the other."""
 
     def __init__(self, *behaviours: str) -> None:

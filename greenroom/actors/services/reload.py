@@ -8,7 +8,7 @@ import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.room.studio_messages import ReloadBehaviour, Reloaded
-from greenroom.actors.services.studio import StudioService
+from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.behaviour import BehaviourBug
 
 LOOK_SECONDS = 1.0
@@ -26,7 +26,7 @@ class Reloader:
     them is broken, nothing changes, and the error is logged.
     """
 
-    def __init__(self, studio: StudioService) -> None:
+    def __init__(self, studio: BehaviourService) -> None:
         """Take note of how the files are now.
 
         Args:

@@ -17,8 +17,8 @@ from greenroom.actors.flows.membership import watch_silent_members
 from greenroom.actors.kernel.journal import StoreSnapshot
 from greenroom.actors.kernel.shards import SHARDS, EpochGuard
 from greenroom.actors.player.messages import SavePresence
+from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.services.snapshots import SnapshotService
-from greenroom.actors.services.studio import StudioService
 from greenroom.actors.services.sweep import restore_online
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.world.journalled import Journalled
@@ -43,7 +43,7 @@ class ShardKeeper:
         world: World,
         usage: UsageService,
         places: SnapshotService,
-        studio: StudioService,
+        studio: BehaviourService,
         *,
         brought_up: Callable[[], None] | None = None,
     ) -> None:

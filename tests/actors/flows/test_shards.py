@@ -49,9 +49,9 @@ from greenroom.actors.room.messages import DescribeRoom, PollUpdates, ReadCurren
 from greenroom.actors.room.rules.groups import read_sources, read_targets
 from greenroom.actors.seating.invite_index import InviteIndex
 from greenroom.actors.seating.seats import SeatIndex
+from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.services.expiry import EndedPlaces
 from greenroom.actors.services.old_keys import forget_old_keys
-from greenroom.actors.services.studio import StudioService
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.world.leaderboards import Leaderboards
 from greenroom.persistence.kept.retention import LOOK_SECONDS, RetentionService
@@ -228,7 +228,7 @@ OVERSIGHTS: list[tuple[type, str, Any]] = [
     (EndedPlaces, "forget", nothing),
     (UsageService, "let_go", nothing),
     (Leaderboards, "forget_game", nothing),
-    (StudioService, "let_go", nothing),
+    (BehaviourService, "let_go", nothing),
     (TimerQueue, "tidy", nothing),
 ]
 

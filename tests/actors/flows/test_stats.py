@@ -446,7 +446,7 @@ async def test_a_deleted_player_takes_their_stats_along_and_holds_up_nobody(auto
 
 
 async def test_only_a_result_that_is_lost_is_logged_as_not_written(autojump_clock, caplog):
-    caplog.set_level(logging.INFO, "greenroom.actors.services.studio")
+    caplog.set_level(logging.INFO, "greenroom.actors.services.behaviours")
     studio, memory = the_studio(), Memory()
     async with at_work(memory, studio) as arena:
         host = await open_room(arena)

@@ -41,7 +41,7 @@ REPORTED_ROOMS_MAX = 10_000
 _logger = logging.getLogger(__name__)
 
 
-class StudioService:
+class BehaviourService:
     """`Studio` for all rooms of a world, and the service that does what they set off."""
 
     def __init__(
