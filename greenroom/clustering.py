@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 import trio
 
-from greenroom.actors.services.shards import ShardKeeper
+from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.bus.nats import NatsBus
 from greenroom.bus.unix import UnixBus, prepare_directory
 from greenroom.cluster.balancing import Balancing

@@ -13,7 +13,7 @@ from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.services.journal_cutter import JournalCutter
 from greenroom.actors.services.old_keys import forget_old_keys_for_ever
 from greenroom.actors.services.reload import Reloader
-from greenroom.actors.services.shards import ShardKeeper
+from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import sweep_for_ever
 from greenroom.actors.world.world import World

@@ -20,7 +20,7 @@ from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.messages import RoomRole
 from greenroom.actors.seating.seats import SeatTable
 from greenroom.actors.services.behaviours import BehaviourService
-from greenroom.actors.services.shards import ShardKeeper
+from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.social.messages import FriendshipRole

@@ -12,7 +12,7 @@ import trio
 
 from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.errors import ActorCrashed, CommitUnsettled, Moved, StorageUnavailable
-from greenroom.actors.services.shards import ShardKeeper
+from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.world.world import World
 from greenroom.cluster.news import AUDIENCES_BYTES_MAX
 from greenroom.persistence.storage import Storage

@@ -55,7 +55,7 @@ from greenroom.actors.room.index import RoomIndex
 from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.actors.seating.seats import SeatTable
 from greenroom.actors.services.behaviours import BehaviourService
-from greenroom.actors.services.shards import ShardKeeper
+from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import sweep
 from greenroom.actors.services.usage import UsageService

@@ -41,7 +41,7 @@ from greenroom.actors.kernel.shards import SHARDS, OwnedShards
 from greenroom.actors.player.messages import DescribePlayer, LogOut, ReadPlayerDocument
 from greenroom.actors.room.messages import SendUpdates, StopRoom
 from greenroom.actors.room.rules.groups import read_targets
-from greenroom.actors.services.shards import ShardKeeper
+from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.sweep import sweep
 from greenroom.actors.world.world import World
 

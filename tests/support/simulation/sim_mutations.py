@@ -21,7 +21,7 @@ from greenroom.actors.kernel.shards import OwnedShards
 from greenroom.actors.player.messages import PlayerLoggedOut, PlayerPresenceSaved, PlayerRegistered
 from greenroom.actors.room.rules import codec
 from greenroom.actors.room.rules.events import MemberJoined
-from greenroom.actors.services.shards import ShardKeeper
+from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.world.leaderboards import Leaderboards
 from greenroom.bus.memory import MemoryBus

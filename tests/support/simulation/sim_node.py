@@ -14,7 +14,7 @@ from sim_storage import NodeStore
 from world_kit import KitStudio, keeper_of, open_world
 
 from greenroom.actors.kernel.errors import ActorUnavailable
-from greenroom.actors.services.shards import ShardKeeper
+from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.sweep import sweep_for_ever
 from greenroom.actors.world.world import World
 from greenroom.bus.memory import MemoryBus, MemoryNetwork

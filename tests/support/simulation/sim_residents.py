@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from sim_storage import NodeStore
 
-from greenroom.actors.services.shards import ShardKeeper
+from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.world.world import World
 from greenroom.cluster.residents import PartedShards, WorldResidents
 from greenroom.transport.hub import Hub
