@@ -10,7 +10,7 @@ import trio
 from greenroom import actor_settings
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.kernel.clock import SharedClock, SystemClock
-from greenroom.actors.kernel.shards import Ownership
+from greenroom.actors.kernel.shard_ownership import Ownership
 from greenroom.actors.leaderboard.charges import UNIT_BYTES, Charges
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.lobby.messages import LobbyRole

@@ -30,7 +30,7 @@ import trio
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import CommitUnsettled, Moved
 from greenroom.actors.kernel.message import Event
-from greenroom.actors.kernel.shards import OwnedShards
+from greenroom.actors.kernel.shard_ownership import OwnedShards
 from greenroom.histogram import Histogram
 from greenroom.persistence.arrays import ENCODING_ERRORS
 from greenroom.persistence.driver import Query

@@ -24,7 +24,7 @@ from greenroom.actors.kernel.durability import Writer
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
-from greenroom.actors.kernel.shards import OwnedShards
+from greenroom.actors.kernel.shard_ownership import OwnedShards
 from greenroom.persistence.arrays import INT8_COLUMN, float8, int8, text
 from greenroom.persistence.driver import (
     BOOL,

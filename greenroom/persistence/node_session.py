@@ -32,7 +32,8 @@ import msgspec
 import trio
 
 from greenroom import __version__
-from greenroom.actors.kernel.shards import SHARDS, OwnedShards
+from greenroom.actors.kernel.shard_ownership import OwnedShards
+from greenroom.actors.kernel.shards import SHARDS
 from greenroom.persistence import migrations
 from greenroom.persistence.arrays import float8, int8, text
 from greenroom.persistence.driver import (

@@ -32,7 +32,7 @@ from greenroom.actors.kernel.errors import (
 )
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.kernel.shards import Ownership
+from greenroom.actors.kernel.shard_ownership import Ownership
 from greenroom.actors.kernel.timers import (
     PASS_SECONDS,
     ActorTimers,

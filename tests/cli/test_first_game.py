@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from world_kit import Memory, open_world
 
 from greenroom.actors.flows.identify import identify_game
-from greenroom.actors.kernel.shards import OwnedShards
+from greenroom.actors.kernel.shard_ownership import OwnedShards
 from greenroom.app import open_admin_context
 from greenroom.config import Settings
 from greenroom.control import first_game

@@ -14,7 +14,8 @@ from world_kit import Arena
 
 from greenroom.actors.flows.rooms import create_room
 from greenroom.actors.kernel.errors import ActorCrashed, Moved, StorageUnavailable
-from greenroom.actors.kernel.shards import SHARDS, OwnedShards
+from greenroom.actors.kernel.shard_ownership import OwnedShards
+from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.room.messages import DescribeRoom
 from greenroom.cluster.residents import WorldResidents
 from greenroom.persistence.storage import Storage

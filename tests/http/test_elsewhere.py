@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from world_kit import Arena, open_arena
 
 from greenroom.actors.kernel.errors import Moved
-from greenroom.actors.kernel.shards import OwnedShards
+from greenroom.actors.kernel.shard_ownership import OwnedShards
 from greenroom.http.elsewhere import ForwardedRequest, SentCall
 from greenroom.http.limits import LimitSettings
 from greenroom.http.request import Answer, Request

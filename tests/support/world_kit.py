@@ -35,7 +35,7 @@ from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.journal import JournalEntry, Snapshot, SnapshotTaken
 from greenroom.actors.kernel.message import Event
-from greenroom.actors.kernel.shards import Ownership
+from greenroom.actors.kernel.shard_ownership import Ownership
 from greenroom.actors.lobby.index import LobbyIndex
 from greenroom.actors.plans.holdings import Holdings
 from greenroom.actors.plans.ledger import StoredUsage, player_bytes

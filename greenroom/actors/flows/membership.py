@@ -9,7 +9,7 @@ import trio
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Moved, Refused
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.kernel.shards import ALONE, EpochGuard
+from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
 from greenroom.actors.lobby.messages import PutOutOfLobby, RenameLobbyMember
 from greenroom.actors.player.messages import LogOut, PlayerRole
 from greenroom.actors.room.messages import NoteSignOfLife, NoteSilence, PutOut, RenameMember

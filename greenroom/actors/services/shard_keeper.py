@@ -15,7 +15,8 @@ import trio
 
 from greenroom.actors.flows.membership import watch_silent_members
 from greenroom.actors.kernel.journal import StoreSnapshot
-from greenroom.actors.kernel.shards import SHARDS, EpochGuard
+from greenroom.actors.kernel.shard_ownership import EpochGuard
+from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.player.messages import SavePresence
 from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.services.snapshots import SnapshotService

@@ -16,7 +16,7 @@ import trio
 from greenroom.actors.kernel.errors import ActorUnavailable, Moved
 from greenroom.actors.kernel.journal import Snapshot, TakeSnapshot
 from greenroom.actors.kernel.journal_codec import UnreadableJournal
-from greenroom.actors.kernel.shards import ALONE, EpochGuard
+from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
 from greenroom.actors.lobby.messages import EndLobby
 from greenroom.actors.room.messages import LookAtClock
 from greenroom.actors.services.expiry import EndedPlaces

@@ -16,7 +16,7 @@ from greenroom.actors.flows.friends import rest_pairs
 from greenroom.actors.flows.membership import note_silent_members
 from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.kernel.message import Command
-from greenroom.actors.kernel.shards import ALONE, EpochGuard
+from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import LeaveIfStale, Player, PlayerRole, SavePresence
 from greenroom.actors.world.world import World

@@ -18,7 +18,7 @@ import trio
 
 from greenroom.actors.kernel.clock import Clock, sleep_until_tick
 from greenroom.actors.kernel.errors import StorageUnavailable
-from greenroom.actors.kernel.shards import ALONE, EpochGuard
+from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard
 from greenroom.actors.plans.ledger import GameUsage, Ledger, StoredUsage
 
 _log = logging.getLogger(__name__)

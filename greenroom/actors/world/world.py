@@ -12,7 +12,7 @@ from greenroom.actors.game.messages import GameRole
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.directory import Directory
 from greenroom.actors.kernel.errors import CommitUnsettled, Moved, Refused, StorageUnavailable
-from greenroom.actors.kernel.shards import Ownership, Tenure
+from greenroom.actors.kernel.shard_ownership import Ownership, Tenure
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.player.index import PlayerIndex
 from greenroom.actors.player.messages import PlayerRole

@@ -10,7 +10,7 @@ import trio
 
 from greenroom.actors.kernel.clock import Clock
 from greenroom.actors.kernel.errors import StorageUnavailable
-from greenroom.actors.kernel.shards import Ownership
+from greenroom.actors.kernel.shard_ownership import Ownership
 from greenroom.persistence.errors import DatabaseError
 
 _logger = logging.getLogger(__name__)

@@ -35,7 +35,8 @@ from greenroom.actors.game.messages import Owner
 from greenroom.actors.kernel.clock import SystemClock
 from greenroom.actors.kernel.errors import ActorUnavailable, Moved
 from greenroom.actors.kernel.journal import Snapshot
-from greenroom.actors.kernel.shards import SHARDS, OwnedShards, home_shard, shard_of
+from greenroom.actors.kernel.shard_ownership import OwnedShards
+from greenroom.actors.kernel.shards import SHARDS, home_shard, shard_of
 from greenroom.actors.kernel.timers import TimerQueue
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.index import PlayerIndex

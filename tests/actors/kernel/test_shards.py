@@ -8,14 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.actors.kernel.errors import ActorUnavailable, Moved
-from greenroom.actors.kernel.shards import (
-    ID_BYTES,
-    SHARDS,
-    OwnedShards,
-    home_shard,
-    new_id,
-    shard_of,
-)
+from greenroom.actors.kernel.shard_ownership import OwnedShards
+from greenroom.actors.kernel.shards import ID_BYTES, SHARDS, home_shard, new_id, shard_of
 
 SHARD = st.integers(0, SHARDS - 1)
 

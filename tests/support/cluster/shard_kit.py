@@ -37,7 +37,8 @@ from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_ro
 from greenroom.actors.game.messages import Owner
 from greenroom.actors.kernel.errors import Refused
 from greenroom.actors.kernel.journal import TakeSnapshot
-from greenroom.actors.kernel.shards import SHARDS, OwnedShards
+from greenroom.actors.kernel.shard_ownership import OwnedShards
+from greenroom.actors.kernel.shards import SHARDS
 from greenroom.actors.player.messages import DescribePlayer, LogOut, ReadPlayerDocument
 from greenroom.actors.room.messages import SendUpdates, StopRoom
 from greenroom.actors.room.rules.groups import read_targets

@@ -17,7 +17,7 @@ from greenroom.actors.game.messages import GameCreated
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
-from greenroom.actors.kernel.shards import OwnedShards
+from greenroom.actors.kernel.shard_ownership import OwnedShards
 from greenroom.actors.player.messages import PlayerLoggedOut, PlayerPresenceSaved, PlayerRegistered
 from greenroom.actors.room.rules import codec
 from greenroom.actors.room.rules.events import MemberJoined

@@ -1,0 +1,139 @@
+"""The shards that this node owns, each under an epoch, and what was read while it did. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, Protocol
+
+from greenroom.actors.kernel.errors import Moved
+from greenroom.actors.kernel.shards import SHARDS
+
+
+class Ownership(Protocol):
+    """The shards that this node owns, where there are other nodes."""
+
+    @property
+    def version(self) -> int:
+        """Return a number that grows whenever a shard is gained or lost."""
+        ...
+
+    def owns(self, shard: int) -> bool:
+        """Return whether this node owns a shard."""
+        ...
+
+    def epoch_of(self, shard: int) -> int | None:
+        """Return the epoch under which this node owns a shard, None if it does not."""
+        ...
+
+    def since(self, shard: int) -> int | None:
+        """Return the `version` with which this node got a shard, None if it does not own it.
+
+        It differs from before also if the shard was lost and gained again under the same epoch.
+        """
+        ...
+
+
+class OwnedShards:
+    """The shards of this node and their epochs; it implements `Ownership`."""
+
+    __slots__ = ("_epochs", "_since", "_version")
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._epochs: dict[int, int] = {}
+        self._since: dict[int, int] = {}
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """Return a number that grows whenever a shard is gained or lost."""
+        return self._version
+
+    @property
+    def epochs(self) -> dict[int, int]:
+        """Return a copy: shard by shard, the epoch."""
+        return dict(self._epochs)
+
+    def owns(self, shard: int) -> bool:
+        """Return whether this node owns a shard."""
+        return shard in self._epochs
+
+    def epoch_of(self, shard: int) -> int | None:
+        """Return the epoch under which this node owns a shard, None if it does not."""
+        return self._epochs.get(shard)
+
+    def since(self, shard: int) -> int | None:
+        """Return the version with which this node got a shard; see `Ownership`."""
+        return self._since.get(shard)
+
+    def gain(self, shard: int, epoch: int) -> None:
+        """Note that this node owns a shard from now on, or owns it under another epoch."""
+        assert 0 <= shard < SHARDS, "there is no such shard"
+        if self._epochs.get(shard) != epoch:
+            self._epochs[shard] = epoch
+            self._version += 1
+            self._since[shard] = self._version
+
+    def lose(self, shard: int) -> None:
+        """Note that this node owns a shard no more; nothing is done if it did not."""
+        if self._epochs.pop(shard, None) is not None:
+            del self._since[shard]
+            self._version += 1
+
+
+class Tenure:
+    """The time for which this node has a shard without a break, seen from within it.
+
+    What is read in it counts only if it has not ended meanwhile: then memory may be empty already.
+    """
+
+    __slots__ = ("_ownership", "_shard", "_since")
+
+    def __init__(self, ownership: Ownership, shard: int) -> None:
+        """Note since when this node has a shard.
+
+        Raises:
+            Moved: it does not own it.
+        """
+        since = ownership.since(shard)
+        if since is None:
+            raise Moved
+        self._ownership, self._shard, self._since = ownership, shard, since
+
+    def check(self) -> None:
+        """Check that this node has had the shard ever since.
+
+        Raises:
+            Moved: it was let go meanwhile, even if it has come back.
+        """
+        if self._ownership.since(self._shard) != self._since:
+            raise Moved
+
+
+class EpochGuard:
+    """The epochs of shards before their records are read: they may be another node's afterwards.
+
+    Attributes:
+        shards: which are read; None for all there are.
+    """
+
+    __slots__ = ("_epochs", "_ownership", "shards")
+
+    def __init__(self, ownership: Ownership | None, shards: Collection[int] | None) -> None:
+        """Note the epochs of these shards."""
+        self.shards = shards
+        self._ownership = ownership
+        self._epochs: dict[int, int | None] = {}
+        if ownership is not None:
+            self._epochs = {shard: ownership.epoch_of(shard) for shard in shards or ()}
+
+    def holds(self, shard: int) -> bool:
+        """Return whether what was read of a shard still counts."""
+        if self._ownership is None:
+            return True
+        epoch = self._epochs.get(shard)
+        return epoch is not None and self._ownership.epoch_of(shard) == epoch
+
+
+ALONE: Final = EpochGuard(None, None)
+"""Guards nothing: there are no other nodes."""
