@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from greenroom.actors.kernel.shards import SHARDS, home_shard  # noqa: E402 (found above)
-from greenroom.cluster.balance import Balancer, loads_of  # noqa: E402
+from greenroom.cluster.balance_rule import Balancer, loads_of  # noqa: E402
 from greenroom.cluster.placement import moves_to_balance, place  # noqa: E402
 
 ROUND_SECONDS: Final = 5

@@ -16,7 +16,7 @@ import trio
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.bus.bus import BusError
-from greenroom.cluster.balance import Balancer, WeighedMove
+from greenroom.cluster.balance_rule import Balancer, WeighedMove
 from greenroom.cluster.hand_over import HandOver, HandOverRefused
 from greenroom.cluster.load_meter import LoadMeter, Measure
 from greenroom.cluster.shard_map import ShardMap

@@ -13,7 +13,7 @@ from membership_kit import Cluster, Node
 from waiting import until
 
 from greenroom.actors.kernel.shards import SHARDS
-from greenroom.cluster.balance import loads_of, widest_gap
+from greenroom.cluster.balance_rule import loads_of, widest_gap
 from greenroom.cluster.balancing import REST_SECONDS, ROUND_SECONDS, Balancing
 from greenroom.cluster.placement import place
 

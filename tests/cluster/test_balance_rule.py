@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenroom.cluster.balance import (
+from greenroom.cluster.balance_rule import (
     GAP_PART_MAX,
     Balancer,
     BalanceRule,
