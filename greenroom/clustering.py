@@ -23,10 +23,10 @@ from greenroom.cluster.balancing import Balancing
 from greenroom.cluster.calls.answering import Answering
 from greenroom.cluster.calls.forwarding import Forwarding
 from greenroom.cluster.calls.locator import Locator
+from greenroom.cluster.connection_passing import ConnectionPassing
 from greenroom.cluster.guard import Guard
 from greenroom.cluster.load_meter import LoadMeter
 from greenroom.cluster.membership import Membership, MembershipOptions
-from greenroom.cluster.passing import ConnectionPassing
 from greenroom.cluster.relaying.lines import RelayLines
 from greenroom.cluster.relaying.relay import RealtimeRelay
 from greenroom.cluster.residents import WorldResidents

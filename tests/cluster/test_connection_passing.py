@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from greenroom.cluster.passing import ConnectionPassing
+from greenroom.cluster.connection_passing import ConnectionPassing
 from greenroom.network.unix_paths import socket_address
 
 SECONDS_MAX = 10.0
