@@ -33,10 +33,10 @@ from greenroom.cluster.news import (
     Taken,
     TakeShards,
 )
-from greenroom.cluster.opener import ShardOpener
 from greenroom.cluster.placement import Move, moves_to_balance, moves_to_leave, share_of
 from greenroom.cluster.ports import Connected, Records, Residents
 from greenroom.cluster.shard_map import NOBODY, ShardMap
+from greenroom.cluster.shard_opener import ShardOpener
 from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
 from greenroom.cluster.verdict import Evidence, Verdict, judge
 from greenroom.persistence.errors import StorageFenced
