@@ -24,7 +24,7 @@ from greenroom.cluster.calls.answering import Answering
 from greenroom.cluster.calls.forwarding import Forwarding
 from greenroom.cluster.calls.locator import Locator
 from greenroom.cluster.connection_passing import ConnectionPassing
-from greenroom.cluster.guard import Guard
+from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.load_meter import LoadMeter
 from greenroom.cluster.membership import Membership, MembershipOptions
 from greenroom.cluster.relaying.lines import RelayLines

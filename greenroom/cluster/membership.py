@@ -22,8 +22,8 @@ import trio
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.bus.bus import BusError, NobodyThere
 from greenroom.cluster.connectivity import ConnectivityMonitor
-from greenroom.cluster.guard import Guard
 from greenroom.cluster.hand_over import HandOver
+from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.news import (
     Draining,
     MapChanged,

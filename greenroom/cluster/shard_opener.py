@@ -14,7 +14,7 @@ from typing import Any, Final
 import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable
-from greenroom.cluster.guard import Guard
+from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.ports import Residents
 from greenroom.cluster.shard_map import ShardMap
 

@@ -15,7 +15,7 @@ from waiting import until
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.bus.memory import MemoryNetwork
-from greenroom.cluster.guard import Guard
+from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.membership import Membership, MembershipOptions
 from greenroom.cluster.shard_map import ShardMap
 from greenroom.cluster.switchboard import Switchboard

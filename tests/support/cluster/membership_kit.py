@@ -23,7 +23,7 @@ from greenroom.actors.kernel.errors import (
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.bus.memory import MemoryNetwork
 from greenroom.cluster.balancing import Balancing
-from greenroom.cluster.guard import Guard
+from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.load_meter import LoadMeter
 from greenroom.cluster.membership import Membership, MembershipOptions
 from greenroom.cluster.shard_map import NOBODY, ShardMap

@@ -27,7 +27,7 @@ from greenroom.actors.world.leaderboards import Leaderboards
 from greenroom.bus.memory import MemoryBus
 from greenroom.cluster.calls import forwarding
 from greenroom.cluster.calls.reply_cache import ReplyCache
-from greenroom.cluster.guard import Guard
+from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.membership import Membership
 from greenroom.cluster.residents import PartedShards, WorldResidents
 from greenroom.persistence.node_records import NodeRecords

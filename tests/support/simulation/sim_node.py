@@ -21,7 +21,7 @@ from greenroom.bus.memory import MemoryBus, MemoryNetwork
 from greenroom.cluster.calls.answering import Answering
 from greenroom.cluster.calls.forwarding import Forwarding
 from greenroom.cluster.calls.locator import Locator
-from greenroom.cluster.guard import Guard
+from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.membership import Membership, MembershipOptions
 from greenroom.cluster.shard_map import ShardMap
 from greenroom.cluster.switchboard import Switchboard

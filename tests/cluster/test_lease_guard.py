@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from greenroom.cluster.guard import Guard
+from greenroom.cluster.lease_guard import Guard
 from greenroom.persistence.node_session import boot_seconds
 
 LEASE = 3.0
