@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection
 from typing import Final
 
-from greenroom.cluster.verdict import Connectivity
+from greenroom.cluster.failure_detector import Connectivity
 
 GAP_SECONDS_MAX: Final = 1.0
 """Without a sign for so long, something was away; or this process itself stood still."""

@@ -22,6 +22,7 @@ import trio
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.bus.bus import BusError, NobodyThere
 from greenroom.cluster.connectivity import ConnectivityMonitor
+from greenroom.cluster.failure_detector import Evidence, Verdict, judge
 from greenroom.cluster.hand_over import HandOver
 from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.news import (
@@ -38,7 +39,6 @@ from greenroom.cluster.ports import Connected, Records, Residents
 from greenroom.cluster.shard_map import NOBODY, ShardMap
 from greenroom.cluster.shard_opener import ShardOpener
 from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
-from greenroom.cluster.verdict import Evidence, Verdict, judge
 from greenroom.persistence.errors import StorageFenced
 from greenroom.persistence.node_records import Look, NodeRow, NodeState
 

@@ -13,9 +13,9 @@ from waiting import until
 
 from greenroom.actors.kernel.shards import SHARDS
 from greenroom.cluster.connectivity import ConnectivityMonitor
+from greenroom.cluster.failure_detector import Connectivity
 from greenroom.cluster.placement import place
 from greenroom.cluster.shard_map import NoOwner
-from greenroom.cluster.verdict import Connectivity
 
 Clock = trio.testing.MockClock
 

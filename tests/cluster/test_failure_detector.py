@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.cluster.verdict import Connectivity, Evidence, Verdict, judge
+from greenroom.cluster.failure_detector import Connectivity, Evidence, Verdict, judge
 
 LEASE = 3.0
 GOOD = Connectivity(database_seconds=60.0, bus_seconds=60.0)
