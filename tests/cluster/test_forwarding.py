@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.player.tokens import PLAYER_TOKEN, PROJECT_KEY, make_token
 from greenroom.bus.bus import MessageTooLong
-from greenroom.cluster.calls import parts, waiting
+from greenroom.cluster.calls import long_answers, waiting
 from greenroom.cluster.calls.forwarding import WAIT_SECONDS_MAX
 from greenroom.http.limits import ANSWER_BYTES_PER_UNIT, LimitSettings
 from greenroom.http.request import Answer, Request
@@ -134,7 +134,7 @@ async def test_a_stream_that_fails_half_way_fails_here_too(
 ) -> None:
     answer = await cluster.ingress.answer("GET", "/api/list.php", query="pages=5&fail_at=3")
 
-    with pytest.raises(parts.PartsLost):
+    with pytest.raises(long_answers.PartsLost):
         await read_stream(answer)
     assert cluster.owner.pages is not None
     assert cluster.owner.pages.is_closed
@@ -157,7 +157,7 @@ async def test_a_stream_whose_reader_is_gone_is_closed_in_the_end(
     autojump_clock: MockClock, cluster: Cluster
 ) -> None:
     await cluster.ingress.answer("GET", "/api/list.php", query="pages=5")
-    await trio.sleep(parts.IDLE_SECONDS_MAX + 2.0)
+    await trio.sleep(long_answers.IDLE_SECONDS_MAX + 2.0)
 
     assert cluster.owner.pages is not None
     assert cluster.owner.pages.is_closed
@@ -168,7 +168,7 @@ async def test_open_streams_are_bounded_by_address(
 ) -> None:
     answers = [
         await cluster.ingress.answer("GET", "/api/list.php", query="pages=5")
-        for _ in range(parts.OPEN_MAX // 2)
+        for _ in range(long_answers.OPEN_MAX // 2)
     ]
     too_many = await cluster.ingress.answer("GET", "/api/list.php", query="pages=5")
     other = await cluster.ingress.answer("GET", "/api/list.php", address="203.0.113.9")
@@ -181,7 +181,7 @@ async def test_open_streams_are_bounded_by_address(
 async def test_a_body_that_is_longer_than_a_message_comes_whole(
     autojump_clock: MockClock, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "PART_BYTES", 1_000)
+    monkeypatch.setattr(long_answers, "PART_BYTES", 1_000)
     monkeypatch.setattr("greenroom.cluster.calls.answering.PART_BYTES", 1_000)
     document = b'{"text":"%b"}' % (b"x" * 10_500)
 

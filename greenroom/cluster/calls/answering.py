@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import trio
 
+from greenroom.cluster.calls.long_answers import PART_BYTES, OpenAnswers, Slices, TooManyOpen
 from greenroom.cluster.calls.messages import (
     DropParts,
     ForwardCall,
@@ -22,7 +23,6 @@ from greenroom.cluster.calls.messages import (
     Vouch,
     Vouched,
 )
-from greenroom.cluster.calls.parts import PART_BYTES, OpenAnswers, Slices, TooManyOpen
 from greenroom.cluster.calls.reply_cache import AnswerLost, Reply, ReplyCache
 from greenroom.cluster.shard_map import NOBODY, NoOwner, ShardMap
 from greenroom.cluster.switchboard import BusMessage, Switchboard

@@ -29,6 +29,7 @@ from greenroom.actors.player.tokens import checksum_ok, hash_token
 from greenroom.bus.bus import BusError, BusLost, MessageTooLong, NobodyThere, TooBusy
 from greenroom.cluster.calls.answering import TOKEN_HEADERS
 from greenroom.cluster.calls.locator import Locator
+from greenroom.cluster.calls.long_answers import PartsLost, RemoteParts
 from greenroom.cluster.calls.messages import (
     DropParts,
     ForwardCall,
@@ -39,7 +40,6 @@ from greenroom.cluster.calls.messages import (
     Vouch,
     Vouched,
 )
-from greenroom.cluster.calls.parts import PartsLost, RemoteParts
 from greenroom.cluster.calls.waiting import TooManyWait, WaitingRoom
 from greenroom.cluster.shard_map import NoOwner, ShardMap
 from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
