@@ -27,7 +27,7 @@ from greenroom.cluster.connection_passing import ConnectionPassing
 from greenroom.cluster.lease_guard import Guard
 from greenroom.cluster.load_meter import LoadMeter
 from greenroom.cluster.membership import Membership, MembershipOptions
-from greenroom.cluster.relaying.lines import RelayLines
+from greenroom.cluster.relaying.first_line import RelayLines
 from greenroom.cluster.relaying.relay import RealtimeRelay
 from greenroom.cluster.residents import WorldResidents
 from greenroom.cluster.shard_map import ShardMap

@@ -23,7 +23,7 @@ import msgspec
 import trio
 
 from greenroom.actors.world.world import World
-from greenroom.cluster.relaying.lines import RelayLines
+from greenroom.cluster.relaying.first_line import RelayLines
 from greenroom.cluster.relaying.relay import RealtimeRelay
 from greenroom.cluster.shard_map import ShardMap
 from greenroom.transport.arrival.arrival import Arrived

@@ -22,8 +22,8 @@ from waiting import until
 
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.shards import SHARDS
-from greenroom.cluster.relaying import lines as relay_line
-from greenroom.cluster.relaying.lines import RelayLines
+from greenroom.cluster.relaying import first_line as relay_line
+from greenroom.cluster.relaying.first_line import RelayLines
 from greenroom.cluster.relaying.relay import WAIT_SECONDS_MAX, RealtimeRelay
 from greenroom.cluster.shard_map import ShardMap
 from greenroom.transport.arrival.handshake import HEAD_BYTES_MAX

@@ -18,7 +18,7 @@ import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.actors.kernel.shards import shard_of
-from greenroom.cluster.relaying.lines import RelayLines
+from greenroom.cluster.relaying.first_line import RelayLines
 from greenroom.cluster.shard_map import ClusterNode, NoOwner, ShardMap
 from greenroom.http.metrics import Sample
 from greenroom.network.addresses import is_loopback
