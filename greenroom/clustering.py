@@ -34,7 +34,7 @@ from greenroom.cluster.shard_map import ShardMap
 from greenroom.cluster.switchboard import Switchboard
 from greenroom.config import Settings
 from greenroom.control.admin.context import AdminContext
-from greenroom.control.admin.peers import ClusterPorts
+from greenroom.control.admin.ports import ClusterPorts
 from greenroom.control.node_peers import NodeAnswers, NodePeers
 from greenroom.http.dispatch import Dispatcher
 from greenroom.http.metrics import Metrics, Sample, Source

@@ -21,7 +21,7 @@ from greenroom.control.admin.calls import answer_call
 from greenroom.control.admin.cluster_messages import Balance, ListedNode, MovingShard
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.operations import run
-from greenroom.control.admin.peers import MeasuredLoad
+from greenroom.control.admin.ports import MeasuredLoad
 from greenroom.control.errors import OperationRefused
 from greenroom.http.metric_families import Family
 from greenroom.http.metrics import Metrics

@@ -7,7 +7,7 @@ import trio
 from greenroom.control.admin import cluster_messages as messages
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.messages import Operation
-from greenroom.control.admin.peers import Peers
+from greenroom.control.admin.ports import Peers
 from greenroom.control.errors import OperationRefused
 
 

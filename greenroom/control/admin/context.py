@@ -9,7 +9,7 @@ import msgspec
 
 from greenroom.actors.world.world import World
 from greenroom.config import Settings
-from greenroom.control.admin.peers import ClusterPorts
+from greenroom.control.admin.ports import ClusterPorts
 from greenroom.persistence.kept.audit import DatabaseAudit
 from greenroom.persistence.kept.quarantine import Quarantine
 from greenroom.supervisors.tree import TreeNode

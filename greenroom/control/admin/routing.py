@@ -33,7 +33,7 @@ from greenroom.control.admin.lobbies import order_of_lobby
 from greenroom.control.admin.lobby_messages import ListLobbies, Lobbies
 from greenroom.control.admin.messages import Operation, result_type
 from greenroom.control.admin.operations import only_game, run
-from greenroom.control.admin.peers import ClusterPorts, Peers
+from greenroom.control.admin.ports import ClusterPorts, Peers
 from greenroom.control.admin.room_messages import ListRooms, Rooms
 from greenroom.control.admin.rooms import order_of_room
 from greenroom.control.errors import OperationRefused
