@@ -42,9 +42,9 @@ from greenroom.machines import nats_options
 from greenroom.neighbours import HOST, WORKER, Neighbours
 from greenroom.network.certificate import Certificate
 from greenroom.parts import Parts
-from greenroom.persistence.kept.homes import DatabaseHomes
 from greenroom.persistence.node_records import NodeRow
 from greenroom.persistence.node_session import NodeIdentity, NodeSession
+from greenroom.persistence.operators.homes import DatabaseHomes
 from greenroom.supervisors.policy import Restart
 from greenroom.supervisors.spec import ChildSpec
 

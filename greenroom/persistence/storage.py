@@ -32,13 +32,13 @@ from greenroom.persistence.errors import (
 )
 from greenroom.persistence.friendships import DatabaseFriendships
 from greenroom.persistence.journal import JournalStore
-from greenroom.persistence.kept.audit import DatabaseAudit
-from greenroom.persistence.kept.old_rows import OldRows
-from greenroom.persistence.kept.quarantine import Quarantine
 from greenroom.persistence.loaders import Loaders
 from greenroom.persistence.migrations import MigrationState, rights
 from greenroom.persistence.node_records import NodeRecords
 from greenroom.persistence.node_session import NodeIdentity, NodeSession
+from greenroom.persistence.operators.audit import DatabaseAudit
+from greenroom.persistence.operators.old_rows import OldRows
+from greenroom.persistence.operators.quarantine import Quarantine
 from greenroom.persistence.read_troubles import Failure
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.usage import UsageStore

@@ -25,7 +25,7 @@ from greenroom.control.admin.auditing import user_text
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.operations import OPERATIONS, run
 from greenroom.control.errors import OperationRefused
-from greenroom.persistence.kept.audit import DETAILS_BYTES_MAX
+from greenroom.persistence.operators.audit import DETAILS_BYTES_MAX
 
 SECRET = "0123456789abcdef0123456789abcdef"
 NOT_AUDITED = {
@@ -192,7 +192,7 @@ async def test_the_log_is_bounded_in_days_rows_and_bytes(
             entry = AuditEntry(actor="a", action=f"act.{number}", details=details)
             await context.audit.begin(entry)
         assert "left_out" in bytes((await acts(context))[0].details).decode()
-        monkeypatch.setattr("greenroom.persistence.kept.audit.ROWS_MAX", 3)
+        monkeypatch.setattr("greenroom.persistence.operators.audit.ROWS_MAX", 3)
         assert await context.audit.remove(0) == 2
         assert [act.action for act in await acts(context)] == ["act.4", "act.3", "act.2"]
         assert await context.audit.remove(2**33) == 3

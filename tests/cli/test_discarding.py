@@ -20,7 +20,7 @@ from greenroom.config import Settings
 from greenroom.control.admin import lobby_messages, room_messages
 from greenroom.control.admin.operations import run
 from greenroom.control.errors import OperationRefused
-from greenroom.persistence.kept.retention import RetentionService
+from greenroom.persistence.operators.retention import RetentionService
 
 SPOIL = "UPDATE journal SET payload = '\\x00' WHERE key = %s AND sequence = 2"
 ASIDE = "SELECT origin, sequence, payload FROM quarantine WHERE key = %s ORDER BY 1, 2"

@@ -15,7 +15,7 @@ from greenroom.control.admin.audit_messages import PAGE_ACTS_MAX, Act, Acts, Lis
 from greenroom.control.admin.context import AdminContext
 from greenroom.control.admin.messages import Operation
 from greenroom.control.admin.times import utc_text
-from greenroom.persistence.kept.audit import AuditFilter
+from greenroom.persistence.operators.audit import AuditFilter
 
 Facts = Mapping[str, object]
 

@@ -10,8 +10,8 @@ import msgspec
 from greenroom.actors.world.world import World
 from greenroom.config import Settings
 from greenroom.control.admin.ports import ClusterPorts
-from greenroom.persistence.kept.audit import DatabaseAudit
-from greenroom.persistence.kept.quarantine import Quarantine
+from greenroom.persistence.operators.audit import DatabaseAudit
+from greenroom.persistence.operators.quarantine import Quarantine
 from greenroom.supervisors.tree import TreeNode
 
 NOWHERE: Mapping[str, str] = MappingProxyType({})

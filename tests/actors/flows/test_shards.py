@@ -55,7 +55,7 @@ from greenroom.actors.services.expiry import EndedPlaces
 from greenroom.actors.services.old_keys import forget_old_keys
 from greenroom.actors.services.usage import UsageService
 from greenroom.actors.world.leaderboards import Leaderboards
-from greenroom.persistence.kept.retention import LOOK_SECONDS, RetentionService
+from greenroom.persistence.operators.retention import LOOK_SECONDS, RetentionService
 from greenroom.supervisors.dynamic import DynamicSupervisor
 
 
