@@ -44,7 +44,7 @@ from greenroom.network.certificate import Certificate
 from greenroom.parts import Parts
 from greenroom.persistence.node_records import NodeRow
 from greenroom.persistence.node_session import NodeIdentity, NodeSession
-from greenroom.persistence.operators.homes import DatabaseHomes
+from greenroom.persistence.operators.shard_lookup import DatabaseHomes
 from greenroom.supervisors.policy import Restart
 from greenroom.supervisors.spec import ChildSpec
 
