@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import get_args
 
+from greenroom.actors.friendship.messages import FriendLimits
 from greenroom.actors.lobby.state import LobbyLimits
 from greenroom.actors.plans.ledger import Ledger
 from greenroom.actors.plans.plan import UNLIMITED, Plan, PlanLimits, ServerLimits
 from greenroom.actors.room.rules.state import RoomLimits
 from greenroom.actors.seating.passwords import GuessLimits
-from greenroom.actors.social.messages import FriendLimits
 from greenroom.actors.world.world import WorldSettings
 from greenroom.config import DEFAULTS, Settings
 from greenroom.network.limiter import rate_of

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import trio
 
 from greenroom import actor_settings
+from greenroom.actors.friendship.messages import FriendshipRole
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.kernel.clock import SharedClock, SystemClock
 from greenroom.actors.kernel.shard_ownership import Ownership
@@ -23,7 +24,6 @@ from greenroom.actors.services.behaviours import BehaviourService
 from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.usage import UsageService
-from greenroom.actors.social.messages import FriendshipRole
 from greenroom.actors.world.friendships import PAIRS_MAX, Friendships
 from greenroom.actors.world.journalled import Lobbies, Rooms
 from greenroom.actors.world.leaderboards import Leaderboards

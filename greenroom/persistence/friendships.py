@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from greenroom.actors.social import rules
-from greenroom.actors.social.messages import Friend, Friendship, Pair, Tally
+from greenroom.actors.friendship import rules
+from greenroom.actors.friendship.messages import Friend, Friendship, Pair, Tally
 from greenroom.persistence.arrays import INT8_COLUMN, int8
 from greenroom.persistence.driver import INT8, Query, Row, Statement
 from greenroom.persistence.loaders import Loaders

@@ -13,6 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+from greenroom.actors.friendship.messages import (
+    FriendshipAccepted,
+    FriendshipEnded,
+    FriendshipRequested,
+)
 from greenroom.actors.game.messages import (
     GameCreated,
     GameDocumentReplaced,
@@ -34,11 +39,6 @@ from greenroom.actors.player.messages import (
     PlayerTokenRotated,
     PlayerUnbanned,
     ResultsMarked,
-)
-from greenroom.actors.social.messages import (
-    FriendshipAccepted,
-    FriendshipEnded,
-    FriendshipRequested,
 )
 from greenroom.persistence.arrays import (
     BOOL_COLUMN,

@@ -20,6 +20,8 @@ from machine_story import MachineStory
 
 from greenroom.actors.flows import rooms as room_flows
 from greenroom.actors.flows.invites import invites_to
+from greenroom.actors.friendship.actor import FriendshipActor
+from greenroom.actors.friendship.messages import FriendshipAccepted
 from greenroom.actors.kernel.durability import Batch
 from greenroom.actors.kernel.errors import ActorCrashed, Refused
 from greenroom.actors.kernel.message import Event
@@ -40,8 +42,6 @@ from greenroom.actors.room.rules.events import (
 )
 from greenroom.actors.seating.invite_index import InviteIndex
 from greenroom.actors.seating.seats import SeatIndex, SeatTable
-from greenroom.actors.social.actor import FriendshipActor
-from greenroom.actors.social.messages import FriendshipAccepted
 from greenroom.actors.world.friendships import Friendships
 from greenroom.actors.world.loaders import RoomLoader
 from greenroom.actors.world.seats import Seats

@@ -18,6 +18,7 @@ from machine_reads import Reads
 from machine_store import Store
 from machine_world import MachineWorld
 
+from greenroom.actors.friendship.messages import FriendshipAccepted
 from greenroom.actors.kernel.cell import Cell
 from greenroom.actors.kernel.durability import Batch
 from greenroom.actors.kernel.message import Event
@@ -30,7 +31,6 @@ from greenroom.actors.player.messages import (
 )
 from greenroom.actors.room.rules import membership, updates
 from greenroom.actors.room.rules.events import MemberLeft
-from greenroom.actors.social.messages import FriendshipAccepted
 
 Patch = pytest.MonkeyPatch
 HOST, MATE, THIRD = range(3)

@@ -35,8 +35,8 @@ from machine_stats import DECLARED, Wanted
 from machine_world import MachineWorld
 from seeds import SEED
 
+from greenroom.actors.friendship.messages import Pair
 from greenroom.actors.seating.invite_messages import InviteAnswer
-from greenroom.actors.social.messages import Pair
 from greenroom.behaviour.stats import OPERATIONS
 
 LONG_SECONDS = int(os.environ.get("MACHINE_SECONDS", "0"))

@@ -7,11 +7,8 @@ import random
 import pytest
 from postgres_kit import FakeWriter, registered
 
-from greenroom.actors.game.messages import GameCreated
-from greenroom.actors.kernel.errors import ActorCrashed
-from greenroom.actors.kernel.message import Event
-from greenroom.actors.social import rules
-from greenroom.actors.social.messages import (
+from greenroom.actors.friendship import rules
+from greenroom.actors.friendship.messages import (
     Friend,
     Friendship,
     FriendshipAccepted,
@@ -20,6 +17,9 @@ from greenroom.actors.social.messages import (
     Pair,
     Tally,
 )
+from greenroom.actors.game.messages import GameCreated
+from greenroom.actors.kernel.errors import ActorCrashed
+from greenroom.actors.kernel.message import Event
 from greenroom.persistence.storage import Storage
 
 

@@ -8,6 +8,7 @@ import pytest
 from postgres_kit import FakeWriter, registered, select
 from seeds import SEED
 
+from greenroom.actors.friendship import messages as social_messages
 from greenroom.actors.game import messages as game_messages
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player import messages as player_messages
@@ -25,7 +26,6 @@ from greenroom.actors.player.messages import (
 )
 from greenroom.actors.player.rules import apply
 from greenroom.actors.player.rules import new_player as new_record
-from greenroom.actors.social import messages as social_messages
 from greenroom.persistence import accounts, friendships, journal
 from greenroom.persistence.driver import DatabaseConnection, Statement
 from greenroom.persistence.loaders import READER_SESSION

@@ -11,8 +11,8 @@ from typing import Any
 from world_kit import Arena, open_arena, register
 
 from greenroom.actors.flows.register import NewPlayer
+from greenroom.actors.friendship.messages import FriendshipAccepted, FriendshipRequested, Pair
 from greenroom.actors.game.messages import ChangeGameSettings
-from greenroom.actors.social.messages import FriendshipAccepted, FriendshipRequested, Pair
 from greenroom.actors.world.world import RealtimeAddress
 from greenroom.http.describe import openapi
 from greenroom.http.describe.mcp import McpEndpoint

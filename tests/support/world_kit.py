@@ -21,6 +21,17 @@ from greenroom.actors.flows.identify import (
     identify_player,
 )
 from greenroom.actors.flows.register import NewPlayer, register_player
+from greenroom.actors.friendship import rules as social_rules
+from greenroom.actors.friendship.messages import (
+    Friend,
+    FriendLimits,
+    Friendship,
+    FriendshipAccepted,
+    FriendshipEnded,
+    FriendshipRequested,
+    Pair,
+    Tally,
+)
 from greenroom.actors.game import rules as game_rules
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import (
@@ -59,17 +70,6 @@ from greenroom.actors.services.shard_keeper import ShardKeeper
 from greenroom.actors.services.snapshots import SnapshotService
 from greenroom.actors.services.sweep import sweep
 from greenroom.actors.services.usage import UsageService
-from greenroom.actors.social import rules as social_rules
-from greenroom.actors.social.messages import (
-    Friend,
-    FriendLimits,
-    Friendship,
-    FriendshipAccepted,
-    FriendshipEnded,
-    FriendshipRequested,
-    Pair,
-    Tally,
-)
 from greenroom.actors.world.friendships import Friendships
 from greenroom.actors.world.journalled import Lobbies, Rooms
 from greenroom.actors.world.leaderboards import Leaderboards

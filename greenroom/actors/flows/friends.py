@@ -9,14 +9,7 @@ import msgspec
 import trio
 
 from greenroom.actors.flows.lookup import ask_or_read, find_by_tag
-from greenroom.actors.game.messages import GameRole
-from greenroom.actors.kernel.errors import ActorStopped
-from greenroom.actors.kernel.message import Command, Reply
-from greenroom.actors.kernel.ref import Ref
-from greenroom.actors.player.messages import DescribePlayer, Player, PlayerView
-from greenroom.actors.player.refusals import PlayerNotFound
-from greenroom.actors.player.rules import view_player
-from greenroom.actors.social.messages import (
+from greenroom.actors.friendship.messages import (
     AcceptFriendship,
     DeclineFriendship,
     EndFriendship,
@@ -26,12 +19,19 @@ from greenroom.actors.social.messages import (
     ReadRelationship,
     RequestFriendship,
 )
-from greenroom.actors.social.refusals import (
+from greenroom.actors.friendship.refusals import (
     BefriendingOneself,
     FriendRequestNotFound,
     NoSuchPlayer,
     NotFriends,
 )
+from greenroom.actors.game.messages import GameRole
+from greenroom.actors.kernel.errors import ActorStopped
+from greenroom.actors.kernel.message import Command, Reply
+from greenroom.actors.kernel.ref import Ref
+from greenroom.actors.player.messages import DescribePlayer, Player, PlayerView
+from greenroom.actors.player.refusals import PlayerNotFound
+from greenroom.actors.player.rules import view_player
 from greenroom.actors.world.ports import ID_MAX
 from greenroom.actors.world.world import World
 from greenroom.contract.words import FriendRequestStatus, Relationship

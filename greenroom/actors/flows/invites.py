@@ -6,6 +6,7 @@ from typing import Final
 
 from greenroom.actors.flows.friends import relationship_of
 from greenroom.actors.flows.ids import make_id
+from greenroom.actors.friendship.refusals import NotFriends
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.ref import Ref
@@ -20,7 +21,6 @@ from greenroom.actors.seating.invite_messages import (
     InvitingRole,
 )
 from greenroom.actors.seating.refusals import InviteNotFound, NotInRoomOrLobby, TooManyInvites
-from greenroom.actors.social.refusals import NotFriends
 from greenroom.actors.world.world import World
 
 INVITES_TO_PLAYER_MAX: Final = 64

@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from greenroom.actors.friendship.messages import FriendshipRole, Tally
 from greenroom.actors.kernel.directory import Directory
-from greenroom.actors.social.messages import FriendshipRole, Tally
 from greenroom.actors.world.ports import FriendshipRows
 
 PAIRS_MAX: Final = 100_000

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Protocol, TypeVar
 
+from greenroom.actors.friendship.actor import FriendshipActor
+from greenroom.actors.friendship.messages import FriendLimits, Pair
 from greenroom.actors.game.actor import GameActor
 from greenroom.actors.game.index import GameIndex
 from greenroom.actors.kernel.actor import Actor
@@ -31,8 +33,6 @@ from greenroom.actors.room.rules import codec as room_codec
 from greenroom.actors.room.rules.state import Room, RoomLimits
 from greenroom.actors.room.rules.tokens import TOKEN_SECONDS
 from greenroom.actors.seating.seats import SeatIndex
-from greenroom.actors.social.actor import FriendshipActor
-from greenroom.actors.social.messages import FriendLimits, Pair
 from greenroom.actors.studio_room.actor import StudioRoomActor
 from greenroom.actors.studio_room.opening import LobbyBehaviours
 from greenroom.actors.studio_room.ports import Studio

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
+from greenroom.actors.friendship.messages import Friend, Friendship, Pair, Tally
 from greenroom.actors.game.messages import Game, Owner
 from greenroom.actors.plans.plan import Plan
 from greenroom.actors.player.messages import Ban, Player
-from greenroom.actors.social.messages import Friend, Friendship, Pair, Tally
 
 ID_MAX: Final = 2**63 - 1
 """The largest id that a database can hold; a larger one is nobody's."""

@@ -14,10 +14,8 @@ from greenroom.actors.flows.friends import (
     look_up,
     request_friendship,
 )
-from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.player.messages import DescribePlayer
-from greenroom.actors.social.messages import Friend
-from greenroom.actors.social.refusals import (
+from greenroom.actors.friendship.messages import Friend
+from greenroom.actors.friendship.refusals import (
     AlreadyFriends,
     BefriendingOneself,
     FriendRequestAlreadySent,
@@ -29,6 +27,8 @@ from greenroom.actors.social.refusals import (
     OtherFriendRequestsFull,
     OtherFriendsFull,
 )
+from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.player.messages import DescribePlayer
 from greenroom.contract.friends import (
     ACCEPT_FRIEND,
     DECLINE_FRIEND,

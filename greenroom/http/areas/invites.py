@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from greenroom.actors.flows.invites import answer_invite, invite_friend, invites_to
+from greenroom.actors.friendship.refusals import NotFriends
 from greenroom.actors.lobby.refusals import PlayerIsSeated
 from greenroom.actors.plans.refusals import RoomsRefused
 from greenroom.actors.seating.invite_messages import InviteView
@@ -14,7 +15,6 @@ from greenroom.actors.seating.refusals import (
     NotInRoomOrLobby,
     TooManyInvites,
 )
-from greenroom.actors.social.refusals import NotFriends
 from greenroom.contract.friends import OtherBody
 from greenroom.contract.invites import (
     ACCEPT_INVITE,

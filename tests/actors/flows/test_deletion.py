@@ -29,10 +29,10 @@ from greenroom.actors.flows.friends import (
 )
 from greenroom.actors.flows.identify import identify_player
 from greenroom.actors.flows.rooms import NewRoom, create_room
+from greenroom.actors.friendship.refusals import FriendRequestNotFound, NoSuchPlayer, NotFriends
 from greenroom.actors.kernel.errors import ActorStopped, CommitUnsettled, StorageUnavailable
 from greenroom.actors.player.refusals import InvalidPlayerToken, PlayerNotFound
 from greenroom.actors.services.sweep import sweep
-from greenroom.actors.social.refusals import FriendRequestNotFound, NoSuchPlayer, NotFriends
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from world_kit import register as register_player
 
 from greenroom.actors.flows import friends
 from greenroom.actors.flows.friends import Addressee, Friends, list_friends
+from greenroom.actors.friendship import refusals
+from greenroom.actors.friendship.messages import FriendLimits
 from greenroom.actors.kernel.errors import (
     ActorCrashed,
     CommitUnsettled,
@@ -21,8 +23,6 @@ from greenroom.actors.kernel.errors import (
 from greenroom.actors.player.actor import PlayerActor
 from greenroom.actors.player.messages import RegisterPlayer
 from greenroom.actors.services.sweep import sweep
-from greenroom.actors.social import refusals
-from greenroom.actors.social.messages import FriendLimits
 from greenroom.contract.words import Relationship
 
 

@@ -14,6 +14,7 @@ from greenroom.actors.flows.identify import GameIdentity, PlayerIdentity, identi
 from greenroom.actors.flows.lookup import find_by_tag
 from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.register import NewPlayer, register_player
+from greenroom.actors.friendship.refusals import NoSuchPlayer
 from greenroom.actors.kernel.errors import MailboxFull
 from greenroom.actors.plans.memory import Memory
 from greenroom.actors.plans.plan import ServerLimits
@@ -27,7 +28,6 @@ from greenroom.actors.player.messages import (
     WriteResult,
 )
 from greenroom.actors.services.sweep import restore_online, sweep
-from greenroom.actors.social.refusals import NoSuchPlayer
 
 KIB = 1 << 10
 SPACE = ServerLimits(players_bytes_max=400 * KIB)

@@ -14,6 +14,8 @@ from greenroom import actor_settings
 from greenroom.actors.flows.identify import PlayerIdentity
 from greenroom.actors.flows.lobbies import NewLobby, create_lobby, join_lobby
 from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
+from greenroom.actors.friendship.actor import FriendshipActor
+from greenroom.actors.friendship.messages import Pair
 from greenroom.actors.kernel.clock import SystemClock
 from greenroom.actors.kernel.durability import Batch
 from greenroom.actors.kernel.errors import ActorCrashed, Refused
@@ -36,8 +38,6 @@ from greenroom.actors.room.messages import (
 )
 from greenroom.actors.room.rules import codec, membership, updates
 from greenroom.actors.room.rules.groups import read_sources, read_targets
-from greenroom.actors.social.actor import FriendshipActor
-from greenroom.actors.social.messages import Pair
 
 
 @pytest.fixture

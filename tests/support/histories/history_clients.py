@@ -19,10 +19,10 @@ from history_models import models
 from linearizability import check
 from server_kit import ConnectionLost
 
+from greenroom.actors.friendship import refusals as social
 from greenroom.actors.player.results import REQUESTS_MAX
 from greenroom.actors.room.rules import refusals as room_refusals
 from greenroom.actors.room.rules.updates import PAGE_MAX
-from greenroom.actors.social import refusals as social
 
 REFUSING: Final = {"friendship", "room"}
 """The kinds of objects that refusals tell about."""

@@ -13,6 +13,12 @@ from greenroom.actors.flows import friends, invites, lobbies, moderation, rooms
 from greenroom.actors.flows.friends import Addressee
 from greenroom.actors.flows.lobbies import NewLobby
 from greenroom.actors.flows.rooms import Entrance, NewRoom
+from greenroom.actors.friendship.messages import (
+    FriendshipAccepted,
+    FriendshipEnded,
+    FriendshipRequested,
+    Pair,
+)
 from greenroom.actors.lobby.events import JoinAnswered, JoinRequested, LobbyEnded, LobbyStarted
 from greenroom.actors.player.messages import LogOut
 from greenroom.actors.room.messages import (
@@ -37,12 +43,6 @@ from greenroom.actors.room.rules.groups import read_sources, read_targets
 from greenroom.actors.room.rules.refusals import NotInAnyRoom, PlayerNotInAnyRoom
 from greenroom.actors.seating.invite_messages import InviteAnswer
 from greenroom.actors.seating.invites import InviteAnswered, Invited
-from greenroom.actors.social.messages import (
-    FriendshipAccepted,
-    FriendshipEnded,
-    FriendshipRequested,
-    Pair,
-)
 
 
 class Calls:

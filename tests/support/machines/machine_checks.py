@@ -13,6 +13,7 @@ from room_kit import facts
 
 from greenroom.actors.flows.friends import list_friends
 from greenroom.actors.flows.invites import invites_to
+from greenroom.actors.friendship.messages import Pair
 from greenroom.actors.kernel.cell import Cell
 from greenroom.actors.kernel.journal import Recovered
 from greenroom.actors.lobby.state import Lobby
@@ -23,7 +24,6 @@ from greenroom.actors.room.messages import PollUpdates, ReadPending, ReadResults
 from greenroom.actors.room.rules.groups import read_sources
 from greenroom.actors.room.rules.state import Room
 from greenroom.actors.room.rules.state import weigh as room_weight
-from greenroom.actors.social.messages import Pair
 from greenroom.actors.world.journalled import Journalled
 from greenroom.behaviour.stats import read
 

@@ -13,6 +13,12 @@ from typing import Any
 import msgspec
 from machine_stats import StatsBook
 
+from greenroom.actors.friendship.messages import (
+    FriendshipAccepted,
+    FriendshipEnded,
+    FriendshipRequested,
+    Pair,
+)
 from greenroom.actors.kernel.journal import JournalEntry
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.lobby import codec as lobby_codec
@@ -39,12 +45,6 @@ from greenroom.actors.room.rules.events import (
     UpdatesSent,
 )
 from greenroom.actors.seating.invites import InviteAnswered, Invited, InviteDropped
-from greenroom.actors.social.messages import (
-    FriendshipAccepted,
-    FriendshipEnded,
-    FriendshipRequested,
-    Pair,
-)
 
 Key = tuple[str, str]
 """A place: `room` or `lobby`, and its id."""

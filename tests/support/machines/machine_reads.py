@@ -7,10 +7,10 @@ from machine_world import Call, MachineWorld, Scene
 
 from greenroom.actors.flows.friends import relationship_of
 from greenroom.actors.flows.stats import change_stats
+from greenroom.actors.friendship.messages import Pair
 from greenroom.actors.player.messages import ReadPlayerDocument, ReplacePlayerDocument
 from greenroom.actors.room.messages import ReadRoster
 from greenroom.actors.room.rules.refusals import PlayerNotInAnyRoom
-from greenroom.actors.social.messages import Pair
 from greenroom.behaviour.stats import read
 
 COUNTED = "visits"

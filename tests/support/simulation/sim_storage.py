@@ -14,12 +14,12 @@ from memory_logs import MemoryJournals
 from sim_connection import SimLine
 from world_kit import Memory, MemoryFriendships
 
+from greenroom.actors.friendship.messages import Friendship, Pair
 from greenroom.actors.kernel.durability import Batch, Writer
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.kernel.journal import Recovered, Snapshot
 from greenroom.actors.kernel.message import Event
 from greenroom.actors.player.messages import Player
-from greenroom.actors.social.messages import Friendship, Pair
 from greenroom.persistence.errors import DatabaseConnectionLost
 from greenroom.persistence.node_records import ShardHandedOver
 from greenroom.persistence.node_session import NodeIdentity

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.kernel.message import Event
-from greenroom.actors.social import rules
-from greenroom.actors.social.messages import (
+from greenroom.actors.friendship import rules
+from greenroom.actors.friendship.messages import (
     AcceptFriendship,
     FriendLimits,
     Friendship,
@@ -22,7 +20,7 @@ from greenroom.actors.social.messages import (
     RequestFriendship,
     Tally,
 )
-from greenroom.actors.social.refusals import (
+from greenroom.actors.friendship.refusals import (
     AlreadyFriends,
     FriendRequestAlreadySent,
     FriendRequestNotFound,
@@ -32,6 +30,8 @@ from greenroom.actors.social.refusals import (
     OtherFriendRequestsFull,
     OtherFriendsFull,
 )
+from greenroom.actors.kernel.errors import Refused
+from greenroom.actors.kernel.message import Event
 
 ME, OTHER, NOW = 7, 3, 1_700_000_000
 PAIR = Pair.of(1, ME, OTHER)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from greenroom.actors.kernel.actor import Actor, handles
-from greenroom.actors.kernel.clock import Clock
-from greenroom.actors.kernel.message import Changed, Event
-from greenroom.actors.social import rules
-from greenroom.actors.social.messages import (
+from greenroom.actors.friendship import rules
+from greenroom.actors.friendship.messages import (
     AcceptFriendship,
     DeclineFriendship,
     EndFriendship,
@@ -20,7 +17,10 @@ from greenroom.actors.social.messages import (
     ReadRelationship,
     RequestFriendship,
 )
-from greenroom.actors.social.refusals import NoSuchPlayer
+from greenroom.actors.friendship.refusals import NoSuchPlayer
+from greenroom.actors.kernel.actor import Actor, handles
+from greenroom.actors.kernel.clock import Clock
+from greenroom.actors.kernel.message import Changed, Event
 from greenroom.contract.words import FriendRequestStatus, Relationship
 
 

@@ -16,8 +16,7 @@ Each `decide_*` refuses or returns the event, and changes nothing; `apply_event`
 
 from __future__ import annotations
 
-from greenroom.actors.kernel.message import Event
-from greenroom.actors.social.messages import (
+from greenroom.actors.friendship.messages import (
     AcceptFriendship,
     FriendLimits,
     Friendship,
@@ -28,7 +27,7 @@ from greenroom.actors.social.messages import (
     RequestFriendship,
     Tally,
 )
-from greenroom.actors.social.refusals import (
+from greenroom.actors.friendship.refusals import (
     AlreadyFriends,
     FriendRequestAlreadySent,
     FriendRequestNotFound,
@@ -38,6 +37,7 @@ from greenroom.actors.social.refusals import (
     OtherFriendRequestsFull,
     OtherFriendsFull,
 )
+from greenroom.actors.kernel.message import Event
 from greenroom.contract.words import Relationship
 
 
