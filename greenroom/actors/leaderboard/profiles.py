@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.leaderboard.latest import Latest
+from greenroom.actors.leaderboard.cache import Latest
 from greenroom.behaviour.stats import NO_STATS
 
 PROFILES_BYTES_MAX: Final = 32 << 20

@@ -10,8 +10,8 @@ from typing import Final, cast
 
 import msgspec
 
+from greenroom.actors.leaderboard.cache import Latest
 from greenroom.actors.leaderboard.index import Index
-from greenroom.actors.leaderboard.latest import Latest
 from greenroom.contract.leaderboard import LeaderboardEntry
 
 TOPS_BYTES_MAX: Final = 32 << 20

@@ -18,8 +18,8 @@ from greenroom.actors.flows.deletion import delete_player
 from greenroom.actors.flows.ranking import Standings, rank_players
 from greenroom.actors.kernel.errors import ActorUnavailable, Refused
 from greenroom.actors.kernel.message import Event
+from greenroom.actors.leaderboard.cache import Latest
 from greenroom.actors.leaderboard.index import Index
-from greenroom.actors.leaderboard.latest import Latest
 from greenroom.actors.leaderboard.profiles import Profile, Profiles
 from greenroom.actors.leaderboard.tops import Entries, TopKey, Tops, document_of
 from greenroom.actors.player.messages import Rename, ReplacePlayerDocument
