@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from greenroom.actors.kernel.errors import Refused
-from greenroom.actors.kernel.members import members_struct
+from greenroom.actors.kernel.json_members import members_struct
 from greenroom.actors.text.nesting import CONTAINERS_MAX, holds_too_many, nests_too_deep
 from greenroom.contract.fields import BadEntry, Body, KeepEmpty, Missing, RawDocument, WholeBody
 from greenroom.contract.refusals import (

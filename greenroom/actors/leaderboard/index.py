@@ -12,7 +12,7 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
-from greenroom.actors.kernel.members import members_reader
+from greenroom.actors.kernel.json_members import members_reader
 from greenroom.actors.leaderboard.numbers import LACKING, sort_key
 from greenroom.behaviour.stats import NO_STATS
 

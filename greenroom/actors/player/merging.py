@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import astuple
 
-from greenroom.actors.kernel.members import members_struct
+from greenroom.actors.kernel.json_members import members_struct
 
 NAMES_KEPT_MAX: Final = 128
 """Sets of names whose decoders are kept: behaviours write the same few fields again and again."""

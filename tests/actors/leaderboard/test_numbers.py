@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.kernel.members import members_reader
+from greenroom.actors.kernel.json_members import members_reader
 from greenroom.actors.leaderboard.numbers import DIGITS_MAX, LACKING, sort_key
 
 digits = st.text("0123456789", min_size=1, max_size=30)
