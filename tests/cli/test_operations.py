@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from waiting import until
 
+from greenroom.actors.flows.bans import ban_player
 from greenroom.actors.flows.identify import identify_admin, identify_game
-from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.register import register_player
 from greenroom.actors.game.messages import ReadGameSettings, ReplaceGameDocument
 from greenroom.actors.game.refusals import GameNameRefused, GameSettingRefused, TooManyOldKeys

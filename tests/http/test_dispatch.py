@@ -11,7 +11,7 @@ from dispatch_kit import DispatchKit, Gone, json_of
 from trio.testing import MockClock
 from world_kit import Arena, add_game, open_arena
 
-from greenroom.actors.flows.moderation import ban_player
+from greenroom.actors.flows.bans import ban_player
 from greenroom.actors.flows.register import register_player
 from greenroom.actors.kernel.errors import (
     ActorCrashed,

@@ -12,6 +12,7 @@ from shard_kit import NOTHING, Node, befriend, come, lobby, observe, open_node, 
 from trio.testing import MockClock
 from world_kit import Arena
 
+from greenroom.actors.flows.bans import ban_player
 from greenroom.actors.flows.identify import PlayerIdentity
 from greenroom.actors.flows.invites import invite_friend
 from greenroom.actors.flows.lobbies import (
@@ -23,7 +24,6 @@ from greenroom.actors.flows.lobbies import (
     start_lobby,
 )
 from greenroom.actors.flows.membership import log_out
-from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.register import rename_player
 from greenroom.actors.flows.rooms import create_room, join_room
 from greenroom.actors.kernel.errors import Refused

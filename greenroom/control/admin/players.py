@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import msgspec
 
+from greenroom.actors.flows.bans import ban_player as ban
+from greenroom.actors.flows.bans import unban_player as unban
 from greenroom.actors.flows.deletion import delete_player as delete
-from greenroom.actors.flows.moderation import ban_player as ban
-from greenroom.actors.flows.moderation import unban_player as unban
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
 from greenroom.actors.player.messages import Ban, DescribePlayer, Player, PlayerView
 from greenroom.actors.player.refusals import PlayerNotFound

@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Final
 
+from greenroom.actors.flows.bans import ban_player, unban_player
 from greenroom.actors.flows.listing import list_players
 from greenroom.actors.flows.membership import log_out
-from greenroom.actors.flows.moderation import ban_player, unban_player
 from greenroom.actors.flows.refusals import NameMissing
 from greenroom.actors.flows.register import NewPlayer, register_player, rename_player, rotate_token
 from greenroom.actors.flows.sign_in import (

@@ -19,6 +19,7 @@ from world_kit import (
     register,
 )
 
+from greenroom.actors.flows.bans import ban_player, unban_player
 from greenroom.actors.flows.games import (
     make_game_keys,
 )
@@ -27,7 +28,6 @@ from greenroom.actors.flows.identify import (
     identify_game,
     identify_player,
 )
-from greenroom.actors.flows.moderation import ban_player, unban_player
 from greenroom.actors.flows.register import (
     rename_player,
     rotate_token,

@@ -11,6 +11,7 @@ import trio.lowlevel
 from trio.testing import MockClock, wait_all_tasks_blocked
 from world_kit import Arena, Memory, add_game, identify, open_arena, open_world, register
 
+from greenroom.actors.flows.bans import ban_player
 from greenroom.actors.flows.games import delete_game
 from greenroom.actors.flows.identify import PlayerIdentity
 from greenroom.actors.flows.lobbies import (
@@ -27,7 +28,6 @@ from greenroom.actors.flows.lobbies import (
     start_lobby,
 )
 from greenroom.actors.flows.membership import watch_silent_members
-from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room
 from greenroom.actors.kernel.errors import ActorUnavailable, CommitUnsettled, Refused
 from greenroom.actors.lobby import refusals

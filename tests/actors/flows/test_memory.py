@@ -9,10 +9,10 @@ import trio
 from trio.testing import MockClock
 from world_kit import Arena, describe, leave_memory, open_arena, open_world, register
 
+from greenroom.actors.flows.bans import ban_player
 from greenroom.actors.flows.friends import Addressee, look_up, request_friendship
 from greenroom.actors.flows.identify import GameIdentity, PlayerIdentity, identify_player
 from greenroom.actors.flows.lookup import find_by_tag
-from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.register import NewPlayer, register_player
 from greenroom.actors.friendship.refusals import NoSuchPlayer
 from greenroom.actors.kernel.errors import MailboxFull

@@ -19,11 +19,11 @@ from world_kit import (
     register,
 )
 
+from greenroom.actors.flows.bans import ban_player
 from greenroom.actors.flows.identify import (
     identify_player,
 )
 from greenroom.actors.flows.listing import list_players
-from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.realtime import note_sign_of_life
 from greenroom.actors.flows.register import (
     register_player,

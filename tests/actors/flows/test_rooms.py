@@ -9,8 +9,8 @@ import pytest
 import trio
 from world_kit import Arena, Memory, add_game, identify, open_arena, open_world, register
 
+from greenroom.actors.flows.bans import ban_player
 from greenroom.actors.flows.identify import PlayerIdentity
-from greenroom.actors.flows.moderation import ban_player
 from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room, join_room
 from greenroom.actors.kernel.errors import Refused, StorageUnavailable
 from greenroom.actors.kernel.timers import RETRY_SECONDS

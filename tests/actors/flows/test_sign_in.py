@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock
 from world_kit import Arena, Memory, add_game, identify, open_world
 
-from greenroom.actors.flows.moderation import ban_player, unban_player
+from greenroom.actors.flows.bans import ban_player, unban_player
 from greenroom.actors.flows.refusals import NameMissing
 from greenroom.actors.flows.sign_in import SignedIn, Ticket, sign_in
 from greenroom.actors.game.messages import ReplaceGameDocument

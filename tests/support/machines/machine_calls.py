@@ -9,7 +9,7 @@ from typing import Any
 from machine_ledger import Key
 from machine_world import Call, MachineWorld, Scene
 
-from greenroom.actors.flows import friends, invites, lobbies, moderation, rooms
+from greenroom.actors.flows import bans, friends, invites, lobbies, rooms
 from greenroom.actors.flows.friends import Addressee
 from greenroom.actors.flows.lobbies import NewLobby
 from greenroom.actors.flows.rooms import Entrance, NewRoom
@@ -132,8 +132,8 @@ class Calls:
         async def act(scene: Scene) -> None:
             world, game_id = scene.world, scene.game.game_id
             player_id = self.id_of(number)
-            await moderation.ban_player(world, game_id, player_id, "hour", None)
-            await moderation.unban_player(world, game_id, player_id)
+            await bans.ban_player(world, game_id, player_id, "hour", None)
+            await bans.unban_player(world, game_id, player_id)
 
         return self.machine.call(number, act, name="ban")
 
