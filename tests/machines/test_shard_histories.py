@@ -23,7 +23,7 @@ from greenroom.actors.flows.lobbies import (
     request_to_join,
     start_lobby,
 )
-from greenroom.actors.flows.membership import log_out
+from greenroom.actors.flows.presence import log_out
 from greenroom.actors.flows.register import rename_player
 from greenroom.actors.flows.rooms import create_room, join_room
 from greenroom.actors.kernel.errors import Refused

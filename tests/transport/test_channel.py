@@ -12,7 +12,7 @@ from garbage_kit import own_garbage
 from realtime_kit import RealtimeKit, open_stage
 from waiting import until
 
-from greenroom.actors.flows.membership import put_out
+from greenroom.actors.flows.presence import put_out
 from greenroom.actors.flows.realtime import mint_token
 from greenroom.actors.flows.register import rename_player, rotate_token
 from greenroom.actors.plans.plan import PlanLimits

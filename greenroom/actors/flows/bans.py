@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from greenroom.actors.flows.membership import put_out
+from greenroom.actors.flows.presence import put_out
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.player.messages import Ban, BanPlayer, UnbanPlayer
 from greenroom.actors.player.refusals import PlayerNotFound

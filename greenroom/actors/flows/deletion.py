@@ -6,7 +6,7 @@ delete the player again. Ids come from a sequence, so no id is used twice.
 
 from __future__ import annotations
 
-from greenroom.actors.flows.membership import put_out
+from greenroom.actors.flows.presence import put_out
 from greenroom.actors.kernel.errors import ActorStopped, CommitUnsettled
 from greenroom.actors.player.messages import ClosePlayer, DeletePlayer
 from greenroom.actors.player.refusals import PlayerNotFound

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
-from greenroom.actors.flows.membership import note_member_is_alive
+from greenroom.actors.flows.presence import note_member_is_alive
 from greenroom.actors.game.messages import AuthenticateAdmin, AuthenticateKey, GameRole
 from greenroom.actors.game.refusals import GameNotFound, InvalidAdminKey, InvalidProjectKey
 from greenroom.actors.kernel.errors import ActorStopped

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.flows.membership import note_member_is_alive
+from greenroom.actors.flows.presence import note_member_is_alive
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable, Refused
 from greenroom.actors.kernel.ref import Ref
 from greenroom.actors.player.messages import Authenticate, DescribePlayer, Heartbeat

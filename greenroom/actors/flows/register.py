@@ -6,7 +6,7 @@ import os
 
 import msgspec
 
-from greenroom.actors.flows.membership import note_rename
+from greenroom.actors.flows.presence import note_rename
 from greenroom.actors.game.messages import CheckPlayerName, GameRole, MakePlayerTag
 from greenroom.actors.kernel.errors import CommitUnsettled, StorageUnavailable
 from greenroom.actors.kernel.ref import Ref

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import trio
 
-from greenroom.actors.flows.membership import watch_silent_members
+from greenroom.actors.flows.presence import watch_silent_members
 from greenroom.actors.kernel.journal import StoreSnapshot
 from greenroom.actors.kernel.shard_ownership import EpochGuard
 from greenroom.actors.kernel.shards import SHARDS

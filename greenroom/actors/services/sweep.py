@@ -13,7 +13,7 @@ from contextlib import suppress
 import trio
 
 from greenroom.actors.flows.friends import rest_pairs
-from greenroom.actors.flows.membership import note_silent_members
+from greenroom.actors.flows.presence import note_silent_members
 from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.kernel.message import Command
 from greenroom.actors.kernel.shard_ownership import ALONE, EpochGuard

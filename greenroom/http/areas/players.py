@@ -8,7 +8,7 @@ from typing import Final
 
 from greenroom.actors.flows.bans import ban_player, unban_player
 from greenroom.actors.flows.listing import list_players
-from greenroom.actors.flows.membership import log_out
+from greenroom.actors.flows.presence import log_out
 from greenroom.actors.flows.refusals import NameMissing
 from greenroom.actors.flows.register import NewPlayer, register_player, rename_player, rotate_token
 from greenroom.actors.flows.sign_in import (

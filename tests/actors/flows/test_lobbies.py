@@ -27,7 +27,7 @@ from greenroom.actors.flows.lobbies import (
     request_to_join,
     start_lobby,
 )
-from greenroom.actors.flows.membership import watch_silent_members
+from greenroom.actors.flows.presence import watch_silent_members
 from greenroom.actors.flows.rooms import Entrance, NewRoom, create_room
 from greenroom.actors.kernel.errors import ActorUnavailable, CommitUnsettled, Refused
 from greenroom.actors.lobby import refusals

@@ -7,7 +7,7 @@ import trio
 from shard_kit import come, open_node, room
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from greenroom.actors.flows.membership import log_out
+from greenroom.actors.flows.presence import log_out
 from greenroom.actors.flows.rooms import create_room
 from greenroom.actors.kernel.errors import Moved
 
