@@ -22,8 +22,8 @@ from typing import Final, NoReturn
 import msgspec
 import trio
 
-from greenroom.http.elsewhere import TakeOver
 from greenroom.http.metrics import Sample
+from greenroom.http.ports import TakeOver
 from greenroom.network.unix_paths import socket_address
 
 _logger = logging.getLogger(__name__)

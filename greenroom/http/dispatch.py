@@ -29,7 +29,6 @@ from greenroom.http.auth import AUTHENTICATE, TokenInvalid
 from greenroom.http.bodies import BodyDecoder, read_document, read_nothing, read_query
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
-from greenroom.http.elsewhere import Elsewhere, ForwardedRequest, SentCall
 from greenroom.http.engine import FORMATS, ReplyEncoder, converter
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
@@ -52,6 +51,7 @@ from greenroom.http.metrics import Metrics, Sample
 from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.overload.hold_up import hold_up
 from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
+from greenroom.http.ports import Elsewhere, ForwardedRequest, SentCall
 from greenroom.http.request import Answer, Request
 from greenroom.http.router import Router
 from greenroom.http.streams import ReplyStream, Streamed

@@ -13,8 +13,8 @@ from world_kit import Arena, open_arena
 
 from greenroom.actors.kernel.errors import Moved
 from greenroom.actors.kernel.shard_ownership import OwnedShards
-from greenroom.http.elsewhere import ForwardedRequest, SentCall
 from greenroom.http.limits import LimitSettings
+from greenroom.http.ports import ForwardedRequest, SentCall
 from greenroom.http.request import Answer, Request
 
 TROUBLE = ("POST", "/api/trouble.php")

@@ -14,9 +14,9 @@ from greenroom.actors.kernel.errors import NotFound
 from greenroom.contract.fields import Body, Document, Missing, RawDocument, Reply, verbatim
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller
 from greenroom.http.dispatch import Dispatcher
-from greenroom.http.elsewhere import Elsewhere
 from greenroom.http.limits import CallLimits, LimitSettings
 from greenroom.http.metrics import Metrics
+from greenroom.http.ports import Elsewhere
 from greenroom.http.request import Answer, Request
 from greenroom.http.streams import Streamed
 from greenroom.http.table import Auth, Endpoint, TokenTexts

@@ -29,10 +29,10 @@ from greenroom.cluster.switchboard import BusMessage, Switchboard
 from greenroom.config import DEFAULTS
 from greenroom.http.auth import ADMIN_KEY_HEADER, PLAYER_TOKEN_HEADER, PROJECT_KEY_HEADER
 from greenroom.http.dispatch import Dispatcher
-from greenroom.http.elsewhere import ForwardedRequest
 from greenroom.http.errors import OVERLOAD_RETRY_SECONDS, internal_server_error, too_many_requests
 from greenroom.http.metrics import Sample
 from greenroom.http.overload.cpu_shares import ADDRESS
+from greenroom.http.ports import ForwardedRequest
 from greenroom.http.request import Answer
 from greenroom.network.addresses import address_key
 

@@ -44,7 +44,6 @@ from greenroom.cluster.calls.waiting import TooManyWait, WaitingRoom
 from greenroom.cluster.shard_map import NoOwner, ShardMap
 from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
 from greenroom.config import DEFAULTS
-from greenroom.http.elsewhere import SentCall
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
     answer_of,
@@ -54,6 +53,7 @@ from greenroom.http.errors import (
 )
 from greenroom.http.limits import ANSWER_BYTES_PER_UNIT
 from greenroom.http.metrics import Sample
+from greenroom.http.ports import SentCall
 from greenroom.http.request import Answer, Request
 from greenroom.network.addresses import address_key
 

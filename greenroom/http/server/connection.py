@@ -25,7 +25,6 @@ from typing import Any, Protocol
 
 import trio
 
-from greenroom.http.elsewhere import OtherWorkers
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
     error_answer,
@@ -37,6 +36,7 @@ from greenroom.http.overload.budget import ANSWER_BYTES_MIN, BodyLease, Budgets
 from greenroom.http.overload.cpu_shares import ADDRESS
 from greenroom.http.overload.pass_budget import PROBES, PassBudget
 from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
+from greenroom.http.ports import OtherWorkers
 from greenroom.http.request import Answer, Request
 from greenroom.http.server.head_cache import KnownHeads
 from greenroom.http.server.options import HttpOptions

@@ -8,7 +8,6 @@ import time
 
 import trio
 
-from greenroom.http.elsewhere import OtherWorkers
 from greenroom.http.errors import too_many_requests
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.accept_queue import HAS_EPOLL, AcceptQueue
@@ -16,6 +15,7 @@ from greenroom.http.overload.budget import Budgets
 from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.overload.cpu_shares import ADDRESS, CpuShares
 from greenroom.http.overload.pass_budget import PassBudget
+from greenroom.http.ports import OtherWorkers
 from greenroom.http.server.connection import Answerer, Connection, ConnectionContext
 from greenroom.http.server.hypercorn_server import HypercornServer
 from greenroom.http.server.options import HttpOptions

@@ -10,7 +10,7 @@ import pytest
 import trio
 from http_kit import Echo, read_all, replies, serving
 
-from greenroom.http.elsewhere import TakeOver
+from greenroom.http.ports import TakeOver
 from greenroom.http.request import Answer, Request
 from greenroom.http.server.connection import MOVES_MAX
 

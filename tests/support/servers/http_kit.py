@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import trio
 
-from greenroom.http.elsewhere import OtherWorkers
 from greenroom.http.errors import body_too_large
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.concurrency import ConcurrencyLimit
+from greenroom.http.ports import OtherWorkers
 from greenroom.http.request import Answer, Request
 from greenroom.http.server.connection import Answerer
 from greenroom.http.server.options import HttpOptions
