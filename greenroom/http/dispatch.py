@@ -29,7 +29,7 @@ from greenroom.http.auth import AUTHENTICATE, TokenInvalid
 from greenroom.http.bodies import BodyDecoder, read_document, read_nothing, read_query
 from greenroom.http.caller import AdminCaller, GameCaller, PlayerCaller, TrustedCaller
 from greenroom.http.cors import PREFLIGHT_HEADERS
-from greenroom.http.engine import FORMATS, ReplyEncoder, converter
+from greenroom.http.engine_format import FORMATS, ReplyEncoder, converter
 from greenroom.http.errors import (
     OVERLOAD_RETRY_SECONDS,
     KeyInvalid,

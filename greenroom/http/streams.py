@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from greenroom.http.engine import Convert
+from greenroom.http.engine_format import Convert
 
 _encode = msgspec.json.Encoder().encode
 

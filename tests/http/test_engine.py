@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.contract.fields import OMITTED, Document, Omitted, Reply, verbatim
-from greenroom.http.engine import ReplyEncoder, compact, converter
+from greenroom.http.engine_format import ReplyEncoder, compact, converter
 
 
 class Member(msgspec.Struct):

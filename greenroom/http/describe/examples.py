@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from greenroom.http.engine import DOUBLED, REPLACED
+from greenroom.http.engine_format import DOUBLED, REPLACED
 
 _FOLDER: Final = importlib.resources.files("greenroom.http.describe")
 FILE: Final = _FOLDER / "examples.json"

@@ -14,7 +14,7 @@ import msgspec
 from greenroom.contract.fields import AnyValue, Body, Document, Omitted, RawDocument, SentAs, Stats
 from greenroom.http.bodies import INTEGER_DIGITS_MAX, INTEGER_MAX, Field, body_fields
 from greenroom.http.describe.glossary import DESCRIPTIONS
-from greenroom.http.engine import DOUBLED, REPLACED, converter, holds_document
+from greenroom.http.engine_format import DOUBLED, REPLACED, converter, holds_document
 
 Schema = dict[str, Any]
 
