@@ -32,7 +32,7 @@ from greenroom.http.errors import (
     internal_server_error,
     too_many_requests,
 )
-from greenroom.http.overload.budget import BodyLease, Budgets
+from greenroom.http.overload.body_memory import BodyLease, Budgets
 from greenroom.http.overload.cpu_shares import ADDRESS
 from greenroom.http.request import Answer, Request, body_bytes_max_of
 from greenroom.http.server.connection import Answerer

@@ -32,7 +32,7 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.limits import CallLimits
-from greenroom.http.overload.budget import ANSWER_BYTES_MIN, BodyLease, Budgets
+from greenroom.http.overload.body_memory import ANSWER_BYTES_MIN, BodyLease, Budgets
 from greenroom.http.overload.cpu_shares import ADDRESS
 from greenroom.http.overload.pass_budget import PROBES, PassBudget
 from greenroom.http.overload.pieces import LARGE_BYTES, Pieces

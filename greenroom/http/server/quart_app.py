@@ -18,7 +18,7 @@ from greenroom.http.errors import (
     internal_server_error,
     too_many_requests,
 )
-from greenroom.http.overload.budget import ANSWER_BYTES_MIN, BodyLease
+from greenroom.http.overload.body_memory import ANSWER_BYTES_MIN, BodyLease
 from greenroom.http.overload.pass_budget import PROBES, PassBudget
 from greenroom.http.request import Answer, Request
 from greenroom.http.server.asgi_fence import ANSWER_LEASE, request_of

@@ -11,7 +11,7 @@ import trio
 from greenroom.http.errors import too_many_requests
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.accept_queue import HAS_EPOLL, AcceptQueue
-from greenroom.http.overload.budget import Budgets
+from greenroom.http.overload.body_memory import Budgets
 from greenroom.http.overload.concurrency import ConcurrencyLimit
 from greenroom.http.overload.cpu_shares import ADDRESS, CpuShares
 from greenroom.http.overload.pass_budget import PassBudget

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.accept_queue import HAS_EPOLL, AcceptQueue
-from greenroom.http.overload.budget import Budgets
+from greenroom.http.overload.body_memory import Budgets
 from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.server.connection import Connection, ConnectionContext
 from greenroom.http.server.head_cache import KnownHeads

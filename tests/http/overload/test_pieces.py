@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from world_kit import open_arena
 
 from greenroom.http.limits import CallLimits
-from greenroom.http.overload.budget import Budgets
+from greenroom.http.overload.body_memory import Budgets
 from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.server.connection import Connection, ConnectionContext

@@ -16,7 +16,7 @@ from http_kit import Echo, read_all, replies
 from waiting import until
 
 from greenroom.http.limits import CallLimits
-from greenroom.http.overload.budget import BodyLease, Budgets
+from greenroom.http.overload.body_memory import BodyLease, Budgets
 from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.request import Answer, Request
 from greenroom.http.server.connection import Connection, ConnectionContext
