@@ -49,7 +49,7 @@ from greenroom.http.limits import (
 )
 from greenroom.http.metrics import Metrics, Sample
 from greenroom.http.overload.concurrency import ConcurrencyLimit
-from greenroom.http.overload.hold_up import hold_up
+from greenroom.http.overload.delayed_refusals import hold_up
 from greenroom.http.overload.pieces import LARGE_BYTES, Pieces
 from greenroom.http.ports import Elsewhere, ForwardedRequest, SentCall
 from greenroom.http.request import Answer, Request

@@ -33,7 +33,7 @@ from hypercorn.typing import ASGIFramework, LifespanState
 from greenroom.http.errors import error_answer
 from greenroom.http.limits import CallLimits
 from greenroom.http.overload.body_memory import BodyLease, Budgets
-from greenroom.http.overload.hold_up import HELD_UP, HeldUp
+from greenroom.http.overload.delayed_refusals import HELD_UP, HeldUp
 from greenroom.http.overload.pieces import Pieces
 from greenroom.http.server.asgi_fence import TUNNEL, AsgiFence
 from greenroom.http.server.connection import LAST_LOOK_SECONDS, Answerer

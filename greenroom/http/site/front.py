@@ -23,7 +23,7 @@ from greenroom.http.errors import (
     too_many_requests,
 )
 from greenroom.http.limits import CallLimits, units_of_answer
-from greenroom.http.overload.hold_up import hold_up
+from greenroom.http.overload.delayed_refusals import hold_up
 from greenroom.http.overload.pass_budget import PROBES
 from greenroom.http.request import API_PREFIX, Answer, Request
 from greenroom.http.server.connection import Answerer

@@ -14,8 +14,8 @@ from waiting import until
 
 from greenroom.app import GC_THRESHOLDS
 from greenroom.http.limits import CallLimits, LimitSettings
-from greenroom.http.overload import hold_up as refusals
-from greenroom.http.overload.hold_up import HELD_UP, HOLD_UP_SECONDS, HeldUp, hold_up
+from greenroom.http.overload import delayed_refusals as refusals
+from greenroom.http.overload.delayed_refusals import HELD_UP, HOLD_UP_SECONDS, HeldUp, hold_up
 from greenroom.http.server import hypercorn_server
 
 ATTACKER, HONEST = "127.0.0.1", "127.0.0.2"

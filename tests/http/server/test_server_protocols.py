@@ -20,7 +20,7 @@ from http_kit import UPGRADES, Running, exchange, read_all, replies, serving
 from waiting import until
 
 from greenroom.http.limits import CallLimits, LimitSettings
-from greenroom.http.overload import hold_up as refusals
+from greenroom.http.overload import delayed_refusals as refusals
 from greenroom.http.server import hypercorn_server
 from greenroom.http.server.parser import HTTP_2_IN_CLEAR, TARGET_BYTES_MAX, TARGET_TOO_LONG
 from greenroom.network.certificate import Certificate

@@ -12,8 +12,8 @@ from greenroom.http.limits import (
     CallLimits,
     LimitSettings,
 )
-from greenroom.http.overload import hold_up as refusals
-from greenroom.http.overload.hold_up import HOLD_UP_SECONDS
+from greenroom.http.overload import delayed_refusals as refusals
+from greenroom.http.overload.delayed_refusals import HOLD_UP_SECONDS
 from greenroom.http.overload.pass_budget import PassBudget
 from greenroom.http.request import PAGE_BODY_BYTES_MAX, Answer, Request
 from greenroom.http.server.hypercorn_server import HypercornServer
