@@ -18,7 +18,7 @@ from greenroom.actors.room.ports import Happened, Message, Receive, Settled
 from greenroom.contract import realtime as channel
 from greenroom.contract.realtime import ClientFrame, ServerFrame
 from greenroom.contract.words import GROUP_WORDS, GroupWord
-from greenroom.http.describe.frames import realtime
+from greenroom.http.describe.realtime import realtime
 from greenroom.transport import messages
 from greenroom.transport.messages import ClientKind
 from greenroom.transport.requests import ActionRequest

@@ -26,8 +26,8 @@ from greenroom.http.bodies import InvalidBody, TooManyContainers, body_fields
 from greenroom.http.describe import examples
 from greenroom.http.describe.code_samples import CallSample, code_samples
 from greenroom.http.describe.examples import ToldCall, engine_form
-from greenroom.http.describe.frames import realtime
 from greenroom.http.describe.glossary import DESCRIPTIONS
+from greenroom.http.describe.realtime import realtime
 from greenroom.http.describe.schemas import (
     EXAMPLES,
     ReplySchemas,

@@ -12,8 +12,8 @@ from realtime_kit import RealtimeKit, open_stage
 
 from greenroom.actors.room.messages import CompleteAction, PendingAction, ReadPending
 from greenroom.contract.realtime import ClientFrame, ServerFrame
-from greenroom.http.describe.frames import realtime
 from greenroom.http.describe.openapi import REALTIME_TAG
+from greenroom.http.describe.realtime import realtime
 
 SECONDS_MAX = 30.0
 COLUMNS_MAX = 68
