@@ -22,8 +22,8 @@ from greenroom.cli.common import CommandGroup
 from greenroom.cli.databases import db
 from greenroom.cli.demo.command import demo
 from greenroom.cli.games import game
+from greenroom.cli.inspection import config, doctor, tree
 from greenroom.cli.lobbies import lobby
-from greenroom.cli.look import config, doctor, tree
 from greenroom.cli.new import new
 from greenroom.cli.output import draw_what_streams_can, say_json
 from greenroom.cli.owners import owner
