@@ -24,7 +24,6 @@ from greenroom.network.sender import Sender
 from greenroom.transport.audience import LOG_BYTES_MAX, Attendance, Audience, Replay, pack, unpack
 from greenroom.transport.fanout import UNENCODED
 from greenroom.transport.link import Link
-from greenroom.transport.load import Load
 from greenroom.transport.messages import (
     MALFORMED_TEXT,
     encode,
@@ -35,6 +34,7 @@ from greenroom.transport.messages import (
 )
 from greenroom.transport.rates import Allowance
 from greenroom.transport.reader import Reader
+from greenroom.transport.thread_load import Load
 from greenroom.transport.websocket.session import GOING_AWAY, NORMAL
 
 LOGS_BYTES_MAX: Final = 128 << 20

@@ -28,7 +28,7 @@ import trio
 
 from greenroom.actors.kernel.clock import sleep_until_tick
 from greenroom.network.sender import Sender
-from greenroom.transport.load import Load, busy_seconds
+from greenroom.transport.thread_load import Load, busy_seconds
 
 ROOMS_A_PASS_MAX: Final = 16
 """Rooms that have a turn before other tasks run."""

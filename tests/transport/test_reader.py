@@ -14,8 +14,8 @@ from realtime_kit import open_stage
 
 from greenroom.network.sender import Sender
 from greenroom.transport import reader as reader_module
-from greenroom.transport.load import Load
 from greenroom.transport.reader import MORE, Reader
+from greenroom.transport.thread_load import Load
 
 SECONDS_MAX = 10.0
 

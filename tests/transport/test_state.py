@@ -13,7 +13,7 @@ from waiting import until
 from greenroom.actors.kernel.errors import ActorUnavailable, StorageUnavailable
 from greenroom.actors.room.messages import Group, SendActions
 from greenroom.actors.studio_room.actor import StudioRoomActor
-from greenroom.transport import load as load_module
+from greenroom.transport import thread_load as load_module
 
 
 async def count(stage: RealtimeKit, number: int = 0) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from greenroom.transport import load as load_module
-from greenroom.transport.load import HIGH, LOW, Load, busy_seconds
+from greenroom.transport import thread_load as load_module
+from greenroom.transport.thread_load import HIGH, LOW, Load, busy_seconds
 
 
 @pytest.mark.parametrize(
