@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from greenroom.actors.world.world import World
-from greenroom.network.occupancy import Occupancy
+from greenroom.network.connection_counts import Occupancy
 from greenroom.network.proxies import TrustedProxies
 from greenroom.transport.backlog import LargeMessages
 from greenroom.transport.deadlines import Deadlines

@@ -32,8 +32,8 @@ from greenroom.http.server.wire import (
 from greenroom.http.server.writer import AnswerWriter
 from greenroom.http.site.front import Front, Routes
 from greenroom.network.addresses import address_key
+from greenroom.network.connection_counts import Occupancy
 from greenroom.network.listeners import Listeners, OwnListeners
-from greenroom.network.occupancy import Occupancy
 from greenroom.network.sender import Sender
 from greenroom.network.tls import TlsContext
 

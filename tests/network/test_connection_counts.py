@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from greenroom.network.occupancy import Occupancy
+from greenroom.network.connection_counts import Occupancy
 from greenroom.network.proxies import TrustedProxies
 
 
