@@ -231,7 +231,7 @@ async def _work_alone(settings: Settings, work: Callable[[str], Result]) -> Resu
 
 
 async def _work_on_scratch(settings: Settings, work: Callable[[str], Result]) -> Result:
-    from greenroom.control.scratch import open_scratch_database
+    from greenroom.control.scratch_database import open_scratch_database
     from greenroom.persistence.storage import migrate_database
 
     async with open_scratch_database(settings.postgres_bin_dir) as conninfo:
