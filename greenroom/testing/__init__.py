@@ -11,6 +11,6 @@ def test_the_first_move():
 from greenroom.testing.checks import CheckFailed
 from greenroom.testing.crowd import Move, SimulatedCrowd
 from greenroom.testing.harness import Outcome, RoomHarness
-from greenroom.testing.wires import Heard
+from greenroom.testing.stand_ins import Heard
 
 __all__ = ["CheckFailed", "Heard", "Move", "Outcome", "RoomHarness", "SimulatedCrowd"]

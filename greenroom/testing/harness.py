@@ -56,7 +56,7 @@ from greenroom.behaviour.view import View
 from greenroom.contract.words import GroupWord
 from greenroom.testing.checks import check_snapshot, check_unchanged, check_views
 from greenroom.testing.clock import HandClock, HandTimers
-from greenroom.testing.wires import BEHAVIOUR, HarnessConnections, HarnessStudio, Heard
+from greenroom.testing.stand_ins import BEHAVIOUR, HarnessConnections, HarnessStudio, Heard
 
 State = TypeVar("State")
 Reply = TypeVar("Reply")

@@ -23,7 +23,7 @@ from greenroom.behaviour import (
 )
 from greenroom.behaviour.errors import BadBehaviour, HookTooSlow
 from greenroom.testing import RoomHarness
-from greenroom.testing.wires import HarnessConnections
+from greenroom.testing.stand_ins import HarnessConnections
 
 
 class Log(msgspec.Struct):

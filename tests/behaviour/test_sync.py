@@ -20,7 +20,7 @@ from greenroom.behaviour.runner import Runner
 from greenroom.behaviour.view import View
 from greenroom.testing import RoomHarness
 from greenroom.testing.checks import CheckFailed
-from greenroom.testing.wires import HarnessConnections
+from greenroom.testing.stand_ins import HarnessConnections
 
 
 class Hand(msgspec.Struct):
