@@ -14,7 +14,7 @@ from typing import Final
 
 import trio
 
-from greenroom.bus.bus import BusError, NobodyThere
+from greenroom.bus.bus import BusError, NobodyThere, OffBus
 from greenroom.cluster.membership import Probe
 from greenroom.cluster.switchboard import Switchboard, UnreadableMessage
 from greenroom.control.errors import ControlError
@@ -124,8 +124,8 @@ class Neighbours:
             return True
         try:
             await self._switchboard.ask(row.node_id, Probe(), seconds_max=ASK_SECONDS_MAX)
-        except NobodyThere:
-            if row.is_on_bus:
+        except NobodyThere as error:
+            if row.is_on_bus and not isinstance(error, OffBus):
                 self._note_silent(row)
             return False
         except (BusError, UnreadableMessage):

@@ -16,7 +16,8 @@ dropped, and its asker gets `BusLost`. The task that reads from a connection han
 on at once, and never waits.
 
 **Time.** Each ask has a time limit. It goes with the ask, and whoever answers is cancelled once it
-has passed. So nobody waits for ever at either end.
+has passed. So nobody waits for ever at either end. An ask that cannot be sent at all ends after
+`UNSENT_SECONDS_MAX`, with `OffBus`.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ ANSWER_BYTES_MAX: Final = 16 << 20
 """Bytes that may wait to be sent over one connection before answers are dropped."""
 ASK_SECONDS_MAX: Final = 3_600.0
 """The longest time limit of an ask. A longer one is taken as this."""
+UNSENT_SECONDS_MAX: Final = 1.0
+"""How long an ask waits at most to be sent, while this node has no connection."""
 
 Answering = Callable[[int, bytes], Awaitable[bytes]]
 """Takes the node that asks and its message, and returns the answer."""
@@ -57,6 +60,10 @@ class BusError(Exception):
 
 class NobodyThere(BusError):
     """The ask did not arrive: no such node is there, or it takes no asks."""
+
+
+class OffBus(NobodyThere):
+    """The ask was not sent: this node itself is not on the bus. The other one may be there."""
 
 
 class BusLost(BusError):
@@ -147,11 +154,11 @@ class Bus(Protocol):
         Args:
             node_id: the node to ask, which is not this one.
             message: at most `MESSAGE_BYTES_MAX` bytes.
-            seconds_max: how long to wait. Without a connection, most of it may be spent waiting for
-                one.
+            seconds_max: how long to wait. Without a connection, up to `UNSENT_SECONDS_MAX` of it
+                is spent waiting for one.
 
         Raises:
-            NobodyThere: it did not arrive.
+            NobodyThere: it did not arrive. `OffBus`, if that says nothing about the other node.
             BusLost: the connection broke; it may have arrived.
             TooSlow: no answer came in time; it may have arrived.
             TooBusy: too much is under way; it was refused, and not carried out.

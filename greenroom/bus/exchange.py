@@ -24,6 +24,7 @@ from greenroom.bus.bus import (
     ASKS_MAX,
     MESSAGE_BYTES_MAX,
     UNSENT_BYTES_MAX,
+    UNSENT_SECONDS_MAX,
     AnswerFailed,
     Answering,
     Bus,
@@ -33,6 +34,7 @@ from greenroom.bus.bus import (
     Hearing,
     MessageTooLong,
     NobodyThere,
+    OffBus,
     TooBusy,
     TooSlow,
 )
@@ -107,7 +109,7 @@ class Ask:
         if self.is_sent:
             self.end(error=TooSlow(f"node {self.node_id} has not answered in time"))
         else:
-            self.end(error=NobodyThere(f"node {self.node_id} could not be reached in time"))
+            self.end(error=OffBus(f"node {self.node_id} could not be reached in time"))
 
     async def wait(self) -> bytes:
         """Return the answer.
@@ -128,6 +130,22 @@ class Ask:
         self.task = None
         self.is_over = True
         return trio.lowlevel.Abort.SUCCEEDED
+
+
+class _Unsent:
+    """The time limit of an ask that waits to be sent."""
+
+    __slots__ = ("_ask",)
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    @property
+    def is_over(self) -> bool:
+        return self._ask.is_over or self._ask.is_sent
+
+    def expire(self) -> None:
+        self._ask.expire()
 
 
 class Exchange(Bus, ABC):
@@ -195,6 +213,8 @@ class Exchange(Bus, ABC):
                 raise NobodyThere(f"no time is left to ask node {node_id}")
             ask = self._send_ask(node_id, message, math.ceil(seconds * 1000))
             self._timeouts.add(trio.current_time() + seconds, ask)
+            if not ask.is_sent:
+                self._timeouts.add(trio.current_time() + UNSENT_SECONDS_MAX, _Unsent(ask))
             try:
                 return await ask.wait()
             finally:
@@ -261,7 +281,7 @@ class Exchange(Bus, ABC):
             TooBusy: too much is under way.
         """
         if self._pool is None:
-            raise NobodyThere("the bus of this node does not run")
+            raise OffBus("the bus of this node does not run")
         if self._asks_to[node_id] >= ASKS_MAX:
             raise TooBusy(f"{ASKS_MAX} asks are under way to node {node_id}")
         link = self._link_to(node_id)
@@ -393,7 +413,7 @@ class Exchange(Bus, ABC):
             self._pool = None
             self._connected_since = None
             for ask in self._asks.values():
-                stopped = BusLost if ask.is_sent else NobodyThere
+                stopped = BusLost if ask.is_sent else OffBus
                 ask.end(error=stopped("the bus of this node has stopped"))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import trio
 
 from greenroom.bus import frames
-from greenroom.bus.bus import NobodyThere
+from greenroom.bus.bus import OffBus
 from greenroom.bus.exchange import Ask, BusLink, Exchange
 
 Route = tuple[int, int]
@@ -230,7 +230,7 @@ class MemoryBus(Exchange):
 
     def _link_to(self, node_id: int) -> BusLink:
         if self._network.is_away(self._node_id):
-            raise NobodyThere("this node has no connection")
+            raise OffBus("this node has no connection")
         return self._way_to(node_id)
 
     def _way_to(self, node_id: int) -> _MemoryLink:

@@ -5,9 +5,9 @@ An ask names a reply subject. If nobody is subscribed to what is asked, the serv
 there. Answers come as messages to the asker's own subject.
 
 If the connection breaks, asks that were sent end with `BusLost`. Those that come meanwhile wait for
-the next connection within their time; tells and answers are dropped. A server that is about to stop
-(lame duck) is left for another one before it does. For a moment both connections are read, and what
-comes over both is taken once.
+the next connection for a second at most; tells and answers are dropped. A server that is about to
+stop (lame duck) is left for another one before it does. For a moment both connections are read, and
+what comes over both is taken once.
 """
 
 from __future__ import annotations

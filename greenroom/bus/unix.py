@@ -22,7 +22,7 @@ from typing import Final
 
 import trio
 
-from greenroom.bus.bus import BusUnusable, NobodyThere, TooBusy
+from greenroom.bus.bus import BusUnusable, NobodyThere, OffBus, TooBusy
 from greenroom.bus.envelope import Seals
 from greenroom.bus.exchange import Ask, BusLink, Exchange
 from greenroom.bus.frames import FRAME_BYTES_MAX
@@ -173,7 +173,7 @@ class UnixBus(Exchange):
             TooBusy: more connect than the other node accepts.
         """
         if self._nursery is None:
-            raise NobodyThere("the bus of this node does not run")
+            raise OffBus("the bus of this node does not run")
         connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connected.setblocking(False)

@@ -20,7 +20,7 @@ import msgspec
 import trio
 
 from greenroom.actors.kernel.errors import ActorUnavailable
-from greenroom.bus.bus import BusError, NobodyThere
+from greenroom.bus.bus import BusError, NobodyThere, OffBus
 from greenroom.cluster.connectivity import ConnectivityMonitor
 from greenroom.cluster.failure_detector import Evidence, Verdict, judge
 from greenroom.cluster.hand_over import HandOver
@@ -512,6 +512,8 @@ class Membership:
         try:
             await self._switchboard.ask(node_id, Probe(), seconds_max=PROBE_SECONDS_MAX)
             self._answers[node_id] = True
+        except OffBus:
+            pass  # that says nothing about the other node: it is asked again
         except NobodyThere:
             self._answers[node_id] = False
             self.look_soon()

@@ -14,7 +14,15 @@ from nats_kit import NatsProcess, make_cluster
 from waiting import until
 
 from greenroom.bus import nats_connection
-from greenroom.bus.bus import Bus, BusError, BusLost, BusStatistics, NobodyThere
+from greenroom.bus.bus import (
+    UNSENT_SECONDS_MAX,
+    Bus,
+    BusError,
+    BusLost,
+    BusStatistics,
+    NobodyThere,
+    OffBus,
+)
 from greenroom.bus.envelope import Seals
 from greenroom.bus.frames import TELL, encode
 from greenroom.bus.nats import NatsBus
@@ -106,8 +114,10 @@ async def test_a_server_that_was_started_anew_is_found_again(
     first.tell(2, b"dropped")
     first.tell_all(b"dropped")
     assert first.statistics.tells_dropped == 2
-    with pytest.raises(NobodyThere, match="could not be reached in time"):
+    with pytest.raises(OffBus, match="could not be reached in time"):
         await first.ask(2, b"unsent", seconds_max=0.2)
+    with pytest.raises(OffBus), trio.fail_after(UNSENT_SECONDS_MAX + SECONDS_MAX):
+        await first.ask(2, b"unsent", seconds_max=10 * SECONDS_MAX)
 
     gate.opened.set()
     async with trio.open_nursery() as nursery:
@@ -151,7 +161,7 @@ async def test_large_asks_that_wait_for_a_connection_are_bounded(hub: NatsHub) -
         async with trio.open_nursery() as nursery:
             for _ in range(12):
                 nursery.start_soon(ask)
-        assert sorted(ended) == ["NobodyThere"] * 7 + ["TooBusy"] * 5
+        assert sorted(ended) == ["OffBus"] * 7 + ["TooBusy"] * 5
         ended.clear()
 
 

@@ -9,9 +9,10 @@ from cluster_kit import ECHO, TROUBLE, Cluster
 from dispatch_kit import json_of
 from trio.testing import MockClock
 
-from greenroom.bus.bus import ASKS_MAX, BusLost, TooBusy
+from greenroom.bus.bus import ASKS_MAX, UNSENT_SECONDS_MAX, BusLost, OffBus, TooBusy
 from greenroom.cluster.calls import forwarding
 from greenroom.cluster.calls.messages import Forwarded
+from greenroom.cluster.calls.reply_cache import KEEP_SECONDS
 from greenroom.http.request import Answer, Request
 
 
@@ -33,6 +34,38 @@ async def test_a_change_whose_answer_was_lost_is_carried_out_once(
     assert answers[0].status == 200
     assert cluster.owner.trouble.calls == 1
     assert cluster.ingress.wire.asked > 1
+
+
+async def test_a_change_that_cannot_be_sent_is_refused_within_seconds(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
+    """So it is with NATS while none of its servers can be reached."""
+
+    async def wait_in_vain() -> None:
+        await trio.sleep(UNSENT_SECONDS_MAX)
+        raise OffBus("the other node could not be reached in time")
+
+    cluster.ingress.wire.before = wait_in_vain
+    began = trio.current_time()
+
+    answer = await cluster.ingress.answer(*TROUBLE)
+
+    assert answer.status == 429
+    assert json_of(answer)["retry_after"] == 1
+    assert trio.current_time() - began < forwarding.WAIT_SECONDS_MAX + 2 * UNSENT_SECONDS_MAX + 0.1
+    assert cluster.owner.trouble.calls == 0
+
+
+async def test_a_change_whose_answer_stays_lost_is_a_500_once_no_answer_is_kept(
+    autojump_clock: MockClock, cluster: Cluster
+) -> None:
+    cluster.ingress.wire.after = lose
+    began = trio.current_time()
+
+    assert (await cluster.ingress.answer(*TROUBLE)).status == 500
+
+    assert trio.current_time() - began < KEEP_SECONDS + 1.0
+    assert cluster.owner.trouble.calls == 1
 
 
 async def test_a_change_that_is_still_carried_out_is_joined(

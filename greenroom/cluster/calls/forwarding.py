@@ -40,6 +40,7 @@ from greenroom.cluster.calls.messages import (
     Vouch,
     Vouched,
 )
+from greenroom.cluster.calls.reply_cache import KEEP_SECONDS
 from greenroom.cluster.calls.waiting import TooManyWait, WaitingRoom
 from greenroom.cluster.shard_map import NoOwner, ShardMap
 from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
@@ -63,6 +64,9 @@ WAIT_SECONDS_MAX: Final = 5.0
 """How long a call waits at most for somebody who serves its shard."""
 ANSWER_SECONDS_MAX: Final = 50.0
 """How long an answer is waited for; the connection waits a little longer."""
+LEARN_SECONDS_MAX: Final = KEEP_SECONDS
+"""How long a node is asked what came of a change, while it cannot be reached: it keeps its answers
+no longer."""
 PAUSE_SECONDS: Final = 0.02
 """The first pause before a call is sent again; each one is twice as long as that before."""
 PAUSE_SECONDS_MAX: Final = 0.5
@@ -311,13 +315,14 @@ class Forwarding:
 
         Raises: as `_ask_once`.
         """
-        until, pause = trio.current_time() + ANSWER_SECONDS_MAX, PAUSE_SECONDS
+        lost_at, pause = trio.current_time(), PAUSE_SECONDS
         while self._shards.address_of(node_id) is not None:
             await trio.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
-            seconds = until - trio.current_time()
-            if seconds <= 0.0:
+            passed = trio.current_time() - lost_at
+            if passed >= LEARN_SECONDS_MAX:
                 break
+            seconds = ANSWER_SECONDS_MAX - passed
             with suppress(NobodyThere, BusLost):
                 return await self._switchboard.ask(node_id, forward, seconds_max=seconds)
         raise OutcomeUnknown(f"node {node_id} is gone, or cannot be asked any more")
