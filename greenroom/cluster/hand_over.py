@@ -27,7 +27,7 @@ from greenroom.actors.kernel.errors import ActorUnavailable
 from greenroom.bus.bus import BusError
 from greenroom.cluster.news import Draining, MapChanged, TakeAudiences, Taken, TakeShards
 from greenroom.cluster.placement import Move, moves_to_leave
-from greenroom.cluster.ports import Residents
+from greenroom.cluster.ports import Parted, Residents
 from greenroom.cluster.shard_map import ShardMap
 from greenroom.cluster.switchboard import BusMessage, Switchboard, UnreadableMessage
 
@@ -150,25 +150,33 @@ class HandOver:
             self._shards.begin_leaving(shards)
             try:
                 await self._residents.say_goodbye(shards)
+                await self._residents.writing.acquire()
             except BaseException:
                 self._stay(shards)
                 raise
-            return await self._commit(epochs, to_node)
+            try:
+                still = {shard: e for shard, e in epochs.items() if self._shards.is_mine(shard)}
+                self._shards.end_leaving(epochs.keys() - still.keys())
+                parted = self._queue(still, to_node)
+            finally:
+                self._residents.writing.release()
+            return 0 if parted is None else await self._settle(parted, still, to_node)
 
-    async def _commit(self, epochs: Mapping[int, int], to_node: int) -> int:
-        """Queue the change, let go of the shards, and tell the next owner once it is durable."""
-        still = {shard: e for shard, e in epochs.items() if self._shards.is_mine(shard)}
-        self._shards.end_leaving(epochs.keys() - still.keys())
+    def _queue(self, still: Mapping[int, int], to_node: int) -> Parted | None:
+        """Queue the change, and let go of the shards; None if they stay."""
         if not still:
-            return 0
+            return None
         self._shards.shut(still)
         try:
-            parted = self._residents.hand_over(still, to_node)
+            return self._residents.hand_over(still, to_node)
         except ActorUnavailable as error:
             _logger.warning("shards stay here for now: %s", error)
             self._shards.open(still)
             self._shards.end_leaving(still)
-            return 0
+            return None
+
+    async def _settle(self, parted: Parted, still: Mapping[int, int], to_node: int) -> int:
+        """Tell the next owner once the change is durable; return how many shards have gone."""
         gone: dict[int, int] = {}
         with trio.CancelScope(shield=True):  # the outcome must be known
             gone = {shard: still[shard] for shard in await parted.settle()}

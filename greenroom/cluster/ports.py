@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+import trio
+
 from greenroom.persistence.node_records import Look, NodeState
 
 
@@ -109,6 +111,14 @@ class Residents(Protocol):
         """Ask connected members to come back, and close; for a moment, serve what they still send.
 
         Cancellation: some may stay connected until the shard is handed over.
+        """
+        ...
+
+    @property
+    def writing(self) -> trio.Lock:
+        """Return what is held while something is written beside the queue of changes.
+
+        Hold it to hand shards over: else such writing might be too late, and be refused.
         """
         ...
 

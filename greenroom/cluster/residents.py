@@ -122,6 +122,11 @@ class WorldResidents:
         self._hub.ask_to_come_back(self._rooms_of(shards))
         await self._hub.wait_parted(GOODBYE_SECONDS_MAX)
 
+    @property
+    def writing(self) -> trio.Lock:
+        """See `Residents`."""
+        return self._keeper.places.writing
+
     def hand_over(self, epochs: Mapping[int, int], to_node: int) -> PartedShards:
         """See `Residents`."""
         committer, session = self._storage.committer, self._storage.session

@@ -48,6 +48,21 @@ async def test_a_shard_moves_with_what_is_in_it(autojump_clock: Clock) -> None:
         assert await one.write(shard) == 2
 
 
+async def test_what_is_being_written_beside_the_queue_is_waited_for(
+    autojump_clock: Clock,
+) -> None:
+    async with running() as (_, (one, two)):
+        (shard,) = shards_of(one, 1)
+        async with trio.open_nursery() as nursery:
+            async with one.residents.writing:
+                nursery.start_soon(one.membership.hand_over.move, [shard], two.node_id)
+                await trio.sleep(1.0)
+                await one.write(shard)
+                assert one.shards.is_mine(shard)
+        assert not one.shards.is_mine(shard)
+        assert await two.write(shard) == 2
+
+
 async def test_calls_that_come_meanwhile_wait_and_are_answered(autojump_clock: Clock) -> None:
     async with running() as (cluster, (one, two)):
         (shard,) = shards_of(one, 1)

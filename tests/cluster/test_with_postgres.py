@@ -50,6 +50,7 @@ class NoActors:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self.writing = trio.Lock()
 
     async def bring_up(self, epochs: Mapping[int, int]) -> None:
         self._storage.session.gain(dict(epochs))
@@ -150,7 +151,7 @@ async def test_nodes_share_the_shards_and_survive_each_other(database_url: str) 
         assert two.fenced
         await until(lambda: len(one.opened()) + len(three.opened()) == SHARDS)
         assert not one.opened() & three.opened()
-        assert one.shards.owners() == three.shards.owners()
+        await until(lambda: one.shards.owners() == three.shards.owners())
         rows = select(database_url, "SELECT node_id, ended_at IS NULL FROM nodes ORDER BY 1")
         assert rows == [(one.node_id, True), (dead, False), (three.node_id, True)]
 

@@ -151,12 +151,13 @@ class SeatIndex(Generic[Listing]):
         """Note that some are to be written down."""
         self._changed.update(dict.fromkeys(keys))
 
-    def take_changed(self, keys: Collection[str] | None = None) -> list[str]:
-        """Return those noted as changed since this was last called, of these keys or of all."""
-        if keys is not None:
-            return [key for key in keys if self._changed.pop(key, key) is None]
-        changed, self._changed = self._changed, {}
-        return list(changed)
+    def list_changed(self, keys: Iterable[str] | None = None) -> list[str]:
+        """Return those that have changed since they were taken, of these keys or of all."""
+        return [*self._changed] if keys is None else [k for k in keys if k in self._changed]
+
+    def take_changed(self, keys: Iterable[str]) -> list[str]:
+        """Return those of these keys that have changed; they count as unchanged from now on."""
+        return [key for key in keys if self._changed.pop(key, key) is None]
 
     def keys_of(self, game_ids: Collection[int]) -> list[str]:
         """Return those of these games, active or just ended."""

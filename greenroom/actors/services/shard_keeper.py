@@ -127,7 +127,8 @@ class ShardKeeper:
     def set_aside(self, shard: int) -> None:
         """Queue what is in memory alone: signs of life, what ticks have made of rooms, and polls.
 
-        Call it in the step that hands the shard over, before it is handed over.
+        Call it in the step that hands the shard over, before it is handed over. Hold
+        `places.writing`: what is on its way to the database counts as written.
         """
         world = self._world
         for player_id in world.players.keys_of(shard):

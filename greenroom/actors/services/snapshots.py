@@ -9,6 +9,7 @@ its history is no longer kept.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from typing import Any, Final
 
 import trio
@@ -40,6 +41,9 @@ class SnapshotService:
         """Prepare; nothing is read before `restore`."""
         self._world = world
         self._ended = EndedPlaces()
+        self.writing = trio.Lock()
+        """Held while snapshots are on their way to the database. Whoever holds it knows that all
+        that counts as unchanged is durable."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Keep rooms and lobbies until cancelled."""
@@ -116,33 +120,43 @@ class SnapshotService:
             shard: only of what lives there; None for everything.
         """
         for place in self._places:
-            changed = place.seats.take_changed(self._keys_of(place, shard))
-            try:
-                await self._save(place, changed)
-            except ActorUnavailable as error:
-                _logger.warning("snapshots of a %s are late: %s", place.loader.kind, error)
-                place.seats.note_changed(changed)
-            except BaseException:
-                place.seats.note_changed(changed)
-                raise
+            left = deque(place.seats.list_changed(self._keys_of(place, shard)))
+            while left and await self._save_slice(place, left):
+                pass
 
     @staticmethod
     def _keys_of(place: Journalled[Any, Any], shard: int | None) -> list[str] | None:
         return None if shard is None else place.directory.keys_of(shard)
 
-    async def _save(self, place: Journalled[Any, Any], keys: list[str]) -> None:
+    async def _save_slice(self, place: Journalled[Any, Any], left: deque[str]) -> bool:
+        """Write snapshots of the first ones of a queue; return whether the database takes more."""
+        taken: list[str] = []
+        async with self.writing:
+            try:
+                await place.loader.journals.save(await self._take_slice(place, left, taken))
+            except ActorUnavailable as error:
+                _logger.warning("snapshots of a %s are late: %s", place.loader.kind, error)
+                place.seats.note_changed(taken)
+                return False
+            except BaseException:
+                place.seats.note_changed(taken)
+                raise
+        return True
+
+    async def _take_slice(
+        self, place: Journalled[Any, Any], left: deque[str], taken: list[str]
+    ) -> list[Snapshot]:
+        """Return snapshots of the first ones of a queue; add their keys to `taken` before each."""
         snapshots: list[Snapshot] = []
         size = 0
-        for count, key in enumerate(keys, 1):
+        while left and len(taken) < SLICE and size < SLICE_BYTES:
+            key = left.popleft()
+            taken += place.seats.take_changed((key,))
             snapshot = await self._snapshot_of(place, key)
             if snapshot is not None:
                 snapshots.append(snapshot)
                 size += len(snapshot.payload)
-            if count % SLICE == 0 or size >= SLICE_BYTES:
-                await place.loader.journals.save(snapshots)
-                snapshots.clear()
-                size = 0
-        await place.loader.journals.save(snapshots)
+        return snapshots
 
     @staticmethod
     async def _snapshot_of(place: Journalled[Any, Any], key: str) -> Snapshot | None:

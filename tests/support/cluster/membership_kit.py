@@ -213,6 +213,7 @@ class MemoryResidents:
         self.adopted: list[bytes] = []
         self.goodbyes: list[int] = []
         self.at_step: Callable[[str], Awaitable[None]] = _do_nothing
+        self.writing = trio.Lock()
 
     # `Residents`.
 
