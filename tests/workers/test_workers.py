@@ -108,6 +108,10 @@ def test_a_killed_worker_is_started_again_and_its_siblings_go_on(running: Crew):
 
 def test_a_worker_that_dies_in_a_loop_rests_and_costs_nobody_anything(running: Crew):
     api = Api(running.address, running.new_game())
+    _, token = api.register()
+    room = {"room_name": "here", "max_players": 4}  # else the game would go back when it is empty
+    made = api.call("POST", "/api/game_room.php/create", room, player=token)
+    assert made.status == 200, made
     _, second = running.pids()
     running.kill_worker(1)
     # A change that was on its way to the killed one is answered 500: nobody knows what came of it.
