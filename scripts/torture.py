@@ -16,7 +16,11 @@ import trio
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), *map(str, (ROOT / "tests" / "support").glob("**/"))]
 
-from torture_crew_faults import FAULTS, OF_CREWS  # noqa: E402 (found by the line above)
+from torture_fleet_faults import (  # noqa: E402 (found by the line above)
+    FAULTS,
+    OF_CREWS,
+    OF_FLEETS,
+)
 from torture_rooms import CROWDS  # noqa: E402
 from torture_run import torture  # noqa: E402
 from torture_server import MUTATIONS  # noqa: E402
@@ -49,16 +53,24 @@ def main() -> int:
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="of a server with workers"
     )
+    parser.add_argument(
+        "--nats", type=int, default=1, metavar="N", help="of N machines over NATS, a process each"
+    )
     parser.add_argument("--faults", nargs="+", choices=FAULTS, default=[], help="only these")
     parser.add_argument("--crowds", nargs="+", choices=KINDS, default=[*KINDS], help="only these")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report there, too")
     parser.add_argument("--mutation", choices=MUTATIONS, help="plant a bug that must be found")
     parser.add_argument("--prove", action="store_true", help="have each mutation found, and end")
     given = parser.parse_args()
-    if given.workers < 1:
-        parser.error("--workers takes a number from 1 on")
-    if given.workers == 1 and (alone := sorted(OF_CREWS.intersection(given.faults))):
-        parser.error(f"{', '.join(alone)}: only a server with --workers can have that")
+    if min(given.workers, given.nats) < 1:
+        parser.error("--workers and --nats take a number from 1 on")
+    if given.workers > 1 < given.nats:
+        parser.error("give --workers or --nats: the machines of --nats are a process each")
+    has_several = max(given.workers, given.nats) > 1
+    if not has_several and (alone := sorted(OF_CREWS.intersection(given.faults))):
+        parser.error(f"{', '.join(alone)}: only a server with --workers or --nats can have that")
+    if given.nats == 1 and (near := sorted(OF_FLEETS.intersection(given.faults))):
+        parser.error(f"{', '.join(near)}: only machines of --nats can have that")
     seed = random.SystemRandom().randrange(10**6) if given.seed is None else given.seed
     say(f"seed {seed}")
     if given.prove:
@@ -70,6 +82,7 @@ def main() -> int:
         faults=given.faults,
         crowd_types=[KINDS[name] for name in given.crowds],
         workers=given.workers,
+        machines=given.nats,
     )
     outcome = trio.run(run)
     print(outcome.report())

@@ -49,6 +49,7 @@ REAL = {
     "tests/support/servers/pair_kit.py": "a refused client pauses before it tries again",
     "tests/support/torture/torture_crowds.py": "the pace of the clients is the load",
     "tests/support/torture/torture_faults.py": "faults strike at moments that chance gives",
+    "tests/support/torture/torture_fleet.py": "looks at real servers now and then",
     "tests/support/torture/torture_processes.py": "a process stands still for some time",
     "tests/support/torture/torture_rooms.py": "the pace of the clients is the load",
     "tests/support/torture/torture_run.py": "the calm between two faults has a length",

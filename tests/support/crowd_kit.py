@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import trio
-from server_kit import ConnectionLost, Game, ServerProcess, TrioClient
+from server_kit import CalledServer, ConnectionLost, Game, TrioClient
 from waiting import until
 
 CLIENTS = 200
@@ -20,7 +20,7 @@ class Crowd:
 
     tasks = CLIENTS
 
-    def __init__(self, server: ServerProcess, game: Game) -> None:
+    def __init__(self, server: CalledServer, game: Game) -> None:
         self.server = server
         self.game = game
         self.acknowledged = 0
@@ -29,10 +29,20 @@ class Crowd:
         self.is_over = False
         self.clock_jumps = 0
         """How often the server's wall clock has been set: what lasts an hour may be over."""
-        self.shocks = 0
-        """Begun and ended faults but orderly stops: what is written in the background may be old,
-        and what is told to others late."""
+        self._shocks = 0
         self.up = trio.Event()
+
+    @property
+    def shocks(self) -> int:
+        """Return the number of begun and ended faults but orderly stops, and of nodes that fell.
+
+        After one, what is written in the background may be old, and what is told to others late.
+        """
+        return self._shocks + 2 * self.server.count_falls()
+
+    def shock(self) -> None:
+        """Take note that a fault begins or has ended."""
+        self._shocks += 1
 
     def is_shaken(self, shocks: int) -> bool:
         """Return whether a fault goes on, or there was one since `shocks` were counted."""

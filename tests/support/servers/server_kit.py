@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import trio
@@ -52,6 +52,29 @@ class Game(NamedTuple):
     game_id: int
     key: str
     private: str
+
+
+class CalledServer(Protocol):
+    """A server, or several of one cluster, as crowds see it."""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Return where it is called now."""
+        ...
+
+    @property
+    def data_dir(self) -> Path:
+        """Return the directory by which operators reach it."""
+        ...
+
+    @property
+    def ready(self) -> dict[str, Any]:
+        """Return what it has told of itself when it was ready."""
+        ...
+
+    def count_falls(self) -> int:
+        """Return how often a node lost what it had, of a server that has several."""
+        ...
 
 
 class ServerProcess:
@@ -123,6 +146,14 @@ class ServerProcess:
         """Return whether these are the ports at which realtime clients find their room."""
         told = urlsplit(str(self.ready["realtime"])).port, self.ready["udp_port"]
         return (realtime, udp) == told
+
+    def count_falls(self) -> int:
+        """See `CalledServer`."""
+        return 0
+
+    def read_log(self) -> str:
+        """Return all that it has logged."""
+        return self.log.read_text(errors="replace")
 
     def kill(self) -> None:
         """Kill it as `kill -9` does."""
@@ -264,7 +295,7 @@ class ConnectionLost(Exception):
 class TrioClient:
     """A client that keeps its connection, for crowds. Reconnects at the next call after a loss."""
 
-    def __init__(self, server: ServerProcess, key: str, private: str = "") -> None:
+    def __init__(self, server: CalledServer, key: str, private: str = "") -> None:
         """Call a game's endpoints, as its own service if the private key is given."""
         self._server = server
         self._keys = f"X-Api-Token: {key}\r\n"

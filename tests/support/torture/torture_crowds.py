@@ -6,12 +6,12 @@ import contextlib
 import json
 import random
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import trio
 import trio_websocket
 from crowd_kit import BREATH_SECONDS, Counters, Crowd
 from pair_kit import PlayerPairs
-from realtime_kit import dial
 from server_kit import ConnectionLost, TrioClient
 
 ROOMS = "/api/game_room.php"
@@ -19,6 +19,9 @@ REGISTER = "/api/game_players.php/register"
 TOKEN = "/api/realtime.php/token"
 
 
+DIAL_SECONDS_MAX = 15.0
+NOT_ADMITTED = 1008
+"""The code with which a connection is closed whose token is not good."""
 ACTIONS_MAX = 50
 """Tries to ask, of a room: all that come of them are kept and shown, whether known or not."""
 
@@ -280,20 +283,41 @@ class Connected(Crowd):
         """Return whether a token opens a connection, as soon as the server can tell."""
         while True:
             await self.up.wait()
-            url = self.server.ready["realtime"].rstrip("/") + "/"
-            with contextlib.suppress(
-                *(OSError, trio.TooSlowError),
-                *(trio_websocket.HandshakeError, trio_websocket.ConnectionClosed),
-            ):
-                with trio.fail_after(15):
-                    async with dial(url, token) as client:
-                        try:
-                            return bool((await client.take())["type"] == "connected")
-                        except trio_websocket.ConnectionClosed:
-                            reason = client.connection.closed
-                            if reason is not None and reason.code == 1008:
-                                return False
+            url = urlsplit(str(self.server.ready["realtime"]))
+            assert url.hostname is not None
+            assert url.port is not None
+            found: list[bool] = []
+            try:
+                with trio.move_on_after(DIAL_SECONDS_MAX):
+                    async with await trio.open_tcp_stream(url.hostname, url.port) as stream:
+                        await _show_token(stream, token, found)
+            except* (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
+                pass
+            except* (trio_websocket.HandshakeError, trio_websocket.ConnectionClosed):
+                pass
+            if found:
+                return found[0]
             await trio.sleep(BREATH_SECONDS)
+
+
+async def _show_token(stream: trio.SocketStream, token: str, found: list[bool]) -> None:
+    """Begin a connection; note whether the token is good, if the server says so.
+
+    The stream is the caller's to close: the library leaves it open if the handshake fails.
+    """
+    headers = [(b"X-Realtime-Token", token.encode())]
+    async with trio.open_nursery() as nursery:
+        connection = await trio_websocket.wrap_client_stream(
+            nursery, stream, "test", "/", extra_headers=headers
+        )
+        try:
+            found.append(json.loads(await connection.get_message())["type"] == "connected")
+            await connection.aclose()
+        except trio_websocket.ConnectionClosed:
+            reason = connection.closed
+            if reason is not None and reason.code == NOT_ADMITTED:
+                found.append(False)
+        nursery.cancel_scope.cancel()
 
 
 class FewCounters(Counters):

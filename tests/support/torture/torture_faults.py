@@ -21,7 +21,9 @@ FAULTS: dict[str, tuple[Fault, float]] = {}
 """By name: the fault, and for how many seconds it holds at most."""
 
 OF_CREWS: set[str] = set()
-"""Those that a server without workers cannot have."""
+"""Those that take a server of several nodes."""
+OF_FLEETS: set[str] = set()
+"""Those that take several machines."""
 
 CLOCK_SECONDS = (-86_400, -3_600, -61, -1, 1, 61, 3_600, 86_400)
 START_SECONDS_MAX = 60.0
@@ -37,13 +39,14 @@ _handlers = itertools.count(1)
 
 
 def fault(
-    seconds_max: float, *, of_crews: bool = False, orderly: bool = False
+    seconds_max: float, *, of_crews: bool = False, of_fleets: bool = False, orderly: bool = False
 ) -> Callable[[Fault], Fault]:
     """Note a fault under its function's name.
 
     Args:
         seconds_max: for how long it holds at most.
-        of_crews: whether it takes a server with workers.
+        of_crews: whether it takes a server of several nodes.
+        of_fleets: whether it takes several machines.
         orderly: whether it tears nothing apart.
     """
 
@@ -52,6 +55,8 @@ def fault(
         FAULTS[name] = (function, seconds_max)
         if of_crews:
             OF_CREWS.add(name)
+        if of_fleets:
+            OF_FLEETS.add(name)
         if orderly:
             ORDERLY.add(name)
         return function
@@ -223,7 +228,7 @@ async def strike(stage: TortureTarget, crowds: list[Crowd], name: str, dice: ran
     Of a server with workers, one of these may be killed instead.
     """
     make, seconds_max = FAULTS[name]
-    unkilled = UNKILLED_CREW | OF_CREWS if stage.has_crew else UNKILLED
+    unkilled = UNKILLED_CREW | OF_CREWS | OF_FLEETS if stage.has_crew else UNKILLED
     with_kill = seconds_max > 0 and name not in unkilled and dice.random() < 0.2
     of_worker = with_kill and stage.has_crew and dice.random() < 0.5
     downs = name in DOWNS or (with_kill and not of_worker)
@@ -233,7 +238,8 @@ async def strike(stage: TortureTarget, crowds: list[Crowd], name: str, dice: ran
             crowd.up = trio.Event()
     for crowd in crowds:
         crowd.clock_jumps += name == "jumped_clock"
-        crowd.shocks += is_shock
+        if is_shock:
+            crowd.shock()
     async with make(stage, dice):
         await trio.sleep(dice.uniform(0.0, seconds_max))
         if of_worker:
@@ -245,7 +251,8 @@ async def strike(stage: TortureTarget, crowds: list[Crowd], name: str, dice: ran
     await stage.wait_whole()
     for crowd in crowds:
         crowd.clock_jumps += name == "jumped_clock"
-        crowd.shocks += is_shock
+        if is_shock:
+            crowd.shock()
         crowd.up.set()
     if with_kill:
         return f"{name} and killed_{'worker' if of_worker else 'server'}"

@@ -17,7 +17,7 @@ from history_clients import (
 from history_lists import Showcase
 from history_room import Gathering
 from history_switches import share_ban, share_presence
-from server_kit import Game, ServerProcess, TrioClient
+from server_kit import CalledServer, Game, TrioClient
 
 ROOM_CALLS = 25
 SHOW_CALLS = 25
@@ -28,7 +28,7 @@ class Sharers(Crowd):
 
     tasks = 14
 
-    def __init__(self, server: ServerProcess, game: Game) -> None:
+    def __init__(self, server: CalledServer, game: Game) -> None:
         super().__init__(server, game)
         self.book = Book()
         self._idle: dict[bool, list[TrioClient]] = {False: [], True: []}

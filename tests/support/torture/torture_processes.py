@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import trio
 from child_kit import is_alive
@@ -25,6 +26,8 @@ PROGRAM = (str(Path(__file__).with_name("torture_server.py")),)
 WHOLE_SECONDS_MAX = 120.0
 """A worker that has ended too often rests for a minute."""
 LOOK_SECONDS = 0.1
+FALLS = (b"serves nothing until it knows what it owns", b" is gone; took over ")
+"""The log has one of these when a node loses what it has, before anybody serves that again."""
 
 
 class Orders:
@@ -70,6 +73,11 @@ class TorturedCrew(Crew):
     def __init__(self, data_dir: Path, count: int, *arguments: str, **environment: str) -> None:
         self.orders = Orders(data_dir / "orders.json")
         super().__init__(data_dir, count, *arguments, **self.orders.environment, **environment)
+        self._falls = FallsCounter(self.log)
+
+    def count_falls(self) -> int:
+        """See `CalledServer`."""
+        return self._falls.count()
 
     def running(self) -> list[int]:
         """Return the processes of the workers, as the kernel knows them: also of those stopped."""
@@ -104,47 +112,91 @@ class TorturedCrew(Crew):
 
     async def freeze(self, pid: int, seconds: float) -> None:
         """Stop a worker for some time."""
-        os.kill(pid, signal.SIGSTOP)
-        await self._thaw(pid, seconds)
+        await freeze(pid, seconds)
 
     async def halt_in_commit(self, pid: int, seconds: float) -> bool:
-        """Have a worker stop when it has sent half of a transaction, for some time.
-
-        Returns:
-            Whether it did: it may have had nothing to send.
-        """
-        self.orders.give(halt=True)
-        signal_each([pid], signal.SIGUSR1)
-        with trio.move_on_after(seconds):
-            await until(lambda: _state(pid) in "TZ")
-        self.orders.give()
-        has_stopped = _state(pid) == "T"
-        if has_stopped:
-            await self._thaw(pid, seconds)
-        else:
-            signal_each([pid], signal.SIGUSR1)
-        return has_stopped
-
-    async def _thaw(self, pid: int, seconds: float) -> None:
-        await trio.sleep(seconds)
-        signal_each([pid], signal.SIGCONT)
+        """Have a worker stop in the middle of a transaction; see `halt_in_commit`."""
+        return await halt_in_commit(self.orders, pid, seconds)
 
     async def drain(self, node: ListedNode) -> None:
         """Have a worker hand over all that it has, as an operator does."""
-        path = socket_path(self.data_dir)
-        await trio.to_thread.run_sync(call, path, DrainNode(node=str(node.node)))
-
-        async def is_drained() -> bool:
-            await trio.sleep(LOOK_SECONDS)
-            nodes = await trio.to_thread.run_sync(self.nodes)
-            return not any(each.shards for each in nodes if each.node == node.node)
-
-        await until(is_drained)
+        await drain_node(self, node)
 
     async def stop_worker(self, pid: int) -> None:
         """Tell one worker to stop; its parent starts another in its place."""
         signal_each([pid], signal.SIGTERM)
         await until(lambda: pid not in self.running())
+
+
+class FallsCounter:
+    """Counts how often a lease has run out, or a node was taken over, as a log says.
+
+    That happens by itself, too, where the machine is slow: no process ran for 2.4 seconds. Then a
+    node forgets what is only written in the background, as after `kill -9`.
+    """
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._read_bytes = self._falls = 0
+
+    def count(self) -> int:
+        """Return how often, until now."""
+        with contextlib.suppress(FileNotFoundError), self._log.open("rb") as log:
+            log.seek(self._read_bytes)
+            lines = log.read()
+            end = lines.rfind(b"\n") + 1
+            self._read_bytes += end
+            self._falls += sum(lines.count(text, 0, end) for text in FALLS)
+        return self._falls
+
+
+class DrainableServer(Protocol):
+    """A server of several nodes."""
+
+    @property
+    def data_dir(self) -> Path: ...
+
+    def nodes(self) -> list[ListedNode]: ...
+
+
+async def drain_node(server: DrainableServer, node: ListedNode) -> None:
+    """Have a node hand over all that it has, as an operator does; return when it has nothing."""
+    path = socket_path(server.data_dir)
+    await trio.to_thread.run_sync(call, path, DrainNode(node=str(node.node)))
+
+    async def is_drained() -> bool:
+        await trio.sleep(LOOK_SECONDS)
+        nodes = await trio.to_thread.run_sync(server.nodes)
+        return not any(each.shards for each in nodes if each.node == node.node)
+
+    await until(is_drained)
+
+
+async def freeze(pid: int, seconds: float) -> None:
+    """Stop a process for some time."""
+    signal_each([pid], signal.SIGSTOP)
+    await trio.sleep(seconds)
+    signal_each([pid], signal.SIGCONT)
+
+
+async def halt_in_commit(orders: Orders, pid: int, seconds: float) -> bool:
+    """Have a process stop when it has sent half of a transaction, for some time.
+
+    Returns:
+        Whether it did: it may have had nothing to send.
+    """
+    orders.give(halt=True)
+    signal_each([pid], signal.SIGUSR1)
+    with trio.move_on_after(seconds):
+        await until(lambda: _state(pid) in "TZ")
+    orders.give()
+    has_stopped = _state(pid) == "T"
+    if has_stopped:
+        await trio.sleep(seconds)
+        signal_each([pid], signal.SIGCONT)
+    else:
+        signal_each([pid], signal.SIGUSR1)
+    return has_stopped
 
 
 def signal_each(pids: Iterable[int], number: signal.Signals) -> None:
@@ -154,9 +206,9 @@ def signal_each(pids: Iterable[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def tell(server: TorturedServer | TorturedCrew, pids: Sequence[int] = ()) -> None:
-    """Have a server read its orders: all of its processes, unless some are given."""
-    signal_each(pids or server.running(), signal.SIGUSR1)
+def tell(pids: Sequence[int]) -> None:
+    """Have processes of a server read its orders."""
+    signal_each(pids, signal.SIGUSR1)
 
 
 def _words(file: Path) -> list[str]:

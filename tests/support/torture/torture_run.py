@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack
 
 import trio
 from crowd_kit import Crowd
-from torture_crew_faults import FAULTS, OF_CREWS
 from torture_faults import strike
+from torture_fleet_faults import FAULTS, OF_CREWS, OF_FLEETS
 from torture_rooms import CROWDS
 from torture_server import CRASH_TEXT
 from torture_target import TortureTarget, open_stage, say
@@ -28,11 +28,13 @@ CALM_SECONDS_MAX = 1.5
 class Outcome:
     """The outcome of a run."""
 
-    def __init__(self, seed: int, seconds: float, mutation: str | None, workers: int) -> None:
+    def __init__(
+        self, seed: int, seconds: float, mutation: str | None, workers: int, machines: int
+    ) -> None:
         self.seed = seed
         self.seconds = seconds
         self.mutation = mutation
-        self.workers = workers
+        self.workers, self.machines = workers, machines
         self.faults: Counter[str] = Counter()
         self.heal_seconds: dict[str, float] = {}
         """By fault, the longest time until every crowd had changes acknowledged again."""
@@ -50,6 +52,8 @@ class Outcome:
         skipped = "; ".join(f"{name} ({why})" for name, why in self.skipped.items()) or "none"
         today = time.strftime("%Y-%m-%d", time.gmtime())
         workers = f", {self.workers} workers" if self.workers > 1 else ""
+        if self.machines > 1:
+            workers = f", {self.machines} machines"
         lines = [
             f"# Torture, seed {self.seed}, {self.seconds / 60:.0f} minutes{workers}",
             "",
@@ -88,6 +92,7 @@ async def torture(
     faults: Sequence[str] = (),
     crowd_types: Sequence[type[Crowd]] = CROWDS,
     workers: int = 1,
+    machines: int = 1,
 ) -> Outcome:
     """Run for some time; stops at the first violation.
 
@@ -98,9 +103,10 @@ async def torture(
         faults: only these; all that the machine allows, if none are given.
         crowd_types: who plays.
         workers: how many workers the server has; 1 is a server that is one process.
+        machines: how many machines there are, of one process each; more than 1 have NATS.
     """
-    outcome = Outcome(seed, seconds, mutation, workers)
-    async with open_stage(mutation, workers) as stage:
+    outcome = Outcome(seed, seconds, mutation, workers, machines)
+    async with open_stage(mutation, workers, machines) as stage:
         outcome.skipped = stage.skipped
         crowds = []
         for kind in crowd_types:  # in a thread: the wire to Postgres runs here
@@ -114,9 +120,9 @@ async def torture(
             counts = (crowd.acknowledged, crowd.checked, crowd.refused)
             outcome.crowds[type(crowd).__name__] = counts
             outcome.notes += [note for note in [crowd.told()] if note]
-        outcome.errors = _errors(stage.server.log.read_text(errors="replace"))
+        outcome.errors = _errors(stage.server.read_log())
         if outcome.violations and mutation is None:
-            say(stage.server.log.read_text(errors="replace")[-4000:])
+            say(stage.server.read_log()[-4000:])
     return outcome
 
 
@@ -124,7 +130,11 @@ async def _play(
     stage: TortureTarget, crowds: list[Crowd], outcome: Outcome, faults: Sequence[str]
 ) -> None:
     dice = random.Random(outcome.seed)
-    impossible = stage.skipped if stage.has_crew else stage.skipped.keys() | OF_CREWS
+    impossible = set(stage.skipped)
+    if not stage.has_crew:
+        impossible |= OF_CREWS
+    if not stage.has_fleet:
+        impossible |= OF_FLEETS
     names = [name for name in faults or FAULTS if name not in impossible]
     bag: list[str] = []
     started = time.monotonic()

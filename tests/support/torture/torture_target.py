@@ -13,7 +13,9 @@ from pathlib import Path
 
 import trio
 from line_kit import Line
+from nats_kit import NatsProcess
 from postgres_kit import PostgresProcess
+from torture_fleet import TorturedFleet, make_fleet
 from torture_processes import TorturedCrew, TorturedServer, signal_each, tell
 from torture_rooms import BEHAVIOURS, MISTAKES
 from torture_stats import SCORING
@@ -52,8 +54,11 @@ int fsync(int fd) {
 class TortureTarget:
     """All that faults can be done to. What this machine does not allow is in `skipped`."""
 
-    def __init__(self, directory: Path, mutation: str | None = None, workers: int = 1) -> None:
-        self._workers = workers
+    def __init__(
+        self, directory: Path, mutation: str | None = None, workers: int = 1, machines: int = 1
+    ) -> None:
+        self._workers, self._machines = workers, machines
+        self._directory = directory
         self.skipped: dict[str, str] = {}
         self.disk = directory / "disk"
         self.fsync_file = directory / "fsync"
@@ -70,7 +75,8 @@ class TortureTarget:
         )
         self.wire = Line(self.disk / ".s.PGSQL.5432")
         self._environment = {} if mutation is None else {"TORTURE_MUTATION": mutation}
-        self.server: TorturedServer | TorturedCrew
+        self.server: TorturedServer | TorturedCrew | TorturedFleet
+        self.nats: NatsProcess
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[TortureTarget]:
@@ -79,14 +85,17 @@ class TortureTarget:
         self.postgres.create_database("torture")
         async with trio.open_nursery() as nursery:
             await nursery.start(self.wire.listen)
-            url = f"postgresql://greenroom@127.0.0.1:{self.wire.port}/torture"
-            self.server = self._server(
-                *("--database-url", url),
-                *("--behaviours-dir", str(self._data_dir), "--behaviours", BEHAVIOURS),
-                GREENROOM_RATE_LIMIT_FACTOR="1000",
-                GREENROOM_COMMIT_SECONDS_MAX="5",
+            behaviours = ("--behaviours-dir", str(self._data_dir), "--behaviours", BEHAVIOURS)
+            environment = {
+                "GREENROOM_RATE_LIMIT_FACTOR": "1000",
+                "GREENROOM_COMMIT_SECONDS_MAX": "5",
                 **self._environment,
-            )
+            }
+            if self._machines > 1:
+                self.server = await self._make_fleet(nursery, behaviours, environment)
+            else:
+                url = f"postgresql://greenroom@127.0.0.1:{self.wire.port}/torture"
+                self.server = self._server("--database-url", url, *behaviours, **environment)
             await trio.to_thread.run_sync(self.server.start)
             try:
                 yield self
@@ -99,25 +108,47 @@ class TortureTarget:
             return TorturedServer(self._data_dir, *arguments, **environment)
         return TorturedCrew(self._data_dir, self._workers, *arguments, **environment)
 
-    @property
-    def has_crew(self) -> bool:
-        """Return whether the server has workers."""
-        return isinstance(self.server, TorturedCrew)
+    async def _make_fleet(
+        self, nursery: trio.Nursery, arguments: tuple[str, ...], environment: dict[str, str]
+    ) -> TorturedFleet:
+        """Start NATS, and the wires of each machine; return the machines."""
+        self.nats = await trio.to_thread.run_sync(NatsProcess(self._directory).start)
+        to_nats = [Line(("127.0.0.1", self.nats.port)) for _ in range(self._machines)]
+        to_postgres = [Line(("127.0.0.1", self.wire.port)) for _ in range(self._machines)]
+        for line in (*to_nats, *to_postgres):
+            await nursery.start(line.listen)
+        return make_fleet(self._directory, to_nats, to_postgres, arguments, environment)
 
     @property
-    def crew(self) -> TorturedCrew:
-        """The server, which has workers."""
-        assert isinstance(self.server, TorturedCrew)
+    def has_crew(self) -> bool:
+        """Return whether the server has several nodes."""
+        return isinstance(self.server, TorturedCrew | TorturedFleet)
+
+    @property
+    def has_fleet(self) -> bool:
+        """Return whether there are several machines."""
+        return isinstance(self.server, TorturedFleet)
+
+    @property
+    def crew(self) -> TorturedCrew | TorturedFleet:
+        """The server, which has several nodes."""
+        assert isinstance(self.server, TorturedCrew | TorturedFleet)
+        return self.server
+
+    @property
+    def fleet(self) -> TorturedFleet:
+        """The machines, of which there are several."""
+        assert isinstance(self.server, TorturedFleet)
         return self.server
 
     def signal_all(self, number: signal.Signals) -> None:
-        """Send a signal to the server, and to its workers if it has some."""
+        """Send a signal to all processes of the server."""
         signal_each({self.server.pid, *self.server.running()}, number)
 
     async def wait_whole(self) -> None:
-        """Wait until all workers serve again; a server without is whole while it runs."""
-        if isinstance(self.server, TorturedCrew):
-            await self.server.wait_whole()
+        """Wait until all nodes serve again; a server that is one process is whole while it runs."""
+        if self.has_crew:
+            await self.crew.wait_whole()
 
     def order(
         self, *, clock_seconds: float = 0.0, crash_in: int = 0, half_way: bool = False
@@ -127,7 +158,7 @@ class TortureTarget:
 
     def tell(self) -> None:
         """Have the server read its orders; one that starts reads them anyway."""
-        tell(self.server)
+        tell(self.server.running())
 
     def remove(self) -> None:
         """Leave nothing behind."""
@@ -142,6 +173,8 @@ class TortureTarget:
         signal_each(left, signal.SIGKILL)
         self.postgres.recover()
         self.postgres.stop()
+        if self.has_fleet:
+            self.nats.stop()
 
     def _mount(self) -> bool:
         """Put a small disk where Postgres will be."""
@@ -170,11 +203,13 @@ class TortureTarget:
 
 
 @asynccontextmanager
-async def open_stage(mutation: str | None = None, workers: int = 1) -> AsyncIterator[TortureTarget]:
+async def open_stage(
+    mutation: str | None = None, workers: int = 1, machines: int = 1
+) -> AsyncIterator[TortureTarget]:
     """A stage in a temporary directory, removed afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="greenroom-torture-"))
     directory.chmod(0o755)
-    stage = TortureTarget(directory, mutation, workers)
+    stage = TortureTarget(directory, mutation, workers, machines)
     try:
         async with stage.opened():
             yield stage
