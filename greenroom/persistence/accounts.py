@@ -42,7 +42,8 @@ def _player_columns(document: str) -> str:
         p.player_id, p.game_id, p.player_name, p.player_tag, p.token_hash, {document}, p.is_online,
         {_seconds("p.last_login")}, {_seconds("p.last_heartbeat")}, {_seconds("p.last_logout")},
         {_seconds("p.created_at")}, {_seconds("p.updated_at")},
-        p.platform, p.platform_id, p.results, p.stats, b.ban_id, b.ban_duration, b.ban_reason,
+        p.platform, p.platform_id, p.results, p.stats, p.shard::bigint,
+        b.ban_id, b.ban_duration, b.ban_reason,
         {_seconds("b.banned_at")}, {_seconds("b.banned_until")}
     """
 
@@ -70,7 +71,8 @@ _ONLINE_PLAYERS = Statement(
 )
 _ONLINE_PLAYERS_OF = Statement(
     f"{_SELECT_PLAYER} JOIN games AS g ON g.game_id = p.game_id WHERE p.is_online"
-    " AND p.player_id > $1 AND g.shards[1] = ANY ($3) ORDER BY p.player_id LIMIT $2",
+    " AND p.player_id > $1 AND coalesce(p.shard, g.shards[1]) = ANY ($3)"
+    " ORDER BY p.player_id LIMIT $2",
     INT8,
     INT8,
     INT8_COLUMN.array_oid,
@@ -219,7 +221,7 @@ class DatabaseAccounts:
     ) -> list[Player]:
         """Return players who are online, by id, from the first after `after_id`.
 
-        They are of all games, or of those at home in `shards`.
+        They are all, or those who live in `shards`.
         """
         page = int8(after_id), int8(limit)
         if shards is None:
@@ -372,7 +374,8 @@ def _player(row: Row) -> Player:
         platform_id=row[13],
         results=row[14],
         stats=row[15],
-        ban=None if row[16] is None else Ban(*row[16:]),
+        shard=row[16],
+        ban=None if row[17] is None else Ban(*row[17:]),
     )
 
 

@@ -32,6 +32,7 @@ from greenroom.actors.player.messages import (
     PlayerDocumentReplaced,
     PlayerLoggedIn,
     PlayerLoggedOut,
+    PlayerMoved,
     PlayerPresenceSaved,
     PlayerRegistered,
     PlayerRenamed,
@@ -251,13 +252,14 @@ TARGETS: dict[type[Event], Target] = {
             "created_at": INT8_COLUMN,
             "platform": TEXT_COLUMN,
             "platform_id": TEXT_COLUMN,
+            "shard": INT8_COLUMN,
         },
         """
         INSERT INTO players (player_id, game_id, player_name, player_tag, token_hash, player_data,
-            is_online, last_heartbeat, created_at, updated_at, platform, platform_id)
+            is_online, last_heartbeat, created_at, updated_at, platform, platform_id, shard)
         SELECT e.player_id, e.game_id, e.player_name, e.player_tag, e.token_hash, e.player_data,
             true, to_timestamp(e.created_at), to_timestamp(e.created_at),
-            to_timestamp(e.created_at), e.platform, e.platform_id
+            to_timestamp(e.created_at), e.platform, e.platform_id, e.shard
         FROM {rows}
         """,
         document="player_data",
@@ -287,6 +289,10 @@ TARGETS: dict[type[Event], Target] = {
     PlayerPresenceSaved: _player_update(
         "is_online = e.is_online, last_heartbeat = to_timestamp(e.last_heartbeat)",
         {"is_online": BOOL_COLUMN, "last_heartbeat": INT8_COLUMN},
+    ),
+    PlayerMoved: _player_update(
+        "shard = e.shard, is_online = e.is_online, last_heartbeat = to_timestamp(e.last_heartbeat)",
+        {"shard": INT8_COLUMN, "is_online": BOOL_COLUMN, "last_heartbeat": INT8_COLUMN},
     ),
     PlayerBanned: Target(
         Table.BANS,

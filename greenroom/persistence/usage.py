@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import msgspec
+
 from greenroom.actors.kernel.errors import StorageUnavailable
 from greenroom.actors.plans.ledger import PLAYER_BYTES, StoredUsage
 from greenroom.persistence.arrays import INT8_COLUMN, int8
-from greenroom.persistence.driver import INT8, Query, Statement
+from greenroom.persistence.driver import INT8, Query, Row, Statement
 from greenroom.persistence.errors import QueryFailed
 from greenroom.persistence.loaders import Loaders
 from greenroom.persistence.node_session import NodeSession
@@ -17,13 +19,13 @@ from greenroom.persistence.node_session import NodeSession
 _SELECT = """
     SELECT g.game_id, g.owner_id, o.plan, coalesce(u.day, 0), coalesce(u.calls, 0),
         coalesce(u.storage_bytes, octet_length(g.data::text)), coalesce(u.written_bytes, 0),
-        octet_length(g.data::text), g.shards[1]::bigint
+        octet_length(g.data::text), to_json(g.shards)
     FROM games AS g JOIN owners AS o ON o.owner_id = g.owner_id
     LEFT JOIN game_usage AS u ON u.game_id = g.game_id
 """
 _LOAD = Statement(f"{_SELECT} ORDER BY g.game_id")
 _LOAD_OF = Statement(
-    f"{_SELECT} WHERE g.shards[1] = ANY ($1) ORDER BY g.game_id", INT8_COLUMN.array_oid
+    f"{_SELECT} WHERE g.shards && $1::integer[] ORDER BY g.game_id", INT8_COLUMN.array_oid
 )
 _SAVE = Statement(
     """
@@ -58,6 +60,7 @@ _PLAYERS_BYTES = Statement(
     INT8,
     INT8,
 )
+_shards = msgspec.json.Decoder(tuple[int, ...])
 
 
 class UsageStore:
@@ -69,12 +72,12 @@ class UsageStore:
         self._session = session
 
     async def load(self, shards: Collection[int] | None = None) -> list[StoredUsage]:
-        """Return games with their usage, as last written: all, or those at home in `shards`."""
+        """Return games with their usage, as last written: all, or those that live in `shards`."""
         query = Query(_LOAD)
         if shards is not None:
             query = Query(_LOAD_OF, (INT8_COLUMN.encode(sorted(shards)),))
         (rows,) = await self._loaders.fetch(query)
-        return [StoredUsage(*row) for row in rows]
+        return [_usage(row) for row in rows]
 
     async def save(self, rows: Sequence[StoredUsage]) -> None:
         """Write the usage of games; those that do not exist, or are another node's, are skipped.
@@ -107,3 +110,18 @@ class UsageStore:
         parameters = (int8(game_id), int8(after_id), int8(limit))
         ((row,),) = await self._loaders.fetch(Query(_PLAYERS_BYTES, parameters))
         return row[0], row[1], row[2]
+
+
+def _usage(row: Row) -> StoredUsage:
+    """Return the usage in a row of `_SELECT`."""
+    return StoredUsage(
+        game_id=row[0],
+        owner_id=row[1],
+        plan=row[2],
+        day=row[3],
+        calls=row[4],
+        storage_bytes=row[5],
+        written_bytes=row[6],
+        document_bytes=row[7],
+        shards=_shards.decode(row[8]),
+    )

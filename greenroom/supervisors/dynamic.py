@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
@@ -121,6 +121,8 @@ class DynamicSupervisor(Generic[Role]):
         self.timers = TimerQueue(before_timer)
         self._budgets: dict[Any, RestartBudget] = {}
         self._idle_since: dict[Any, tuple[int, float]] = {}
+        self._departed: OrderedDict[Any, float] = OrderedDict()
+        """Actors that have left for another node, and when, for longer than any load takes."""
         self._left_behind: dict[Any, Batch] = {}
         """Changes of discarded actors that the database does not hold yet, by key."""
         self._nursery: trio.Nursery | None = None
@@ -197,7 +199,7 @@ class DynamicSupervisor(Generic[Role]):
             return Ref(self, key)
         ownership = self._ownership
         if ownership is not None:
-            if as_of is not None and as_of != ownership.version:
+            if as_of is not None and (as_of != ownership.version or key in self._departed):
                 return Ref(self, key)
             shard = actor.shard if shard is None else shard
             if shard is None or not ownership.owns(shard):
@@ -252,6 +254,38 @@ class DynamicSupervisor(Generic[Role]):
         """Return how many turns the actors of a shard have had here; see `Directory.turns_of`."""
         past, cells = self._past_turns.get(shard, 0), self._by_shard.get(shard)
         return past if cells is None else past + sum([cell.handled for cell in cells.values()])
+
+    async def move(self, key: Any, command: Command[Role, Any], shard: int) -> None:
+        """Have an actor go to another shard; see `Directory.move`."""
+        cell = self.cell(key)
+        if self._ownership is None:
+            await cell.ask(command, None)
+            return
+        if cell.actor is None:
+            raise StorageUnavailable(f"{cell.label} is just coming up")
+        cell.run_turn(command)
+        if self._ownership.owns(shard):
+            self._live_in(cell, shard)
+        else:
+            self._send_away(cell)
+        await cell.settle()
+
+    def _send_away(self, cell: Cell[Role]) -> None:
+        """Take an actor out of memory that lives on another node once its changes are durable.
+
+        Until then nobody loads it anew. What was read of it before is never adopted.
+        """
+        now = trio.current_time()
+        batch = cell.in_flight
+        if batch is not None:
+            left = {key: batch for key, batch in self._left_behind.items() if not batch.settled}
+            self._left_behind = {**left, cell.key: batch}
+        before = now - self.bounds.passivate_seconds_min
+        while self._departed and next(iter(self._departed.values())) < before:
+            self._departed.popitem(last=False)
+        self._departed.pop(cell.key, None)
+        self._departed[cell.key] = now
+        self._forget(cell, Moved(f"{cell.label} is another node's"))
 
     def discard_shard(self, shard: int) -> None:
         """Take all actors of a shard out of memory; callers that wait for them get `Moved`."""
@@ -398,11 +432,18 @@ class DynamicSupervisor(Generic[Role]):
             del self._by_shard[shard]
         self._past_turns[shard] = self._past_turns.get(shard, 0) + cell.handled
 
+    def _live_in(self, cell: Cell[Role], shard: int) -> None:
+        """Enter a cell in its shard, and in no other."""
+        before = cell.shard
+        if before is not None and before != shard:
+            self._leave(cell, before)
+        cell.shard = shard
+        self._by_shard.setdefault(shard, {})[cell.key] = cell
+
     def _start(self, cell: Cell[Role], actor: Actor[Role], shard: int | None) -> None:
         """Start an incarnation, in a shard where there are other nodes."""
         if self._ownership is not None and shard is not None:
-            cell.shard = shard
-            self._by_shard.setdefault(shard, {})[cell.key] = cell
+            self._live_in(cell, shard)
         actor.timers = ActorTimers(self.timers, cell)
         try:
             actor.on_start()

@@ -30,6 +30,7 @@ from greenroom.actors.player.messages import (
 )
 from greenroom.persistence.driver import DatabaseConnection
 from greenroom.persistence.ids import IdBlocks
+from greenroom.persistence.operators.shard_lookup import DatabaseHomes
 from greenroom.persistence.settings import StorageSettings
 from greenroom.persistence.storage import Storage
 
@@ -177,6 +178,15 @@ async def test_games_and_those_who_are_online_are_found_by_shard(storage: Storag
     assert await online(1, 1, [0, 7]) == [3]
     assert await online(0, 10, [7]) == [4]
     assert await online(0, 10, [8]) == []  # its home is 7
+    await settle(storage, registered(6, game_id=2, shard=8), registered(8, game_id=2, shard=7))
+    assert await online(0, 10, [8]) == [6]
+    assert await online(0, 10, [7]) == [4, 8]
+    assert await online(4, 2, [7, 8, 0]) == [5, 6]
+    homes = DatabaseHomes(storage.loaders)
+    assert [await homes.shard_of_player(n) for n in (1, 2, 6, 8, 9)] == [0, 7, 8, 7, None]
+    found_player = await accounts.load_player(6)
+    assert found_player is not None
+    assert found_player.shard == 8
     found = await accounts.load_game(2)
     assert found is not None
     assert found.shards == (7, 8)

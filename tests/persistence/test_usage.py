@@ -30,7 +30,7 @@ async def test_usage_is_written_over_and_games_that_are_not_there_are_passed_ove
     (row,) = await storage.usage.load()
     assert row.written_bytes == 0
     for calls in (5, 2**40):
-        used = StoredUsage(1, row.owner_id, row.plan, 20_000, calls, 2**41, calls * 300, 2, 0)
+        used = StoredUsage(1, row.owner_id, row.plan, 20_000, calls, 2**41, calls * 300, 2, (0,))
         await storage.usage.save([msgspec.structs.replace(used, game_id=999), used])
         assert await storage.usage.load() == [used]
 
@@ -41,10 +41,11 @@ async def test_usage_is_written_over_and_games_that_are_not_there_are_passed_ove
 async def test_usage_is_loaded_by_shard_and_that_of_others_is_not_written(
     storage: Storage, connection: DatabaseConnection
 ):
-    await settle(storage, GameCreated(2, 1, "Second", b"2", b"b", b"c" * 16, 1, (7,)))
+    await settle(storage, GameCreated(2, 1, "Second", b"2", b"b", b"c" * 16, 1, (7, 8)))
     first, second = await storage.usage.load()
-    assert (first.shard, second.shard) == (0, 7)
-    assert await storage.usage.load([7, 9]) == [second]
+    assert (first.shards, second.shards) == ((0,), (7, 8))
+    assert await storage.usage.load([7, 9]) == await storage.usage.load([8]) == [second]
+    assert await storage.usage.load([0, 8]) == [first, second]
     assert await storage.usage.load([]) == []
 
     await connection.script("UPDATE shards SET node_id = 99 WHERE shard = 7", seconds_max=10)

@@ -298,9 +298,14 @@ class Memory:
             for p in self._sorted()
             if p.is_online
             and p.player_id > after_id
-            and (shards is None or self.all_games[p.game_id].shards[0] in shards)
+            and (shards is None or self.shard_of_player(p) in shards)
         )
         return [copy.copy(p) for p, _ in zip(online, range(limit), strict=False)]
+
+    def shard_of_player(self, player: Player) -> int:
+        """Return where a player lives."""
+        home = self.all_games[player.game_id].shards[0]
+        return home if player.shard is None else player.shard
 
     async def load_players_page(self, game_id: int, after_id: int, limit: int) -> list[Player]:
         if self.away:
@@ -386,7 +391,7 @@ class MemoryUsage:
         games = [
             game
             for game in self._memory.all_games.values()
-            if shards is None or game.shards[0] in shards
+            if shards is None or not set(shards).isdisjoint(game.shards)
         ]
         await self._memory.reach("load_usage")
         return [self._row(game) for game in games]
@@ -395,7 +400,7 @@ class MemoryUsage:
         plan = self._memory.all_owners[game.owner_id].plan
         new = StoredUsage(game.game_id, game.owner_id, plan, 0, 0, len(game.data))
         row = self.rows.get(game.game_id, new)
-        return msgspec.structs.replace(row, plan=plan, shard=game.shards[0])
+        return msgspec.structs.replace(row, plan=plan, shards=game.shards)
 
     async def save(self, rows: Sequence[StoredUsage]) -> None:
         await self._memory.reach("save_usage")

@@ -23,7 +23,7 @@ from greenroom.actors.game.messages import (
 from greenroom.actors.game.refusals import GameNotFound
 from greenroom.actors.game.tags import TAG_KEY_BYTES
 from greenroom.actors.kernel.errors import ActorStopped, ActorUnavailable
-from greenroom.actors.kernel.shards import SHARDS, home_shard
+from greenroom.actors.kernel.shards import SHARDS, home_shard, partitions_of
 from greenroom.actors.plans.plan import Plan
 from greenroom.actors.player.tokens import (
     ADMIN_KEY,
@@ -65,10 +65,10 @@ async def create_game(world: World, owner: Owner, name: str, keys: GameKeys) -> 
     Cancellation: there is no such game; once there is, its id is returned.
     """
     game_id = await world.accounts.take_game_id()
-    shard = _new_home(world, owner, game_id)
+    shards = _new_shards(world, owner, game_id)
     world.ledger.check_game(owner.owner_id, owner.plan)
     world.ledger.check_document(game_id, 0)
-    world.ledger.open_game(game_id, owner.owner_id, owner.plan, shard)
+    world.ledger.open_game(game_id, owner.owner_id, owner.plan, shards)
     world.ledger.hold_document(game_id, 0)
     actor = GameActor(None, world.game_index, world.clock)
     command = CreateGame(
@@ -78,10 +78,10 @@ async def create_game(world: World, owner: Owner, name: str, keys: GameKeys) -> 
         api_key_hash=hash_token(keys.api_token),
         private_key_hash=hash_token(keys.api_private_token),
         tag_key=os.urandom(TAG_KEY_BYTES),
-        shards=(shard,),
+        shards=shards,
     )
     try:
-        await world.games.adopt(game_id, actor, shard=shard).ask(command)
+        await world.games.adopt(game_id, actor, shard=shards[0]).ask(command)
     finally:
         if not actor.is_created:
             world.games.discard(game_id)
@@ -89,19 +89,19 @@ async def create_game(world: World, owner: Owner, name: str, keys: GameKeys) -> 
     return game_id
 
 
-def _new_home(world: World, owner: Owner, game_id: int) -> int:
-    """Return the shard for a new game.
+def _new_shards(world: World, owner: Owner, game_id: int) -> tuple[int, ...]:
+    """Return the shards for a new game, its home first.
 
     All games of an owner whose plan has limits share one, so that they are counted in one place.
-    Others are spread, over the shards of this node if there are other nodes.
+    Others are spread, and their homes over the shards of this node if there are other nodes.
     """
     if owner.plan != "unlimited":
-        return home_shard(owner.owner_id)
+        return (home_shard(owner.owner_id),)
     home, ownership = home_shard(game_id), world.ownership
-    if ownership is None:
-        return home
-    own = (shard for shard in (*range(home, SHARDS), *range(home)) if ownership.owns(shard))
-    return next(own, home)
+    if ownership is not None:
+        own = (shard for shard in (*range(home, SHARDS), *range(home)) if ownership.owns(shard))
+        home = next(own, home)
+    return partitions_of(home, world.settings.partitions_per_game)
 
 
 async def rotate_game_keys(

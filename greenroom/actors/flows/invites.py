@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from greenroom.actors.flows.friends import relationship_of
-from greenroom.actors.flows.ids import make_id
+from greenroom.actors.flows.partitions import make_id
 from greenroom.actors.friendship.refusals import NotFriends
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.message import Command
@@ -47,7 +47,8 @@ async def invite_friend(world: World, game_id: int, player: Ref[PlayerRole], fri
     if len(invites_to(world, friend_id)) >= INVITES_TO_PLAYER_MAX:
         raise TooManyInvites
     record = await player.ask(DescribePlayer())
-    invite_id = make_id(world, game_id)
+    place_id = world.seats.room_of(player.key) or world.seats.lobby_of(player.key) or ""
+    invite_id = make_id(world.ledger.shard_of(game_id, place_id))
     inviter = Inviter(player.key, record.player_name, record.player_tag)
     await _ask_place(world, player.key, InvitePlayer(invite_id, inviter, friend_id))
     return invite_id

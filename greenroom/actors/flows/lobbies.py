@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
-from greenroom.actors.flows.ids import make_id
 from greenroom.actors.flows.lookup import ask_or_read
+from greenroom.actors.flows.partitions import make_id, move_to, partition_of, pull
 from greenroom.actors.flows.rooms import (
     Entrance,
     check_documents,
@@ -73,7 +73,13 @@ from greenroom.actors.lobby.refusals import (
 )
 from greenroom.actors.lobby.state import JoinRequest
 from greenroom.actors.player.bans import ban_in_force
-from greenroom.actors.player.messages import DescribePlayer, PlayerRole, ReadBan, WriteStats
+from greenroom.actors.player.messages import (
+    DescribePlayer,
+    PlayerRole,
+    PlayerView,
+    ReadBan,
+    WriteStats,
+)
 from greenroom.actors.player.refusals import PlayerNotFound
 from greenroom.actors.player.rules import view_player
 from greenroom.actors.room.messages import (
@@ -152,7 +158,7 @@ async def create_lobby(
     lobbies = world.lobbies
     with world.seats.claim(player.key, "lobby", CreatingInRoom, AlreadyInLobby):
         record = await player.ask(DescribePlayer())
-        lobby_id = make_id(world, game.key)
+        lobby_id = make_id(partition_of(world, record))
         command = CreateLobby(
             lobby_id=lobby_id,
             game_id=game.key,
@@ -169,7 +175,8 @@ async def create_lobby(
             host=NewMember(player.key, record.player_name, wanted.player_data, world.clock.now()),
         )
         actor = lobbies.loader.actor(None)
-        lobby = lobbies.directory.adopt(lobby_id, actor, shard=world.ledger.find_shard(game.key))
+        shard = world.ledger.find_shard(game.key, lobby_id)
+        lobby = lobbies.directory.adopt(lobby_id, actor, shard=shard)
         lobbies.index.holdings.note_maker(lobby_id, address)
         try:
             return await lobby.ask(command)
@@ -193,14 +200,18 @@ async def join_lobby(
             LobbyFull, IncorrectPassword: in this order.
         TooManyGuesses: before the last three of these.
         Refused: the behaviour of the room that it would become does not let them in, or has failed.
+        Moved: the lobby is another node's, and now the player is, too.
         ActorUnavailable: no seat was taken, or (CommitUnsettled) maybe was.
 
     Cancellation: no seat was taken; once one was, this returns.
     """
     check_documents(world, player_data=entrance.player_data)
     with world.seats.claim(player.key, "lobby", JoiningInRoom, AlreadyInLobby):
-        lobby = _find(world, game_id, lobby_id)
+        if world.is_here(game_id, lobby_id):
+            _find(world, game_id, lobby_id)
         record = await player.ask(DescribePlayer())
+        await move_to(world, record, lobby_id)
+        lobby = _find(world, game_id, lobby_id)
         command = JoinLobby(
             player_id=player.key,
             player_name=record.player_name,
@@ -236,7 +247,7 @@ async def request_to_join(
         >= world.lobbies.loader.limits.requests_of_player_max
     ):
         raise TooManyJoinRequests
-    request_id = make_id(world, game_id)
+    request_id = make_id(world.ledger.shard_of(game_id, lobby_id))
     command = RequestToJoin(
         request_id=request_id,
         player_id=player.key,
@@ -299,26 +310,28 @@ async def _approve(world: World, lobby: Ref[LobbyRole], player_id: int, request_
     requester_id = request.player_id
     try:
         with world.seats.claim(requester_id, "lobby", PlayerIsSeated, PlayerIsSeated):
-            name = await _name_unless_banned(world, requester_id)
-            if name is not None:
-                await lobby.ask(ApproveRequest(player_id, request_id, name))
+            requester = await _find_unless_banned(world, requester_id)
+            if requester is not None:
+                await pull(world, requester, lobby.key)
+                command = ApproveRequest(player_id, request_id, requester.player_name)
+                await lobby.ask(command)
     except PlayerIsSeated:
         if not world.seats.is_seated(requester_id):
             raise
-        name = None
-    if name is None:
+        requester = None
+    if requester is None:
         await lobby.ask(RejectRequest(player_id, request_id))
         raise PlayerIsSeated
     world.player_index.watch_departure(requester_id, world.clock.monotonic(), world.clock.now())
 
 
-async def _name_unless_banned(world: World, player_id: int) -> str | None:
-    """Return a player's present name, None if they are banned or deleted."""
+async def _find_unless_banned(world: World, player_id: int) -> PlayerView | None:
+    """Return a player as they are now, None if they are banned or deleted."""
     now = world.clock.now()
     try:
         if await ask_or_read(world, player_id, ReadBan(), lambda one: ban_in_force(one.ban, now)):
             return None
-        return (await ask_or_read(world, player_id, DescribePlayer(), view_player)).player_name
+        return await ask_or_read(world, player_id, DescribePlayer(), view_player)
     except PlayerNotFound:
         return None
 
@@ -358,7 +371,7 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
     """
     await _wake_for_stats(world, player_id)
     try:
-        room_id = make_id(world, _game_of_lobby(world, player_id))
+        room_id = make_id(_shard_of_lobby(world, player_id))
         command = StartLobby(player_id, room_id, new_join_token())
         start = await _ask_open(world, player_id, command, NotInLobby)
     except LobbyHasStarted as started:
@@ -370,10 +383,10 @@ async def start_lobby(world: World, player_id: int) -> RoomCreated:
     return start.room
 
 
-def _game_of_lobby(world: World, player_id: int) -> int:
-    """Return the game of the lobby that a player is in; 0 if there is none, who cannot start it."""
-    lobby_id = world.seats.lobby_of(player_id)
-    return 0 if lobby_id is None else world.lobbies.index.game_of(lobby_id) or 0
+def _shard_of_lobby(world: World, player_id: int) -> int:
+    """Return where a player's lobby is; any shard if they are in none, and so start none."""
+    lobby_id = world.seats.lobby_of(player_id) or ""
+    return world.ledger.shard_of(world.lobbies.index.game_of(lobby_id) or 0, lobby_id)
 
 
 async def _wake_for_stats(world: World, player_id: int) -> None:

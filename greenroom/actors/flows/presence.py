@@ -96,7 +96,7 @@ async def watch_silent_members(world: World, guard: EpochGuard = ALONE) -> None:
     for place in (world.rooms, world.lobbies):
         for count, key in enumerate(place.seats.keys()):
             game_id = place.seats.game_of(key)
-            if game_id is not None and guard.holds(world.ledger.shard_of(game_id)):
+            if game_id is not None and guard.holds(world.ledger.shard_of(game_id, key)):
                 for player_id in place.seats.members_of(key):
                     world.player_index.watch_departure(player_id, monotonic, now)
             if count % SLICE == 0:

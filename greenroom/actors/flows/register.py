@@ -69,8 +69,9 @@ async def register_player(
     token = make_token(PLAYER_TOKEN, os.urandom(TOKEN_RANDOM_BYTES))
     actor = PlayerActor(None, world.player_index, world.clock)
     world.players.discard(player_id)  # somebody may just be asking who this id is: nobody yet
-    shard = world.ledger.find_shard(game.key)
-    player = world.players.adopt(player_id, actor, shard=shard)
+    shard = _choose_partition(world, game.key, player_id)
+    here = world.ledger.find_shard(game.key) if shard is None else shard
+    player = world.players.adopt(player_id, actor, shard=here)
     command = RegisterPlayer(
         player_id=player_id,
         game_id=game.key,
@@ -81,6 +82,7 @@ async def register_player(
         platform=None if user is None else user.platform,
         platform_id=None if user is None else user.platform_id,
         address=address,
+        shard=shard,
     )
     try:
         await player.ask(command)
@@ -91,6 +93,18 @@ async def register_player(
         if not actor.is_created:
             world.players.discard(player_id)
     return NewPlayer(player_id, name, tag, token)
+
+
+def _choose_partition(world: World, game_id: int, player_id: int) -> int | None:
+    """Return where a new player is to live; None for the game's home.
+
+    Ids follow one another, so new players go to the game's partitions on this node in turn.
+    """
+    shards = world.ledger.find_shards(game_id)
+    if len(shards) < 2:
+        return None
+    own = list(filter(world.owns, shards))
+    return own[player_id % len(own)] if own else None
 
 
 def _take_back(player: Ref[PlayerRole]) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import msgspec
 
-from greenroom.actors.flows.ids import make_id
+from greenroom.actors.flows.partitions import make_id, move_to, partition_of
 from greenroom.actors.game.messages import CheckTitle, GameRole
 from greenroom.actors.kernel.errors import ActorStopped
 from greenroom.actors.kernel.ref import Ref
@@ -137,7 +137,7 @@ async def create_room(
     with world.seats.claim(player.key, "room", AlreadyInRoom, CreatingInLobby):
         record = await player.ask(DescribePlayer())
         now = world.clock.now()
-        room_id = make_id(world, game.key)
+        room_id = make_id(partition_of(world, record))
         behaviour = rooms.loader.studio.choose(game.key, wanted.rules)
         command = CreateRoom(
             room_id=room_id,
@@ -155,7 +155,8 @@ async def create_room(
             behaviour=behaviour,
         )
         actor = rooms.loader.actor(None, behaviour)
-        room = rooms.directory.adopt(room_id, actor, shard=world.ledger.find_shard(game.key))
+        shard = world.ledger.find_shard(game.key, room_id)
+        room = rooms.directory.adopt(room_id, actor, shard=shard)
         rooms.index.holdings.note_maker(room_id, address)
         try:
             return await room.ask(command)
@@ -174,6 +175,7 @@ async def join_room(
         SeatDataTooLarge, AlreadyInRoom or JoiningInLobby, RoomNotFound, RoomInactive, RoomFull,
             IncorrectPassword: in this order.
         TooManyGuesses: before the last three of these.
+        Moved: the room is another node's, and now the player is, too.
         ActorUnavailable: no seat was taken, or (CommitUnsettled) maybe was.
 
     Cancellation: no seat was taken; once one was, the result is returned.
@@ -181,9 +183,10 @@ async def join_room(
     check_documents(world, player_data=entrance.player_data)
     rooms = world.rooms
     with world.seats.claim(player.key, "room", AlreadyInRoom, JoiningInLobby):
-        if rooms.index.game_of(room_id) != game_id:
+        if world.is_here(game_id, room_id) and rooms.index.game_of(room_id) != game_id:
             raise RoomNotFound
         record = await player.ask(DescribePlayer())
+        await move_to(world, record, room_id)
         command = JoinRoom(
             player_id=player.key,
             player_name=record.player_name,

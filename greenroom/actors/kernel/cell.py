@@ -243,6 +243,10 @@ class Cell(Generic[Role]):
             await self._settle(self.in_flight, changed=changed)
         return result  # type: ignore[no-any-return]
 
+    async def settle(self) -> None:
+        """Wait until all that this cell has changed is durable; errors as of `Ref.ask`."""
+        await self._settle(self.in_flight, changed=True)
+
     def tell(self, command: Command[Role, Any], again: str | None = None) -> None:
         """Queue one command; see `Ref.tell`."""
         self._put(Envelope(command, timer=again))

@@ -81,6 +81,24 @@ class Directory(Protocol[Role]):
         """Take an actor out of memory at once; callers that wait for it get `ActorStopped`."""
         ...
 
+    async def move(self, key: Any, command: Command[Role, Any], shard: int) -> None:
+        """Have an actor run the command by which it goes to another shard; wait until durable.
+
+        If that shard is another node's, the command is the last one that it runs here. It leaves
+        memory in the same step, and whoever waits for it gets `Moved`.
+
+        Args:
+            key: an actor that is in memory.
+            command: changes where the actor lives, as its `shard` tells.
+            shard: where it lives afterwards.
+
+        Raises:
+            ActorUnavailable: it has not moved, or (CommitUnsettled) maybe has.
+
+        Cancellation: it has not moved; once it has, this returns.
+        """
+        ...
+
     def keys_of(self, shard: int) -> list[Any]:
         """Return the keys of the active actors of a shard; none if there are no other nodes."""
         ...

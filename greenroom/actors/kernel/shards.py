@@ -1,7 +1,8 @@
 """Shards: the parts that the world is cut into, and the ids that name them. Pure.
 
-A game lives in a shard, and so do its players, rooms and lobbies. Ids of rooms, lobbies, join
-requests and invites name their shard in their first three hex digits.
+A game lives in a shard, its home, and so do its players, rooms and lobbies. Or it lives in several,
+its partitions, and each player in one of them. Ids of rooms, lobbies, join requests and invites
+name their shard in their first three hex digits.
 """
 
 from __future__ import annotations
@@ -28,6 +29,27 @@ def home_shard(number: int) -> int:
     """
     digest = hashlib.sha256(number.to_bytes(8, "big", signed=True)).digest()
     return int.from_bytes(digest[:2], "big") >> 6
+
+
+def partitions_of(home: int, count: int) -> tuple[int, ...]:
+    """Return the shards of a new game: its home, and others at equal distances from it.
+
+    Placement spreads shards over nodes whatever their numbers, so any that differ will do.
+
+    Args:
+        home: its first.
+        count: how many, between 1 and `SHARDS`.
+    """
+    return tuple((home + number * SHARDS // count) % SHARDS for number in range(count))
+
+
+def partition_named(shards: tuple[int, ...], key: str) -> int:
+    """Return which of a game's shards an id names; its home if it names none of them."""
+    home = shards[0]
+    if len(shards) == 1:
+        return home
+    named = shard_of(key)
+    return home if named is None or named not in shards else named
 
 
 def shard_of(key: str) -> int | None:

@@ -96,13 +96,17 @@ class LobbyActor(Actor[LobbyRole]):
         self._limits = limits
         self._guesses = Guesses(limits.guesses)
         self._holding: Holding | None = None
-        self._shard = 0 if lobby is None else index.holdings.shard_of(lobby.game_id)
+        self._shard = 0
+        if lobby is not None:
+            self._shard = index.holdings.shard_of(lobby.game_id, lobby.lobby_id)
 
     @property
     def shard(self) -> int | None:
-        """Return the game's shard."""
+        """Return the partition of the game that the lobby is in."""
         lobby = self._state
-        return None if lobby is None else self._index.holdings.find_shard(lobby.game_id)
+        if lobby is None:
+            return None
+        return self._index.holdings.find_shard(lobby.game_id, lobby.lobby_id)
 
     @property
     def is_created(self) -> bool:
@@ -219,7 +223,7 @@ class LobbyActor(Actor[LobbyRole]):
         lobby = rules.new_lobby(event)
         self._index.holdings.check_new(event.game_id, event.lobby_id, weigh(lobby)[1])
         self._ask_behaviour(lobby)
-        self._shard = self._index.holdings.shard_of(event.game_id)
+        self._shard = self._index.holdings.shard_of(event.game_id, event.lobby_id)
         reply = LobbyOpened(event.lobby_id, event.lobby_name, event.join_token)
         return Changed(reply, codec.entry(event.lobby_id, 1, event, self._shard))
 

@@ -84,13 +84,13 @@ class Holdings:
         if address is not None:
             self._made_from[key] = address
 
-    def find_shard(self, game_id: int) -> int | None:
-        """Return the shard that a game lives in, None for a game that is not here."""
-        return self._ledger.find_shard(game_id)
+    def find_shard(self, game_id: int, key: str) -> int | None:
+        """Return the shard of a room or lobby, None if its game is not here."""
+        return self._ledger.find_shard(game_id, key)
 
-    def shard_of(self, game_id: int) -> int:
-        """Return the shard that a game lives in; of one that is not here, what its hash says."""
-        return self._ledger.shard_of(game_id)
+    def shard_of(self, game_id: int, key: str) -> int:
+        """Return the shard of a room or lobby; if its game is not here, what its hash says."""
+        return self._ledger.shard_of(game_id, key)
 
     def forget(self, key: str) -> None:
         """Forget from where one was made that has left memory for good."""

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from greenroom.actors.kernel.shards import home_shard
+from greenroom.actors.kernel.shards import home_shard, partition_named
 from greenroom.actors.plans.address_counts import AddressCounts, share_key
 from greenroom.actors.plans.plan import (
     UNLIMITED,
@@ -94,15 +94,16 @@ class GameUsage:
 
     __slots__ = (
         *("_online_from", "_refused", "bytes_held", "calls", "game_id", "owner"),
-        *("players_online", "rooms", "shard", "storage_bytes", "written_bytes"),
+        *("players_online", "rooms", "shards", "storage_bytes", "written_bytes"),
     )
 
     def __init__(
-        self, game_id: int, owner: OwnerUsage, refused: Counter[str], shard: int = 0
+        self, game_id: int, owner: OwnerUsage, refused: Counter[str], shards: tuple[int, ...] = (0,)
     ) -> None:
         """Start with nothing used."""
         self.game_id = game_id
-        self.shard = shard
+        self.shards = shards
+        """The shards that it lives in; the first is its home."""
         self.owner = owner
         self._online_from = owner.online_from
         self._refused = refused
@@ -188,8 +189,8 @@ class StoredUsage(msgspec.Struct, frozen=True):
     written_bytes: int = 0
     document_bytes: int = 0
     """Size of the game's document; read, and never written with the rest."""
-    shard: int | None = None
-    """The shard that the game lives in, likewise; None for the one that its hash says."""
+    shards: tuple[int, ...] = ()
+    """The shards that the game lives in, likewise; empty for the one that its hash says."""
 
 
 class Ledger:
@@ -226,7 +227,7 @@ class Ledger:
         """Begin with what the database holds; `now` in Unix seconds."""
         self.start_day_at(now)
         for row in rows:
-            game = self.open_game(row.game_id, row.owner_id, row.plan, row.shard)
+            game = self.open_game(row.game_id, row.owner_id, row.plan, row.shards)
             game.count_stored(row.storage_bytes - game.storage_bytes)
             self.hold_document(row.game_id, row.document_bytes)
             if row.day == self.day:
@@ -289,7 +290,7 @@ class Ledger:
             self.games_bytes += more
 
     def open_game(
-        self, game_id: int, owner_id: int, plan: Plan, shard: int | None = None
+        self, game_id: int, owner_id: int, plan: Plan, shards: tuple[int, ...] = ()
     ) -> GameUsage:
         """Note a game; return what it uses. Noting it again changes nothing.
 
@@ -297,24 +298,34 @@ class Ledger:
             game_id: which.
             owner_id: whose.
             plan: the owner's.
-            shard: where it lives; None for where its hash says.
+            shards: where it lives, its home first; empty for where its hash says.
         """
         game = self._games.get(game_id)
         if game is None:
             owner = self.usage_of_owner(owner_id, plan)
             owner.games += 1
-            shard = home_shard(game_id) if shard is None else shard
-            game = self._games[game_id] = GameUsage(game_id, owner, self.refused, shard)
+            shards = shards or (home_shard(game_id),)
+            game = self._games[game_id] = GameUsage(game_id, owner, self.refused, shards)
         return game
 
-    def find_shard(self, game_id: int) -> int | None:
-        """Return the shard that a game lives in, None for a game that is not here."""
+    def find_shards(self, game_id: int) -> tuple[int, ...]:
+        """Return the shards that a game lives in, its home first; none for one that is not here."""
         game = self._games.get(game_id)
-        return None if game is None else game.shard
+        return () if game is None else game.shards
 
-    def shard_of(self, game_id: int) -> int:
-        """Return the shard that a game lives in; of one that is not here, what its hash says."""
-        shard = self.find_shard(game_id)
+    def find_shard(self, game_id: int, key: str = "") -> int | None:
+        """Return the shard of what a game has, None if the game is not here.
+
+        Args:
+            game_id: which game.
+            key: the id of one of its rooms or lobbies; empty for the game's home.
+        """
+        shards = self.find_shards(game_id)
+        return partition_named(shards, key) if shards else None
+
+    def shard_of(self, game_id: int, key: str = "") -> int:
+        """Return what `find_shard` does; for a game that is not here, what its hash says."""
+        shard = self.find_shard(game_id, key)
         return home_shard(game_id) if shard is None else shard
 
     def forget_game(self, game_id: int) -> None:
@@ -332,8 +343,8 @@ class Ledger:
             game.owner = OwnerUsage(0, UNLIMITED)  # for players of it who have yet to leave
 
     def games_of(self, shard: int) -> list[int]:
-        """Return the ids of the games of a shard."""
-        return [game.game_id for game in self._games.values() if game.shard == shard]
+        """Return the ids of the games that live in a shard, some of them in others too."""
+        return [game.game_id for game in self._games.values() if shard in game.shards]
 
     def let_go(self, game_id: int) -> None:
         """Forget a game that another node counts from now on, with the calls that it had today."""

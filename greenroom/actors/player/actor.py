@@ -25,12 +25,14 @@ from greenroom.actors.player.messages import (
     LeaveIfStale,
     LogIn,
     LogOut,
+    MovePlayer,
     Player,
     PlayerDeleted,
     PlayerDocument,
     PlayerDocumentReplaced,
     PlayerLoggedIn,
     PlayerLoggedOut,
+    PlayerMoved,
     PlayerPresenceSaved,
     PlayerRegistered,
     PlayerRenamed,
@@ -93,9 +95,11 @@ class PlayerActor(Actor[PlayerRole]):
 
     @property
     def shard(self) -> int | None:
-        """Return the game's shard."""
+        """Return the partition of the game that the player lives in."""
         record = self._record
-        return None if record is None else self._index.ledger.find_shard(record.game_id)
+        if record is None or record.shard is not None:
+            return None if record is None else record.shard
+        return self._index.ledger.find_shard(record.game_id)
 
     @property
     def _player(self) -> Player:
@@ -362,6 +366,15 @@ class PlayerActor(Actor[PlayerRole]):
         reply, events = rules.decide_write_stats(player, command)
         tell = partial(self._index.stats_changed, player.player_id, command.source)
         return Changed(reply, *events, once_durable=tell if events else None)
+
+    @handles(MovePlayer)
+    def move(self, command: MovePlayer) -> Changed[None]:
+        """Live in another partition."""
+        player = self._player
+        moved = PlayerMoved(
+            player.player_id, command.shard, player.is_online, player.last_heartbeat
+        )
+        return Changed(None, moved)
 
     @handles(DescribePlayer)
     def describe(self, command: DescribePlayer) -> PlayerView:

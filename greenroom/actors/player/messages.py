@@ -50,6 +50,8 @@ class Player(msgspec.Struct, kw_only=True):
     """The results of rooms that are in `player_data` and `stats`; see `results.py`."""
     stats: bytes = NO_STATS
     """Numbers that the server alone writes, by name: a JSON object's bytes."""
+    shard: int | None = None
+    """The partition of the game that the player lives in; None for the game's home."""
 
 
 # Events. Fields are the new values of the columns they change.
@@ -67,6 +69,7 @@ class PlayerRegistered(Event, frozen=True):
     created_at: int
     platform: str | None = None
     platform_id: str | None = None
+    shard: int | None = None
 
 
 class PlayerRenamed(Event, frozen=True):
@@ -146,6 +149,15 @@ class PlayerUnbanned(Event, frozen=True):
     ended_at: int
 
 
+class PlayerMoved(Event, frozen=True):
+    """The player lives in another partition of their game; presence is as it was just then."""
+
+    player_id: int
+    shard: int
+    is_online: bool
+    last_heartbeat: int | None
+
+
 class PlayerDeleted(Event, frozen=True):
     """The account is deleted, with everything that belongs to it."""
 
@@ -184,6 +196,8 @@ class PlayerView(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: int
     platform_id: str | None = None
     stats: bytes = NO_STATS
+    shard: int | None = None
+    """The partition of the game that the player lives in; None for the game's home."""
 
 
 class PlayerDocument(msgspec.Struct, frozen=True):
@@ -222,6 +236,8 @@ class RegisterPlayer(Command[PlayerRole, None], frozen=True):
     platform_id: str | None = None
     address: str = ""
     """The address of the client, for the shares of the plan; empty if unknown."""
+    shard: int | None = None
+    """The partition that the player is to live in; None for the game's home."""
 
 
 class Authenticate(Command[PlayerRole, None], frozen=True):
@@ -357,6 +373,15 @@ class UnbanPlayer(Command[PlayerRole, int], frozen=True):
     """
 
     game_id: int
+
+
+class MovePlayer(Command[PlayerRole, None], frozen=True):
+    """Let the player live in another partition of their game; see `Directory.move`.
+
+    They must not have a seat.
+    """
+
+    shard: int
 
 
 class ClosePlayer(Command[PlayerRole, None], frozen=True):

@@ -39,6 +39,7 @@ from greenroom.actors.player.messages import (
     PlayerDocumentReplaced,
     PlayerLoggedIn,
     PlayerLoggedOut,
+    PlayerMoved,
     PlayerPresenceSaved,
     PlayerRegistered,
     PlayerRenamed,
@@ -114,6 +115,7 @@ def view_player(player: Player) -> PlayerView:
         updated_at=player.updated_at,
         platform_id=player.platform_id,
         stats=player.stats,
+        shard=player.shard,
     )
 
 
@@ -129,6 +131,7 @@ def decide_register(command: RegisterPlayer, now: int) -> PlayerRegistered:
         created_at=now,
         platform=command.platform,
         platform_id=command.platform_id,
+        shard=command.shard,
     )
 
 
@@ -280,6 +283,7 @@ def new_player(event: PlayerRegistered) -> Player:
         updated_at=event.created_at,
         platform=event.platform,
         platform_id=event.platform_id,
+        shard=event.shard,
     )
 
 
@@ -291,6 +295,10 @@ def apply(player: Player, event: Event) -> None:
             player.updated_at = event.updated_at
         case PlayerStatsChanged():
             player.stats = event.stats
+        case PlayerMoved():
+            player.shard = event.shard
+            player.is_online = event.is_online
+            player.last_heartbeat = event.last_heartbeat
         case ResultsMarked():
             player.results = event.results
         case PlayerPresenceSaved():

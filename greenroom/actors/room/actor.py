@@ -138,13 +138,13 @@ class RoomActor(Actor[RoomRole]):
         self._limits = limits
         self._guesses = Guesses(limits.guesses)
         self._holding: Holding | None = None
-        self._shard = 0 if room is None else index.holdings.shard_of(room.game_id)
+        self._shard = 0 if room is None else index.holdings.shard_of(room.game_id, room.room_id)
 
     @property
     def shard(self) -> int | None:
-        """Return the game's shard."""
+        """Return the partition of the game that the room is in."""
         room = self._state
-        return None if room is None else self._index.holdings.find_shard(room.game_id)
+        return None if room is None else self._index.holdings.find_shard(room.game_id, room.room_id)
 
     @property
     def state(self) -> Room | None:
@@ -278,7 +278,7 @@ class RoomActor(Actor[RoomRole]):
         event = rules.decide_create(command, self._clock.now())
         _, size = weigh(rules.new_room(event))
         self._index.holdings.check_new(event.game_id, event.room_id, size)
-        self._shard = self._index.holdings.shard_of(event.game_id)
+        self._shard = self._index.holdings.shard_of(event.game_id, event.room_id)
         return event
 
     @handles(JoinRoom)

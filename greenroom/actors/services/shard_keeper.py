@@ -145,6 +145,7 @@ class ShardKeeper:
         """
         world = self._world
         game_ids = world.ledger.games_of(shard)
+        gone = [game_id for game_id in game_ids if not self._has_others(game_id, shard)]
         player_ids = set[int](world.players.keys_of(shard))
         for place in (world.rooms, world.lobbies):
             player_ids |= self._let_go(place, shard, game_ids)
@@ -156,7 +157,14 @@ class ShardKeeper:
         for game_id in game_ids:
             world.leaderboards.forget_game(game_id)
         self.places.forget(shard)
-        self.usage.let_go(shard)
+        self.usage.let_go(gone)
+
+    def _has_others(self, game_id: int, shard: int) -> bool:
+        """Return whether this node owns a partition of a game besides a shard that goes."""
+        ownership, shards = self._world.ownership, self._world.ledger.find_shards(game_id)
+        return ownership is not None and any(
+            ownership.owns(other) for other in shards if other != shard
+        )
 
     def _let_go(
         self, place: Journalled[Any, Any], shard: int, game_ids: Collection[int]
@@ -165,6 +173,8 @@ class ShardKeeper:
         player_ids = set[int]()
         place.directory.discard_shard(shard)
         for key in place.seats.keys_of(game_ids):
+            if self._world.ledger.shard_of(place.seats.game_of(key) or 0, key) != shard:
+                continue  # in another partition of its game
             player_ids |= place.seats.members_of(key)
             place.seats.forget(key)
             self._studio.let_go(key)

@@ -200,4 +200,4 @@ class SnapshotService:
     def _shard_of(self, place: Journalled[Any, Any], key: str) -> int:
         """Return where one in memory lives."""
         game_id = place.seats.game_of(key)
-        return 0 if game_id is None else self._world.ledger.shard_of(game_id)
+        return 0 if game_id is None else self._world.ledger.shard_of(game_id, key)

@@ -49,7 +49,8 @@ async def restore_online(world: World, guard: EpochGuard = ALONE) -> int:
 
 def _adopt(world: World, player: Player, guard: EpochGuard) -> bool:
     """Bring a player to memory whose shard is still this node's; return whether it is."""
-    if not guard.holds(world.ledger.shard_of(player.game_id)):
+    home = world.ledger.shard_of(player.game_id)
+    if not guard.holds(home if player.shard is None else player.shard):
         return False
     with suppress(Moved):  # the game is being deleted
         world.players.adopt(player.player_id, PlayerActor(player, world.player_index, world.clock))

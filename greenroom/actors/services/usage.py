@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, Protocol
 
 import trio
@@ -105,15 +105,15 @@ class UsageService:
             row
             for row in await self._records.load(guard.shards)
             if self._ledger.find_shard(row.game_id) is None
-            and (row.shard is None or guard.holds(row.shard))
+            and (not row.shards or any(map(guard.holds, row.shards)))
         ]
         self._ledger.restore(rows, self._clock.now())
         self._uncounted.extend(self._ledger.usage_of_game(row.game_id) for row in rows)
         self._counter.unpark_all()
 
-    def let_go(self, shard: int) -> None:
-        """Count the games of a shard no more, which is another node's now."""
-        for game_id in self._ledger.games_of(shard):
+    def let_go(self, game_ids: Iterable[int]) -> None:
+        """Count games no more that are another node's now."""
+        for game_id in game_ids:
             self._ledger.let_go(game_id)
             self._saved.pop(game_id, None)
 
@@ -121,10 +121,10 @@ class UsageService:
         """Write what has changed since the last time; what cannot be written waits.
 
         Args:
-            shard: only of its games; None for all.
+            shard: only of games that are at home there; None for all.
         """
         games = self._ledger.list_games()
-        rows = (self._row(game) for game in games if shard in {None, game.shard})
+        rows = (self._row(game) for game in games if shard in {None, game.shards[0]})
         changed = [row for row in rows if self._saved.get(row.game_id) != row]
         for start in range(0, len(changed), ROWS_MAX):
             portion = changed[start : start + ROWS_MAX]

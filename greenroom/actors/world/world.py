@@ -40,6 +40,9 @@ class WorldSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How far the history of rooms reaches back, of those that have ended too."""
     room_document_bytes_max: int
     """Bytes of the `rules` of a room or lobby, and of the `player_data` of each seat in one."""
+    partitions_per_game: int = 1
+    """Shards that a new game lives in. Servers have no setting for it: record 59 says what several
+    still lack."""
 
 
 class RealtimeAddress(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,6 +138,16 @@ class World(msgspec.Struct, kw_only=True):
         if shard is None:
             raise Moved
         return Tenure(self.ownership, shard)
+
+    def owns(self, shard: int) -> bool:
+        """Return whether a shard is this node's, as all are where there are no others."""
+        return self.ownership is None or self.ownership.owns(shard)
+
+    def is_here(self, game_id: int, place_id: str) -> bool:
+        """Return whether a room or lobby is this node's, if there is one of this id."""
+        return self.ownership is None or self.ownership.owns(
+            self.ledger.shard_of(game_id, place_id)
+        )
 
     @property
     def as_of(self) -> int | None:

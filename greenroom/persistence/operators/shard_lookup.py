@@ -8,7 +8,8 @@ from greenroom.persistence.loaders import Loaders
 
 _OF_GAME = Statement("SELECT shards[1]::bigint FROM games WHERE game_id = $1", INT8)
 _OF_PLAYER = Statement(
-    "SELECT g.shards[1]::bigint FROM players AS p JOIN games AS g ON g.game_id = p.game_id"
+    "SELECT coalesce(p.shard, g.shards[1])::bigint"
+    " FROM players AS p JOIN games AS g ON g.game_id = p.game_id"
     " WHERE p.player_id = $1",
     INT8,
 )
@@ -37,7 +38,7 @@ class DatabaseHomes:
         return await self._shard(Query(_OF_GAME, (int8(game_id),)))
 
     async def shard_of_player(self, player_id: int) -> int | None:
-        """Return the shard of a player's game; see `shard_of_game`."""
+        """Return the shard that a player lives in; see `shard_of_game`."""
         return await self._shard(Query(_OF_PLAYER, (int8(player_id),)))
 
     async def shard_of_place(self, kind: str, key: str) -> int | None:

@@ -34,7 +34,7 @@ from greenroom.actors.game.index import GameIndex
 from greenroom.actors.game.messages import Owner
 from greenroom.actors.kernel.clock import SystemClock
 from greenroom.actors.kernel.errors import ActorUnavailable, Moved
-from greenroom.actors.kernel.journal import Snapshot
+from greenroom.actors.kernel.journal import JournalEntry, Snapshot
 from greenroom.actors.kernel.shard_ownership import OwnedShards
 from greenroom.actors.kernel.shards import SHARDS, home_shard, shard_of
 from greenroom.actors.kernel.timers import TimerQueue
@@ -97,7 +97,7 @@ async def test_what_players_make_names_the_shard_of_the_game(node: Node, autojum
     for made in (room_id, lobby_id, request_id, started):
         assert len(made) == 32
         assert shard_of(made) == shard
-    assert {e.shard for e in arena.memory.committed if hasattr(e, "shard")} == {shard}
+    assert {e.shard for e in arena.memory.committed if isinstance(e, JournalEntry)} == {shard}
 
 
 async def test_games_without_limits_are_spread_and_each_stands_where_its_hash_says(
@@ -405,7 +405,7 @@ async def test_a_record_from_before_a_shard_came_is_read_again(
             node.give(shard)
         arena.memory.players[new.player_id].player_data = b'{"score":2}'  # by another node
         node.owned.gain(shard, node.epoch + 7)
-        node.world.ledger.open_game(arena.game.game_id, 1, "unlimited", shard)
+        node.world.ledger.open_game(arena.game.game_id, 1, "unlimited", (shard,))
     assert seen == [b'{"score":2}']
 
 

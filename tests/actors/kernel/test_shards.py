@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from greenroom.actors.kernel.errors import ActorUnavailable, Moved
 from greenroom.actors.kernel.shard_ownership import OwnedShards
-from greenroom.actors.kernel.shards import ID_BYTES, SHARDS, home_shard, new_id, shard_of
+from greenroom.actors.kernel.shards import (
+    ID_BYTES,
+    SHARDS,
+    home_shard,
+    new_id,
+    partition_named,
+    partitions_of,
+    shard_of,
+)
 
 SHARD = st.integers(0, SHARDS - 1)
 
@@ -25,6 +33,21 @@ def test_games_are_spread_over_all_shards():
     counts = Counter(home_shard(game_id) for game_id in range(1, 100 * SHARDS))
     assert len(counts) == SHARDS
     assert max(counts.values()) < 160  # a hundred each, give or take six standard deviations
+
+
+@given(SHARD, st.integers(1, SHARDS))
+def test_a_games_partitions_differ_and_the_first_is_its_home(home: int, count: int):
+    shards = partitions_of(home, count)
+    assert len(set(shards)) == len(shards) == count
+    assert shards[0] == home
+    assert set(shards) <= set(range(SHARDS))
+
+
+@given(st.lists(SHARD, min_size=1, max_size=8, unique=True), SHARD)
+def test_an_id_names_one_of_its_games_partitions_or_its_home(shards: list[int], named: int):
+    key = new_id(named, os.urandom(ID_BYTES))
+    assert partition_named(tuple(shards), key) == (named if named in shards else shards[0])
+    assert partition_named(tuple(shards), "no id") == shards[0]
 
 
 @given(SHARD)

@@ -159,7 +159,8 @@ async def test_a_table_that_a_restore_with_older_code_has_left_is_filled_anew(
         direct.execute("DELETE FROM schema_migrations WHERE version > 13")
         direct.execute("DROP TRIGGER keep_old_project_keys ON games")
         direct.execute("INSERT INTO old_project_keys VALUES ('stale', 4)")
-    assert await migrate_database(released_database) == ["0014_old_project_keys"]
+    names = ["0014_old_project_keys", "0015_partitions"]
+    assert await migrate_database(released_database) == names
     with psycopg.connect(released_database) as direct:
         kept = direct.execute("SELECT game_id, key_hash FROM old_project_keys ORDER BY key_hash")
         assert kept.fetchall() == [(2, b"old"), (2, b"older")]
@@ -178,6 +179,7 @@ async def test_a_cluster_loads_it_shard_by_shard(released_database: str):
             assert {key: found for some in by_shard for key, found in some.items()} == everything
             assert sum(map(len, by_shard)) == len(everything)
         online = await storage.accounts.load_online_players(0, 1_000)
+        assert {player.shard for player in online} == {None}  # where their game lives
         assert await storage.accounts.load_online_players(0, 1_000, shards) == online
         assert len(online) >= 20
         assert await storage.usage.load(shards) == await storage.usage.load()

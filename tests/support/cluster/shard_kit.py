@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import trio
 from memory_logs import MemoryAudit, MemoryJournals
 from residue import find_residue
@@ -22,6 +23,7 @@ from world_kit import (
     register,
 )
 
+from greenroom import actor_settings
 from greenroom.actors.flows import friends
 from greenroom.actors.flows.games import create_game, make_game_keys
 from greenroom.actors.flows.identify import PlayerIdentity, identify_game
@@ -134,26 +136,33 @@ class Node:
         names: set[object] = {game_id, game.api_key_hash}
         names |= {one.player_id for one in mine} | {one.token_hash for one in mine}
         for key, entries in memory.journals.entries.items():
-            if entries[0].shard == self.shard_of(arena):
+            if entries[0].shard in game.shards:
                 names |= {key, bytes.fromhex(key)}
         return names
 
 
 @asynccontextmanager
 async def open_node(
-    memory: Memory | None = None, behaviour: str | None = None, *, owns_all: bool = True
+    memory: Memory | None = None,
+    behaviour: str | None = None,
+    *,
+    owns_all: bool = True,
+    partitions: int = 1,
 ) -> AsyncGenerator[Node]:
-    """Run a node that owns all shards, or none yet."""
+    """Run a node that owns all shards, or none yet; new games have so many partitions."""
     memory = memory or Memory()
     memory._next_id = max(memory._next_id, IDS_FROM)
     memory.game_ids_from = 2 * IDS_FROM
     memory.all_owners[LIMITED.owner_id] = LIMITED
+    settings = msgspec.structs.replace(
+        actor_settings.world_settings(), partitions_per_game=partitions
+    )
     studio, owned = KitStudio(*([behaviour] if behaviour else [])), OwnedShards()
     if owns_all:
         for shard in range(SHARDS):
             owned.gain(shard, 1)
     async with (
-        open_world(memory, studio=studio, ownership=owned) as world,
+        open_world(memory, settings, studio=studio, ownership=owned) as world,
         trio.open_nursery() as nursery,
     ):
         await nursery.start(lambda task_status: studio.run_service(task_status=task_status))

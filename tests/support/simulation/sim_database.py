@@ -367,7 +367,9 @@ class SimDatabase:
         player = self.rows.players.get(getattr(event, "player_id", 0))
         game_id = getattr(event, "game_id", 0) or (0 if player is None else player.game_id)
         game = self.rows.all_games.get(game_id)
-        return None if game is None else game.shards[0]
+        if game is None:
+            return None
+        return game.shards[0] if player is None else self.rows.shard_of_player(player)
 
 
 def _read_array(value: bytes) -> list[int]:
