@@ -13,6 +13,12 @@ from greenroom.cli.output import say, say_json
 
 STARTER: Final = Path(__file__).parent / "starter"
 CHECKOUT: Final = Path(__file__).parents[2]
+INSTALLED_SDK: Final = STARTER / "sdk"
+"""Where wheels have the parts of `sdk/` that clients are built with: scripts/build_backend.py."""
+BUILT: Final = CHECKOUT / "sdk" / "typescript" / "dist"
+"""The TypeScript SDK with its types, where `npm run build` has made them."""
+MODULES: Final = Path(__file__).parents[1] / "demo" / "page" / "sdk"
+"""The same without types, which nothing needs to run."""
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 FILES: Final = {
     "README.md": "README.md",
@@ -28,7 +34,6 @@ SDKS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("typescript/package.json", "greenroom-client/package.json"),
         ("typescript/README.md", "greenroom-client/README.md"),
         ("typescript/LICENSE", "greenroom-client/LICENSE"),
-        ("typescript/dist", "greenroom-client/dist"),
     ),
     "unity": (
         ("csharp/LICENSE", "Greenroom/LICENSE"),
@@ -39,7 +44,7 @@ SDKS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("godot/godot3/addons/greenroom", "godot3/addons/greenroom"),
     ),
 }
-"""By client, the parts of `sdk/` that it is built with, and their places beside it."""
+"""By client, the parts of `sdk/` that it is built with, and their places in it."""
 
 
 @click.command()
@@ -100,22 +105,21 @@ def _fill(project: Path) -> None:
 
 
 def _check_sdk(client: str) -> None:
-    """Refuse if the SDK of a client is not at hand: it comes with the source, not with pip.
+    """Refuse if the SDK of a client is not at hand: a copy of the package alone has none.
 
     Raises:
         click.ClickException: it is not.
     """
-    if all((CHECKOUT / "sdk" / source).exists() for source, _ in SDKS[client]):
-        return
-    if (CHECKOUT / "sdk" / client / "package.json").exists():
+    if not all((_sdk() / source).exists() for source, _ in SDKS[client]):
         raise click.ClickException(
-            "the client library is not built yet, so nothing was written. Run `npm ci` and "
-            f"`npm run build` in {CHECKOUT / 'sdk' / client} (this takes the network, once)."
+            f"the SDK for {client} is not in this copy of Greenroom, so nothing was written. Run "
+            "scripts/greenroom of a checkout, or a greenroom that pip has installed."
         )
-    raise click.ClickException(
-        f"the SDK for {client} is in Greenroom's source, which pip does not install. Run "
-        "scripts/greenroom of a checkout; nothing was written."
-    )
+
+
+def _sdk() -> Path:
+    """Return the folder of the SDKs: the wheel's, or the checkout's."""
+    return INSTALLED_SDK if INSTALLED_SDK.exists() else CHECKOUT / "sdk"
 
 
 def _add_client(project: Path, client: str) -> None:
@@ -126,8 +130,10 @@ def _add_client(project: Path, client: str) -> None:
         if path.is_file():
             text = path.read_text(encoding="utf-8")
             path.write_text(text.replace("PROJECT", project.name), encoding="utf-8")
-    for source, name in SDKS[client]:
-        path = CHECKOUT / "sdk" / source
+    parts = [(_sdk() / source, name) for source, name in SDKS[client]]
+    if client == "typescript":
+        parts.append((BUILT if BUILT.exists() else MODULES, "greenroom-client/dist"))
+    for path, name in parts:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             shutil.copytree(path, target / name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import venv
@@ -15,18 +14,23 @@ from pathlib import Path
 import pytest
 from server_kit import data_directory
 
+from greenroom.cli import new
+from greenroom.cli.main import main
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "greenroom"
+SDK = "cli/starter/sdk/"
+"""What the build adds to the package."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def run(*command: str | Path, **variables: str) -> str:
+def run(*command: str | Path, cwd: Path = Path("/"), **variables: str) -> str:
     """Run a command to its good end; what it printed."""
     left_out = {"PYTHONPATH", "PYTHONSAFEPATH"}
     environment = {k: v for k, v in os.environ.items() if k not in left_out} | variables
     result = subprocess.run(
-        command, env=environment, cwd="/", capture_output=True, text=True, check=False
+        command, env=environment, cwd=cwd, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
     return result.stdout
@@ -41,10 +45,11 @@ def installed() -> Iterator[Path]:
 
 def install(home: Path) -> Path:
     """Install the package in an environment of its own; return that."""
-    source = home / "source"
-    shutil.copytree(PACKAGE, source / "greenroom", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source / name)
+    # by way of the source package, so that this has all that a wheel is built from
+    build = "import sys, build_backend; print(build_backend.build_sdist(sys.argv[1]))"
+    search = str(ROOT / "scripts")
+    made = run(sys.executable, "-c", build, home, cwd=ROOT, PYTHONPATH=search)
+    source = home / made.strip()
     # the versions that are tested, but no hashes: a folder has none
     pins = re.findall(
         r"^[a-z0-9.-]+==[^\\\n]+", (ROOT / "requirements.txt").read_text(), re.MULTILINE
@@ -55,9 +60,9 @@ def install(home: Path) -> Path:
     # scripts/environment.py leaves a pip that stands alone; elsewhere pip is part of what runs this
     borrowed = Path(sys.prefix) / "borrowed-pip"
     pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin/python")]
-    variables = {"PYTHONPATH": str(borrowed)} if borrowed.exists() else {}
+    search = str(borrowed) if borrowed.exists() else ""
     options = ("--quiet", "--disable-pip-version-check", "--constraint", home / "constraints")
-    run(*pip, "install", *options, source, **variables)
+    run(*pip, "install", *options, source, PYTHONPATH=search)
     return environment
 
 
@@ -70,10 +75,24 @@ def test_the_command_is_there_and_works(installed: Path, data_dir: Path) -> None
 
 
 def test_every_file_of_the_package_is_installed(installed: Path) -> None:
-    where = "import greenroom; print(greenroom.__path__[0])"
-    package = Path(run(installed / "bin/python", "-I", "-c", where).strip())
-    assert files(package) == files(PACKAGE)
+    package = package_of(installed)
+    assert files(package, but=SDK) == files(PACKAGE)
     assert any(name.startswith("persistence/migrations/0001") for name in files(package))
+
+
+def test_a_client_made_by_what_is_installed_is_the_one_that_a_checkout_makes(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(new, "BUILT", tmp_path / "none")
+    monkeypatch.chdir(tmp_path)
+    for client in new.SDKS:
+        order = ["new", f"{client}-game", "--client", client]
+        assert main(order) == 0
+        with data_directory() as elsewhere:
+            run(installed / "bin/greenroom", *order, cwd=elsewhere)
+            made, here = (contents(folder / order[1]) for folder in (elsewhere, tmp_path))
+            assert made == here
+            assert len(made) > 20
 
 
 def test_the_licences_of_all_that_is_installed_are_installed(installed: Path) -> None:
@@ -82,16 +101,25 @@ def test_the_licences_of_all_that_is_installed_are_installed(installed: Path) ->
     licences = Path(run(installed / "bin/python", "-I", "-c", where).strip()) / "licenses"
     wanted = {
         f"greenroom/{name}"
-        for name in files(PACKAGE)
+        for name in files(package_of(installed))
         if re.search(r"LICEN[CS]E|NOTICE|COPYING", name, re.IGNORECASE)
     }
     assert len(wanted) > 4
     assert wanted | {"LICENSE"} == files(licences)
 
 
-def files(package: Path) -> set[str]:
-    return {
-        str(path.relative_to(package))
-        for path in package.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder by their names."""
+    return {name: (folder / name).read_bytes() for name in files(folder)}
+
+
+def package_of(installed: Path) -> Path:
+    """Return the folder of the package that is installed."""
+    where = "import greenroom; print(greenroom.__path__[0])"
+    return Path(run(installed / "bin/python", "-I", "-c", where).strip())
+
+
+def files(package: Path, but: str = "__pycache__/") -> set[str]:
+    """Return the names of the files in a folder, but for those in one of its folders."""
+    names = {str(path.relative_to(package)) for path in package.rglob("*") if path.is_file()}
+    return {name for name in names if "__pycache__/" not in name and not name.startswith(but)}
