@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT), *map(str, FOLDERS)]
 
 from browser_kit import FOUND, Browser, Page, open_browser, serve_files  # noqa: E402
 from demo_kit import enter_arena, open_demo, play_for, running_demo  # noqa: E402 (likewise)
+from gif import write_gif  # noqa: E402 (beside this file)
 from server_kit import ServerProcess, data_directory  # noqa: E402 (all found by FOLDERS)
 
 PICTURES = ROOT / "docs" / "pictures"
@@ -37,6 +38,8 @@ MOVES = (4, 0, 2, 6, 3)
 ARENA = 720, 440
 PLAY_SECONDS = 8.0
 CLIP_SECONDS = 7.0
+GIF_SIZE = 480, 292
+FRAME_SECONDS = 0.12
 BEGIN_CLIP = """
 (() => {
   const stream = document.getElementById("field").captureStream(25);
@@ -45,17 +48,38 @@ BEGIN_CLIP = """
   globalThis.parts = [];
   recorder.ondataavailable = (event) => parts.push(event.data);
   recorder.start(1000);
+  const small = new OffscreenCanvas(WIDTH, HEIGHT).getContext("2d", { willReadFrequently: true });
+  globalThis.frames = [];
+  const takeFrame = () => {
+    small.drawImage(document.getElementById("field"), 0, 0, WIDTH, HEIGHT);
+    const { data } = small.getImageData(0, 0, WIDTH, HEIGHT);
+    const frame = new Uint8Array(WIDTH * HEIGHT);
+    for (let i = 0, at = 0; i < frame.length; i++, at += 4) {
+      frame[i] = (data[at] >> 5 << 5) | (data[at + 1] >> 5 << 2) | (data[at + 2] >> 6);
+    }
+    frames.push(frame);
+  };
+  globalThis.taking = setInterval(takeFrame, FRAME_SECONDS * 1000);
   return 0;
 })()
 """
 END_CLIP = """
 new Promise((resolve) => {
+  clearInterval(taking);
   recorder.onstop = async () => {
     const reader = new FileReader();
     reader.onload = () => resolve(reader.result.split(",")[1]);
     reader.readAsDataURL(new Blob(parts));
   };
   recorder.stop();
+})
+"""
+
+FRAME = """
+new Promise((resolve) => {
+  const reader = new FileReader();
+  reader.onload = () => resolve(reader.result.split(",")[1]);
+  reader.readAsDataURL(new Blob([frames[NUMBER]]));
 })
 """
 
@@ -102,10 +126,17 @@ async def take_demo(directory: Path) -> None:
             await play_for(page, PLAY_SECONDS, chance)
             await page.until("document.querySelectorAll('#board li').length > 0")
             screen = await take(page)
-            await page.evaluate(BEGIN_CLIP)
+            sizes = f"const [WIDTH, HEIGHT, FRAME_SECONDS] = {[*GIF_SIZE, FRAME_SECONDS]};"
+            await page.evaluate(BEGIN_CLIP.replace("(() => {", "(() => {" + sizes, 1))
             await play_for(page, CLIP_SECONDS, chance)
             clip = base64.b64decode(await page.evaluate(END_CLIP))
-    for name, content in (("screen-demo.png", screen), ("demo.webm", clip)):
+            frames = [
+                base64.b64decode(await page.evaluate(FRAME.replace("NUMBER", str(number))))
+                for number in range(await page.evaluate("frames.length"))
+            ]
+    moving = write_gif(frames, *GIF_SIZE, FRAME_SECONDS)
+    files = (("screen-demo.png", screen), ("demo.webm", clip), ("demo.gif", moving))
+    for name, content in files:
         (directory / name).write_bytes(content)
         print(f"{name}: {len(content):,} bytes")
 

@@ -31,6 +31,9 @@ def test_every_screen_of_the_docs_is_taken_again(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     taken = {path.name: size_of(path) for path in tmp_path.glob("*.png")}
     assert taken == {path.name: size_of(path) for path in PICTURES.glob("*.png")}
+    size = slice(6, 10)
+    clips = [(folder / "demo.gif").read_bytes() for folder in (tmp_path, PICTURES)]
+    assert clips[0][size] == clips[1][size]
     pages = "".join(path.read_text() for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
     assert [name for name in taken if name not in pages] == [], "a screen that no page shows"
     large = {path.name for path in PICTURES.glob("*.png") if path.stat().st_size > BYTES_MAX}
