@@ -45,7 +45,7 @@ SDK_PARTS: Final = (
     "typescript/README.md",
     "typescript/package.json",
 )
-"""What `greenroom new` copies; the modules in JavaScript are in greenroom/demo/page/sdk."""
+"""The parts that `greenroom new` copies; JavaScript is in greenroom/demo/page/sdk."""
 
 
 def build_wheel(

@@ -14,7 +14,7 @@ from greenroom.cli.output import say, say_json
 STARTER: Final = Path(__file__).parent / "starter"
 CHECKOUT: Final = Path(__file__).parents[2]
 INSTALLED_SDK: Final = STARTER / "sdk"
-"""Where wheels have the parts of `sdk/` that clients are built with: scripts/build_backend.py."""
+"""The place where wheels have what clients are built with: scripts/build_backend.py."""
 BUILT: Final = CHECKOUT / "sdk" / "typescript" / "dist"
 """The TypeScript SDK with its types, where `npm run build` has made them."""
 MODULES: Final = Path(__file__).parents[1] / "demo" / "page" / "sdk"

@@ -20,7 +20,7 @@ from greenroom.cli.main import main
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "greenroom"
 SDK = "cli/starter/sdk/"
-"""What the build adds to the package."""
+"""The folder that the build adds to the package."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
